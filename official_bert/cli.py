@@ -1,0 +1,170 @@
+"""Dataclass -> command line -> `main(options)`: one field is one flag.
+
+A command declares its options as a frozen dataclass whose fields are made with
+`option`, and ends with::
+
+    if __name__ == "__main__":
+        cli.run(main, Options)
+
+Flags exist only once a command is run, so tests import every command and call
+`main(Options(...))`; nothing below `main` sees a flag.
+"""
+
+import dataclasses
+import json
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from absl import app, flags, logging
+
+from official_bert.errors import InputError
+
+_Options = TypeVar("_Options")
+
+
+def option(
+    help: str,
+    default: Any = dataclasses.MISSING,
+    *,
+    choices: Sequence[str] | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> Any:
+    """Declares one field of an options dataclass, and so one flag.
+
+    Args:
+        help: What the flag does, as `--help` shows it.
+        default: Its value when it is not given; without one it must be.
+        choices: The only words it may be.
+        at_least: The smallest number it may be.
+        at_most: The largest.
+    """
+    metadata = {
+        "help": help,
+        "choices": choices,
+        "at_least": at_least,
+        "at_most": at_most,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """Base of all options: checks every field against its declaration."""
+
+    def __post_init__(self) -> None:
+        """Raises `InputError` for the first field that is out of bounds."""
+        for field in dataclasses.fields(self):
+            _check(field.name, getattr(self, field.name), field.metadata)
+
+    def to_json(self, command: str) -> str:
+        """Returns the options as JSON text, to lie beside a run's results."""
+        record = {"command": command, "options": dataclasses.asdict(self)}
+        return json.dumps(record, indent=2) + "\n"
+
+
+def _check(name: str, value: Any, limits: Any) -> None:
+    if value is None:
+        return
+    if limits["choices"] and value not in limits["choices"]:
+        raise InputError(
+            f"--{name} must be one of {', '.join(limits['choices'])}. "
+            f"Received: {value!r}."
+        )
+    low, high = limits["at_least"], limits["at_most"]
+    if low is not None and not value >= low:
+        raise InputError(
+            f"--{name} must be at least {low:g}. Received: {value!r}."
+        )
+    if high is not None and not value <= high:
+        raise InputError(
+            f"--{name} must be at most {high:g}. Received: {value!r}."
+        )
+
+
+def run(
+    main: Callable[[_Options], object], options_class: type[_Options]
+) -> None:
+    """Runs a command: parses its flags, then calls `main` with its options.
+
+    `InputError` ends it with the message alone and exit status 1.
+    """
+    # TensorFlow greets with lines about the machine; its warnings stay.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    define_flags(options_class)
+    logging.set_verbosity(logging.INFO)
+    app.run(lambda argv: _call(main, options_class, argv))
+
+
+def _call(
+    main: Callable[[_Options], object],
+    options_class: type[_Options],
+    argv: list[str],
+) -> None:
+    try:
+        if len(argv) > 1:
+            raise InputError(
+                f"All arguments must be flags. Received: {argv[1]!r}. Write "
+                "`--name=value`; a truth value is `--name` or `--name=false`."
+            )
+        main(options_from_flags(options_class))
+    except InputError as error:
+        sys.exit(f"{os.path.basename(argv[0])}: error: {error}")
+
+
+_DEFINE = {
+    str: flags.DEFINE_string,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    bool: flags.DEFINE_bool,
+}
+
+
+def define_flags(
+    options_class: type[Any], flag_values: flags.FlagValues = flags.FLAGS
+) -> None:
+    """Defines one flag for every field of a dataclass."""
+    field_types = typing.get_type_hints(options_class)
+    for field in dataclasses.fields(options_class):
+        required = field.default is dataclasses.MISSING
+        define = _DEFINE[_plain_type(field_types[field.name])]
+        help = field.metadata["help"]
+        if field.metadata["choices"]:
+            help = f"<{'|'.join(field.metadata['choices'])}>: {help}"
+        define(
+            field.name,
+            None if required else field.default,
+            help,
+            flag_values=flag_values,
+            # `--help` lists what belongs to the running file.
+            module_name=sys.argv[0],
+            required=required,
+        )
+
+
+def _plain_type(annotation: Any) -> type:
+    """Returns `str` for `str | None`, and anything else as it is."""
+    if isinstance(annotation, types.UnionType):
+        return next(
+            part
+            for part in typing.get_args(annotation)
+            if part is not types.NoneType
+        )
+    return typing.cast(type, annotation)
+
+
+def options_from_flags(
+    options_class: type[_Options],
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> _Options:
+    """Returns a dataclass filled from the parsed flags of the same names."""
+    return options_class(
+        **{
+            field.name: flag_values[field.name].value
+            for field in dataclasses.fields(options_class)  # type: ignore[arg-type]
+        }
+    )

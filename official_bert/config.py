@@ -1,0 +1,208 @@
+"""`bert_config.json`: what a BERT is made of, and the sizes released.
+
+The field names and defaults are those of the 2018 release's `BertConfig`.
+"""
+
+import copy
+import dataclasses
+import json
+from typing import Any
+
+from official_bert import files
+from official_bert.errors import InputError
+
+
+@dataclasses.dataclass
+class BertConfig:
+    """The shape of one BERT.
+
+    Attributes:
+        vocab_size: V, the number of word pieces; None until it is known.
+        hidden_size: H, the width of every layer and of the outputs.
+        num_hidden_layers: L, the number of Transformer layers.
+        num_attention_heads: A, which must divide H.
+        intermediate_size: The width inside each layer's feed-forward part.
+        hidden_act: Its activation: gelu, relu, tanh or linear, in any case.
+        hidden_dropout_prob: Dropout of embeddings and of layers' outputs.
+        attention_probs_dropout_prob: Dropout of attention probabilities.
+        max_position_embeddings: The longest sequence the model can read.
+        type_vocab_size: The number of segments. 16 when the file is silent, as
+            in the 2018 release; every released file says 2.
+        initializer_range: Standard deviation of the initial weights, before
+            truncation at two of them.
+    """
+
+    vocab_size: int | None
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str | None = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 16
+    initializer_range: float = 0.02
+
+    @classmethod
+    def from_dict(cls, json_object: dict[str, Any]) -> "BertConfig":
+        """Makes a config from a dict; unknown keys become attributes."""
+        config = cls(vocab_size=None)
+        vars(config).update(json_object)
+        return config
+
+    @classmethod
+    def from_json_file(cls, json_file: str) -> "BertConfig":
+        """Reads and checks a `bert_config.json`.
+
+        Raises:
+            InputError: The file is missing, no JSON object, or describes no
+                BERT that could be built.
+        """
+        text = files.read_text(json_file)
+        try:
+            json_object = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{json_file}:{error.lineno}: must be valid JSON. {error.msg} "
+                f"at column {error.colno}."
+            ) from error
+        if not isinstance(json_object, dict):
+            raise InputError(f"{json_file}:1: must hold one JSON object.")
+        config = cls.from_dict(json_object)
+        try:
+            config.validate()
+        except InputError as error:
+            raise InputError(f"{json_file}: {error}") from error
+        return config
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all fields, and the unknown ones that came with them."""
+        return copy.deepcopy(vars(self))
+
+    def to_json_string(self) -> str:
+        """Returns the JSON text of the 2018 release, byte for byte."""
+        return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
+
+    def validate(self) -> None:
+        """Raises `InputError` where no model of these sizes can exist."""
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise InputError(
+                    f"`{name}` must be a positive integer. Received: {value!r}."
+                )
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not 0 <= value < 1:
+                raise InputError(
+                    f"`{name}` must be a number from 0 to below 1. "
+                    f"Received: {value!r}."
+                )
+        if self.hidden_size % self.num_attention_heads:
+            raise InputError(
+                "`hidden_size` must be a multiple of `num_attention_heads`. "
+                f"Received: hidden_size={self.hidden_size}, "
+                f"num_attention_heads={self.num_attention_heads}."
+            )
+        if str(self.hidden_act or "").lower() not in ACTIVATIONS:
+            raise InputError(
+                f"`hidden_act` must be one of {', '.join(ACTIVATIONS[1:])}. "
+                f"Received: {self.hidden_act!r}."
+            )
+
+    def require_vocabulary(self, num_pieces: int, vocab_file: str) -> None:
+        """Raises `InputError` if a vocabulary has more pieces than the model.
+
+        Fewer are harmless: released models pad their tables as well.
+        """
+        if self.vocab_size is None or num_pieces > self.vocab_size:
+            raise InputError(
+                "The model's `vocab_size` must not be smaller than the "
+                f"vocabulary. Received: vocab_size={self.vocab_size}, and "
+                f"{num_pieces} pieces in {vocab_file!r}. Use the vocabulary "
+                "the model was made for."
+            )
+
+    def require_length(self, max_seq_length: int) -> None:
+        """Raises `InputError` for sequences longer than the model reads."""
+        if max_seq_length > self.max_position_embeddings:
+            raise InputError(
+                f"`max_seq_length` must not exceed the model's "
+                f"{self.max_position_embeddings} positions. "
+                f"Received: max_seq_length={max_seq_length}. "
+                "Shorten it, or choose a model with more positions."
+            )
+
+    def num_parameters(self, *, with_heads: bool = False) -> int:
+        """Counts the weights of the encoder with its pooler.
+
+        Args:
+            with_heads: Whether to add the two pre-training heads. The masked-LM
+                output layer shares the word embeddings.
+        """
+        hidden, inner = self.hidden_size, self.intermediate_size
+        vocab_size = self.vocab_size or 0
+        layer_norm = 2 * hidden
+        dense = hidden * hidden + hidden
+        tables = (
+            vocab_size + self.max_position_embeddings + self.type_vocab_size
+        )
+        embeddings = tables * hidden + layer_norm
+        attention = 4 * dense + layer_norm
+        feed_forward = 2 * hidden * inner + inner + hidden + layer_norm
+        layers = self.num_hidden_layers * (attention + feed_forward)
+        pooler = dense
+        masked_lm = dense + layer_norm + vocab_size
+        next_sentence = 2 * hidden + 2
+        heads = masked_lm + next_sentence if with_heads else 0
+        return embeddings + layers + pooler + heads
+
+
+# The empty name, None and "linear" all mean the identity.
+ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh")
+
+_COUNTS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
+
+
+def _released(layers: int, hidden: int, vocab_size: int) -> BertConfig:
+    return BertConfig(
+        vocab_size=vocab_size,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 64,
+        intermediate_size=4 * hidden,
+        type_vocab_size=2,
+    )
+
+
+# Every size Google released, by the name of its archive: the 24 small ones of
+# Turc et al., 2019 (the last of them has the sizes of Base), Base and Large.
+RELEASED: dict[str, BertConfig] = {
+    f"{prefix}_L-{layers}_H-{hidden}_A-{hidden // 64}": _released(
+        layers, hidden, vocab_size
+    )
+    for prefix, layers, hidden, vocab_size in [
+        *(
+            ("uncased", layers, hidden, 30522)
+            for layers in (2, 4, 6, 8, 10, 12)
+            for hidden in (128, 256, 512, 768)
+        ),
+        ("cased", 12, 768, 28996),
+        ("multilingual", 12, 768, 105879),
+        ("multi_cased", 12, 768, 119547),
+        ("chinese", 12, 768, 21128),
+        ("uncased", 24, 1024, 30522),
+        ("cased", 24, 1024, 28996),
+        ("wwm_uncased", 24, 1024, 30522),
+        ("wwm_cased", 24, 1024, 28996),
+    ]
+}

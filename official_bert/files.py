@@ -1,0 +1,185 @@
+"""The one door to the file system: local paths, and gs:// and its kin.
+
+Local files are opened by Python itself, so that a command can check its paths
+before TensorFlow is imported; everything with a scheme goes to `tf.io.gfile`.
+"""
+
+import contextlib
+import glob as local_glob
+import gzip
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, cast
+
+from official_bert.errors import InputError
+
+
+def is_remote(path: str) -> bool:
+    """Whether `path` has a scheme, such as ``gs://bucket/name``."""
+    return "://" in path
+
+
+def _gfile() -> Any:
+    import tensorflow as tf  # Takes seconds, and only remote paths need it.
+
+    return tf.io.gfile
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file or folder called `path`."""
+    if is_remote(path):
+        return bool(_gfile().exists(path))
+    return os.path.exists(path)
+
+
+def expand(patterns: str) -> list[str]:
+    """Returns the files that comma-separated glob patterns stand for.
+
+    Args:
+        patterns: Such as ``"a.txt,shards/*.gz"``.
+
+    Returns:
+        Their names: the patterns in the order given, sorted within a pattern.
+
+    Raises:
+        InputError: A pattern matches nothing, or a folder.
+    """
+    glob = _gfile().glob if is_remote(patterns) else local_glob.glob
+    names: list[str] = []
+    for pattern in filter(None, patterns.split(",")):
+        matches = sorted(glob(pattern))
+        if not matches:
+            raise InputError(
+                f"Input files must exist. Received: {pattern!r}, which matches "
+                "no file. Check the path, and quote patterns with a `*`."
+            )
+        names.extend(matches)
+    if not names:
+        raise InputError("At least one input file must be named.")
+    for name in names:
+        if os.path.isdir(name):
+            raise InputError(
+                f"Input must be files. Received: {name!r}, which is a folder. "
+                f"Name the files in it, such as '{name.rstrip('/')}/*'."
+            )
+    return names
+
+
+def require(path: str, what: str) -> None:
+    """Raises `InputError` unless the file `path` exists.
+
+    Args:
+        path: The file.
+        what: What it is to be, for the message: "The vocabulary".
+    """
+    if not exists(path) or os.path.isdir(path):
+        raise InputError(f"{what} must be an existing file. Received: {path!r}")
+
+
+@contextlib.contextmanager
+def open_binary(path: str) -> Iterator[BinaryIO]:
+    """Opens `path` for reading bytes, through gzip if it ends in ``.gz``."""
+    try:
+        raw = _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"Cannot read {path!r}: {reason}.") from error
+    with raw:
+        if path.endswith(".gz"):
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+        else:
+            yield raw
+
+
+def read_text(path: str) -> str:
+    """Returns the whole of a UTF-8 file, its line ends as they are."""
+    with open_binary(path) as file:
+        return _decode(file.read(), path, first_line=1)
+
+
+def read_lines(
+    path: str, on_bytes: Callable[[int], object] | None = None
+) -> Iterator[str]:
+    r"""Yields the lines of a UTF-8 file as the 2018 release reads them.
+
+    Lines end at ``\n`` only (not at U+2028, U+0085, VT or FF), every ``\r`` is
+    dropped wherever it stands, and a byte-order mark is kept.
+
+    Args:
+        path: A local or remote file; ``.gz`` is unpacked on the way.
+        on_bytes: Called with each line's length in bytes, for progress.
+
+    Raises:
+        InputError: The file is missing, not UTF-8 or not gzip, with its line.
+    """
+    with open_binary(path) as file:
+        number = 0
+        try:
+            for number, line in enumerate(file, start=1):
+                if on_bytes:
+                    on_bytes(len(line))
+                text = _decode(line, path, number)
+                yield text.replace("\r", "").removesuffix("\n")
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise InputError(
+                f"{path}:{number + 1}: must be complete gzip data. {error}"
+            ) from error
+
+
+def _decode(data: bytes, path: str, first_line: int) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first_line + data.count(b"\n", 0, error.start)
+        raise InputError(
+            f"{path}:{line}: text must be UTF-8. Received: the byte "
+            f"0x{data[error.start]:02x} ({error.reason}). Convert the file, "
+            "for example with `iconv -t UTF-8`."
+        ) from error
+
+
+def make_directory(path: str) -> None:
+    """Makes the folder `path`, if need be, and checks that it takes files."""
+    if is_remote(path):
+        _gfile().makedirs(path)
+        return
+    try:
+        os.makedirs(path, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"The output folder must be writable. Received: {path!r} "
+            f"({error.strerror}). Choose another, or mend its permissions."
+        ) from error
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """Yields a temporary name beside `path` that becomes `path` at the end.
+
+    An interrupted or failed writer so never leaves half a file under the final
+    name, nor damages what stood there before.
+    """
+    temporary = f"{path}.tmp-{os.getpid()}"
+    remote = is_remote(path)
+    try:
+        yield temporary
+        if remote:
+            _gfile().rename(temporary, path, overwrite=True)
+        else:
+            os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            (_gfile() if remote else os).remove(temporary)
+        raise
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes a UTF-8 file in one piece: all of it, or nothing."""
+    with replacing(path) as temporary:
+        opener = _gfile().GFile if is_remote(path) else io.open
+        with opener(temporary, "wb") as file:
+            file.write(text.encode("utf-8"))

@@ -1,0 +1,1 @@
+"""Encoder, heads and losses, on `keras` and `keras.ops` alone."""

@@ -1,0 +1,102 @@
+"""Self-attention: section 3.2 of Vaswani et al., 2017."""
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+from official_bert.config import BertConfig
+from official_bert.modeling.dropout import Dropout
+from official_bert.modeling.layers import ResidualOutput, dense
+
+
+class SelfAttention(keras.layers.Layer):
+    """Multi-headed attention of a sequence to itself.
+
+    Each of the A heads compares all positions with all positions and returns
+    their average, weighted by how well query and key agree.
+
+    Call arguments:
+        x: float Tensor of shape [B, S, H].
+        input_mask: int Tensor of shape [B, S], 1 for tokens and 0 for padding.
+            Padding is never attended *to*; attending *from* it is harmless.
+
+    Returns:
+        The attended vectors [B, S, H] and the attention probabilities
+        [B, A, S, S], before dropout so that they can be drawn.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.num_heads = config.num_attention_heads
+        self.hidden_size = config.hidden_size
+        self.head_size = self.hidden_size // self.num_heads
+        self.query = dense(config, self.hidden_size, name="query")
+        self.key = dense(config, self.hidden_size, name="key")
+        self.value = dense(config, self.hidden_size, name="value")
+        self.dropout = Dropout(
+            config.attention_probs_dropout_prob, name="dropout"
+        )
+
+    def build(self, x_shape: Any) -> None:
+        """Makes the weights."""
+        for layer in (self.query, self.key, self.value, self.dropout):
+            layer.build(x_shape)
+
+    def call(
+        self, x: Any, input_mask: Any, training: bool = False
+    ) -> tuple[Any, Any]:
+        """See the class."""
+        # Scaling the queries, not the scores, touches S / D times fewer numbers.
+        query = self.query(x) * (1.0 / math.sqrt(self.head_size))
+        query = self._split_heads(query)  # [B, A, F, D]
+        key = self._split_heads(self.key(x))  # [B, A, T, D]
+        value = self._split_heads(self.value(x))  # [B, A, T, D]
+
+        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+        probabilities = ops.softmax(scores + self._bias(input_mask))
+        dropped = self.dropout(probabilities, training=training)  # [B, A, F, T]
+
+        context = ops.transpose(ops.matmul(dropped, value), (0, 2, 1, 3))
+        batch, length, _ = ops.shape(x)
+        context = ops.reshape(context, (batch, length, self.hidden_size))
+        return context, probabilities
+
+    def _split_heads(self, x: Any) -> Any:
+        """Cuts [B, S, H] into [B, A, S, D]."""
+        batch, length, _ = ops.shape(x)
+        x = ops.reshape(x, (batch, length, self.num_heads, self.head_size))
+        return ops.transpose(x, (0, 2, 1, 3))
+
+    def _bias(self, input_mask: Any) -> Any:
+        """Returns 0 for tokens and -10000 for padding, [B, 1, 1, T].
+
+        Not minus infinity: a row that is all padding must still give numbers.
+        """
+        mask = ops.cast(input_mask, self.compute_dtype)
+        bias = (1.0 - mask) * -10000.0
+        return ops.expand_dims(ops.expand_dims(bias, 1), 1)
+
+
+class Attention(keras.layers.Layer):
+    """Self-attention, then `ResidualOutput`: half a Transformer layer."""
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.self_attention = SelfAttention(config, name="self")
+        self.residual_output = ResidualOutput(config, name="output")
+
+    def build(self, x_shape: Any) -> None:
+        """Makes the weights."""
+        self.self_attention.build(x_shape)
+        self.residual_output.build(x_shape, x_shape)
+
+    def call(
+        self, x: Any, input_mask: Any, training: bool = False
+    ) -> tuple[Any, Any]:
+        """Returns the layer's half-way vectors [B, S, H] and probabilities."""
+        context, probabilities = self.self_attention(
+            x, input_mask, training=training
+        )
+        return self.residual_output(context, x, training=training), probabilities

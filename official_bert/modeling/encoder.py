@@ -1,0 +1,240 @@
+"""BERT itself: embeddings, Transformer layers, pooler.
+
+Shape letters, here and everywhere:
+
+    B  batch size           S  sequence length (F from, T to inside attention)
+    H  hidden size          A  attention heads         D  head size, H / A
+    P  masked positions     V  vocabulary size         L  layers
+    C  choices or classes
+
+Layers are called what the weights of the 2018 checkpoints are called, so every
+`variable.path` *is* its name in a checkpoint.
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from official_bert.config import BertConfig
+from official_bert.modeling.attention import Attention
+from official_bert.modeling.dropout import Dropout
+from official_bert.modeling.layers import (
+    ActivatedDense,
+    ResidualOutput,
+    initializer,
+    layer_norm,
+)
+
+
+class Embeddings(keras.layers.Layer):
+    """Word, segment and position embeddings, summed and normalized.
+
+    Call arguments:
+        input_ids: int Tensor [B, S].
+        segment_ids: int Tensor [B, S]; an id outside the table adds nothing.
+
+    Returns:
+        float Tensor [B, S, H].
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        self.layer_norm = layer_norm()
+        self.dropout = Dropout(config.hidden_dropout_prob, name="dropout")
+
+    def build(self, input_ids_shape: Any) -> None:
+        """Makes the three tables."""
+        self.word_embeddings = self._table(
+            "word_embeddings", self.config.vocab_size
+        )
+        self.token_type_embeddings = self._table(
+            "token_type_embeddings", self.config.type_vocab_size
+        )
+        self.position_embeddings = self._table(
+            "position_embeddings", self.config.max_position_embeddings
+        )
+        output_shape = (*input_ids_shape, self.config.hidden_size)
+        self.layer_norm.build(output_shape)
+        self.dropout.build(output_shape)
+
+    def _table(self, name: str, rows: int | None) -> Any:
+        return self.add_weight(
+            name=name,
+            shape=(rows, self.config.hidden_size),
+            initializer=initializer(self.config),
+        )
+
+    def call(
+        self, input_ids: Any, segment_ids: Any, training: bool = False
+    ) -> Any:
+        """See the class."""
+        words = ops.take(self.word_embeddings, input_ids, axis=0)
+        # A product with so small a table beats gathering, whose gradient would
+        # have to add up thousands of rows into two.
+        one_hot = ops.one_hot(
+            segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
+        )
+        segments = ops.matmul(one_hot, self.token_type_embeddings)
+        positions = self.position_embeddings[: ops.shape(input_ids)[1]]
+        x = self.layer_norm(words + segments + positions)
+        return self.dropout(x, training=training)
+
+
+class TransformerLayer(keras.layers.Layer):
+    """Attention, then feed-forward, each with residual and normalization.
+
+    See section 3.1 of Vaswani et al., 2017.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.attention = Attention(config, name="attention")
+        self.intermediate = ActivatedDense(
+            config,
+            config.intermediate_size,
+            config.hidden_act,
+            name="intermediate",
+        )
+        self.residual_output = ResidualOutput(config, name="output")
+        self.intermediate_size = config.intermediate_size
+
+    def build(self, x_shape: Any) -> None:
+        """Makes the weights."""
+        self.attention.build(x_shape)
+        self.intermediate.build(x_shape)
+        inner_shape = (*x_shape[:-1], self.intermediate_size)
+        self.residual_output.build(inner_shape, x_shape)
+
+    def call(
+        self, x: Any, input_mask: Any, training: bool = False
+    ) -> tuple[Any, Any]:
+        """Maps [B, S, H] to [B, S, H] and attention's [B, A, S, S]."""
+        x, probabilities = self.attention(x, input_mask, training=training)
+        inner = self.intermediate(x)
+        return self.residual_output(inner, x, training=training), probabilities
+
+
+class Encoder(keras.layers.Layer):
+    """The L Transformer layers, one after the other."""
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        # A tuple: layers in a list escape TensorFlow's checkpoints.
+        self.layers = tuple(
+            TransformerLayer(config, name=f"layer_{i}")
+            for i in range(config.num_hidden_layers)
+        )
+
+    def build(self, x_shape: Any) -> None:
+        """Makes the weights."""
+        for layer in self.layers:
+            layer.build(x_shape)
+
+    def call(
+        self, x: Any, input_mask: Any, training: bool = False
+    ) -> tuple[list[Any], list[Any]]:
+        """Returns the outputs and the attention probabilities of all layers."""
+        outputs, probabilities = [], []
+        for layer in self.layers:
+            x, attention = layer(x, input_mask, training=training)
+            outputs.append(x)
+            probabilities.append(attention)
+        return outputs, probabilities
+
+
+class BertOutput(NamedTuple):
+    """What BERT says about a batch.
+
+    Attributes:
+        sequence_output: A vector for every token, [B, S, H] (the paper's T_i).
+        pooled_output: One for the whole sequence, [B, H] (the paper's C).
+        embedding_output: What the first layer reads, [B, S, H].
+        encoder_outputs: The outputs of all layers, the last of them
+            `sequence_output`.
+        attention_probs: [B, A, S, S] of every layer, before dropout; empty
+            unless asked for.
+    """
+
+    sequence_output: Any
+    pooled_output: Any
+    embedding_output: Any
+    encoder_outputs: list[Any]
+    attention_probs: list[Any]
+
+
+class Bert(keras.layers.Layer):
+    """Bidirectional Encoder Representations from Transformers.
+
+    See Devlin et al., 2018.
+
+    Call arguments:
+        input_ids: int Tensor [B, S], ids of word pieces.
+        input_mask: int Tensor [B, S], 1 for tokens and 0 for padding, wherever
+            it stands. All ones if None.
+        segment_ids: int Tensor [B, S], 0 for `text_a` and 1 for `text_b`. All
+            zeros if None.
+        return_attention: Whether to return attention probabilities.
+
+    Returns:
+        A `BertOutput`.
+    """
+
+    def __init__(
+        self, config: BertConfig, name: str = "bert", **kwargs: Any
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        config.validate()
+        self.config = config
+        self.embeddings = Embeddings(config, name="embeddings")
+        self.encoder = Encoder(config, name="encoder")
+        self.pooler = ActivatedDense(
+            config, config.hidden_size, "tanh", name="pooler"
+        )
+
+    def build(self, input_ids_shape: Any = (None, None)) -> None:
+        """Makes all weights; they depend on the config alone."""
+        hidden_size = self.config.hidden_size
+        self.embeddings.build(input_ids_shape)
+        self.encoder.build((*input_ids_shape, hidden_size))
+        self.pooler.build((input_ids_shape[0], hidden_size))
+
+    def call(
+        self,
+        input_ids: Any,
+        input_mask: Any = None,
+        segment_ids: Any = None,
+        training: bool = False,
+        return_attention: bool = False,
+    ) -> BertOutput:
+        """See the class."""
+        self._check_length(input_ids)
+        if input_mask is None:
+            input_mask = ops.ones_like(input_ids)
+        if segment_ids is None:
+            segment_ids = ops.zeros_like(input_ids)
+        embedding_output = self.embeddings(
+            input_ids, segment_ids, training=training
+        )
+        outputs, attention_probs = self.encoder(
+            embedding_output, input_mask, training=training
+        )
+        # The paper pools by taking the vector of the first token, [CLS].
+        return BertOutput(
+            sequence_output=outputs[-1],
+            pooled_output=self.pooler(outputs[-1][:, 0]),
+            embedding_output=embedding_output,
+            encoder_outputs=outputs,
+            attention_probs=attention_probs if return_attention else [],
+        )
+
+    def _check_length(self, input_ids: Any) -> None:
+        if len(input_ids.shape) != 2:
+            raise ValueError(
+                "`input_ids` must have two axes, [batch, sequence]. "
+                f"Received: input_ids.shape={tuple(input_ids.shape)}."
+            )
+        length = input_ids.shape[1]
+        if length is not None:
+            self.config.require_length(length)

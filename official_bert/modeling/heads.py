@@ -1,0 +1,145 @@
+"""What stands on top of BERT: the two pre-training heads."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from official_bert.config import BertConfig
+from official_bert.modeling.activations import get_activation
+from official_bert.modeling.layers import dense, initializer, layer_norm
+
+
+def gather_positions(x: Any, positions: Any) -> Any:
+    """Picks the vectors at some positions of every sequence.
+
+    Args:
+        x: float Tensor [B, S, H].
+        positions: int Tensor [B, P] of indices below S.
+
+    Returns:
+        float Tensor [B, P, H].
+    """
+    batch, length, hidden_size = ops.shape(x)
+    first = ops.expand_dims(ops.arange(batch, dtype=positions.dtype), 1)
+    flat_positions = ops.reshape(positions + first * length, (-1,))
+    rows = ops.take(ops.reshape(x, (-1, hidden_size)), flat_positions, axis=0)
+    return ops.reshape(rows, (batch, ops.shape(positions)[1], hidden_size))
+
+
+class Transform(keras.layers.Layer):
+    """One more dense layer and normalization before the vocabulary."""
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dense = dense(
+            config,
+            config.hidden_size,
+            activation=get_activation(config.hidden_act),
+        )
+        self.layer_norm = layer_norm()
+
+    def build(self, x_shape: Any) -> None:
+        """Makes the weights."""
+        self.dense.build(x_shape)
+        self.layer_norm.build(x_shape)
+
+    def call(self, x: Any) -> Any:
+        """Maps [B, P, H] to [B, P, H]."""
+        return self.layer_norm(self.dense(x))
+
+
+class MaskedLM(keras.layers.Layer):
+    """Guesses the pieces that were masked: section 3.1, task 1 of the paper.
+
+    Logits exist at the masked positions only: at all S of them they would cost
+    as much as all of Base's layers.
+
+    Call arguments:
+        sequence_output: float Tensor [B, S, H].
+        masked_lm_positions: int Tensor [B, P].
+        word_embeddings: float Tensor [V, H], shared with the encoder's input.
+
+    Returns:
+        Logits over the vocabulary, [B, P, V].
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.vocab_size = config.vocab_size
+        self.transform = Transform(config, name="transform")
+
+    def build(self, sequence_output_shape: Any) -> None:
+        """Makes the weights."""
+        self.transform.build(sequence_output_shape)
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.vocab_size,), initializer="zeros"
+        )
+
+    def call(
+        self,
+        sequence_output: Any,
+        masked_lm_positions: Any,
+        word_embeddings: Any,
+    ) -> Any:
+        """See the class."""
+        x = gather_positions(sequence_output, masked_lm_positions)
+        logits = ops.matmul(self.transform(x), ops.transpose(word_embeddings))
+        return logits + self.output_bias  # [B, P, V]
+
+
+class NextSentence(keras.layers.Layer):
+    """Tells whether B follows A: section 3.1, task 2 of the paper.
+
+    Returns:
+        Logits [B, 2] of IsNext (0) and NotNext (1).
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+
+    def build(self, pooled_output_shape: Any) -> None:
+        """Makes the weights; they are stored transposed, [2, H]."""
+        self.output_weights = self.add_weight(
+            name="output_weights",
+            shape=(2, self.config.hidden_size),
+            initializer=initializer(self.config),
+        )
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(2,), initializer="zeros"
+        )
+
+    def call(self, pooled_output: Any) -> Any:
+        """Maps [B, H] to [B, 2]."""
+        weights = ops.transpose(self.output_weights)
+        return ops.matmul(pooled_output, weights) + self.output_bias
+
+
+class PretrainingHeads(keras.layers.Layer):
+    """Both heads, under the name that their weights have: `cls`."""
+
+    def __init__(self, config: BertConfig, name: str = "cls") -> None:
+        super().__init__(name=name)
+        self.config = config
+        self.predictions = MaskedLM(config, name="predictions")
+        self.seq_relationship = NextSentence(config, name="seq_relationship")
+
+    def build(self, sequence_output_shape: Any = (None, None)) -> None:
+        """Makes all weights; they depend on the config alone."""
+        hidden_size = self.config.hidden_size
+        self.predictions.build((None, None, hidden_size))
+        self.seq_relationship.build((None, hidden_size))
+
+    def call(
+        self,
+        sequence_output: Any,
+        pooled_output: Any,
+        masked_lm_positions: Any,
+        word_embeddings: Any,
+    ) -> tuple[Any, Any]:
+        """Returns masked-LM [B, P, V] and next-sentence [B, 2] logits."""
+        masked_lm_logits = self.predictions(
+            sequence_output, masked_lm_positions, word_embeddings
+        )
+        return masked_lm_logits, self.seq_relationship(pooled_output)

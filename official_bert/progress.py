@@ -1,0 +1,44 @@
+"""Progress on the terminal: how far, how fast, how long still."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import tqdm
+
+
+def bar(
+    iterable: Iterable[Any] | None = None,
+    *,
+    description: str,
+    total: int | None = None,
+    unit: str = "it",
+    initial: int = 0,
+    unit_scale: bool = True,
+) -> Any:
+    """Returns a `tqdm` bar on standard error.
+
+    A terminal gets one live line; a file or a pipe gets a line every ten
+    seconds, so that logs stay short.
+
+    Args:
+        iterable: What to walk over, or None to call `update` by hand.
+        description: What is being done, in a word or two.
+        total: How many units there are, if known.
+        unit: What is counted.
+        initial: How many units an earlier run has done.
+        unit_scale: Whether to write 12.3k for 12,300.
+    """
+    live = sys.stderr.isatty()
+    return tqdm.tqdm(
+        iterable,
+        desc=description,
+        total=total,
+        unit=unit,
+        initial=initial,
+        unit_scale=unit_scale,
+        dynamic_ncols=live,
+        mininterval=0.2 if live else 10.0,
+        maxinterval=10.0,
+        file=sys.stderr,
+    )

@@ -1,0 +1,26 @@
+"""Where the tests find the original's recorded results, and devices."""
+
+import pathlib
+
+import pytest
+
+SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
+
+
+def _shared(name: str) -> pathlib.Path:
+    folder = SHARED / name
+    if not folder.is_dir():
+        pytest.skip(f"needs the recorded results in {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def golden() -> pathlib.Path:
+    """Arrays and records made by the 2018 release itself."""
+    return _shared("golden")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> pathlib.Path:
+    """Real data: vocabularies, corpora, tasks."""
+    return _shared("data")
