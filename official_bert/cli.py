@@ -93,9 +93,9 @@ def run(
 
     `InputError` ends it with the message alone and exit status 1.
     """
-    # TensorFlow greets with lines about the machine; its warnings stay.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     define_flags(options_class)
+    # Read on after a stray word, so that it is what the user hears about.
+    flags.FLAGS.set_gnu_getopt(True)
     logging.set_verbosity(logging.INFO)
     app.run(lambda argv: _call(main, options_class, argv))
 
@@ -135,6 +135,8 @@ def define_flags(
         help = field.metadata["help"]
         if field.metadata["choices"]:
             help = f"<{'|'.join(field.metadata['choices'])}>: {help}"
+        if required:
+            help = f"{help}\n(required)"
         define(
             field.name,
             None if required else field.default,

@@ -59,7 +59,7 @@ class BertConfig:
             InputError: The file is missing, no JSON object, or describes no
                 BERT that could be built.
         """
-        text = files.read_text(json_file)
+        text = files.read_text(json_file).removeprefix("\ufeff")
         try:
             json_object = json.loads(text)
         except json.JSONDecodeError as error:
@@ -68,7 +68,11 @@ class BertConfig:
                 f"at column {error.colno}."
             ) from error
         if not isinstance(json_object, dict):
-            raise InputError(f"{json_file}:1: must hold one JSON object.")
+            raise InputError(
+                f"{json_file}:1: must hold one JSON object. Received: "
+                f"{type(json_object).__name__}. Use the bert_config.json that "
+                "came with the model."
+            )
         config = cls.from_dict(json_object)
         try:
             config.validate()
@@ -99,6 +103,12 @@ class BertConfig:
                     f"`{name}` must be a number from 0 to below 1. "
                     f"Received: {value!r}."
                 )
+        deviation = self.initializer_range
+        if not isinstance(deviation, (int, float)) or not deviation >= 0:
+            raise InputError(
+                "`initializer_range` must be a number from 0. "
+                f"Received: {deviation!r}."
+            )
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 "`hidden_size` must be a multiple of `num_attention_heads`. "

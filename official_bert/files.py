@@ -10,6 +10,7 @@ import gzip
 import io
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
@@ -25,6 +26,16 @@ def _gfile() -> Any:
     import tensorflow as tf  # Takes seconds, and only remote paths need it.
 
     return tf.io.gfile
+
+
+@contextlib.contextmanager
+def _remote_errors_as_os_errors() -> Iterator[None]:
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.OpError as error:
+        raise OSError(error.message) from error
 
 
 def exists(path: str) -> bool:
@@ -57,7 +68,10 @@ def expand(patterns: str) -> list[str]:
             )
         names.extend(matches)
     if not names:
-        raise InputError("At least one input file must be named.")
+        raise InputError(
+            f"At least one input file must be named. Received: {patterns!r}. "
+            "Give files or globs, comma-separated."
+        )
     for name in names:
         if os.path.isdir(name):
             raise InputError(
@@ -75,17 +89,22 @@ def require(path: str, what: str) -> None:
         what: What it is to be, for the message: "The vocabulary".
     """
     if not exists(path) or os.path.isdir(path):
-        raise InputError(f"{what} must be an existing file. Received: {path!r}")
+        raise InputError(
+            f"{what} must be an existing file. Received: {path!r}. "
+            "Check the path."
+        )
 
 
 @contextlib.contextmanager
 def open_binary(path: str) -> Iterator[BinaryIO]:
     """Opens `path` for reading bytes, through gzip if it ends in ``.gz``."""
     try:
-        raw = _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb")
+        raw = _open(path)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"Cannot read {path!r}: {reason}.") from error
+        raise InputError(
+            f"Cannot read {path!r}: {error.strerror or error}. "
+            "Give the path of a file that exists and may be read."
+        ) from error
     with raw:
         if path.endswith(".gz"):
             yield cast(BinaryIO, gzip.GzipFile(fileobj=raw))
@@ -93,10 +112,23 @@ def open_binary(path: str) -> Iterator[BinaryIO]:
             yield raw
 
 
+def _open(path: str) -> Any:
+    if not is_remote(path):
+        return open(path, "rb")
+    with _remote_errors_as_os_errors():
+        file = _gfile().GFile(path, "rb")
+        file.seek(0)  # Else a missing file is noticed only when it is read.
+        return file
+
+
 def read_text(path: str) -> str:
     """Returns the whole of a UTF-8 file, its line ends as they are."""
     with open_binary(path) as file:
-        return _decode(file.read(), path, first_line=1)
+        try:
+            data = file.read()
+        except _GZIP_ERRORS as error:
+            raise _not_gzip(path, 1, error) from error
+        return _decode(data, path, first_line=1)
 
 
 def read_lines(
@@ -105,7 +137,8 @@ def read_lines(
     r"""Yields the lines of a UTF-8 file as the 2018 release reads them.
 
     Lines end at ``\n`` only (not at U+2028, U+0085, VT or FF), every ``\r`` is
-    dropped wherever it stands, and a byte-order mark is kept.
+    dropped wherever it stands, and a byte-order mark is kept. Nothing but
+    ``\r`` after the last ``\n`` is no line.
 
     Args:
         path: A local or remote file; ``.gz`` is unpacked on the way.
@@ -120,12 +153,22 @@ def read_lines(
             for number, line in enumerate(file, start=1):
                 if on_bytes:
                     on_bytes(len(line))
-                text = _decode(line, path, number)
-                yield text.replace("\r", "").removesuffix("\n")
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise InputError(
-                f"{path}:{number + 1}: must be complete gzip data. {error}"
-            ) from error
+                text = _decode(line, path, number).replace("\r", "")
+                if text:
+                    yield text.removesuffix("\n")
+        except _GZIP_ERRORS as error:
+            raise _not_gzip(path, number + 1, error) from error
+
+
+# A file cut short, one that is no gzip at all, and one that is damaged.
+_GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
+
+
+def _not_gzip(path: str, line: int, error: Exception) -> InputError:
+    return InputError(
+        f"{path}:{line}: must be complete gzip data. Received: {error}. "
+        "Compress or copy the file again."
+    )
 
 
 def _decode(data: bytes, path: str, first_line: int) -> str:
@@ -142,17 +185,19 @@ def _decode(data: bytes, path: str, first_line: int) -> str:
 
 def make_directory(path: str) -> None:
     """Makes the folder `path`, if need be, and checks that it takes files."""
-    if is_remote(path):
-        _gfile().makedirs(path)
-        return
     try:
-        os.makedirs(path, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        if is_remote(path):
+            with _remote_errors_as_os_errors():
+                _gfile().makedirs(path)
+        else:
+            os.makedirs(path, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path):
+                pass
     except OSError as error:
         raise InputError(
             f"The output folder must be writable. Received: {path!r} "
-            f"({error.strerror}). Choose another, or mend its permissions."
+            f"({error.strerror or error}). Choose another, or mend its "
+            "permissions."
         ) from error
 
 

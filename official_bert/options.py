@@ -6,6 +6,7 @@ All values are checked here, before anything slow is imported or begun.
 """
 
 import dataclasses
+import os
 
 from official_bert import cli, files
 from official_bert.cli import option
@@ -125,12 +126,19 @@ class CreatePretrainingData(cli.Options):
         super().__post_init__()
         inputs = files.expand(self.input_file)
         files.require(self.vocab_file, "--vocab_file")
+        taken = {os.path.realpath(name) for name in [*inputs, self.vocab_file]}
         for output in self.output_files():
-            if output in inputs:
+            if os.path.realpath(output) in taken:
                 raise InputError(
-                    f"--output_file must not be one of the inputs. "
-                    f"Received: {output!r}."
+                    "--output_file must name files of its own, none of them "
+                    f"twice or an input. Received: {output!r}. Rename it."
                 )
+            taken.add(os.path.realpath(output))
+        if not self.output_files():
+            raise InputError(
+                "--output_file must name at least one file. "
+                f"Received: {self.output_file!r}. Name the TFRecords to write."
+            )
         if self.bert_config_file:
             config = BertConfig.from_json_file(self.bert_config_file)
             config.require_length(self.max_seq_length)
@@ -179,8 +187,8 @@ class RunPretraining(Devices):
     """Options of `run_pretraining.py`."""
 
     bert_config_file: str = option("The bert_config.json of the model.")
-    input_file: str | None = option(
-        "TFRecords to read: files or globs, comma-separated.", None
+    input_file: str = option(
+        "TFRecords to read: files or globs, comma-separated."
     )
     output_dir: str = option(
         "Folder for checkpoints, results and TensorBoard events."
@@ -220,6 +228,11 @@ class RunPretraining(Devices):
         "Steps between visits to the host, on TPUs.", 1000, at_least=1
     )
     max_eval_steps: int = option("Evaluation steps.", 100, at_least=1)
+    may_initialize: str = option(
+        "Regular expression of weights that `init_checkpoint` may lack, and "
+        "that then start anew, such as ^cls/.",
+        "",
+    )
     keep_checkpoint_max: int = option(
         "How many checkpoints to keep, the newest.", 5, at_least=1
     )
@@ -239,12 +252,20 @@ class RunPretraining(Devices):
             raise InputError(
                 "At least one of --do_train and --do_eval must be given."
             )
-        if not self.input_file:
-            raise InputError("--input_file must name TFRecord files.")
         files.expand(self.input_file)
         config = BertConfig.from_json_file(self.bert_config_file)
         config.require_length(self.max_seq_length)
         if self.init_checkpoint:
-            files.require(self.init_checkpoint + ".index", "--init_checkpoint")
+            _require_checkpoint(self.init_checkpoint)
         if self.vocab_file:
             files.require(self.vocab_file, "--vocab_file")
+
+
+def _require_checkpoint(prefix: str) -> None:
+    if not files.exists(prefix + ".index"):
+        raise InputError(
+            "--init_checkpoint must name a TF1 checkpoint, whose files are "
+            f"called NAME.index and NAME.data-*. Received: {prefix!r}, and "
+            f"there is no {prefix + '.index'!r}. Check the path, and give it "
+            "without what follows NAME."
+        )

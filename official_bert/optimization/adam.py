@@ -78,6 +78,10 @@ class AdamWeightDecay:
                     tf.zeros(weight.shape), trainable=False, name=name
                 )
 
+    def state(self) -> dict[str, tf.Variable]:
+        """Returns {name in a checkpoint: variable}: moments and step."""
+        return {**self.slots, "global_step": self.step}
+
     def decays(self, path: str) -> bool:
         """Whether the weight called `path` is pulled to zero."""
         return not any(

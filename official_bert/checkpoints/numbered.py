@@ -1,0 +1,104 @@
+"""A training run's checkpoints: `model.ckpt-N` and the file `checkpoint`.
+
+What a run needs to go on, beyond what the 2018 release stored, lies beside them
+in `model.ckpt-N.resume.json`.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from official_bert import files
+from official_bert.checkpoints import tf1
+from official_bert.errors import InputError
+
+_RESUME = ".resume.json"
+
+
+def latest(folder: str) -> str | None:
+    """Returns the prefix of a folder's newest checkpoint, if it has any.
+
+    Raises:
+        InputError: The file `checkpoint` names one that is not there.
+    """
+    state = _state(folder)
+    if state is None:
+        return None
+    prefix = _absolute(folder, state.model_checkpoint_path)
+    if not files.exists(prefix + ".index"):
+        raise InputError(
+            f"{os.path.join(folder, 'checkpoint')}: must name an existing "
+            f"checkpoint. Received: {state.model_checkpoint_path!r}. Name "
+            "another one in it, or remove it to start anew."
+        )
+    return prefix
+
+
+def save(
+    folder: str,
+    step: int,
+    arrays: Mapping[str, Any],
+    resume: Mapping[str, Any],
+    keep: int,
+) -> str:
+    """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
+
+    Args:
+        folder: Where.
+        step: N.
+        arrays: {name: array}, with `global_step`.
+        resume: What else going on needs; goes to a JSON file beside it.
+        keep: How many checkpoints to keep.
+
+    Returns:
+        The new checkpoint's prefix.
+    """
+    prefix = os.path.join(folder, f"model.ckpt-{step}")
+    files.write_text(prefix + _RESUME, json.dumps(dict(resume)) + "\n")
+    tf1.write(prefix, arrays)
+    state = _state(folder)
+    earlier = state.all_model_checkpoint_paths if state else []
+    kept = [name for name in earlier if _absolute(folder, name) != prefix]
+    kept = [*kept, os.path.basename(prefix)]
+    tf.compat.v1.train.update_checkpoint_state(
+        folder, kept[-1], all_model_checkpoint_paths=kept[-keep:]
+    )
+    for name in kept[:-keep]:
+        _remove(_absolute(folder, name))
+    return prefix
+
+
+def read_resume(prefix: str) -> dict[str, Any] | None:
+    """Returns what `save` was given as `resume`; None for others' checkpoints.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    name = prefix + _RESUME
+    if not files.exists(name):
+        return None
+    try:
+        return dict(json.loads(files.read_text(name)))
+    except ValueError as error:
+        raise InputError(
+            f"{name}: must be what training wrote. {error}. Remove it to go on "
+            "from the checkpoint at another place of the data."
+        ) from error
+
+
+def _state(folder: str) -> Any:
+    return tf.train.get_checkpoint_state(folder)
+
+
+def _absolute(folder: str, name: str) -> str:
+    return name if os.path.isabs(name) else os.path.join(folder, name)
+
+
+def _remove(prefix: str) -> None:
+    """Removes a checkpoint, its index first so that it is never half there."""
+    names = sorted(tf.io.gfile.glob(prefix + ".*"), key=len)
+    for name in sorted(names, key=lambda name: not name.endswith(".index")):
+        tf.io.gfile.remove(name)

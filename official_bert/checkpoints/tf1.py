@@ -1,0 +1,73 @@
+"""TF1 checkpoints: `PREFIX.index` and `PREFIX.data-00000-of-00001`.
+
+The format is TensorFlow's tensor bundle, as `tf.train.Saver` of TF 1 writes it:
+plain names to plain arrays, without Keras' or TF 2's object graph.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert import files
+from official_bert.errors import InputError
+
+_DATA = ".data-00000-of-00001"
+_INDEX = ".index"
+
+
+def open_reader(prefix: str) -> Any:
+    """Returns a reader with `get_tensor` and `get_variable_to_shape_map`.
+
+    Raises:
+        InputError: There is no such checkpoint, or it is damaged.
+    """
+    files.require(prefix + _INDEX, "A checkpoint's index")
+    try:
+        return tf.train.load_checkpoint(prefix)
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"{prefix}: must be a TF1 checkpoint. {error}"
+        ) from error
+
+
+def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
+    """Returns one array of a checkpoint.
+
+    Raises:
+        InputError: The data is shorter than the index says, or damaged.
+    """
+    try:
+        return np.asarray(reader.get_tensor(name))
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"{prefix}: `{name}` cannot be read; the checkpoint was cut short "
+            f"or damaged. {error}"
+        ) from error
+
+
+def write(prefix: str, arrays: Mapping[str, Any]) -> None:
+    """Writes a checkpoint: all of it, or nothing under that name.
+
+    Args:
+        prefix: Its path without `.index`.
+        arrays: {name: array}.
+    """
+    names = sorted(arrays)
+    temporary = f"{prefix}.tmp-{os.getpid()}"
+    try:
+        tf.raw_ops.SaveV2(
+            prefix=temporary,
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.convert_to_tensor(arrays[name]) for name in names],
+        )
+        # The index last: no reader takes data without one for a checkpoint.
+        for part in (_DATA, _INDEX):
+            tf.io.gfile.rename(temporary + part, prefix + part, overwrite=True)
+    except BaseException:
+        for name in tf.io.gfile.glob(temporary + "*"):
+            tf.io.gfile.remove(name)
+        raise

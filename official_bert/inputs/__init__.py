@@ -1,0 +1,1 @@
+"""What the model reads: features, record schemas, tf.data pipelines."""

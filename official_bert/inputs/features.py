@@ -1,0 +1,34 @@
+"""Tokens as BERT reads them: one sequence out of one or two.
+
+The convention is that of section 3 of the paper::
+
+    tokens:      [CLS] is this jack ##son ##ville ? [SEP] no it is not . [SEP]
+    segment_ids:  0    0  0    0    0     0       0  0    1  1  1  1   1  1
+"""
+
+from collections.abc import Sequence
+
+
+def pack(tokens_a: Sequence[str], tokens_b: Sequence[str] = ()) -> list[str]:
+    """Returns `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]` if there is a b."""
+    tokens = ["[CLS]", *tokens_a, "[SEP]"]
+    if tokens_b:
+        tokens += [*tokens_b, "[SEP]"]
+    return tokens
+
+
+def segment_ids(num_tokens: int, num_tokens_a: int) -> list[int]:
+    """Returns the segment of each of `num_tokens` packed tokens.
+
+    Args:
+        num_tokens: How many there are, special ones included.
+        num_tokens_a: How many of them are text A's own. [CLS] and the first
+            [SEP] belong to A as well.
+    """
+    length_a = num_tokens_a + 2
+    return [0] * length_a + [1] * (num_tokens - length_a)
+
+
+def pad(values: Sequence[int], length: int) -> list[int]:
+    """Returns `values`, followed by zeros up to `length`."""
+    return [*values, *([0] * (length - len(values)))]

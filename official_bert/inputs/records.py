@@ -1,0 +1,189 @@
+"""TFRecord files of `tf.train.Example`s with features of fixed length.
+
+One schema serves for writing, for parsing and for telling a user what is wrong
+with a file.
+"""
+
+import mmap
+import os
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert import files
+from official_bert.errors import InputError
+
+
+class Feature(NamedTuple):
+    """One feature of a record: how many values, and of which kind.
+
+    Attributes:
+        length: The number of values.
+        flag: The command line's name of that number, if it has one.
+        is_float: Whether the values are float32 rather than int64.
+    """
+
+    length: int
+    flag: str | None = None
+    is_float: bool = False
+
+
+Schema = Mapping[str, Feature]
+
+
+def pretraining_schema(
+    max_seq_length: int, max_predictions_per_seq: int
+) -> Schema:
+    """Returns the features of an instance for masked LM and next sentence."""
+    sequence = Feature(max_seq_length, "max_seq_length")
+    predictions = Feature(max_predictions_per_seq, "max_predictions_per_seq")
+    return {
+        "input_ids": sequence,
+        "input_mask": sequence,
+        "segment_ids": sequence,
+        "masked_lm_positions": predictions,
+        "masked_lm_ids": predictions,
+        "masked_lm_weights": predictions._replace(is_float=True),
+        "next_sentence_labels": Feature(1),
+    }
+
+
+def encode(schema: Schema, values: Mapping[str, Sequence[Any]]) -> bytes:
+    """Returns one serialized example; the same values give the same bytes."""
+    example = tf.train.Example()
+    for name, feature in schema.items():
+        target = example.features.feature[name]
+        kind = target.float_list if feature.is_float else target.int64_list
+        kind.value.extend(values[name])
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
+    """Parses a batch of examples inside tf.data.
+
+    Args:
+        schema: What each of them holds.
+        serialized: string Tensor [B].
+
+    Returns:
+        {name: Tensor [B, length]}, int32 or float32: TPUs have no int64.
+    """
+    spec = {
+        name: tf.io.FixedLenFeature(
+            [feature.length], tf.float32 if feature.is_float else tf.int64
+        )
+        for name, feature in schema.items()
+    }
+    return {
+        name: value if value.dtype == tf.float32 else tf.cast(value, tf.int32)
+        for name, value in tf.io.parse_example(serialized, spec).items()
+    }
+
+
+def check_files(names: Iterable[str], schema: Schema, vocab_size: int) -> None:
+    """Looks at every file before anything expensive is begun.
+
+    Args:
+        names: TFRecord files.
+        schema: What their records must hold.
+        vocab_size: What all `input_ids` must be below.
+
+    Raises:
+        InputError: A file is empty, cut short, no TFRecord file, or its first
+            record does not fit the schema or the vocabulary.
+    """
+    for name in names:
+        if not files.is_remote(name):
+            count_records(name)
+        _check_example(f"{name}: record 1", first_example(name), schema)
+        ids = first_example(name).features.feature["input_ids"].int64_list.value
+        if not 0 <= min(ids) <= max(ids) < vocab_size:
+            raise InputError(
+                f"{name}: record 1: `input_ids` must be below the model's "
+                f"vocab_size={vocab_size}. Received: {max(ids)}. Use the "
+                "bert_config.json that belongs to the records' vocabulary."
+            )
+
+
+# A record is its length (8 bytes), the length's checksum (4), the data, and the
+# data's checksum (4).
+_HEADER = struct.Struct("<QI")
+_FOOTER_SIZE = 4
+
+
+def count_records(name: str) -> int:
+    """Counts the records of a local file by walking over their headers.
+
+    Raises:
+        InputError: The file is empty, or ends inside a record.
+    """
+    size = os.path.getsize(name)
+    if not size:
+        raise InputError(
+            f"{name}: must hold TFRecords. Received: an empty file."
+        )
+    count = offset = 0
+    with (
+        open(name, "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        while offset < size:
+            end = offset + _HEADER.size
+            if end <= size:
+                end += _HEADER.unpack_from(data, offset)[0] + _FOOTER_SIZE
+            if end > size:
+                raise InputError(
+                    f"{name}: record {count + 1}: must be complete. Received: "
+                    f"a file that ends inside it, at byte {size}. It was cut "
+                    "short, or is no TFRecord file; make or copy it again."
+                )
+            count, offset = count + 1, end
+    return count
+
+
+def first_example(name: str) -> Any:
+    """Returns the first `tf.train.Example` of a file.
+
+    Raises:
+        InputError: There is none that can be read.
+    """
+    try:
+        for serialized in tf.data.TFRecordDataset(name).take(1):
+            return tf.train.Example.FromString(serialized.numpy())
+    except (tf.errors.OpError, ValueError) as error:
+        message = getattr(error, "message", str(error))
+        raise InputError(f"{name}: must hold TFRecords. {message}") from error
+    raise InputError(f"{name}: must hold TFRecords. Received: none.")
+
+
+def _check_example(where: str, example: Any, schema: Schema) -> None:
+    present = example.features.feature
+    for name, feature in schema.items():
+        if name not in present:
+            raise InputError(
+                f"{where}: must have a feature `{name}`. Received: "
+                f"{', '.join(sorted(present)) or 'none'}. Are these records "
+                "made by create_pretraining_data.py?"
+            )
+        kind = "float_list" if feature.is_float else "int64_list"
+        length = len(getattr(present[name], kind).value)
+        if length != feature.length:
+            advice = f" Pass --{feature.flag}={length}." if feature.flag else ""
+            raise InputError(
+                f"{where}: `{name}` must have {feature.length} values of kind "
+                f"{kind}. Received: {length}.{advice}"
+            )
+
+
+def decode(serialized: bytes) -> dict[str, np.ndarray]:
+    """Returns all features of one serialized example, for a look at it."""
+    example = tf.train.Example.FromString(serialized)
+    features = {}
+    for name, feature in example.features.feature.items():
+        kind = feature.WhichOneof("kind")
+        dtype = np.float32 if kind == "float_list" else np.int64
+        features[name] = np.array(getattr(feature, kind).value, dtype)
+    return features

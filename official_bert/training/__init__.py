@@ -1,0 +1,1 @@
+"""Moving weights: devices, the step, the loop, and what drives them."""

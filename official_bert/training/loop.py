@@ -1,0 +1,137 @@
+"""The training loop: steps, progress, summaries, checkpoints."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from official_bert import progress
+from official_bert.checkpoints import numbered
+from official_bert.errors import InputError
+from official_bert.training import distribution
+from official_bert.training.objectives import Batch, Scalars
+
+_SUMMARY_STEPS = 10
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How far a run goes and what it leaves behind.
+
+    Attributes:
+        output_dir: Where checkpoints and TensorBoard events go.
+        num_steps: The step at which it ends.
+        batch_size: Examples per step, over all replicas.
+        save_steps: Steps between checkpoints.
+        keep: How many checkpoints to keep.
+        seed: Of the order of examples and of dropout.
+    """
+
+    output_dir: str
+    num_steps: int
+    batch_size: int
+    save_steps: int
+    keep: int
+    seed: int
+
+
+def train(
+    step: Callable[[Batch], Scalars],
+    batches: tf.data.Dataset,
+    state: Mapping[str, Any],
+    plan: Plan,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Runs `step` on batch after batch, from the step in `state` to the end.
+
+    Args:
+        step: Moves the weights once; returns scalars equal on all replicas,
+            `loss` and `learning_rate` and `gradient_norm` among them.
+        batches: What is left of the data.
+        state: {name in a checkpoint: variable}, `global_step` among them.
+        plan: Where to and how far.
+        strategy: Whose replicas run the step.
+
+    Raises:
+        InputError: The loss is no longer finite. Earlier checkpoints stay.
+    """
+    compiled = tf.function(lambda batch: strategy.run(step, args=(batch,)))
+    first_step = _step_of(state)
+    if first_step == 0:
+        _save(state, plan)
+    writer = tf.summary.create_file_writer(plan.output_dir)
+    with (
+        writer.as_default(),
+        progress.bar(
+            description="Training",
+            total=plan.num_steps,
+            initial=first_step,
+            unit="step",
+            unit_scale=False,
+        ) as bar,
+    ):
+        data = iter(strategy.experimental_distribute_dataset(batches))
+        for number in range(first_step + 1, plan.num_steps + 1):
+            scalars = _host(strategy, compiled(next(data)))
+            _require_finite(number, scalars, plan)
+            _report(bar, number, scalars, plan)
+            if number % plan.save_steps == 0 or number == plan.num_steps:
+                _save(state, plan)
+    writer.close()
+
+
+def _host(
+    strategy: tf.distribute.Strategy, scalars: Scalars
+) -> dict[str, float]:
+    """Brings one replica's scalars to Python."""
+    return {
+        name: float(value)
+        for name, value in distribution.first(strategy, scalars).items()
+    }
+
+
+def _require_finite(
+    number: int, scalars: Mapping[str, float], plan: Plan
+) -> None:
+    if not math.isfinite(scalars["loss"]):
+        raise InputError(
+            f"The loss must be finite. Received: {scalars['loss']} at step "
+            f"{number}. The last checkpoint in {plan.output_dir!r} is from "
+            "before; try a lower --learning_rate or a longer warm-up."
+        )
+
+
+def _report(
+    bar: Any, number: int, scalars: Mapping[str, float], plan: Plan
+) -> None:
+    """Shows a step on the live line and, now and then, to TensorBoard."""
+    steps_per_second = bar.format_dict["rate"] or 0.0
+    shown = {
+        name: f"{value:.4g}" if name == "learning_rate" else f"{value:.3f}"
+        for name, value in scalars.items()
+    }
+    shown["examples/s"] = f"{steps_per_second * plan.batch_size:.1f}"
+    bar.set_postfix(shown, refresh=False)
+    bar.update()
+    if number % _SUMMARY_STEPS == 0 or number == plan.num_steps:
+        for name, value in scalars.items():
+            tf.summary.scalar(name, value, step=number)
+
+
+def _save(state: Mapping[str, Any], plan: Plan) -> None:
+    step = _step_of(state)
+    prefix = numbered.save(
+        plan.output_dir,
+        step,
+        {name: variable.numpy() for name, variable in state.items()},
+        resume={"seed": plan.seed, "examples_seen": step * plan.batch_size},
+        keep=plan.keep,
+    )
+    logging.info("Saved %s", prefix)
+
+
+def _step_of(state: Mapping[str, Any]) -> int:
+    return int(state["global_step"].numpy())

@@ -1,0 +1,97 @@
+"""What a model is trained for: losses as weighted means of a whole batch."""
+
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from official_bert.modeling.losses import cross_entropy
+from official_bert.modeling.pretraining import (
+    PretrainingModel,
+    PretrainingOutput,
+)
+
+Batch = dict[str, Any]
+Scalars = dict[str, Any]
+
+
+class Objective(Protocol):
+    """A sum of losses, each a weighted mean.
+
+    Sums and weights are apart because a mean must be that of the whole batch:
+    replicas hold different numbers of masked pieces, so that the mean of their
+    means would be another number.
+    """
+
+    def weights(self, batch: Batch) -> Scalars:
+        """Returns {loss: its weight in this part of the batch}."""
+
+    def sums(self, model: Any, batch: Batch, training: bool) -> Scalars:
+        """Runs the model; returns {loss: its weighted sum over this part}."""
+
+    def means(self, sums: Scalars, weights: Scalars) -> Scalars:
+        """Divides sums by the weights of the whole batch."""
+
+
+class PretrainingObjective:
+    """Masked LM and next sentence: section 3.1 of the paper."""
+
+    def weights(self, batch: Batch) -> Scalars:
+        """Returns the numbers of masked pieces and of instances."""
+        instances = tf.shape(batch["next_sentence_labels"])[0]
+        return {
+            "masked_lm_loss": tf.reduce_sum(batch["masked_lm_weights"]),
+            "next_sentence_loss": tf.cast(instances, tf.float32),
+        }
+
+    def sums(
+        self, model: PretrainingModel, batch: Batch, training: bool
+    ) -> Scalars:
+        """Runs the model and sums both losses."""
+        return self._loss_sums(model(batch, training=training), batch)
+
+    def means(self, sums: Scalars, weights: Scalars) -> Scalars:
+        """Returns both losses; without any masked piece the first is 0."""
+        return {
+            "masked_lm_loss": sums["masked_lm_loss"]
+            / (weights["masked_lm_loss"] + 1e-5),
+            "next_sentence_loss": sums["next_sentence_loss"]
+            / weights["next_sentence_loss"],
+        }
+
+    def evaluation_sums(self, model: PretrainingModel, batch: Batch) -> Scalars:
+        """Returns the loss sums, and how much was guessed right."""
+        output = model(batch, training=False)
+        masked_lm_right = _equal(
+            tf.argmax(output.masked_lm_logits, -1), batch["masked_lm_ids"]
+        )
+        next_sentence_right = _equal(
+            tf.argmax(output.next_sentence_logits, -1),
+            batch["next_sentence_labels"][:, 0],
+        )
+        return {
+            **self._loss_sums(output, batch),
+            "masked_lm_accuracy": tf.reduce_sum(
+                masked_lm_right * batch["masked_lm_weights"]
+            ),
+            "next_sentence_accuracy": tf.reduce_sum(next_sentence_right),
+        }
+
+    def _loss_sums(self, output: PretrainingOutput, batch: Batch) -> Scalars:
+        masked_lm = cross_entropy(
+            output.masked_lm_logits, batch["masked_lm_ids"]
+        )
+        next_sentence = cross_entropy(
+            output.next_sentence_logits, batch["next_sentence_labels"][:, 0]
+        )
+        return {
+            "masked_lm_loss": tf.reduce_sum(
+                masked_lm * batch["masked_lm_weights"]
+            ),
+            "next_sentence_loss": tf.reduce_sum(next_sentence),
+        }
+
+
+def _equal(predictions: Any, labels: Any) -> Any:
+    """Returns 1.0 where both are the same, and 0.0 elsewhere."""
+    same = tf.equal(predictions, tf.cast(labels, predictions.dtype))
+    return tf.cast(same, tf.float32)

@@ -1,0 +1,213 @@
+"""Pre-training: masked LM and next sentence, trained and evaluated."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+from absl import logging
+
+from official_bert import files
+from official_bert.checkpoints import loading, numbered
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inputs import datasets, records
+from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.optimization.adam import AdamWeightDecay
+from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.options import RunPretraining
+from official_bert.tokenization.vocabulary import load_vocab
+from official_bert.training import distribution, evaluation, loop
+from official_bert.training.objectives import (
+    Batch,
+    PretrainingObjective,
+    Scalars,
+)
+from official_bert.training.step import train_step
+
+
+def run(options: RunPretraining) -> None:
+    """Trains, evaluates, or both, as `options` say.
+
+    Raises:
+        InputError: Records, checkpoint, model and options do not fit.
+    """
+    config = BertConfig.from_json_file(options.bert_config_file)
+    schema = records.pretraining_schema(
+        options.max_seq_length, options.max_predictions_per_seq
+    )
+    names = files.expand(options.input_file or "")
+    assert config.vocab_size is not None  # Reading the file made sure of it.
+    records.check_files(names, schema, config.vocab_size)
+    _prepare_output(options, config)
+
+    strategy = distribution.get_strategy(options.distribution_strategy)
+    keras.utils.set_random_seed(options.seed)
+    with strategy.scope():
+        model = PretrainingModel(config)
+    step = 0
+    if options.do_train:
+        step = train(model, names, schema, options, strategy)
+    elif prefix := numbered.latest(options.output_dir):
+        _load_weights(model, prefix, options)
+        step = int(tf.train.load_variable(prefix, "global_step"))
+    elif options.init_checkpoint:
+        _load_weights(model, options.init_checkpoint, options)
+    else:
+        raise InputError(
+            "--do_eval needs a model. Received: an --output_dir without "
+            "checkpoints, and no --init_checkpoint. Give one, or --do_train."
+        )
+    if options.do_eval:
+        evaluate(model, names, schema, options, strategy, step)
+
+
+def _prepare_output(options: RunPretraining, config: BertConfig) -> None:
+    """Makes the output folder; it tells by itself which model is in it."""
+    if options.vocab_file:
+        vocab = load_vocab(options.vocab_file)
+        config.require_vocabulary(len(vocab), options.vocab_file)
+    folder = options.output_dir
+    files.make_directory(folder)
+    files.write_text(
+        os.path.join(folder, "bert_config.json"), config.to_json_string()
+    )
+    if options.vocab_file:
+        files.write_text(
+            os.path.join(folder, "vocab.txt"),
+            files.read_text(options.vocab_file),
+        )
+    mode = "train" if options.do_train else "eval"
+    files.write_text(
+        os.path.join(folder, f"{mode}_options.json"),
+        options.to_json("run_pretraining.py"),
+    )
+
+
+def train(
+    model: PretrainingModel,
+    names: Sequence[str],
+    schema: records.Schema,
+    options: RunPretraining,
+    strategy: tf.distribute.Strategy,
+) -> int:
+    """Trains from the output folder's last checkpoint, or from the start.
+
+    Args:
+        model: Made in the strategy's scope.
+        names: TFRecord files.
+        schema: What their records hold.
+        options: Of the run.
+        strategy: Which devices to use.
+
+    Returns:
+        The step reached.
+    """
+    distribution.require_divisible(
+        options.train_batch_size, strategy, "train_batch_size"
+    )
+    schedule = LinearWarmupDecay(
+        peak=options.learning_rate,
+        num_train_steps=options.num_train_steps,
+        num_warmup_steps=options.num_warmup_steps,
+    )
+    with strategy.scope():
+        optimizer = AdamWeightDecay(model.trainable_variables, schedule)
+    state = {**_weights(model), **optimizer.state()}
+    resumed = _initialize(model, state, options)
+    plan = loop.Plan(
+        output_dir=options.output_dir,
+        num_steps=options.num_train_steps,
+        batch_size=options.train_batch_size,
+        save_steps=options.save_checkpoints_steps,
+        keep=options.keep_checkpoint_max,
+        seed=resumed["seed"],
+    )
+    batches = datasets.training_batches(
+        names,
+        schema,
+        options.train_batch_size,
+        seed=plan.seed,
+        start=resumed["examples_seen"],
+    )
+    objective = PretrainingObjective()
+
+    def step(batch: Batch) -> Scalars:
+        return train_step(model, objective, optimizer, batch, plan.seed)
+
+    loop.train(step, batches, state, plan, strategy)
+    return options.num_train_steps
+
+
+def _weights(model: PretrainingModel) -> dict[str, keras.Variable]:
+    return {weight.path: weight for weight in model.trainable_variables}
+
+
+def _initialize(
+    model: PretrainingModel,
+    state: dict[str, Any],
+    options: RunPretraining,
+) -> dict[str, int]:
+    """Loads what there is to start from; returns seed and examples seen."""
+    prefix = numbered.latest(options.output_dir)
+    if prefix:
+        loading.load(state, prefix)
+        step = int(state["global_step"].numpy())
+        logging.info("Going on from %s", prefix)
+        return numbered.read_resume(prefix) or {
+            "seed": options.seed,
+            "examples_seen": step * options.train_batch_size,
+        }
+    if options.init_checkpoint:
+        _load_weights(model, options.init_checkpoint, options)
+    return {"seed": options.seed, "examples_seen": 0}
+
+
+def _load_weights(
+    model: PretrainingModel, prefix: str, options: RunPretraining
+) -> None:
+    made_anew = loading.load(
+        _weights(model),
+        prefix,
+        may_initialize=options.may_initialize,
+        may_skip=loading.OPTIMIZER_STATE,
+    )
+    logging.info("Loaded %s", prefix)
+    if made_anew:
+        logging.warning("Made anew: %s", ", ".join(made_anew))
+
+
+def evaluate(
+    model: PretrainingModel,
+    names: Sequence[str],
+    schema: records.Schema,
+    options: RunPretraining,
+    strategy: tf.distribute.Strategy,
+    global_step: int,
+) -> dict[str, Any]:
+    """Measures the model on records and writes `eval_results.txt`.
+
+    Args:
+        model: Made in the strategy's scope.
+        names: TFRecord files.
+        schema: What their records hold.
+        options: Of the run.
+        strategy: Which devices to use.
+        global_step: How long the model was trained, for the results.
+
+    Returns:
+        What it wrote: accuracies and losses as float32, as in 2018.
+    """
+    distribution.require_divisible(
+        options.eval_batch_size, strategy, "eval_batch_size"
+    )
+    batches = datasets.evaluation_batches(
+        names, schema, options.eval_batch_size, options.max_eval_steps
+    )
+    means = evaluation.run(
+        model, PretrainingObjective(), batches, strategy, options.max_eval_steps
+    )
+    results = {"global_step": global_step, **means}
+    evaluation.write_results(options.output_dir, results)
+    return results

@@ -1,0 +1,27 @@
+"""Pre-trains BERT on masked LM and next sentence.
+
+  python run_pretraining.py \
+    --input_file=tf_examples.tfrecord \
+    --output_dir=pretraining_output \
+    --do_train --do_eval \
+    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
+    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --num_train_steps=20 --num_warmup_steps=10 --learning_rate=2e-5
+
+Run again, it goes on from the last checkpoint in `output_dir`.
+"""
+
+from official_bert import cli
+from official_bert.options import RunPretraining
+
+
+def main(options: RunPretraining) -> None:
+    """Trains on, or evaluates on, the records of the options."""
+    # TensorFlow takes seconds to import; errors in flags should not.
+    from official_bert.training import pretrain
+
+    pretrain.run(options)
+
+
+if __name__ == "__main__":
+    cli.run(main, RunPretraining)
