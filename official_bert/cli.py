@@ -94,8 +94,6 @@ def run(
     `InputError` ends it with the message alone and exit status 1.
     """
     define_flags(options_class)
-    # Read on after a stray word, so that it is what the user hears about.
-    flags.FLAGS.set_gnu_getopt(True)
     logging.set_verbosity(logging.INFO)
     app.run(lambda argv: _call(main, options_class, argv))
 

@@ -38,8 +38,8 @@ class BertConfig:
     num_attention_heads: int = 12
     intermediate_size: int = 3072
     hidden_act: str | None = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
+    hidden_dropout_prob: float | None = 0.1
+    attention_probs_dropout_prob: float | None = 0.1
     max_position_embeddings: int = 512
     type_vocab_size: int = 16
     initializer_range: float = 0.02
@@ -98,6 +98,8 @@ class BertConfig:
                 )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = getattr(self, name)
+            if value is None:  # As good as 0.
+                continue
             if not isinstance(value, (int, float)) or not 0 <= value < 1:
                 raise InputError(
                     f"`{name}` must be a number from 0 to below 1. "

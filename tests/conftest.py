@@ -3,8 +3,16 @@
 import pathlib
 
 import pytest
+import tensorflow as tf
 
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
+
+# Two replicas on one processor. TensorFlow takes this only before its first
+# operation, so it cannot wait for the tests that need it.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2,
+)
 
 
 def _shared(name: str) -> pathlib.Path:

@@ -61,11 +61,10 @@ def save(
     tf1.write(prefix, arrays)
     state = _state(folder)
     earlier = state.all_model_checkpoint_paths if state else []
-    kept = [name for name in earlier if _absolute(folder, name) != prefix]
-    kept = [*kept, os.path.basename(prefix)]
-    tf.compat.v1.train.update_checkpoint_state(
-        folder, kept[-1], all_model_checkpoint_paths=kept[-keep:]
-    )
+    # Names without their folder, so that it can be moved.
+    kept = [os.path.basename(name) for name in [*earlier, prefix]]
+    kept = list(dict.fromkeys(kept))
+    _write_state(folder, kept[-keep:])
     for name in kept[:-keep]:
         _remove(_absolute(folder, name))
     return prefix
@@ -93,12 +92,21 @@ def _state(folder: str) -> Any:
     return tf.train.get_checkpoint_state(folder)
 
 
+def _write_state(folder: str, names: list[str]) -> None:
+    """Writes the file `checkpoint`, a CheckpointState message as text."""
+    lines = [f"model_checkpoint_path: {json.dumps(names[-1])}"]
+    lines += [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in names]
+    files.write_text(
+        os.path.join(folder, "checkpoint"), "\n".join(lines) + "\n"
+    )
+
+
 def _absolute(folder: str, name: str) -> str:
     return name if os.path.isabs(name) else os.path.join(folder, name)
 
 
 def _remove(prefix: str) -> None:
     """Removes a checkpoint, its index first so that it is never half there."""
-    names = sorted(tf.io.gfile.glob(prefix + ".*"), key=len)
+    names = tf.io.gfile.glob(prefix + ".*")
     for name in sorted(names, key=lambda name: not name.endswith(".index")):
         tf.io.gfile.remove(name)

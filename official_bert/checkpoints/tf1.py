@@ -17,6 +17,9 @@ from official_bert.errors import InputError
 _DATA = ".data-00000-of-00001"
 _INDEX = ".index"
 
+# What TensorFlow's reader raises for damaged files, depending on the damage.
+_UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
+
 
 def open_reader(prefix: str) -> Any:
     """Returns a reader with `get_tensor` and `get_variable_to_shape_map`.
@@ -27,7 +30,7 @@ def open_reader(prefix: str) -> Any:
     files.require(prefix + _INDEX, "A checkpoint's index")
     try:
         return tf.train.load_checkpoint(prefix)
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except _UNREADABLE as error:
         raise InputError(
             f"{prefix}: must be a TF1 checkpoint. {error}"
         ) from error
@@ -41,7 +44,7 @@ def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
     """
     try:
         return np.asarray(reader.get_tensor(name))
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except _UNREADABLE as error:
         raise InputError(
             f"{prefix}: `{name}` cannot be read; the checkpoint was cut short "
             f"or damaged. {error}"

@@ -99,4 +99,6 @@ class Attention(keras.layers.Layer):
         context, probabilities = self.self_attention(
             x, input_mask, training=training
         )
-        return self.residual_output(context, x, training=training), probabilities
+        return self.residual_output(
+            context, x, training=training
+        ), probabilities

@@ -39,7 +39,7 @@ class Dropout(keras.layers.Layer):
     Outside `seeded`, as under `model.fit`, Keras' own random state decides.
     """
 
-    def __init__(self, rate: float, **kwargs: Any) -> None:
+    def __init__(self, rate: float | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rate = rate
 

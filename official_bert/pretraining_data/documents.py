@@ -52,8 +52,6 @@ def _lines(names: Sequence[str]) -> Iterator[str]:
         files.is_remote(name) or name.endswith(".gz") for name in names
     )
     total = sum(map(os.path.getsize, names)) if sizes_known else None
-    with progress.bar(
-        description="Reading text", total=total, unit="B"
-    ) as bar:
+    with progress.bar(description="Reading text", total=total, unit="B") as bar:
         for name in names:
             yield from files.read_lines(name, on_bytes=bar.update)

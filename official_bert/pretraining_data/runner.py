@@ -15,7 +15,7 @@ from official_bert.inputs import features, records
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data.documents import read_documents
 from official_bert.pretraining_data.instances import Instance, create_instances
-from official_bert.tokenization.batch import BatchTokenizer
+from official_bert.tokenization import BatchTokenizer
 
 _NEEDED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -35,9 +35,7 @@ def run(options: CreatePretrainingData) -> None:
     logging.info("Reading %d input files: %s", len(names), ", ".join(names))
     documents = read_documents(names, tokenizer.tokenize)
     rng = random.Random(options.random_seed)
-    instances = create_instances(
-        documents, list(tokenizer.vocab), options, rng
-    )
+    instances = create_instances(documents, list(tokenizer.vocab), options, rng)
     write_instances(instances, tokenizer.vocab, options)
 
 
@@ -81,9 +79,7 @@ def write_instances(
         ):
             values = record_values(instance, vocab, options)
             writer.write(records.encode(schema, values))
-    logging.info(
-        "Wrote %d instances to %s", len(instances), ", ".join(outputs)
-    )
+    logging.info("Wrote %d instances to %s", len(instances), ", ".join(outputs))
 
 
 def record_values(
@@ -102,6 +98,8 @@ def record_values(
             instance.masked_lm_positions, num_predictions
         ),
         "masked_lm_ids": features.pad(label_ids, num_predictions),
-        "masked_lm_weights": features.pad([1] * len(label_ids), num_predictions),
+        "masked_lm_weights": features.pad(
+            [1] * len(label_ids), num_predictions
+        ),
         "next_sentence_labels": [int(instance.is_random_next)],
     }

@@ -16,6 +16,14 @@ from official_bert.training.objectives import Batch, Scalars
 
 _SUMMARY_STEPS = 10
 
+# The live line must fit a terminal.
+_SHORT = {
+    "masked_lm_loss": "mlm",
+    "next_sentence_loss": "nsp",
+    "gradient_norm": "norm",
+    "learning_rate": "lr",
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -108,17 +116,20 @@ def _report(
     bar: Any, number: int, scalars: Mapping[str, float], plan: Plan
 ) -> None:
     """Shows a step on the live line and, now and then, to TensorBoard."""
-    steps_per_second = bar.format_dict["rate"] or 0.0
-    shown = {
-        name: f"{value:.4g}" if name == "learning_rate" else f"{value:.3f}"
-        for name, value in scalars.items()
-    }
-    shown["examples/s"] = f"{steps_per_second * plan.batch_size:.1f}"
-    bar.set_postfix(shown, refresh=False)
     bar.update()
+    done = bar.format_dict["n"] - bar.initial
+    speed = done * plan.batch_size / max(bar.format_dict["elapsed"], 1e-9)
+    shown = [
+        f"{_SHORT.get(name, name)} {value:.3g}"
+        for name, value in scalars.items()
+    ]
+    bar.set_postfix_str(
+        " ".join([*shown, f"{speed:.1f} examples/s"]), refresh=False
+    )
     if number % _SUMMARY_STEPS == 0 or number == plan.num_steps:
         for name, value in scalars.items():
             tf.summary.scalar(name, value, step=number)
+        tf.summary.scalar("examples_per_second", speed, step=number)
 
 
 def _save(state: Mapping[str, Any], plan: Plan) -> None:

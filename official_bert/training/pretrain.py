@@ -17,7 +17,7 @@ from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
-from official_bert.tokenization.vocabulary import load_vocab
+from official_bert.tokenization import load_vocab
 from official_bert.training import distribution, evaluation, loop
 from official_bert.training.objectives import (
     Batch,
@@ -40,49 +40,53 @@ def run(options: RunPretraining) -> None:
     names = files.expand(options.input_file or "")
     assert config.vocab_size is not None  # Reading the file made sure of it.
     records.check_files(names, schema, config.vocab_size)
-    _prepare_output(options, config)
+    _check_vocabulary(options, config)
+    files.make_directory(options.output_dir)
 
     strategy = distribution.get_strategy(options.distribution_strategy)
     keras.utils.set_random_seed(options.seed)
     with strategy.scope():
         model = PretrainingModel(config)
-    step = 0
     if options.do_train:
         step = train(model, names, schema, options, strategy)
-    elif prefix := numbered.latest(options.output_dir):
-        _load_weights(model, prefix, options)
-        step = int(tf.train.load_variable(prefix, "global_step"))
-    elif options.init_checkpoint:
-        _load_weights(model, options.init_checkpoint, options)
     else:
-        raise InputError(
-            "--do_eval needs a model. Received: an --output_dir without "
-            "checkpoints, and no --init_checkpoint. Give one, or --do_train."
-        )
+        step = _load_for_evaluation(model, options)
     if options.do_eval:
         evaluate(model, names, schema, options, strategy, step)
 
 
-def _prepare_output(options: RunPretraining, config: BertConfig) -> None:
-    """Makes the output folder; it tells by itself which model is in it."""
+def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(len(vocab), options.vocab_file)
-    folder = options.output_dir
-    files.make_directory(folder)
-    files.write_text(
-        os.path.join(folder, "bert_config.json"), config.to_json_string()
+
+
+def _load_for_evaluation(
+    model: PretrainingModel, options: RunPretraining
+) -> int:
+    """Loads the newest checkpoint there is; returns how long it was trained."""
+    if prefix := numbered.latest(options.output_dir):
+        _load_weights(model, prefix, options)
+        return int(tf.train.load_variable(prefix, "global_step"))
+    if options.init_checkpoint:
+        _load_weights(model, options.init_checkpoint, options)
+        return 0
+    raise InputError(
+        "--do_eval needs a model. Received: an --output_dir without "
+        "checkpoints, and no --init_checkpoint. Give one, or --do_train."
     )
+
+
+def _describe(options: RunPretraining, config: BertConfig) -> None:
+    """Leaves model, vocabulary and options where the checkpoints are."""
+    texts = {
+        "bert_config.json": config.to_json_string(),
+        "train_options.json": options.to_json("run_pretraining.py"),
+    }
     if options.vocab_file:
-        files.write_text(
-            os.path.join(folder, "vocab.txt"),
-            files.read_text(options.vocab_file),
-        )
-    mode = "train" if options.do_train else "eval"
-    files.write_text(
-        os.path.join(folder, f"{mode}_options.json"),
-        options.to_json("run_pretraining.py"),
-    )
+        texts["vocab.txt"] = files.read_text(options.vocab_file)
+    for name, text in texts.items():
+        files.write_text(os.path.join(options.output_dir, name), text)
 
 
 def train(
@@ -116,6 +120,7 @@ def train(
         optimizer = AdamWeightDecay(model.trainable_variables, schedule)
     state = {**_weights(model), **optimizer.state()}
     resumed = _initialize(model, state, options)
+    _describe(options, model.config)
     plan = loop.Plan(
         output_dir=options.output_dir,
         num_steps=options.num_train_steps,

@@ -8,6 +8,7 @@ from official_bert.modeling import dropout
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.training.objectives import Batch, Objective, Scalars
 
+
 def train_step(
     model: Any,
     objective: Objective,
@@ -30,9 +31,7 @@ def train_step(
     """
     replica = tf.distribute.get_replica_context()
     weights = all_sum(objective.weights(batch))
-    masks = dropout_seed(
-        seed, optimizer.step, replica.replica_id_in_sync_group
-    )
+    masks = dropout_seed(seed, optimizer.step, replica.replica_id_in_sync_group)
     with dropout.seeded(masks), tf.GradientTape() as tape:
         sums = objective.sums(model, batch, training=True)
         losses = objective.means(sums, weights)

@@ -1,0 +1,174 @@
+"""TF1 checkpoints in and out, and strictly."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_bert.checkpoints import loading, numbered, tf1
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.modeling.pretraining import PretrainingModel
+
+ARRAYS = {
+    "a/kernel": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "a/kernel/adam_m": np.ones((2, 3), np.float32),
+    "global_step": np.array(7, np.int64),
+}
+
+
+def variables():
+    return {"a/kernel": tf.Variable(np.zeros((2, 3), np.float32))}
+
+
+@pytest.fixture
+def prefix(tmp_path):
+    prefix = str(tmp_path / "model.ckpt")
+    tf1.write(prefix, ARRAYS)
+    return prefix
+
+
+def test_tensorflow_reads_what_we_write(prefix):
+    reader = tf.train.load_checkpoint(prefix)
+    shapes = reader.get_variable_to_shape_map()
+    assert shapes == {n: list(a.shape) for n, a in ARRAYS.items()}
+    for name, array in ARRAYS.items():
+        read = reader.get_tensor(name)
+        assert np.asarray(read).dtype == array.dtype
+        np.testing.assert_array_equal(read, array)
+
+
+def test_writing_leaves_two_files_and_no_other(prefix, tmp_path):
+    assert sorted(os.listdir(tmp_path)) == [
+        "model.ckpt.data-00000-of-00001",
+        "model.ckpt.index",
+    ]
+
+
+def test_a_failed_write_leaves_the_old_one(prefix, tmp_path):
+    with pytest.raises(ValueError, match="object"):
+        tf1.write(prefix, {"a/kernel": object()})
+    assert len(os.listdir(tmp_path)) == 2
+    np.testing.assert_array_equal(
+        tf.train.load_variable(prefix, "a/kernel"), ARRAYS["a/kernel"]
+    )
+
+
+@pytest.mark.parametrize("name", ["base", "relu"])
+def test_loads_the_original_by_name(golden, name):
+    folder = golden / "model" / name
+    config = BertConfig.from_json_file(str(folder / "bert_config.json"))
+    weights = {w.path: w for w in PretrainingModel(config).trainable_variables}
+    prefix = str(folder / "bert_model.ckpt")
+    assert loading.load(weights, prefix) == []
+    for path, weight in weights.items():
+        stored = tf.train.load_variable(prefix, path)
+        np.testing.assert_array_equal(weight.numpy(), stored)
+
+
+def test_has_the_names_of_the_original(golden):
+    folder = golden / "model" / "base"
+    listed = json.loads((folder / "variables.json").read_text())["variables"]
+    config = BertConfig.from_json_file(str(folder / "bert_config.json"))
+    weights = PretrainingModel(config).trainable_variables
+    assert {w.path: list(w.shape) for w in weights} == dict(map(tuple, listed))
+
+
+def test_loading_assigns(prefix):
+    mine = variables()
+    loading.load(mine, prefix, may_skip=loading.OPTIMIZER_STATE)
+    np.testing.assert_array_equal(mine["a/kernel"], ARRAYS["a/kernel"])
+
+
+def test_everything_that_does_not_fit_is_listed(prefix):
+    mine = {
+        "a/kernel": tf.Variable(tf.zeros([3, 2])),
+        "b/kernel": tf.Variable(tf.zeros([3, 2])),
+    }
+    with pytest.raises(InputError) as caught:
+        loading.load(mine, prefix)
+    message = str(caught.value)
+    assert "missing: b/kernel" in message
+    assert "unused: global_step" in message
+    assert "wrong shape: a/kernel is [2, 3] in the checkpoint" in message
+    assert "Usual causes" in message
+    assert not mine["a/kernel"].numpy().any()
+
+
+def test_what_may_be_missing_keeps_its_value(prefix):
+    mine = {**variables(), "cls/b": tf.Variable([5.0])}
+    made_anew = loading.load(
+        mine,
+        prefix,
+        may_initialize="^cls/",
+        may_skip=loading.OPTIMIZER_STATE,
+    )
+    assert made_anew == ["cls/b"]
+    assert mine["cls/b"].numpy() == [5.0]
+
+
+def test_a_missing_checkpoint_is_named(tmp_path):
+    with pytest.raises(InputError, match="nowhere"):
+        loading.load(variables(), str(tmp_path / "nowhere"))
+
+
+def test_a_checkpoint_cut_short_is_refused(prefix):
+    data = prefix + ".data-00000-of-00001"
+    with open(data, "rb+") as file:
+        file.truncate(10)
+    with pytest.raises(InputError, match="cut short"):
+        loading.load(variables(), prefix, may_skip=loading.OPTIMIZER_STATE)
+
+
+def test_a_foreign_index_is_refused(tmp_path):
+    (tmp_path / "x.index").write_text("hello")
+    with pytest.raises(InputError, match="must be a TF1 checkpoint"):
+        loading.load(variables(), str(tmp_path / "x"))
+
+
+def save(folder, step, keep=2):
+    return numbered.save(str(folder), step, ARRAYS, {"seed": step}, keep)
+
+
+def test_numbered_checkpoints(tmp_path):
+    assert numbered.latest(str(tmp_path)) is None
+    for step in (0, 5, 10):
+        save(tmp_path, step)
+    prefix = str(tmp_path / "model.ckpt-10")
+    assert numbered.latest(str(tmp_path)) == prefix
+    assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
+    assert numbered.read_resume(prefix) == {"seed": 10}
+    assert not list(tmp_path.glob("model.ckpt-0*"))
+    assert len(list(tmp_path.glob("model.ckpt-5*"))) == 3
+
+
+def test_a_moved_folder_keeps_its_checkpoints(tmp_path):
+    (tmp_path / "a").mkdir()
+    for step in (1, 2):
+        save(tmp_path / "a", step)
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert numbered.latest(str(tmp_path / "b")) == str(
+        tmp_path / "b" / "model.ckpt-2"
+    )
+    assert "/" not in (tmp_path / "b" / "checkpoint").read_text()
+
+
+def test_others_checkpoints_have_nothing_to_resume(prefix):
+    assert numbered.read_resume(prefix) is None
+
+
+def test_a_damaged_resume_file_is_named(tmp_path):
+    prefix = save(tmp_path, 1)
+    with open(prefix + ".resume.json", "w") as file:
+        file.write("{")
+    with pytest.raises(InputError, match=r"model\.ckpt-1\.resume\.json"):
+        numbered.read_resume(prefix)
+
+
+def test_a_checkpoint_that_is_gone_is_named(tmp_path):
+    prefix = save(tmp_path, 1)
+    os.remove(prefix + ".index")
+    with pytest.raises(InputError, match="must name an existing"):
+        numbered.latest(str(tmp_path))

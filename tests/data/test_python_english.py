@@ -1,0 +1,211 @@
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from data import python_english
+from official_bert.errors import InputError
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def sentences_of(text):
+    return list(python_english.prose(text))
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "expected"),
+    [
+        ("One is here. Two is there.", ["One is here.", "Two is there."]),
+        ("Is it? It is! So.", ["Is it?", "It is!", "So."]),
+        ("Use a list, e.g. One of two.", ["Use a list, e.g. One of two."]),
+        ("See J. Doe. He knows.", ["See J. Doe.", "He knows."]),
+        ("Take it, etc. Then go.", ["Take it, etc.", "Then go."]),
+        ('He said "go." She went.', ['He said "go."', "She went."]),
+        ("See os.path.join or 3.5 of it.", ["See os.path.join or 3.5 of it."]),
+        ("It is 3.  Not  4.", ["It is 3.", "Not 4."]),
+    ],
+)
+def test_sentences_end_at_a_mark_before_a_capital(paragraph, expected):
+    assert list(python_english.sentences(paragraph)) == expected
+
+
+@pytest.mark.parametrize(
+    ("markup", "plain"),
+    [
+        (":func:`open` and :py:class:`~io.Text`", "open and io.Text"),
+        ("``x`` or `y` or `z'", "x or y or z"),
+        ("*really* **very** good", "really very good"),
+        ("2 * 3 * 4 and *args", "2 * 3 * 4 and *args"),
+        ("as shown [2], not items[2]", "as shown, not items[2]"),
+        ("as follows::", "as follows:"),
+    ],
+)
+def test_markup_is_dropped(markup, plain):
+    assert list(python_english.sentences(markup)) == [plain]
+
+
+def test_wrapped_lines_become_one_sentence():
+    text = "Return the long-\nest of all the lines\nthat were read."
+    assert sentences_of(text) == [
+        "Return the long-est of all the lines that were read."
+    ]
+
+
+def test_bullets_terms_and_parameters_are_paragraphs_of_their_own():
+    text = """\
+    The following are known:
+    * this is the first
+      of them
+    2. that is the second
+    name -- the name of it
+    join(a, b) -> Return both of them
+    exit      Leave the loop at once.
+    :param x: the one that is read
+    Note: This is the last.
+    """
+    assert sentences_of(text) == [
+        "The following are known:",
+        "this is the first of them",
+        "that is the second",
+        "the name of it",
+        "Return both of them",
+        "Leave the loop at once.",
+        "the one that is read",
+        "This is the last.",
+    ]
+
+
+def test_code_tables_and_headings_are_left_out():
+    text = """\
+    This is the heading of it
+    =========================
+
+    An example is here::
+
+        if this is not the case: do that
+
+    >>> is_it("this is the one")
+    'this is the output of it'
+
+    .. note:: this is for the reader
+
+    | this is the | left of it |
+    a_stmt ::= "this" is the "grammar"
+    this is      the table      of it
+    open(file, is_the=None) -> file
+    The end is here.
+    """
+    assert sentences_of(text) == ["An example is here:", "The end is here."]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Not enough.",
+        "background, foreground, cursor, relief",
+        "x = the + y",
+        "if this is not that:",
+        "0x1F -> 31, 0x2F -> 47 and 0x3F",
+        '"") is the rest of it.',
+    ],
+)
+def test_what_is_no_english(sentence):
+    assert not python_english.is_prose(sentence)
+
+
+def write_library(folder):
+    (folder / "b.py").write_text(
+        '"""The first is here. The second is here."""\n'
+        "def g():\n"
+        '    """The last is here."""\n'
+    )
+    (folder / "a.py").write_text(
+        "raise SystemExit  # Must not be run.\n"
+        "class A:\n"
+        '    """This is a class. The first is here."""\n'
+        "    def f(self):\n"
+        '        """This is f."""\n'
+        "def h():\n"
+        '    """This is h. This is f."""\n'
+    )
+    (folder / "one.py").write_text('"""This is all there is."""\n')
+    (folder / "broken.py").write_text('"""This is broken. It is."""\n(\n')
+    (folder / "test").mkdir()
+    (folder / "test" / "c.py").write_text('"""This is a test. It is."""\n')
+
+
+def test_a_document_is_a_module_and_no_sentence_comes_twice(
+    tmp_path, monkeypatch
+):
+    write_library(tmp_path)
+    monkeypatch.setattr(
+        python_english,
+        "topics",
+        {"b": "Topic b is here. It is short.", "a": "Topic a is it. It is."},
+    )
+    assert python_english.collect(tmp_path) == [
+        ["Topic b is here.", "It is short."],
+        ["This is a class.", "The first is here.", "This is f.", "This is h."],
+        ["The second is here.", "The last is here."],
+    ]
+
+
+def test_a_library_without_source_is_refused(tmp_path):
+    with pytest.raises(InputError, match="must be there as source files"):
+        python_english.collect(tmp_path)
+
+
+def test_one_document_in_so_many_is_held_out(tmp_path, monkeypatch, capsys):
+    documents = [[f"This is {n}.", f"That was {n}."] for n in range(7)]
+    monkeypatch.setattr(python_english, "collect", lambda library: documents)
+    output_dir = str(tmp_path / "new")
+    python_english.main(
+        python_english.PythonEnglish(output_dir=output_dir, held_out=3)
+    )
+    held_out = (tmp_path / "new" / "held_out.txt").read_text()
+    assert held_out == "This is 2.\nThat was 2.\n\nThis is 5.\nThat was 5.\n"
+    train = (tmp_path / "new" / "train.txt").read_text()
+    assert re.findall("This is (.)", train) == ["0", "1", "3", "4", "6"]
+    assert capsys.readouterr().out == (
+        f"7 documents, 14 sentences, 42 words in {output_dir}\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def output_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("english")
+    command = [sys.executable, "-W", "error", "-m", "data.python_english"]
+    subprocess.run([*command, f"--output_dir={folder}"], check=True, cwd=ROOT)
+    return folder
+
+
+def test_this_python_has_a_quarter_of_a_million_words(output_dir):
+    text = (output_dir / "train.txt").read_text("utf-8")
+    text += (output_dir / "held_out.txt").read_text("utf-8")
+    assert 250_000 <= len(text.split()) <= 333_000
+
+
+def test_the_files_are_a_corpus_of_english(output_dir):
+    for name, at_least in (("train.txt", 300), ("held_out.txt", 15)):
+        text = (output_dir / name).read_text("utf-8")
+        documents = [part.split("\n") for part in text[:-1].split("\n\n")]
+        assert len(documents) >= at_least
+        for document in documents:
+            assert len(document) >= 2
+            for sentence in document:
+                assert sentence == " ".join(sentence.split())
+                assert python_english.is_prose(sentence)
+        assert not re.search(r"``|::=|:\w+:`", text)
+        assert len(re.findall(r"[A-Za-z ]", text)) > 0.93 * len(text)
+
+
+def test_the_same_python_writes_the_same(output_dir, tmp_path):
+    options = python_english.PythonEnglish(output_dir=str(tmp_path))
+    python_english.main(options)
+    for name in ("train.txt", "held_out.txt"):
+        assert (tmp_path / name).read_bytes() == (
+            output_dir / name
+        ).read_bytes()

@@ -1,0 +1,89 @@
+"""Extracts tokenization.json from recorded results of the 2018 release.
+
+  python tests/golden/make_tokenization.py GOLDEN_FOLDER
+
+It keeps a few short strings of every kind, on which no two versions of Python
+differ, and the odd vocabulary files. Of the vocabularies it keeps the tokens
+that occur in the results: with these alone, the longest pieces of the kept
+words are what they were.
+"""
+
+import base64
+import collections
+import gzip
+import json
+import pathlib
+import sys
+from typing import Any
+
+HERE = pathlib.Path(__file__).parent
+NUM_PER_KIND = 5
+MAX_LENGTH = 24
+VOCABULARIES = ("uncased", "multi_cased")
+
+
+def choose_records(golden: pathlib.Path) -> list[dict[str, Any]]:
+    kept = []
+    num_of_kind: collections.Counter[str] = collections.Counter()
+    path = golden / "tokenization" / "tokenized.jsonl.gz"
+    for line in gzip.open(path, "rt", encoding="utf-8"):
+        record = json.loads(line)
+        kind = record["kind"]
+        length = len(record.get("text", record.get("b64")))
+        if "pydiff" in record or not 0 < length <= MAX_LENGTH:
+            continue
+        if kind == "fixed" or num_of_kind[kind] < NUM_PER_KIND:
+            num_of_kind[kind] += 1
+            kept.append(
+                {
+                    name: value
+                    for name, value in record.items()
+                    if name in ("text", "b64", "wp_raw_uncased")
+                    or name.startswith("basic_")
+                    or name.removeprefix("tok_") in VOCABULARIES
+                }
+            )
+    return kept
+
+
+def used_tokens(records: list[dict[str, Any]], vocabulary: str) -> list[str]:
+    used: dict[str, None] = {}
+    for record in records:
+        used |= dict.fromkeys(record[f"tok_{vocabulary}"])
+        if vocabulary == "uncased":
+            used |= dict.fromkeys(record["wp_raw_uncased"])
+    return list(used)
+
+
+def odd_files(golden: pathlib.Path) -> dict[str, Any]:
+    folder = golden / "vocab_edge"
+    expected = json.loads((folder / "expected.json").read_text())
+    return {
+        name: {
+            "b64": base64.b64encode(
+                (folder / f"{name}.txt").read_bytes()
+            ).decode(),
+            # None where the file cannot be read.
+            "load_vocab": expected[name].get("load_vocab"),
+        }
+        for name in expected
+    }
+
+
+def main(golden: pathlib.Path) -> None:
+    records = choose_records(golden)
+    extract = {
+        "vocabularies": {
+            name: used_tokens(records, name) for name in VOCABULARIES
+        },
+        "vocab_edge": odd_files(golden),
+        "records": records,
+    }
+    # One record a line, so that changes can be seen.
+    text = json.dumps(extract, separators=(",", ":"))
+    text = text.replace('},{"', '},\n{"')
+    (HERE / "tokenization.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

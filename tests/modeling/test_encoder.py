@@ -1,0 +1,294 @@
+"""The encoder against formulas in float64, KerasHub, and its own contract."""
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+
+from official_bert.config import ACTIVATIONS, RELEASED, BertConfig
+from official_bert.modeling import activations
+from official_bert.modeling.encoder import Bert
+from official_bert.modeling.losses import cross_entropy
+from official_bert.modeling.pretraining import PretrainingModel
+
+CONFIG = BertConfig(
+    vocab_size=50,
+    hidden_size=24,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=40,
+    max_position_embeddings=16,
+    type_vocab_size=2,
+)
+
+
+@pytest.fixture
+def model():
+    model = PretrainingModel(CONFIG)
+    recorded.set_weights(model.trainable_variables, seed=5)
+    return model
+
+
+def reference(weights, ids, mask, segments, heads):
+    """The paper's formulas in float64; returns sequence and pooled output."""
+    weights = {name: w.astype(np.float64) for name, w in weights.items()}
+
+    def dense(x, name):
+        return x @ weights[f"{name}/kernel"] + weights[f"{name}/bias"]
+
+    def norm(x, name):
+        x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-12)
+        gamma, beta = (
+            weights[f"{name}/LayerNorm/{part}"] for part in ("gamma", "beta")
+        )
+        return x * gamma + beta
+
+    def gelu(x):
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+        return 0.5 * x * (1 + np.tanh(inner))
+
+    def split(x):
+        return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
+
+    table = weights["bert/embeddings/word_embeddings"]
+    segment_table = weights["bert/embeddings/token_type_embeddings"]
+    positions = weights["bert/embeddings/position_embeddings"]
+    x = table[ids] + segment_table[segments] + positions[: ids.shape[1]]
+    x = norm(x, "bert/embeddings")
+    for i in range(CONFIG.num_hidden_layers):
+        layer = f"bert/encoder/layer_{i}"
+        query, key, value = (
+            split(dense(x, f"{layer}/attention/self/{name}"))
+            for name in ("query", "key", "value")
+        )
+        scores = query @ key.swapaxes(2, 3) / math.sqrt(query.shape[-1])
+        scores += (1 - mask[:, None, None, :]) * -10000.0
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        context = scores / scores.sum(-1, keepdims=True) @ value
+        context = context.swapaxes(1, 2).reshape(x.shape)
+        half = dense(context, f"{layer}/attention/output/dense") + x
+        x = norm(half, f"{layer}/attention/output")
+        inner = gelu(dense(x, f"{layer}/intermediate/dense"))
+        x = norm(dense(inner, f"{layer}/output/dense") + x, f"{layer}/output")
+    return x, np.tanh(dense(x[:, 0], "bert/pooler/dense"))
+
+
+# Keras doubts that anybody means a softmax over one position. We do.
+@pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")
+@pytest.mark.parametrize("length", [1, 2, 16])
+def test_equals_the_formulas(model, length):
+    random = np.random.RandomState(length)
+    ids = random.randint(0, 50, (3, length))
+    mask = np.ones_like(ids)
+    mask[1, length // 2 + 1 :] = 0
+    segments = random.randint(0, 2, ids.shape)
+    weights = {w.path: w.numpy() for w in model.trainable_variables}
+    expected = reference(weights, ids, mask, segments, heads=3)
+
+    output = model.bert(ids, mask, segments)
+
+    np.testing.assert_allclose(output.sequence_output, expected[0], atol=1e-5)
+    np.testing.assert_allclose(output.pooled_output, expected[1], atol=1e-5)
+
+
+def test_equals_keras_hub(model):
+    keras_hub = pytest.importorskip("keras_hub")
+    backbone = keras_hub.models.BertBackbone(
+        vocabulary_size=50,
+        num_layers=2,
+        num_heads=3,
+        hidden_dim=24,
+        intermediate_dim=40,
+        max_sequence_length=16,
+        num_segments=2,
+    )
+    ours = {w.path: w.numpy() for w in model.bert.weights}
+    for weight in backbone.weights:
+        name, shape = keras_hub_name(weight.path)
+        weight.assign(ours[name].reshape(shape or ours[name].shape))
+    random = np.random.RandomState(0)
+    ids = random.randint(0, 50, (2, 9)).astype("int32")
+    mask = np.array([[1] * 9, [1] * 5 + [0] * 4], "int32")
+    segments = random.randint(0, 2, ids.shape).astype("int32")
+
+    theirs = backbone(
+        {"token_ids": ids, "padding_mask": mask, "segment_ids": segments}
+    )
+    output = model.bert(ids, mask, segments)
+
+    # KerasHub masks with minus infinity; at padding it may differ.
+    real = mask.astype(bool)
+    np.testing.assert_allclose(
+        output.sequence_output.numpy()[real],
+        theirs["sequence_output"].numpy()[real],
+        atol=1e-5,
+    )
+    np.testing.assert_allclose(
+        output.pooled_output, theirs["pooled_output"], atol=1e-5
+    )
+
+
+def keras_hub_name(path):
+    """Returns our name of a KerasHub weight, and the shape it has there."""
+    heads, size = 3, 8
+    tables = {
+        "token_embedding/embeddings": "bert/embeddings/word_embeddings",
+        "segment_embedding/embeddings": "bert/embeddings/token_type_embeddings",
+        "position_embedding/embeddings": "bert/embeddings/position_embeddings",
+        "embeddings_layer_norm/gamma": "bert/embeddings/LayerNorm/gamma",
+        "embeddings_layer_norm/beta": "bert/embeddings/LayerNorm/beta",
+        "pooled_dense/kernel": "bert/pooler/dense/kernel",
+        "pooled_dense/bias": "bert/pooler/dense/bias",
+    }
+    for theirs, ours in tables.items():
+        if path.endswith(theirs):
+            return ours, None
+    layer = path.split("transformer_layer_")[1][0]
+    inner = {
+        "self_attention_layer/query": "attention/self/query",
+        "self_attention_layer/key": "attention/self/key",
+        "self_attention_layer/value": "attention/self/value",
+        "self_attention_layer/attention_output": "attention/output/dense",
+        "self_attention_layer_norm": "attention/output/LayerNorm",
+        "feedforward_intermediate_dense": "intermediate/dense",
+        "feedforward_output_dense": "output/dense",
+        "feedforward_layer_norm": "output/LayerNorm",
+    }
+    middle, last = path.split("/", 1)[1].rsplit("/", 1)
+    shape = None
+    if middle.endswith("attention_output") and last == "kernel":
+        shape = (heads, size, heads * size)
+    elif middle.endswith(("query", "key", "value")):
+        shape = (-1, heads, size) if last == "kernel" else (heads, size)
+    return f"bert/encoder/layer_{layer}/{inner[middle]}/{last}", shape
+
+
+def test_attention_probabilities_come_on_request(model):
+    ids = np.array([[1, 2, 3, 4]])
+    mask = np.array([[1, 1, 1, 0]])
+    assert model.bert(ids, mask).attention_probs == []
+    probabilities = model.bert(ids, mask, return_attention=True).attention_probs
+    assert [tuple(p.shape) for p in probabilities] == [(1, 3, 4, 4)] * 2
+    np.testing.assert_allclose(np.sum(probabilities[0], -1), 1.0, rtol=1e-6)
+    np.testing.assert_array_equal(probabilities[1][..., 3], 0.0)
+
+
+def test_a_segment_outside_the_table_adds_nothing(model):
+    table = model.bert.embeddings.token_type_embeddings
+    ids = np.array([[1, 2]])
+    outside = model.bert(ids, None, np.array([[7, 7]])).embedding_output
+    table.assign(np.zeros(table.shape))
+    inside = model.bert(ids, None, np.array([[1, 1]])).embedding_output
+    np.testing.assert_array_equal(outside, inside)
+
+
+def test_a_word_outside_the_table_is_an_error(model):
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        model.bert(np.array([[50]]))
+
+
+def test_too_long_a_sequence_is_an_error(model):
+    with pytest.raises(ValueError, match="must not exceed the model's 16"):
+        model.bert(np.zeros((1, 17), "int32"))
+
+
+def test_ids_of_one_axis_are_an_error(model):
+    with pytest.raises(ValueError, match="must have two axes"):
+        model.bert(np.zeros(4, "int32"))
+
+
+def test_keras_can_save_every_weight(model, tmp_path):
+    """Layers in lists would be left out without a word."""
+    prefix = tf.train.Checkpoint(model).write(str(tmp_path / "x"))
+    saved = tf.train.load_checkpoint(prefix).get_variable_to_shape_map()
+    values = [key for key in saved if key.endswith("VARIABLE_VALUE")]
+    assert len(values) == len(model.trainable_variables)
+
+
+def test_initial_weights_have_the_recorded_statistics(golden):
+    recorded_stats = json.loads(
+        (golden / "model" / "init_stats.json").read_text()
+    )["per_variable"]
+    config = BertConfig.from_json_file(
+        str(golden / "model" / "base" / "bert_config.json")
+    )
+    weights = PretrainingModel(config).trainable_variables
+    assert {w.path for w in weights} == set(recorded_stats)
+    for weight in weights:
+        expected = recorded_stats[weight.path]
+        values = weight.numpy()
+        assert abs(values.max()) <= max(abs(expected["max"]), 0.04)
+        # Four standard errors of a mean and of a standard deviation.
+        slack = 4 * expected["std"] / math.sqrt(values.size) + 1e-9
+        assert abs(values.mean() - round(expected["mean"])) < slack
+        assert abs(values.std() - expected["std"]) < slack
+
+
+def test_activations_are_those_a_config_may_name():
+    for name in ACTIVATIONS:
+        activations.get_activation(name.upper())
+    with pytest.raises(ValueError, match="Unsupported activation: swish"):
+        activations.get_activation("swish")
+    assert activations.get_activation(None) is None
+    assert activations.get_activation(tf.nn.relu) is tf.nn.relu
+
+
+def test_labels_outside_the_classes_have_no_loss():
+    logits = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "float32")
+    losses = cross_entropy(logits, np.array([0, 2, -1]))
+    expected = math.log(1 + math.e)
+    np.testing.assert_allclose(losses, [expected, 0, 0], rtol=1e-6)
+
+
+def test_parameters_are_counted_right():
+    config = RELEASED["uncased_L-2_H-128_A-2"]
+    model = PretrainingModel(config)
+    bert = Bert(config)
+    bert.build()
+    assert model.count_params() == config.num_parameters(with_heads=True)
+    assert bert.count_params() == config.num_parameters()
+
+
+def test_runs_unchanged_under_jax(model):
+    pytest.importorskip("jax")
+    script = (
+        "import json, numpy as np, recorded, keras\n"
+        "from official_bert.config import BertConfig\n"
+        "from official_bert.modeling.pretraining import PretrainingModel\n"
+        "assert keras.backend.backend() == 'jax'\n"
+        "model = PretrainingModel(BertConfig(50, 24, 2, 3, 40,"
+        " max_position_embeddings=16, type_vocab_size=2))\n"
+        "recorded.set_weights(model.trainable_variables, seed=5)\n"
+        "ids = np.arange(10).reshape(2, 5)\n"
+        "batch = dict(input_ids=ids, input_mask=ids > 0, segment_ids=ids % 2,"
+        " masked_lm_positions=np.array([[1], [4]]))\n"
+        "output = model(batch)\n"
+        "print(json.dumps([np.asarray(x).tolist() for x in output]))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        env={
+            "KERAS_BACKEND": "jax",
+            "PYTHONPATH": ":".join(sys.path),
+            "PATH": "",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ids = np.arange(10).reshape(2, 5)
+    batch = {
+        "input_ids": ids,
+        "input_mask": ids > 0,
+        "segment_ids": ids % 2,
+        "masked_lm_positions": np.array([[1], [4]]),
+    }
+    under_jax = json.loads(result.stdout.splitlines()[-1])
+    for ours, theirs in zip(model(batch), under_jax, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)

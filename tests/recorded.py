@@ -1,0 +1,55 @@
+"""The weights and data that the 2018 release was recorded with.
+
+Its weights were drawn, not trained, so that they need not be stored: each is
+normal noise whose seed is made of its name.
+"""
+
+import math
+import pathlib
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+EXTRACT = pathlib.Path(__file__).parent / "golden"
+
+
+def weight_value(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Returns the float32 value that the recorded model gave a weight."""
+    random = np.random.RandomState(
+        (zlib.crc32(name.encode()) + 1_000_003 * seed) % 2**31
+    )
+    noise = random.standard_normal(shape)
+    last = name.rsplit("/", 1)[-1]
+    if last == "gamma":
+        return (1.0 + 0.25 * noise).astype(np.float32)
+    fixed = {"beta": 0.15, "bias": 0.1, "output_bias": 0.3}
+    if last in fixed:
+        return (fixed[last] * noise).astype(np.float32)
+    spread = {
+        "word_embeddings": 1.6,
+        "output_weights": 1.5,
+        "position_embeddings": 1.0,
+        "token_type_embeddings": 1.0,
+    }
+    if last in spread:
+        return (spread[last] / math.sqrt(shape[-1]) * noise).astype(np.float32)
+    sharp = "/self/query/" in name or "/self/key/" in name
+    scale = (1.3 if sharp else 1.0) / math.sqrt(shape[0])
+    return (scale * noise).astype(np.float32)
+
+
+def set_weights(weights: Iterable[Any], seed: int) -> None:
+    """Gives every weight its recorded value."""
+    for weight in weights:
+        weight.assign(weight_value(weight.path, tuple(weight.shape), seed))
+
+
+def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Returns the arrays below `prefix`, without it."""
+    return {
+        name.removeprefix(prefix): arrays[name]
+        for name in arrays
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,272 @@
+"""The command as its user runs it: trains, evaluates, resumes, complains."""
+
+import json
+import math
+import os
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import run_pretraining
+from official_bert.checkpoints import tf1
+from official_bert.errors import InputError
+from official_bert.inputs import records
+from official_bert.options import RunPretraining
+
+CONFIG = {
+    "vocab_size": 30,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 16,
+    "type_vocab_size": 2,
+}
+SCHEMA = records.pretraining_schema(10, 2)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A tiny model's config and 40 records."""
+    (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
+    random = np.random.RandomState(0)
+    with tf.io.TFRecordWriter(str(tmp_path / "train.tfrecord")) as writer:
+        for _ in range(40):
+            values = {
+                "input_ids": random.randint(0, 30, 10).tolist(),
+                "input_mask": [1] * 10,
+                "segment_ids": [0] * 5 + [1] * 5,
+                "masked_lm_positions": [2, 7],
+                "masked_lm_ids": random.randint(0, 30, 2).tolist(),
+                "masked_lm_weights": [1.0, random.randint(2)],
+                "next_sentence_labels": [random.randint(2)],
+            }
+            writer.write(records.encode(SCHEMA, values))
+    return tmp_path
+
+
+def run(folder, output="out", **changes):
+    run_pretraining.main(
+        RunPretraining(
+            **{
+                "bert_config_file": str(folder / "bert_config.json"),
+                "input_file": str(folder / "train.tfrecord"),
+                "output_dir": str(folder / output),
+                "max_seq_length": 10,
+                "max_predictions_per_seq": 2,
+                "train_batch_size": 8,
+                "num_train_steps": 6,
+                "num_warmup_steps": 2,
+                "learning_rate": 1e-2,
+                "save_checkpoints_steps": 4,
+                "max_eval_steps": 5,
+                **changes,
+            }
+        )
+    )
+    return folder / output
+
+
+def weights(output):
+    reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(output)))
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+    }
+
+
+def results(output):
+    lines = (output / "eval_results.txt").read_text().splitlines()
+    return dict(line.split(" = ") for line in lines)
+
+
+def test_training_leaves_what_the_original_leaves(folder):
+    output = run(folder, do_train=True, do_eval=True)
+    names = {path.name for path in output.iterdir()}
+    assert {
+        f"model.ckpt-{step}.{part}"
+        for step in (0, 4, 6)
+        for part in ("index", "data-00000-of-00001", "resume.json")
+    } <= names
+    assert {"checkpoint", "eval_results.txt", "bert_config.json"} <= names
+    assert any(name.startswith("events.out.tfevents") for name in names)
+    state = weights(output)
+    assert state["global_step"] == 6
+    assert state["global_step"].dtype == np.int64
+    assert len(state) == 3 * 30 + 1
+    assert sorted(results(output)) == list(results(output))
+    told = json.loads((output / "train_options.json").read_text())
+    assert told["command"] == "run_pretraining.py"
+    assert told["options"]["train_batch_size"] == 8
+
+
+def test_training_learns(folder):
+    output = run(folder, do_train=True, do_eval=True, num_train_steps=200)
+    assert float(results(output)["masked_lm_loss"]) < 0.5 * math.log(30)
+    assert float(results(output)["next_sentence_accuracy"]) > 0.9
+
+
+def test_events_hold_the_curves(folder):
+    output = run(folder, do_train=True, num_train_steps=20)
+    (events,) = output.glob("events.out.tfevents*")
+    tags = {
+        (event.step, value.tag)
+        for event in tf.compat.v1.train.summary_iterator(str(events))
+        for value in event.summary.value
+    }
+    names = ("loss", "masked_lm_loss", "next_sentence_loss", "gradient_norm")
+    for name in (*names, "learning_rate", "examples_per_second"):
+        assert {(10, name), (20, name)} <= tags
+
+
+def test_at_most_so_many_checkpoints(folder):
+    output = run(
+        folder, do_train=True, save_checkpoints_steps=1, keep_checkpoint_max=2
+    )
+    assert len(list(output.glob("*.index"))) == 2
+    output = run(folder, "other", do_train=True, save_checkpoints_steps=1)
+    assert len(list(output.glob("*.index"))) == 5
+
+
+def test_a_second_run_goes_on_as_if_never_stopped(folder):
+    whole = run(folder, "whole", do_train=True, num_train_steps=8)
+    stopped = folder / "stopped"
+    shutil.copytree(whole, stopped)
+    for part in stopped.glob("model.ckpt-8*"):
+        part.unlink()
+    (stopped / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-4"\n'
+    )
+    run(folder, "stopped", do_train=True, num_train_steps=8)
+    resumed = weights(stopped)
+    for name, value in weights(whole).items():
+        np.testing.assert_array_equal(resumed[name], value, err_msg=name)
+
+
+def test_a_finished_run_trains_no_more(folder):
+    output = run(folder, do_train=True)
+    before = weights(output)
+    run(folder, do_train=True)
+    for name, value in weights(output).items():
+        np.testing.assert_array_equal(before[name], value)
+
+
+def test_a_checkpoint_of_the_original_is_gone_on_from(folder):
+    """One without our own file beside it."""
+    output = run(folder, do_train=True)
+    for name in output.glob("*.resume.json"):
+        name.unlink()
+    run(folder, do_train=True, num_train_steps=9)
+    assert weights(output)["global_step"] == 9
+
+
+def test_starting_from_a_checkpoint(folder):
+    first = run(folder, "first", do_train=True)
+    prefix = str(first / "model.ckpt-6")
+    second = run(folder, "second", do_train=True, init_checkpoint=prefix)
+    start = tf.train.load_checkpoint(str(second / "model.ckpt-0"))
+    name = "bert/pooler/dense/kernel"
+    np.testing.assert_array_equal(start.get_tensor(name), weights(first)[name])
+    assert not start.get_tensor(f"{name}/adam_m").any()
+    assert start.get_tensor("global_step") == 0
+
+
+def test_a_missing_head_is_refused_unless_allowed(folder):
+    first = run(folder, "first", do_train=True)
+    bert = {n: a for n, a in weights(first).items() if n.startswith("bert/")}
+    prefix = str(folder / "bert.ckpt")
+    tf1.write(prefix, bert)
+    with pytest.raises(InputError, match="missing: cls/predictions"):
+        run(folder, do_train=True, init_checkpoint=prefix)
+    run(folder, do_train=True, init_checkpoint=prefix, may_initialize="^cls/")
+
+
+def test_evaluation_needs_a_model(folder):
+    with pytest.raises(InputError, match="--do_eval needs a model"):
+        run(folder, do_eval=True)
+
+
+def test_evaluation_takes_the_newest_checkpoint(folder):
+    output = run(folder, do_train=True, do_eval=True)
+    after_training = results(output)
+    run(folder, do_eval=True)
+    assert results(output) == after_training
+    assert results(output)["global_step"] == "6"
+
+
+def test_evaluation_over_replicas_gives_the_metrics_of_one(folder):
+    output = run(folder, do_train=True, do_eval=True)
+    one = results(output)
+    run(folder, do_eval=True, distribution_strategy="mirrored")
+    for key, value in results(output).items():
+        assert float(value) == pytest.approx(float(one[key]), rel=1e-6)
+
+
+def test_a_loss_that_is_no_number_names_the_step(folder):
+    with pytest.raises(InputError, match=r"Received: nan at step \d+"):
+        run(folder, do_train=True, learning_rate=1e30)
+    assert (folder / "out" / "model.ckpt-0.index").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_seq_length": 12}, "--max_seq_length=10"),
+        ({"max_predictions_per_seq": 3}, "--max_predictions_per_seq=2"),
+        (
+            {"train_batch_size": 7, "distribution_strategy": "mirrored"},
+            "--train_batch_size must be a multiple",
+        ),
+    ],
+)
+def test_options_that_do_not_fit(folder, changes, message):
+    with pytest.raises(InputError, match=message):
+        run(folder, do_train=True, **changes)
+
+
+def test_a_model_of_another_size_is_refused(folder):
+    run(folder, do_train=True)
+    larger = {**CONFIG, "hidden_size": 16}
+    (folder / "bert_config.json").write_text(json.dumps(larger))
+    before = sorted(os.listdir(folder / "out"))
+    with pytest.raises(InputError, match=r"wrong shape: bert/.* is \[8\]"):
+        run(folder, do_train=True)
+    assert sorted(os.listdir(folder / "out")) == before
+    kept = json.loads((folder / "out" / "bert_config.json").read_text())
+    assert kept["hidden_size"] == 8
+
+
+def test_a_vocabulary_is_checked_and_kept(folder):
+    vocab = folder / "words.txt"
+    vocab.write_text("".join(f"w{i}\n" for i in range(31)))
+    with pytest.raises(InputError, match="must not be smaller"):
+        run(folder, do_train=True, vocab_file=str(vocab))
+    vocab.write_text("".join(f"w{i}\n" for i in range(30)))
+    output = run(folder, do_train=True, vocab_file=str(vocab))
+    assert (output / "vocab.txt").read_text() == vocab.read_text()
+
+
+def test_the_recorded_evaluation(golden, tmp_path):
+    """The command line and results of the 2018 release."""
+    run_pretraining.main(
+        RunPretraining(
+            bert_config_file=str(golden / "e2e/inputs/bert_config.json"),
+            do_eval=True,
+            eval_batch_size=8,
+            init_checkpoint=str(golden / "model/base/bert_model.ckpt"),
+            input_file=str(golden / "e2e/inputs/pretrain.tfrecord"),
+            max_eval_steps=7,
+            max_predictions_per_seq=10,
+            max_seq_length=64,
+            output_dir=str(tmp_path),
+        )
+    )
+    expected = golden / "e2e/expected/run_pretraining_eval_results.txt"
+    lines = expected.read_text().splitlines()
+    ours = results(tmp_path)
+    assert list(ours) == [line.split(" = ")[0] for line in lines]
+    for line in lines:
+        key, value = line.split(" = ")
+        assert float(ours[key]) == pytest.approx(float(value), rel=1e-6)

@@ -1,0 +1,153 @@
+"""Fifty recorded steps of the 2018 release, and two replicas like one."""
+
+import json
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.optimization.adam import AdamWeightDecay
+from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.training import distribution
+from official_bert.training.objectives import PretrainingObjective
+from official_bert.training.step import train_step
+
+CONFIG = BertConfig(
+    vocab_size=1000,
+    hidden_size=64,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=128,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    max_position_embeddings=128,
+    type_vocab_size=2,
+)
+SCHEDULE = LinearWarmupDecay(0.002, num_train_steps=50, num_warmup_steps=10)
+
+# Recorded name and largest difference of each number; the recorded run differs
+# by about half as much when TensorFlow 2 runs the original's own code.
+CURVES = {
+    "loss": ("loss", 3e-6),
+    "masked_lm_loss": ("masked_lm_loss", 3e-6),
+    "next_sentence_loss": ("next_sentence_loss", 2e-6),
+    "gradient_norm": ("global_norm", 8e-6),
+    "learning_rate": ("lr", 2.4e-10),
+}
+
+
+def start():
+    model = PretrainingModel(CONFIG)
+    recorded.set_weights(model.trainable_variables, 101)
+    return model, AdamWeightDecay(model.trainable_variables, SCHEDULE)
+
+
+def batch(arrays, number):
+    part = recorded.part(arrays, f"batch{number % 10:02d}/")
+    return {
+        name: tf.constant(
+            value, tf.float32 if value.dtype.kind == "f" else tf.int32
+        )
+        for name, value in part.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Runs the fifty steps: curves, model and optimizer."""
+    arrays = recorded.part(np.load(recorded.EXTRACT / "model.npz"), "batches/")
+    model, optimizer = start()
+    objective = PretrainingObjective()
+    step = tf.function(
+        lambda batch: train_step(model, objective, optimizer, batch, seed=0)
+    )
+    steps = [step(batch(arrays, number)) for number in range(50)]
+    curves = {name: [float(s[name]) for s in steps] for name in CURVES}
+    return curves, model, optimizer
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_curve_equals_the_original(trained, name):
+    theirs, tolerance = CURVES[name]
+    curve = np.load(recorded.EXTRACT / "model.npz")[f"curve/{theirs}"]
+    np.testing.assert_allclose(trained[0][name], curve, rtol=0, atol=tolerance)
+
+
+def test_final_weights_and_slots_equal_the_original(trained, golden):
+    _, model, optimizer = trained
+    prefix = str(golden / "training" / "pretraining" / "model.ckpt-50")
+    reader = tf.train.load_checkpoint(prefix)
+    state = {w.path: w for w in model.trainable_variables} | optimizer.state()
+    assert set(state) == set(reader.get_variable_to_shape_map())
+    noise = json.loads((golden / "training" / "tolerance.json").read_text())
+    noise = noise["pretraining"]["shim2.21"]["final_max_abs"]
+    for name, variable in state.items():
+        last = name.rsplit("/", 1)[-1]
+        kind = last if last in ("adam_m", "adam_v") else "parameter"
+        np.testing.assert_allclose(
+            variable.numpy(),
+            reader.get_tensor(name),
+            rtol=0,
+            # Two runs of the same code may both be off by the noise.
+            atol=2 * noise[kind],
+            err_msg=name,
+        )
+
+
+def test_two_replicas_of_16_end_like_one_of_32():
+    """The masked-LM denominator and the clip norm are those of all 32."""
+    random = np.random.RandomState(0)
+
+    def draw(shape, high):
+        return random.randint(0, high, shape).astype(np.int32)
+
+    batches = [
+        {
+            "input_ids": draw((32, 16), 1000),
+            "input_mask": np.sort(draw((32, 16), 2))[:, ::-1].copy(),
+            "segment_ids": draw((32, 16), 2),
+            "masked_lm_positions": draw((32, 4), 16),
+            "masked_lm_ids": draw((32, 4), 1000),
+            # Uneven: the first replica's 16 have far fewer masked pieces.
+            "masked_lm_weights": (
+                random.rand(32, 4) < np.linspace(0.1, 1, 32)[:, None]
+            ).astype(np.float32),
+            "next_sentence_labels": draw((32, 1), 2),
+        }
+        for _ in range(20)
+    ]
+    dataset = tf.data.Dataset.from_generator(
+        lambda: iter(batches),
+        output_signature={
+            name: tf.TensorSpec(array.shape, array.dtype)
+            for name, array in batches[0].items()
+        },
+    )
+    results = {}
+    for name in ("none", "mirrored"):
+        strategy = distribution.get_strategy(name)
+        with strategy.scope():
+            model, optimizer = start()
+        results[name] = run(strategy, model, optimizer, dataset)
+    assert distribution.get_strategy("mirrored").num_replicas_in_sync == 2
+    for path, weight in results["none"].items():
+        np.testing.assert_allclose(
+            results["mirrored"][path], weight, atol=2e-5, err_msg=path
+        )
+
+
+def run(strategy, model, optimizer, dataset):
+    objective = PretrainingObjective()
+
+    @tf.function
+    def step(batch):
+        return strategy.run(
+            train_step, args=(model, objective, optimizer, batch, 0)
+        )
+
+    for one in strategy.experimental_distribute_dataset(dataset):
+        step(one)
+    return {w.path: w.numpy() for w in model.trainable_variables}
