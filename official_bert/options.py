@@ -57,7 +57,16 @@ class BuildVocab(cli.Options):
     def __post_init__(self) -> None:
         """Checks what can be checked before the text is read."""
         super().__post_init__()
-        files.expand(self.input_file)
+        taken = {
+            os.path.realpath(name) for name in files.expand(self.input_file)
+        }
+        for output in filter(None, (self.vocab_file, self.bert_config_file)):
+            if os.path.realpath(output) in taken:
+                raise InputError(
+                    "--vocab_file and --bert_config_file must be two files, "
+                    f"and no inputs. Received: {output!r}. Rename it."
+                )
+            taken.add(os.path.realpath(output))
         if self.bert_config_file:
             self.config(self.vocab_size).validate()
 
@@ -269,3 +278,22 @@ def _require_checkpoint(prefix: str) -> None:
             f"there is no {prefix + '.index'!r}. Check the path, and give it "
             "without what follows NAME."
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Demo(cli.Options):
+    """Options of `demo.py`: a model that two cores train in minutes."""
+
+    output_dir: str = option("Folder for all that it makes.", "demo")
+    vocab_size: int = option("At most how many pieces to learn.", 4000)
+    hidden_size: int = option("The model's width.", 128, at_least=1)
+    num_hidden_layers: int = option("Its layers.", 2, at_least=1)
+    num_attention_heads: int = option("Its heads.", 4, at_least=1)
+    max_seq_length: int = option("Pieces per instance.", 64, at_least=5)
+    max_predictions_per_seq: int = option(
+        "At most how many to mask in each.", 10, at_least=1
+    )
+    dupe_factor: int = option("How often to mask the text anew.", 10)
+    train_batch_size: int = option("Instances per step.", 32, at_least=1)
+    learning_rate: float = option("Adam's rate at its peak.", 1e-3)
+    num_train_steps: int = option("Training steps.", 3500, at_least=1)

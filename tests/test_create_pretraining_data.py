@@ -48,7 +48,9 @@ def make(folder, **changes):
 def test_writes_records_that_fit_the_schema(folder):
     make(folder)
     name = str(folder / "out.tfrecord")
-    records.check_files([name], records.pretraining_schema(16, 3), 25)
+    data = records.RecordFiles([name], records.pretraining_schema(16, 3))
+    records.check_files(data, 25)
+    records.check_all_records(data, 25)
     assert records.count_records(name) >= 20  # Two documents, ten rounds.
 
 

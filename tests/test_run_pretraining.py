@@ -238,6 +238,21 @@ def test_a_model_of_another_size_is_refused(folder):
     assert kept["hidden_size"] == 8
 
 
+def test_a_record_damaged_in_the_middle_is_named(folder):
+    with open(folder / "train.tfrecord", "rb+") as file:
+        file.seek(file.seek(0, 2) // 2 + 50)  # In a record, not its header.
+        file.write(b"????")
+    with pytest.raises(InputError, match=r"train\.tfrecord: .* Record \d+ or"):
+        run(folder, do_train=True)
+
+
+def test_an_id_beyond_the_vocabulary_is_named(folder):
+    smaller = {**CONFIG, "vocab_size": 29}
+    (folder / "bert_config.json").write_text(json.dumps(smaller))
+    with pytest.raises(InputError, match=r"record \d+: `.*ids` must be below"):
+        run(folder, do_train=True)
+
+
 def test_a_vocabulary_is_checked_and_kept(folder):
     vocab = folder / "words.txt"
     vocab.write_text("".join(f"w{i}\n" for i in range(31)))

@@ -1,19 +1,18 @@
 """tf.data pipelines over record files."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from official_bert.inputs import records
+from official_bert.inputs.records import RecordFiles
 
 _SHUFFLE_BUFFER = 10_000  # Serialized records of about a kilobyte each.
 _FILES_AT_ONCE = 4
 
 
 def training_batches(
-    names: Sequence[str],
-    schema: records.Schema,
+    data: RecordFiles,
     batch_size: int,
     *,
     seed: int,
@@ -22,8 +21,7 @@ def training_batches(
     """Returns endless shuffled batches; the same seed gives the same ones.
 
     Args:
-        names: TFRecord files, whose order is shuffled as well.
-        schema: What their records hold.
+        data: TFRecord files, whose order is shuffled as well.
         batch_size: B, over all replicas.
         seed: Of the order; every epoch has its own.
         start: How many records to leave out, because an earlier run saw them.
@@ -34,8 +32,8 @@ def training_batches(
 
     def epoch(number: Any) -> tf.data.Dataset:
         epoch_seed = number + seed
-        shuffled = tf.data.Dataset.from_tensor_slices(list(names)).shuffle(
-            len(names), seed=epoch_seed
+        shuffled = tf.data.Dataset.from_tensor_slices(list(data.names)).shuffle(
+            len(data.names), seed=epoch_seed
         )
         serialized = shuffled.interleave(
             tf.data.TFRecordDataset,
@@ -47,21 +45,18 @@ def training_batches(
 
     endless = tf.data.Dataset.counter().flat_map(epoch)
     # Before parsing, leaving out records costs next to nothing.
-    return _parsed(endless.skip(start), schema, batch_size)
+    return _parsed(endless.skip(start), data.schema, batch_size)
 
 
 def evaluation_batches(
-    names: Sequence[str],
-    schema: records.Schema,
-    batch_size: int,
-    num_batches: int,
+    data: RecordFiles, batch_size: int, num_batches: int
 ) -> tf.data.Dataset:
     """Returns a fixed number of full batches in the order of the files.
 
     Shorter files are read again from the start, as in the 2018 release.
     """
-    serialized = tf.data.TFRecordDataset(list(names)).repeat()
-    return _parsed(serialized, schema, batch_size).take(num_batches)
+    serialized = tf.data.TFRecordDataset(list(data.names)).repeat()
+    return _parsed(serialized, data.schema, batch_size).take(num_batches)
 
 
 def _parsed(

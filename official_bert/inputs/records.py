@@ -7,11 +7,12 @@ with a file.
 import mmap
 import os
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from official_bert import files
 from official_bert.errors import InputError
@@ -32,6 +33,13 @@ class Feature(NamedTuple):
 
 
 Schema = Mapping[str, Feature]
+
+
+class RecordFiles(NamedTuple):
+    """TFRecord files, and what each record in them holds."""
+
+    names: Sequence[str]
+    schema: Schema
 
 
 def pretraining_schema(
@@ -83,26 +91,62 @@ def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
     }
 
 
-def check_files(names: Iterable[str], schema: Schema, vocab_size: int) -> None:
+def check_files(data: RecordFiles, vocab_size: int) -> None:
     """Looks at every file before anything expensive is begun.
 
     Args:
-        names: TFRecord files.
-        schema: What their records must hold.
+        data: The files, and what their records must hold.
         vocab_size: What all `input_ids` must be below.
 
     Raises:
         InputError: A file is empty, cut short, no TFRecord file, or its first
             record does not fit the schema or the vocabulary.
     """
-    for name in names:
+    for name in data.names:
         if not files.is_remote(name):
             count_records(name)
-        _check_example(f"{name}: record 1", first_example(name), schema)
-        ids = first_example(name).features.feature["input_ids"].int64_list.value
-        if not 0 <= min(ids) <= max(ids) < vocab_size:
+        for _ in _checked_examples(name, data.schema, vocab_size):
+            break
+        else:
+            raise InputError(f"{name}: must hold TFRecords. Received: none.")
+
+
+def check_all_records(data: RecordFiles, vocab_size: int) -> None:
+    """Reads everything, to name what made a run fail in the middle.
+
+    Raises:
+        InputError: A record is damaged, or fits not; with file and number.
+    """
+    for name in data.names:
+        for _ in _checked_examples(name, data.schema, vocab_size):
+            pass
+
+
+def _checked_examples(
+    name: str, schema: Schema, vocab_size: int
+) -> Iterator[Any]:
+    """Yields the examples of a file, as long as they are fit to be used."""
+    number = 1
+    try:
+        for number, serialized in enumerate(tf.data.TFRecordDataset(name), 1):
+            example = tf.train.Example.FromString(serialized.numpy())
+            _check_example(f"{name}: record {number}", example, schema)
+            _check_ids(f"{name}: record {number}", example, vocab_size)
+            yield example
+    except (tf.errors.OpError, DecodeError) as error:
+        message = getattr(error, "message", str(error))
+        raise InputError(
+            f"{name}: must hold TFRecords of `tf.train.Example`s. Record "
+            f"{number} or the one behind it cannot be read: {message}"
+        ) from error
+
+
+def _check_ids(where: str, example: Any, vocab_size: int) -> None:
+    for name in ("input_ids", "masked_lm_ids"):
+        ids = example.features.feature[name].int64_list.value
+        if ids and not 0 <= min(ids) <= max(ids) < vocab_size:
             raise InputError(
-                f"{name}: record 1: `input_ids` must be below the model's "
+                f"{where}: `{name}` must be below the model's "
                 f"vocab_size={vocab_size}. Received: {max(ids)}. Use the "
                 "bert_config.json that belongs to the records' vocabulary."
             )
@@ -142,21 +186,6 @@ def count_records(name: str) -> int:
                 )
             count, offset = count + 1, end
     return count
-
-
-def first_example(name: str) -> Any:
-    """Returns the first `tf.train.Example` of a file.
-
-    Raises:
-        InputError: There is none that can be read.
-    """
-    try:
-        for serialized in tf.data.TFRecordDataset(name).take(1):
-            return tf.train.Example.FromString(serialized.numpy())
-    except (tf.errors.OpError, ValueError) as error:
-        message = getattr(error, "message", str(error))
-        raise InputError(f"{name}: must hold TFRecords. {message}") from error
-    raise InputError(f"{name}: must hold TFRecords. Received: none.")
 
 
 def _check_example(where: str, example: Any, schema: Schema) -> None:

@@ -48,7 +48,7 @@ class SelfAttention(keras.layers.Layer):
         self, x: Any, input_mask: Any, training: bool = False
     ) -> tuple[Any, Any]:
         """See the class."""
-        # Scaling the queries, not the scores, touches S / D times fewer numbers.
+        # Queries are fewer numbers to scale than scores, by S / D.
         query = self.query(x) * (1.0 / math.sqrt(self.head_size))
         query = self._split_heads(query)  # [B, A, F, D]
         key = self._split_heads(self.key(x))  # [B, A, T, D]

@@ -8,15 +8,15 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class LinearWarmupDecay:
-    """The 2018 release's schedule: up over the warm-up, down to zero.
+    r"""The 2018 release's schedule: up over the warm-up, down to zero.
 
     The decay counts from step 0, not from the end of the warm-up, so the rate
     drops a little where the two meet, and never quite reaches `peak`::
 
         peak  |      .
-              |    / |\\
-              |  /     \\
-              |/         \\___
+              |    / |\
+              |  /     \
+              |/         \___
               0   warm-up   num_train_steps
 
     Attributes:

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 import random
 from collections.abc import Sequence
 
@@ -31,6 +32,8 @@ def run(options: CreatePretrainingData) -> None:
         options.vocab_file, do_lower_case=options.do_lower_case
     )
     _check_vocabulary(tokenizer.vocab, options)
+    for output in options.output_files():
+        files.make_directory(os.path.dirname(output) or ".")
     names = files.expand(options.input_file)
     logging.info("Reading %d input files: %s", len(names), ", ".join(names))
     documents = read_documents(names, tokenizer.tokenize)

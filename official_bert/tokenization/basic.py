@@ -1,10 +1,9 @@
 """From text to words: cleaning, lower-casing, splitting off punctuation."""
 
-import re
 import unicodedata
 
 from official_bert.tokenization import characters
-from official_bert.tokenization.never_split import compile_never_split
+from official_bert.tokenization.never_split import NeverSplit
 from official_bert.tokenization.text import (
     convert_to_unicode,
     whitespace_tokenize,
@@ -15,8 +14,7 @@ class BasicTokenizer:
     """Splits text into words and punctuation.
 
     ```
-    "Ça  coûte\\u200b 5$, 北京!"
-        -> ["ca", "coute", "5", "$", ",", "北", "京", "!"]
+    "Ça coûte 5$, 北京!" -> ["ca", "coute", "5", "$", ",", "北", "京", "!"]
     ```
 
     Args:
@@ -29,25 +27,20 @@ class BasicTokenizer:
         self, do_lower_case: bool = True, never_split: tuple[str, ...] = ()
     ):
         self.do_lower_case = do_lower_case
-        self.never_split: re.Pattern[str] = compile_never_split(never_split)
+        self.never_split = NeverSplit(never_split)
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the words of `text`."""
-        cleaned = _clean(convert_to_unicode(text))
         words: list[str] = []
-        for index, part in enumerate(self.never_split.split(cleaned)):
-            if index % 2 == 1:
-                words.append(part)  # One of the tokens of `never_split`.
-            else:
-                words.extend(self._split_part(part))
+        for part, is_token in self.never_split.split(convert_to_unicode(text)):
+            words.extend([part] if is_token else self._split_part(part))
         return words
 
     def _split_part(self, text: str) -> list[str]:
-        """Returns the words of cleaned text that has no token to keep."""
         words: list[str] = []
-        # The models for all languages see Chinese characters one by one, the
-        # English ones too: their vocabularies have a few of them.
-        for word in whitespace_tokenize(_isolate_chinese(text)):
+        # Chinese has no spaces between words, so models for any language see
+        # its characters one by one.
+        for word in whitespace_tokenize(_isolate_chinese(_clean(text))):
             if self.do_lower_case:
                 word = _strip_accents(word.lower())
             words.extend(_split_punctuation(word))
@@ -73,7 +66,11 @@ def _isolate_chinese(text: str) -> str:
 
 
 def _strip_accents(word: str) -> str:
-    """Takes accents off their letters, and Hangul syllables to pieces."""
+    """Takes the accents off their letters.
+
+    To find them, characters are decomposed, and stay so: a Hangul syllable
+    becomes its two or three letters.
+    """
     output = []
     for char in unicodedata.normalize("NFD", word):
         if not characters.is_nonspacing_mark(char):

@@ -1,88 +1,127 @@
-"""The fast tokenizer: remembers what it has seen."""
+"""The fast tokenizer: whole lines at once, and every word only once."""
 
-import functools
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Generic, TypeVar
-import re
 
-from official_bert.tokenization import characters
+from official_bert.tokenization.alignment import Span
 from official_bert.tokenization.full import FullTokenizer
-from official_bert.tokenization.normalize import CHUNK, normalize, split_chunks
+from official_bert.tokenization.memo import AlignedPiecesOfChunk, PiecesOfWord
+from official_bert.tokenization.normalize import normalize
 from official_bert.tokenization.text import convert_to_unicode
 
-_Value = TypeVar("_Value")
-Pieces = tuple[str, ...]
-
-MAX_ENTRIES = 2**18
-MAX_KEY_LENGTH = 48
-
-
-class _Memo(dict[str, _Value]):
-    def __missing__(self, key: str) -> _Value:
-        value = self.compute(key)
-        if len(key) <= MAX_KEY_LENGTH:
-            if len(self) >= MAX_ENTRIES:
-                self.clear()
-            self[key] = value
-        return value
-
-
-class _PiecesOfWord(_Memo[Pieces]):
-    def __init__(self, wp):
-        self.unk = (wp.unk_token,)
-        self.max_chars = wp.max_input_chars_per_word
-        self.heads = {t: t for t in wp.vocab}
-        self.tails = {t[2:]: t for t in wp.vocab if t.startswith("##")}
-        self.longest_head = max(map(len, self.heads), default=0)
-        self.longest_tail = max(map(len, self.tails), default=0)
-
-    def compute(self, word):
-        if len(word) > self.max_chars:
-            return self.unk
-        pieces = []
-        tokens, longest = self.heads, self.longest_head
-        start, length = 0, len(word)
-        while start < length:
-            end = min(length, start + longest)
-            while end > start and word[start:end] not in tokens:
-                end -= 1
-            if end == start:
-                return self.unk
-            pieces.append(tokens[word[start:end]])
-            start = end
-            tokens, longest = self.tails, self.longest_tail
-        return tuple(pieces)
-
-
-_ASCII_WORDS = re.compile("[0-9A-Za-z]+|[!-~]")
-
-class _PiecesOfChunk(_Memo[Pieces]):
-    def __init__(self, words, do_lower_case):
-        self.words = words
-        self.do_lower_case = do_lower_case
-
-    def compute(self, chunk):
-        if chunk.isascii() and chunk.isprintable():
-            if self.do_lower_case:
-                chunk = chunk.lower()
-            if chunk.isalnum():
-                return self.words[chunk]
-            words = _ASCII_WORDS.findall(chunk)
-        else:
-            words = normalize(chunk, self.do_lower_case).split()
-        if len(words) == 1:
-            return self.words[words[0]]
-        return tuple(chain.from_iterable(map(self.words.__getitem__, words)))
+# What stands between two spaces. The characters are those that `str.split`
+# takes for spaces, less its control characters (VT, FF, U+001C to U+001F and
+# U+0085): `BasicTokenizer` removes these before it splits.
+_CHUNK = re.compile(
+    "[^\t\n\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
+)
 
 
 class BatchTokenizer(FullTokenizer):
-    def __init__(self, vocab_file, do_lower_case=True):
-        super().__init__(vocab_file, do_lower_case)
-        self.words = _PiecesOfWord(self.wordpiece_tokenizer)
-        self.chunks = _PiecesOfChunk(self.words, do_lower_case)
+    """A `FullTokenizer` for large amounts of text.
 
-    def tokenize(self, text):
-        if not isinstance(text, str):
-            text = convert_to_unicode(text)
-        return list(chain.from_iterable(map(self.chunks.__getitem__, split_chunks(text))))
+    It gives the same pieces, more than ten times faster, because it
+
+    * normalises a whole text in a few calls (see `normalize.py`), and
+    * remembers the pieces of the words that it has cut (see `memo.py`).
+
+    It also knows where in the text its pieces come from. The vocabulary must
+    not be changed afterwards.
+
+    Args:
+        vocab_file: A text file with one token per line.
+        do_lower_case: Whether to lower-case words and to drop their accents.
+        never_split: Tokens that are kept whole wherever they occur in a text.
+    """
+
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        never_split: tuple[str, ...] = (),
+    ):
+        super().__init__(vocab_file, do_lower_case, never_split)
+        self._do_lower_case = do_lower_case
+        self._pieces_of_word = PiecesOfWord(self.wordpiece_tokenizer)
+        self._pieces_of_chunk = AlignedPiecesOfChunk(
+            self._pieces_of_word, do_lower_case
+        )
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the pieces of `text`."""
+        words = self._words(convert_to_unicode(text))
+        pieces_of_words = map(self._pieces_of_word.__getitem__, words)
+        return list(chain.from_iterable(pieces_of_words))
+
+    def tokenize_lines(
+        self, lines: Iterable[str | bytes]
+    ) -> Iterator[list[str]]:
+        """Yields the pieces of every line."""
+        return map(self.tokenize, lines)
+
+    def tokenize_to_ids(self, text: str | bytes) -> list[int]:
+        """Returns the ids of the pieces of `text`."""
+        return self.convert_tokens_to_ids(self.tokenize(text))
+
+    def tokenize_lines_to_ids(
+        self, lines: Iterable[str | bytes]
+    ) -> Iterator[list[int]]:
+        """Yields the ids of the pieces of every line."""
+        return map(self.tokenize_to_ids, lines)
+
+    def tokenize_with_offsets(
+        self, text: str | bytes
+    ) -> tuple[list[str], list[Span]]:
+        """Returns the pieces of `text`, and where in it they stand.
+
+        ```
+        "Ça coûte" -> ["ca", "co", "##ute"], [(0, 2), (3, 5), (5, 8)]
+        ```
+
+        Args:
+            text: A string. The offsets into bytes are those once decoded.
+
+        Returns:
+            The pieces, and for each its (start, end) in characters of `text`.
+            `text[start:end]` is what became the piece; of "[UNK]", the whole
+            unknown word. Pieces of a single character share its span.
+            `alignment.py` has all the rules.
+        """
+        pieces: list[str] = []
+        spans: list[Span] = []
+        text = convert_to_unicode(text)
+        offset = 0
+        for part, is_token in self.basic_tokenizer.never_split.split(text):
+            if is_token:
+                pieces += self._pieces_of_word[part]
+                spans.append((offset, offset + len(part)))
+            else:
+                self._add_aligned(part, offset, pieces, spans)
+            offset += len(part)
+        return pieces, spans
+
+    def _add_aligned(
+        self, text: str, offset: int, pieces: list[str], spans: list[Span]
+    ) -> None:
+        """Adds the pieces and spans of a text that begins at `offset`."""
+        for match in _CHUNK.finditer(text):
+            chunk_pieces, chunk_spans = self._pieces_of_chunk[match.group()]
+            shift = offset + match.start()
+            pieces += chunk_pieces
+            spans += [
+                (start + shift, end + shift) for start, end in chunk_spans
+            ]
+
+    def _words(self, text: str) -> list[str]:
+        """Returns what `BasicTokenizer.tokenize` does."""
+        never_split = self.basic_tokenizer.never_split
+        if not never_split.tokens:
+            return normalize(text, self._do_lower_case).split()
+        words: list[str] = []
+        for part, is_token in never_split.split(text):
+            if is_token:
+                words.append(part)
+            else:
+                words += normalize(part, self._do_lower_case).split()
+        return words

@@ -7,20 +7,6 @@ may know more characters.
 
 import unicodedata
 
-# The blocks that hold Chinese characters: CJK ideographs, their extensions A
-# to E, and the compatibility ideographs. Kana and Hangul are not Chinese; the
-# extensions from F on are left out because the 2018 release leaves them out.
-_CHINESE_BLOCKS = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
-)
-
 
 def is_whitespace(char: str) -> bool:
     """Whether `char` is a space, a tab, a line end or another Unicode space."""
@@ -31,7 +17,7 @@ def is_control(char: str) -> bool:
     """Whether `char` is an invisible control or format character.
 
     Tab and the line ends are whitespace instead. Private-use, unassigned and
-    surrogate code points are not control characters: models know some of them.
+    surrogate code points are ordinary characters.
     """
     return char not in "\t\n\r" and unicodedata.category(char) in ("Cc", "Cf")
 
@@ -47,9 +33,9 @@ def is_removed(char: str) -> bool:
 def is_punctuation(char: str) -> bool:
     """Whether `char` stands as a word of its own.
 
-    Every visible ASCII character that is neither letter nor digit counts, also
-    those that Unicode calls symbols, such as ``$``, ``^`` and `````. Outside
-    ASCII only Unicode's punctuation does: not ``€`` or ``≤``.
+    In ASCII, all that is visible and neither letter nor digit counts, also what
+    Unicode calls symbols, such as "$" and "^". Beyond ASCII only Unicode's
+    punctuation does, which "€" and "≤" are not.
     """
     if "!" <= char <= "~":
         return not char.isalnum()
@@ -57,8 +43,21 @@ def is_punctuation(char: str) -> bool:
 
 
 def is_chinese(char: str) -> bool:
-    """Whether `char` is an ideograph, which stands as a word of its own."""
-    return any(low <= ord(char) <= high for low, high in _CHINESE_BLOCKS)
+    """Whether `char` is an ideograph, which stands as a word of its own.
+
+    Kana and Hangul are not. Neither are the extensions from F on, because the
+    2018 release leaves them out.
+    """
+    return (
+        "\u4e00" <= char <= "\u9fff"  # CJK unified ideographs,
+        or "\u3400" <= char <= "\u4dbf"  # extension A,
+        or "\U00020000" <= char <= "\U0002a6df"  # B,
+        or "\U0002a700" <= char <= "\U0002b73f"  # C,
+        or "\U0002b740" <= char <= "\U0002b81f"  # D,
+        or "\U0002b820" <= char <= "\U0002ceaf"  # E,
+        or "\uf900" <= char <= "\ufaff"  # compatibility ideographs,
+        or "\U0002f800" <= char <= "\U0002fa1f"  # and their supplement.
+    )
 
 
 def is_nonspacing_mark(char: str) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from official_bert.tokenization import vocabulary
 from official_bert.tokenization.basic import BasicTokenizer
-from official_bert.tokenization.never_split import check_never_split
 from official_bert.tokenization.wordpiece import WordpieceTokenizer
 
 
@@ -12,9 +11,9 @@ class FullTokenizer:
     """Splits text into words, and words into pieces of the vocabulary.
 
     ```
-    "John Johanson's, "  text
-     john johanson ' s , BasicTokenizer
-     john johan ##son ' s ,  WordpieceTokenizer
+    text                  "Dürer's typewriters"
+    BasicTokenizer        durer     '  s  typewriters
+    WordpieceTokenizer    du ##rer  '  s  type ##writer ##s
     ```
 
     This is the reference: it goes character by character, and every step can
@@ -50,7 +49,7 @@ class FullTokenizer:
         self.inv_vocab = {index: token for token, index in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case, never_split)
         self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
-        check_never_split(never_split, self.vocab)
+        self.basic_tokenizer.never_split.check(self.vocab)
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the pieces of `text`."""

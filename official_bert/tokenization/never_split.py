@@ -1,48 +1,54 @@
 """Tokens that stay whole wherever they occur in a text."""
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterator
 
 from official_bert.errors import InputError
 
 
-def compile_never_split(never_split: Iterable[str]) -> re.Pattern[str]:
-    """Returns a pattern whose `split` sets tokens apart from the text around.
+class NeverSplit:
+    """Sets some tokens of a text apart from what stands around them.
 
     ```
-    compile_never_split(["[MASK]"]).split("a [MASK]. b [MASK]")
-        -> ["a ", "[MASK]", ". b ", "[MASK]", ""]
+    "a [MASK]. b" -> ("a ", False), ("[MASK]", True), (". b", False)
     ```
-
-    Every second part, from the one at index 1, is a token. Where one token is
-    the start of another, the longer one is found.
 
     Args:
-        never_split: The tokens, case and all.
+        tokens: The tokens, case and all. Where one is the start of another,
+            the longer one is found.
 
     Raises:
-        InputError: `never_split` is a single string, or a token in it is empty
-            or has whitespace in it.
+        InputError: `tokens` is a single string, or one of them is empty or has
+            whitespace in it.
     """
-    tokens = [never_split] if isinstance(never_split, str) else never_split
-    tokens = sorted(tokens, key=len, reverse=True)
-    if isinstance(never_split, str) or any(t.split() != [t] for t in tokens):
-        raise InputError(
-            "`never_split` must be a sequence of tokens without whitespace. "
-            f"Received: {never_split!r}. Write it as in ('[MASK]',)."
-        )
-    # An empty alternative would match everywhere; "(?!)" matches nowhere.
-    return re.compile(f"({'|'.join(map(re.escape, tokens)) or '(?!)'})")
 
+    def __init__(self, tokens: tuple[str, ...] = ()):
+        if isinstance(tokens, str) or any(t.split() != [t] for t in tokens):
+            raise InputError(
+                "`never_split` must be a sequence of tokens without "
+                f"whitespace. Received: {tokens!r}. "
+                "Write it as in ('[MASK]',)."
+            )
+        self.tokens = tuple(tokens)
+        by_length = sorted(self.tokens, key=len, reverse=True)
+        self._pattern = re.compile(f"({'|'.join(map(re.escape, by_length))})")
 
-def check_never_split(
-    never_split: Iterable[str], vocab: Container[str]
-) -> None:
-    """Raises `InputError` unless all tokens in `never_split` have an id."""
-    missing = [token for token in never_split if token not in vocab]
-    if missing:
-        raise InputError(
-            "Tokens of `never_split` must be in the vocabulary. "
-            f"Received: {missing}, which are not. "
-            "Leave them out, or add them to the vocabulary file."
-        )
+    def check(self, vocab: Container[str]) -> None:
+        """Raises `InputError` unless all tokens are in the vocabulary."""
+        missing = [token for token in self.tokens if token not in vocab]
+        if missing:
+            raise InputError(
+                "The tokens of `never_split` must be in the vocabulary. "
+                f"Received: {', '.join(missing)}, which are not. "
+                "Leave them out, or add them to the vocabulary file."
+            )
+
+    def split(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Yields the parts of `text`, and whether each is such a token."""
+        if not self.tokens:
+            yield text, False
+            return
+        # With a group in its pattern, `re.split` returns text and matches in
+        # turn, beginning and ending with text.
+        for index, part in enumerate(self._pattern.split(text)):
+            yield part, index % 2 == 1

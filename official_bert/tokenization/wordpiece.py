@@ -1,6 +1,6 @@
 """From words to pieces that the vocabulary has."""
 
-from collections.abc import Container
+from collections.abc import Collection
 
 from official_bert.tokenization.text import (
     convert_to_unicode,
@@ -12,7 +12,7 @@ class WordpieceTokenizer:
     """Cuts words into the longest pieces that are in the vocabulary.
 
     ```
-    "unaffable" -> ["un", "##aff", "##able"]
+    "typewriters" -> ["type", "##writer", "##s"]
     ```
 
     The first piece is the longest token that the word starts with, the second
@@ -28,7 +28,7 @@ class WordpieceTokenizer:
 
     def __init__(
         self,
-        vocab: Container[str],
+        vocab: Collection[str],
         unk_token: str = "[UNK]",
         max_input_chars_per_word: int = 200,
     ):

@@ -1,7 +1,6 @@
 """Pre-training: masked LM and next sentence, trained and evaluated."""
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -13,6 +12,7 @@ from official_bert.checkpoints import loading, numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, records
+from official_bert.inputs.records import RecordFiles
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -34,12 +34,14 @@ def run(options: RunPretraining) -> None:
         InputError: Records, checkpoint, model and options do not fit.
     """
     config = BertConfig.from_json_file(options.bert_config_file)
-    schema = records.pretraining_schema(
-        options.max_seq_length, options.max_predictions_per_seq
-    )
-    names = files.expand(options.input_file or "")
     assert config.vocab_size is not None  # Reading the file made sure of it.
-    records.check_files(names, schema, config.vocab_size)
+    data = RecordFiles(
+        files.expand(options.input_file),
+        records.pretraining_schema(
+            options.max_seq_length, options.max_predictions_per_seq
+        ),
+    )
+    records.check_files(data, config.vocab_size)
     _check_vocabulary(options, config)
     files.make_directory(options.output_dir)
 
@@ -47,12 +49,17 @@ def run(options: RunPretraining) -> None:
     keras.utils.set_random_seed(options.seed)
     with strategy.scope():
         model = PretrainingModel(config)
-    if options.do_train:
-        step = train(model, names, schema, options, strategy)
-    else:
-        step = _load_for_evaluation(model, options)
-    if options.do_eval:
-        evaluate(model, names, schema, options, strategy, step)
+    try:
+        if options.do_train:
+            step = train(model, data, options, strategy)
+        else:
+            step = _load_for_evaluation(model, options)
+        if options.do_eval:
+            evaluate(model, data, options, strategy, step)
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
+        # TensorFlow does not say which record it was; look, and say so.
+        records.check_all_records(data, config.vocab_size)
+        raise
 
 
 def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:
@@ -65,23 +72,27 @@ def _load_for_evaluation(
     model: PretrainingModel, options: RunPretraining
 ) -> int:
     """Loads the newest checkpoint there is; returns how long it was trained."""
+    step = 0
     if prefix := numbered.latest(options.output_dir):
         _load_weights(model, prefix, options)
-        return int(tf.train.load_variable(prefix, "global_step"))
-    if options.init_checkpoint:
+        step = int(tf.train.load_variable(prefix, "global_step"))
+    elif options.init_checkpoint:
         _load_weights(model, options.init_checkpoint, options)
-        return 0
-    raise InputError(
-        "--do_eval needs a model. Received: an --output_dir without "
-        "checkpoints, and no --init_checkpoint. Give one, or --do_train."
-    )
+    else:
+        raise InputError(
+            "--do_eval needs a model. Received: an --output_dir without "
+            "checkpoints, and no --init_checkpoint. Give one, or --do_train."
+        )
+    _describe(options, model.config)
+    return step
 
 
 def _describe(options: RunPretraining, config: BertConfig) -> None:
     """Leaves model, vocabulary and options where the checkpoints are."""
+    mode = "train" if options.do_train else "eval"
     texts = {
         "bert_config.json": config.to_json_string(),
-        "train_options.json": options.to_json("run_pretraining.py"),
+        f"{mode}_options.json": options.to_json("run_pretraining.py"),
     }
     if options.vocab_file:
         texts["vocab.txt"] = files.read_text(options.vocab_file)
@@ -91,8 +102,7 @@ def _describe(options: RunPretraining, config: BertConfig) -> None:
 
 def train(
     model: PretrainingModel,
-    names: Sequence[str],
-    schema: records.Schema,
+    data: RecordFiles,
     options: RunPretraining,
     strategy: tf.distribute.Strategy,
 ) -> int:
@@ -100,8 +110,7 @@ def train(
 
     Args:
         model: Made in the strategy's scope.
-        names: TFRecord files.
-        schema: What their records hold.
+        data: The records.
         options: Of the run.
         strategy: Which devices to use.
 
@@ -130,8 +139,7 @@ def train(
         seed=resumed["seed"],
     )
     batches = datasets.training_batches(
-        names,
-        schema,
+        data,
         options.train_batch_size,
         seed=plan.seed,
         start=resumed["examples_seen"],
@@ -185,8 +193,7 @@ def _load_weights(
 
 def evaluate(
     model: PretrainingModel,
-    names: Sequence[str],
-    schema: records.Schema,
+    data: RecordFiles,
     options: RunPretraining,
     strategy: tf.distribute.Strategy,
     global_step: int,
@@ -195,8 +202,7 @@ def evaluate(
 
     Args:
         model: Made in the strategy's scope.
-        names: TFRecord files.
-        schema: What their records hold.
+        data: The records.
         options: Of the run.
         strategy: Which devices to use.
         global_step: How long the model was trained, for the results.
@@ -208,7 +214,7 @@ def evaluate(
         options.eval_batch_size, strategy, "eval_batch_size"
     )
     batches = datasets.evaluation_batches(
-        names, schema, options.eval_batch_size, options.max_eval_steps
+        data, options.eval_batch_size, options.max_eval_steps
     )
     means = evaluation.run(
         model, PretrainingObjective(), batches, strategy, options.max_eval_steps

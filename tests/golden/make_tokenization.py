@@ -26,24 +26,26 @@ def choose_records(golden: pathlib.Path) -> list[dict[str, Any]]:
     kept = []
     num_of_kind: collections.Counter[str] = collections.Counter()
     path = golden / "tokenization" / "tokenized.jsonl.gz"
-    for line in gzip.open(path, "rt", encoding="utf-8"):
-        record = json.loads(line)
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    for record in records:
         kind = record["kind"]
         length = len(record.get("text", record.get("b64")))
         if "pydiff" in record or not 0 < length <= MAX_LENGTH:
             continue
-        if kind == "fixed" or num_of_kind[kind] < NUM_PER_KIND:
-            num_of_kind[kind] += 1
+        num_of_kind[kind] += 1
+        if kind == "fixed" or num_of_kind[kind] <= NUM_PER_KIND:
             kept.append(
-                {
-                    name: value
-                    for name, value in record.items()
-                    if name in ("text", "b64", "wp_raw_uncased")
-                    or name.startswith("basic_")
-                    or name.removeprefix("tok_") in VOCABULARIES
-                }
+                {name: record[name] for name in record if is_kept(name)}
             )
     return kept
+
+
+def is_kept(field: str) -> bool:
+    return (
+        field in ("text", "b64", "basic_lower", "basic_cased", "wp_raw_uncased")
+        or field.removeprefix("tok_") in VOCABULARIES
+    )
 
 
 def used_tokens(records: list[dict[str, Any]], vocabulary: str) -> list[str]:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, records
+from official_bert.inputs.records import RecordFiles
 
 SCHEMA = records.pretraining_schema(6, 2)
 
@@ -58,7 +59,7 @@ def test_count(file):
 
 
 def check(name, vocab_size=100, schema=SCHEMA):
-    records.check_files([name], schema, vocab_size)
+    records.check_files(RecordFiles([name], schema), vocab_size)
 
 
 def test_a_good_file_passes(file):
@@ -124,13 +125,28 @@ def test_ids_beyond_the_vocabulary_are_refused(file):
         check(file, vocab_size=3)
 
 
+def test_a_fault_in_the_middle_is_found(tmp_path):
+    path = write(tmp_path / "a.tfrecord", [1, 2, 3, 77, 5])
+    data = RecordFiles([path], SCHEMA)
+    records.check_files(data, 50)
+    with pytest.raises(InputError, match=r"record 4: `input_ids` must be bel"):
+        records.check_all_records(data, 50)
+    with open(path, "rb+") as stream:
+        stream.seek(-30, 2)
+        stream.write(b"????")
+    with pytest.raises(InputError, match="Record 4 or the one behind"):
+        records.check_all_records(data, 100)
+
+
 def first_ids(dataset):
     return [int(i) for batch in dataset for i in batch["input_ids"][:, 0]]
 
 
 def test_an_epoch_holds_every_record_once(file):
     for seed in (1, 2):
-        batches = datasets.training_batches([file], SCHEMA, 5, seed=seed)
+        batches = datasets.training_batches(
+            RecordFiles([file], SCHEMA), 5, seed=seed
+        )
         ids = first_ids(batches.take(4))
         assert sorted(ids[:10]) == sorted(ids[10:]) == list(range(10))
         assert ids[:10] != ids[10:]
@@ -138,20 +154,23 @@ def test_an_epoch_holds_every_record_once(file):
 
 def test_same_seed_same_order(file, tmp_path):
     other = write(tmp_path / "b.tfrecord", range(10, 17))
+    both = RecordFiles([file, other], SCHEMA)
 
     def order(seed):
-        dataset = datasets.training_batches([file, other], SCHEMA, 3, seed=seed)
+        dataset = datasets.training_batches(both, 3, seed=seed)
         return first_ids(dataset.take(20))
 
     assert order(1) == order(1) != order(2)
 
 
 def test_start_goes_on_where_an_earlier_run_stopped(file):
-    whole = datasets.training_batches([file], SCHEMA, 3, seed=1)
-    rest = datasets.training_batches([file], SCHEMA, 3, seed=1, start=12)
+    whole = datasets.training_batches(RecordFiles([file], SCHEMA), 3, seed=1)
+    rest = datasets.training_batches(
+        RecordFiles([file], SCHEMA), 3, seed=1, start=12
+    )
     assert first_ids(rest.take(5)) == first_ids(whole.take(9))[12:]
 
 
 def test_evaluation_keeps_order_and_reads_again_when_short(file):
-    batches = datasets.evaluation_batches([file], SCHEMA, 4, 3)
+    batches = datasets.evaluation_batches(RecordFiles([file], SCHEMA), 4, 3)
     assert first_ids(batches) == [*range(10), 0, 1]

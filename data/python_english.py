@@ -1,0 +1,254 @@
+"""Writes a pre-training corpus of the English that comes with every Python.
+
+    python -m data.python_english --output_dir=/tmp/english
+
+The topics of the language reference and the docstrings of the standard library
+together are some 250,000 words, enough to watch a small model learn without
+downloading anything. It takes a few seconds and writes `train.txt` and
+`held_out.txt`, one sentence a line and a blank line between documents.
+"""
+
+import ast
+import dataclasses
+import inspect
+import os
+import pathlib
+import re
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pydoc_data.topics import topics
+
+from official_bert import cli, files
+from official_bert.cli import option
+from official_bert.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PythonEnglish(cli.Options):
+    """Options of `data/python_english.py`."""
+
+    output_dir: str = option("Folder for train.txt and held_out.txt.")
+    held_out: int = option(
+        "One document in this many goes to held_out.txt.", 20, at_least=2
+    )
+
+
+def main(options: PythonEnglish) -> None:
+    """Collects the documents and deals them out to the two files."""
+    documents = collect(pathlib.Path(sysconfig.get_path("stdlib")))
+    held_out = documents[options.held_out - 1 :: options.held_out]
+    train = [
+        document
+        for number, document in enumerate(documents, start=1)
+        if number % options.held_out
+    ]
+    files.make_directory(options.output_dir)
+    for name, part in (("train.txt", train), ("held_out.txt", held_out)):
+        files.write_text(os.path.join(options.output_dir, name), corpus(part))
+    sentences = [sentence for document in documents for sentence in document]
+    print(
+        f"{len(documents):,} documents, {len(sentences):,} sentences, "
+        f"{sum(len(sentence.split()) for sentence in sentences):,} words "
+        f"in {options.output_dir}"
+    )
+
+
+def corpus(documents: Iterable[list[str]]) -> str:
+    """Returns the text of a corpus file."""
+    return "\n".join("\n".join(document) + "\n" for document in documents)
+
+
+def collect(library: pathlib.Path) -> list[list[str]]:
+    """Returns the sentences of every document, none of them twice.
+
+    Args:
+        library: The folder of the standard library's source.
+
+    Raises:
+        InputError: There is no text in that folder.
+    """
+    modules = [docstrings(path) for path in sources(library)]
+    if not any(modules):
+        raise InputError(
+            "The standard library must be there as source files with "
+            f"docstrings. Received: {str(library)!r}, where there is none. "
+            "Use a Python that is not packed or stripped."
+        )
+    seen: set[str] = set()
+    documents = []
+    for texts in [[topics[name]] for name in sorted(topics)] + modules:
+        found = (sentence for text in texts for sentence in prose(text))
+        document = dict.fromkeys(s for s in found if s not in seen)
+        seen.update(document)
+        # A sentence alone has no next one to be told from others.
+        if len(document) > 1:
+            documents.append(list(document))
+    return documents
+
+
+# Tests are about Python rather than in English, `encodings` are tables, and
+# what was installed later is not the same everywhere.
+_SKIPPED = {
+    *("test", "tests", "idle_test", "encodings"),
+    *("site-packages", "dist-packages"),
+}
+
+
+def sources(library: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the modules to read, in an order that is always the same."""
+    return [
+        path
+        for path in sorted(library.rglob("*.py"))
+        if _SKIPPED.isdisjoint(path.relative_to(library).parts)
+    ]
+
+
+def docstrings(path: pathlib.Path) -> list[str]:
+    """Returns the docstrings of a module, from top to bottom.
+
+    The source is read and not run: some modules act when imported.
+    """
+    try:
+        module = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return []  # A template or an example of something faulty.
+    nodes = [
+        node
+        for node in ast.walk(module)
+        if isinstance(
+            node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        )
+    ]
+    nodes.sort(key=lambda node: node.lineno)
+    found = [ast.get_docstring(node) for node in (module, *nodes)]
+    return [text for text in found if text]
+
+
+def prose(text: str) -> Iterator[str]:
+    """Yields the English sentences of a topic or a docstring."""
+    for paragraph in paragraphs(text):
+        for sentence in sentences(paragraph):
+            if is_prose(sentence):
+                yield sentence
+
+
+# What opens a paragraph and does not belong to its first sentence.
+_LEAD = re.compile(
+    r"""
+    (?: [-*+•o] | \(? (?:\d\d?|[a-z]|[ivx]+) [.)] ) \ +       # * or 1. or (b)
+    | (?: New | Changed | Deprecated )\ [^:]*version\ [^:]*: \ +
+    | : \w+ [^:]* : \ +                                       # :param name:
+    | (?: [\w.]+ \( [^()]* \) | \S+ (?:\ \S+)? )              # name(x) or term
+      (?: \ + (?: -> | --? ) \ + | \ {3,} | : \ + (?=["'A-Z]) )
+    """,
+    re.VERBOSE,
+)
+# Tables, grammar, directives, and signatures alone on their line.
+_NO_PROSE = re.compile(
+    r"""
+    [|+] | [^\w\s]{3,}$ | .*::= | \.\.\  | .*\S\ {3,}\S.*\ {3,}\S
+    | (?: \w+\  )? [\w.]+ \( .* \) :? $
+    """,
+    re.VERBOSE,
+)
+_HEADING = re.compile(r"^.*\S.*\n *([=*~^#\"-])\1{2,} *$", re.MULTILINE)
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yields the paragraphs of prose in a text, each as one line.
+
+    A bullet, a definition or the description of a parameter is one too.
+    """
+    text = _HEADING.sub("", inspect.cleandoc(text).expandtabs())
+    paragraph = ""
+    for line in _without_code(text.splitlines()):
+        lead = _LEAD.match(line)
+        if lead or not line or paragraph.endswith(":"):
+            yield paragraph
+            paragraph = ""
+        is_hyphenated = re.search(r"\w-$", paragraph) is not None
+        paragraph += "" if is_hyphenated else " "
+        paragraph += line[lead.end() :] if lead else line
+    yield paragraph
+
+
+def _without_code(lines: Iterable[str]) -> Iterator[str]:
+    """Yields the lines stripped, and empty ones for what is no prose.
+
+    An interactive example ends at an empty line, a literal block, which "::"
+    announces, where the indentation does.
+    """
+    is_example = False
+    block: int | None = None
+    for line in lines:
+        stripped = line.strip()
+        indent = len(line) - len(line.lstrip())
+        is_example = stripped.startswith(">>>") or (
+            is_example and stripped != ""
+        )
+        if block is not None and stripped and indent <= block:
+            block = None
+        if is_example or block is not None or _NO_PROSE.match(stripped):
+            yield ""
+            continue
+        yield stripped
+        if stripped.endswith("::"):
+            block = indent
+
+
+# Markup, and what stays of it.
+_MARKUP = [
+    (re.compile(r":\w[\w:]*:`[~!.]?([^`]+)`"), r"\1"),  # :func:`name`
+    (re.compile(r"(?<!`)`([^`'\s]+)'(?!`)"), r"\1"),  # `name'
+    (re.compile(r"`+_?"), ""),  # `name`, ``code``
+    (re.compile(r"(?<![\w*])\*{1,2}([^\s*]|[^\s*][^*]*[^\s*])\*{1,2}"), r"\1"),
+    (re.compile(r" \[\d+\]"), ""),  # Footnotes.
+    (re.compile(r"::$"), ":"),
+]
+_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(]*[A-Z])")
+_ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|vs|Mr|Mrs|Dr|St|No|ed|[A-Z])\.$")
+
+
+def sentences(paragraph: str) -> Iterator[str]:
+    """Yields the sentences of a paragraph, freed from markup.
+
+    A sentence ends where a full stop, question or exclamation mark is followed
+    by a capital, unless an abbreviation or an initial stands before it.
+    """
+    for pattern, replacement in _MARKUP:
+        paragraph = pattern.sub(replacement, paragraph)
+    start = 0
+    for end in _END.finditer(paragraph):
+        if not _ABBREVIATION.search(paragraph[start : end.start()]):
+            yield " ".join(paragraph[start : end.end()].split())
+            start = end.end()
+    yield " ".join(paragraph[start:].split())
+
+
+_WORD = re.compile(r"\W{0,2}[A-Za-z]+(?:[-'’/][A-Za-z]+)*\W{0,3}$")
+# Begun in mid-bracket, the head of a compound statement, or an assignment.
+_CODE = re.compile(r"[\"'(]*[^\w\"'(]|[a-z].*:$|.*( = |#|\\).*[^.!?]$")
+_COMMON = re.compile(
+    r"\b(a|all|an|and|are|as|at|be|been|by|can|do|for|from|has|have|if|in|is|it"
+    r"|its|may|must|no|not|of|on|or|same|should|so|than|that|the|their|then"
+    r"|there|these|this|to|use|used|was|when|which|will|with|you|your)\b",
+    re.IGNORECASE,
+)
+
+
+def is_prose(sentence: str) -> bool:
+    """Whether a sentence is English: three words, and mostly words.
+
+    Without a full stop it must have one of the most common words, which a
+    heading or a list of names seldom has.
+    """
+    words = sentence.split()
+    if len(words) < 3 or _CODE.match(sentence):
+        return False
+    num_plain = sum(_WORD.match(word) is not None for word in words)
+    is_english = sentence.endswith((".", "!", "?")) or _COMMON.search(sentence)
+    return num_plain >= 0.75 * len(words) and bool(is_english)
+
+
+if __name__ == "__main__":
+    cli.run(main, PythonEnglish)
