@@ -95,6 +95,13 @@ def require(path: str, what: str) -> None:
         )
 
 
+def size(path: str) -> int:
+    """Returns the length of a file in bytes, as it is stored."""
+    if is_remote(path):
+        return int(_gfile().stat(path).length)
+    return os.path.getsize(path)
+
+
 @contextlib.contextmanager
 def open_binary(path: str) -> Iterator[BinaryIO]:
     """Opens `path` for reading bytes, through gzip if it ends in ``.gz``."""
@@ -142,17 +149,20 @@ def read_lines(
 
     Args:
         path: A local or remote file; ``.gz`` is unpacked on the way.
-        on_bytes: Called with each line's length in bytes, for progress.
+        on_bytes: Called with the number of bytes read, as they are stored,
+            since the line before; for progress.
 
     Raises:
         InputError: The file is missing, not UTF-8 or not gzip, with its line.
     """
     with open_binary(path) as file:
-        number = 0
+        stored = getattr(file, "fileobj", file)  # Before gzip unpacks it.
+        number = position = 0
         try:
             for number, line in enumerate(file, start=1):
                 if on_bytes:
-                    on_bytes(len(line))
+                    on_bytes(stored.tell() - position)
+                    position = stored.tell()
                 text = _decode(line, path, number).replace("\r", "")
                 if text:
                     yield text.removesuffix("\n")

@@ -1,10 +1,12 @@
 """Progress on the terminal: how far, how fast, how long still."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tqdm
+
+from official_bert import files
 
 
 def bar(
@@ -42,3 +44,16 @@ def bar(
         maxinterval=10.0,
         file=sys.stderr,
     )
+
+
+def read_lines(names: Sequence[str], description: str) -> Iterator[str]:
+    """Yields the lines of one file after another, under a bar of bytes.
+
+    Args:
+        names: Text files, as `files.read_lines` takes them.
+        description: What is being done.
+    """
+    total = sum(map(files.size, names))
+    with bar(description=description, total=total, unit="B") as shown:
+        for name in names:
+            yield from files.read_lines(name, on_bytes=shown.update)

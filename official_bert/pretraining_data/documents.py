@@ -1,9 +1,8 @@
 """Documents: lists of sentences, each a list of word pieces."""
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from official_bert import files, progress
+from official_bert import progress
 from official_bert.errors import InputError
 
 Sentence = list[str]
@@ -29,7 +28,7 @@ def read_documents(
         InputError: A file cannot be read, or there is no text in any.
     """
     documents: list[Document] = [[]]
-    for line in _lines(names):
+    for line in progress.read_lines(names, "Reading text"):
         text = line.strip()
         if not text:
             documents.append([])
@@ -44,14 +43,3 @@ def read_documents(
             f"{', '.join(names)}."
         )
     return documents
-
-
-def _lines(names: Sequence[str]) -> Iterator[str]:
-    """Yields all lines of all files, showing progress on the way."""
-    sizes_known = not any(
-        files.is_remote(name) or name.endswith(".gz") for name in names
-    )
-    total = sum(map(os.path.getsize, names)) if sizes_known else None
-    with progress.bar(description="Reading text", total=total, unit="B") as bar:
-        for name in names:
-            yield from files.read_lines(name, on_bytes=bar.update)
