@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 
 from official_bert.tokenization.alignment import Span
 from official_bert.tokenization.full import FullTokenizer
@@ -21,10 +20,11 @@ _CHUNK = re.compile(
 class BatchTokenizer(FullTokenizer):
     """A `FullTokenizer` for large amounts of text.
 
-    It gives the same pieces, more than ten times faster, because it
+    It gives the same pieces about ten times faster, because it
 
-    * normalises a whole text in a few calls (see `normalize.py`), and
-    * remembers the pieces of the words that it has cut (see `memo.py`).
+    * normalises a whole text in a few calls (see `normalize.py`),
+    * knows at once which words are tokens, and
+    * remembers the pieces of those that it had to cut (see `memo.py`).
 
     It also knows where in the text its pieces come from. The vocabulary must
     not be changed afterwards.
@@ -43,6 +43,10 @@ class BatchTokenizer(FullTokenizer):
     ):
         super().__init__(vocab_file, do_lower_case, never_split)
         self._do_lower_case = do_lower_case
+        longest = self.wordpiece_tokenizer.max_input_chars_per_word
+        self._whole_words = frozenset(
+            t for t in self.vocab if len(t) <= longest
+        )
         self._pieces_of_word = PiecesOfWord(self.wordpiece_tokenizer)
         self._pieces_of_chunk = AlignedPiecesOfChunk(
             self._pieces_of_word, do_lower_case
@@ -50,9 +54,15 @@ class BatchTokenizer(FullTokenizer):
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the pieces of `text`."""
-        words = self._words(convert_to_unicode(text))
-        pieces_of_words = map(self._pieces_of_word.__getitem__, words)
-        return list(chain.from_iterable(pieces_of_words))
+        pieces: list[str] = []
+        for word in self._words(convert_to_unicode(text)):
+            # Nineteen of twenty words are tokens. Looking these up in a small
+            # set that the processor's cache can hold is faster than in a memo.
+            if word in self._whole_words:
+                pieces.append(word)
+            else:
+                pieces += self._pieces_of_word[word]
+        return pieces
 
     def tokenize_lines(
         self, lines: Iterable[str | bytes]

@@ -44,12 +44,10 @@ class PiecesOfWord(Memo[tuple[str, ...]]):
     """
 
     def __init__(self, wordpiece_tokenizer: WordpieceTokenizer):
+        super().__init__()
         tokens = wordpiece_tokenizer.vocab
         self.max_length = wordpiece_tokenizer.max_input_chars_per_word
         self.unknown = (wordpiece_tokenizer.unk_token,)
-        # Most words of a text are tokens, and need no cutting.
-        short = (token for token in tokens if len(token) <= self.max_length)
-        super().__init__({token: (token,) for token in short})
         # What pieces look like in a word. The values are the vocabulary's own
         # strings, so that millions of equal pieces share their memory.
         self.first = {token: token for token in tokens}
@@ -59,22 +57,20 @@ class PiecesOfWord(Memo[tuple[str, ...]]):
 
     def compute(self, word: str) -> tuple[str, ...]:
         """Cuts a word into the longest pieces there are."""
-        length = len(word)
-        if length > self.max_length:
+        if len(word) > self.max_length:
             return self.unknown
         pieces = []
         known, longest = self.first, self.longest_first
-        start = 0
-        while start < length:
-            # No piece is longer, so this is where to begin to look for one.
-            end = min(length, start + longest)
-            while (piece := known.get(word[start:end])) is None:
-                end -= 1
-                if end <= start:
-                    return self.unknown
-            pieces.append(piece)
+        rest = word
+        while rest:
+            head = rest[:longest]  # No piece is longer.
+            while head and head not in known:
+                head = head[:-1]
+            if not head:
+                return self.unknown
+            pieces.append(known[head])
+            rest = rest[len(head) :]
             known, longest = self.later, self.longest_later
-            start = end
         return tuple(pieces)
 
 

@@ -36,6 +36,8 @@ class Plan:
         save_steps: Steps between checkpoints.
         keep: How many checkpoints to keep.
         seed: Of the order of examples and of dropout.
+        first_step: The step at which it starts.
+        first_example: How many examples were seen until then.
     """
 
     output_dir: str
@@ -44,6 +46,12 @@ class Plan:
     save_steps: int
     keep: int
     seed: int
+    first_step: int
+    first_example: int
+
+    def examples_seen(self, step: int) -> int:
+        """Returns how many examples were seen when `step` is done."""
+        return self.first_example + (step - self.first_step) * self.batch_size
 
 
 def train(
@@ -53,7 +61,7 @@ def train(
     plan: Plan,
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Runs `step` on batch after batch, from the step in `state` to the end.
+    """Runs `step` on batch after batch, from the plan's first to its last.
 
     Args:
         step: Moves the weights once; returns scalars equal on all replicas,
@@ -67,27 +75,26 @@ def train(
         InputError: The loss is no longer finite. Earlier checkpoints stay.
     """
     compiled = tf.function(lambda batch: strategy.run(step, args=(batch,)))
-    first_step = _step_of(state)
-    if first_step == 0:
-        _save(state, plan)
+    if plan.first_step == 0:
+        _save(0, state, plan)
     writer = tf.summary.create_file_writer(plan.output_dir)
     with (
         writer.as_default(),
         progress.bar(
             description="Training",
             total=plan.num_steps,
-            initial=first_step,
+            initial=plan.first_step,
             unit="step",
             unit_scale=False,
         ) as bar,
     ):
         data = iter(strategy.experimental_distribute_dataset(batches))
-        for number in range(first_step + 1, plan.num_steps + 1):
+        for number in range(plan.first_step + 1, plan.num_steps + 1):
             scalars = _host(strategy, compiled(next(data)))
             _require_finite(number, scalars, plan)
             _report(bar, number, scalars, plan)
             if number % plan.save_steps == 0 or number == plan.num_steps:
-                _save(state, plan)
+                _save(number, state, plan)
     writer.close()
 
 
@@ -132,17 +139,12 @@ def _report(
         tf.summary.scalar("examples_per_second", speed, step=number)
 
 
-def _save(state: Mapping[str, Any], plan: Plan) -> None:
-    step = _step_of(state)
+def _save(step: int, state: Mapping[str, Any], plan: Plan) -> None:
     prefix = numbered.save(
         plan.output_dir,
         step,
         {name: variable.numpy() for name, variable in state.items()},
-        resume={"seed": plan.seed, "examples_seen": step * plan.batch_size},
+        resume={"seed": plan.seed, "examples_seen": plan.examples_seen(step)},
         keep=plan.keep,
     )
     logging.info("Saved %s", prefix)
-
-
-def _step_of(state: Mapping[str, Any]) -> int:
-    return int(state["global_step"].numpy())

@@ -137,12 +137,14 @@ def train(
         save_steps=options.save_checkpoints_steps,
         keep=options.keep_checkpoint_max,
         seed=resumed["seed"],
+        first_step=int(optimizer.step.numpy()),
+        first_example=resumed["examples_seen"],
     )
     batches = datasets.training_batches(
         data,
         options.train_batch_size,
         seed=plan.seed,
-        start=resumed["examples_seen"],
+        start=plan.first_example,
     )
     objective = PretrainingObjective()
 

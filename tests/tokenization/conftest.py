@@ -1,0 +1,102 @@
+"""Vocabularies made for a test, and the small extract of recorded results."""
+
+import gzip
+import json
+import lzma
+import pathlib
+import random
+import sys
+import unicodedata
+from collections.abc import Iterator
+
+import pytest
+from recorded import EXTRACT
+
+TOKENS = [
+    *("[UNK]", "[MASK]", "a", "##a", "ab", "##bc", "σ", "##σ", "##ς", "é"),
+    *("##\u1161", "\u1112", "中", ".", "!", "[", "##2", "x", "##x", "i"),
+]
+# Everything that is treated in a way of its own.
+ALPHABET = (
+    "aAbBcC12xX.!-[]'`$ \t\n\r\x00\x0b\x1c\x7f\x85\xa0\xad"
+    "éÉİßςσΣ中\uf900\u3000\u2028\u200b\u200d\ufffd\ue000\ud800€—한가"
+    "\u0300\u0301\u0345\u0e31\u302e\U0001d165\U0001d16d\U00020000\U0002ceb0"
+)
+
+
+@pytest.fixture
+def make_vocab(tmp_path):
+    """A function of tokens that returns a vocabulary file with them."""
+
+    def make(*tokens: str) -> str:
+        path = tmp_path / "vocab.txt"
+        path.write_text("".join(f"{t}\n" for t in tokens), encoding="utf-8")
+        return str(path)
+
+    return make
+
+
+@pytest.fixture
+def odd_vocab(make_vocab):
+    """A vocabulary file that cuts words of `ALPHABET` here and there."""
+    return make_vocab(*TOKENS)
+
+
+@pytest.fixture(scope="session")
+def random_texts():
+    """A function of their number that yields texts of `ALPHABET`."""
+
+    def draw(num_texts: int, seed: int = 0) -> Iterator[str]:
+        rng = random.Random(seed)
+        for _ in range(num_texts):
+            length = rng.choice([1, 3, 8, 30])
+            chars = rng.choices(ALPHABET, k=length)
+            if rng.random() < 0.2:
+                chars.insert(rng.randrange(length), "[MASK]")
+            yield "".join(chars)
+
+    return draw
+
+
+@pytest.fixture(scope="session")
+def extract():
+    """Recorded results that are kept with the tests."""
+    path: pathlib.Path = EXTRACT / "tokenization.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def is_recorded_with_other_tables(record):
+    """Whether the running Python is among those marked as different.
+
+    `pydiff` lists full versions, such as "3.10.13", but tables only change with
+    the second number.
+    """
+    running = [str(number) for number in sys.version_info[:2]]
+    marked = record.get("pydiff", [])
+    return running in [version.split(".")[:2] for version in marked]
+
+
+@pytest.fixture(scope="session")
+def records(golden):
+    """Recorded strings and tokens, where this Python can give the same."""
+    path = golden / "tokenization" / "tokenized.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        every = [json.loads(line) for line in lines]
+    kept = [r for r in every if not is_recorded_with_other_tables(r)]
+    assert len(kept) == len(every) or (unicodedata.unidata_version != "14.0.0")
+    return kept
+
+
+@pytest.fixture(scope="session")
+def vocab_files(shared_data, tmp_path_factory):
+    """{name: file} of the released vocabularies."""
+    folder = shared_data / "vocab"
+    unpacked = tmp_path_factory.mktemp("vocab") / "multi_cased.txt"
+    unpacked.write_bytes(
+        lzma.decompress((folder / "multi_cased.txt.xz").read_bytes())
+    )
+    return {
+        "uncased": str(folder / "uncased.txt"),
+        "chinese": str(folder / "chinese.txt"),
+        "multi_cased": str(unpacked),
+    }
