@@ -1,5 +1,6 @@
 """Which devices a run uses."""
 
+import functools
 from typing import Any
 
 import tensorflow as tf
@@ -7,6 +8,9 @@ import tensorflow as tf
 from official_bert.errors import InputError
 
 
+# Made once: a second MirroredStrategy in one process numbers its reductions as
+# the first did, and TensorFlow takes them for the same ones.
+@functools.cache
 def get_strategy(name: str) -> tf.distribute.Strategy:
     """Returns the strategy that `--distribution_strategy` names.
 
