@@ -24,6 +24,7 @@ clean:
 	$(PYTHON) -c "import sys; v = sys.version_info[:2]; \
 	  (3, 10) <= v <= (3, 12) or sys.exit('Python must be 3.10 to 3.12.' \
 	  ' Received: %d.%d. Name another: make PYTHON=python3.12' % v)"
+	@echo "Installing into .venv, which takes a few minutes."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@

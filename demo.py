@@ -86,7 +86,7 @@ def steps(options: Demo) -> list[Step]:
             ],
         )
 
-    def evaluation(title: str, output: str, checkpoint: str) -> Step:
+    def evaluation(title: str, output: str, *more: str) -> Step:
         return Step(
             title,
             f"{folder}/{output}/eval_results.txt",
@@ -95,9 +95,9 @@ def steps(options: Demo) -> list[Step]:
                 "--do_eval",
                 f"--input_file={folder}/held_out.tfrecord",
                 f"--output_dir={folder}/{output}",
-                f"--init_checkpoint={folder}/model/{checkpoint}",
                 config,
                 *lengths,
+                *more,
             ],
         )
 
@@ -141,13 +141,11 @@ def steps(options: Demo) -> list[Step]:
             ],
         ),
         evaluation(
-            "Evaluate the untrained model on held-out documents",
+            "Evaluate the model before training, on held-out documents",
             "untrained",
-            "model.ckpt-0",
+            f"--init_checkpoint={folder}/model/model.ckpt-0",
         ),
-        evaluation(
-            "Evaluate the trained model on the same", "trained", trained
-        ),
+        evaluation("Evaluate it after training, on the same", "model"),
     ]
 
 
@@ -174,7 +172,7 @@ def report(options: Demo) -> None:
     names = ("IsNext", "NotNext")
     trained, untrained = (
         read_results(f"{folder}/{name}/eval_results.txt")
-        for name in ("trained", "untrained")
+        for name in ("model", "untrained")
     )
     lines = [
         "",
