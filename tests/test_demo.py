@@ -1,0 +1,51 @@
+"""The demo's own parts; all of it, small, in a slow test."""
+
+import pathlib
+
+import pytest
+
+import demo
+from official_bert.options import Demo
+
+SMALL = {
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "max_seq_length": 32,
+    "max_predictions_per_seq": 5,
+    "vocab_size": 2000,
+    "dupe_factor": 1,
+    "train_batch_size": 8,
+    "num_train_steps": 10,
+}
+
+
+def test_every_step_is_a_command_there_is():
+    root = pathlib.Path(demo.ROOT)
+    for step in demo.steps(Demo()):
+        assert (root / step.command[0]).is_file()
+        folders = ("demo/text/", "demo/model/", "demo/")
+        assert step.result.startswith(folders)
+
+
+@pytest.mark.slow
+def test_runs_through_and_reuses_what_is_there(tmp_path, capfd):
+    options = Demo(output_dir=str(tmp_path / "demo"), **SMALL)
+    demo.main(options)
+    report = (tmp_path / "demo" / "report.txt").read_text()
+    assert report in capfd.readouterr().out
+    for row in ("this model", "before training", "always 'the', NotNext"):
+        (line,) = (x for x in report.splitlines() if row in x)
+        assert line.count("%") == 2
+    for sentence in demo.SENTENCES:
+        assert sentence in report
+
+    demo.main(options)
+    shown = capfd.readouterr().out
+    assert shown.count("done before") == len(demo.steps(options))
+    assert report in shown
+
+    (tmp_path / "demo" / "held_out.tfrecord").unlink()
+    demo.main(options)
+    shown = capfd.readouterr().out
+    assert shown.count("done before") == 3
