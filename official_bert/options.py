@@ -296,4 +296,4 @@ class Demo(cli.Options):
     dupe_factor: int = option("How often to mask the text anew.", 10)
     train_batch_size: int = option("Instances per step.", 32, at_least=1)
     learning_rate: float = option("Adam's rate at its peak.", 1e-3)
-    num_train_steps: int = option("Training steps.", 3000, at_least=1)
+    num_train_steps: int = option("Training steps.", 4000, at_least=1)

@@ -27,11 +27,11 @@ def latest(folder: str) -> str | None:
     state = _state(folder)
     if state is None:
         return None
-    prefix = _absolute(folder, state.model_checkpoint_path)
+    prefix = str(state.model_checkpoint_path)
     if not files.exists(prefix + ".index"):
         raise InputError(
             f"{os.path.join(folder, 'checkpoint')}: must name an existing "
-            f"checkpoint. Received: {state.model_checkpoint_path!r}. Name "
+            f"checkpoint. Received: {prefix!r}. Name "
             "another one in it, or remove it to start anew."
         )
     return prefix
@@ -66,7 +66,7 @@ def save(
     kept = list(dict.fromkeys(kept))
     _write_state(folder, kept[-keep:])
     for name in kept[:-keep]:
-        _remove(_absolute(folder, name))
+        _remove(os.path.join(folder, name))
     return prefix
 
 
@@ -89,6 +89,7 @@ def read_resume(prefix: str) -> dict[str, Any] | None:
 
 
 def _state(folder: str) -> Any:
+    """Reads the file `checkpoint`; names in it come with their folder."""
     return tf.train.get_checkpoint_state(folder)
 
 
@@ -99,10 +100,6 @@ def _write_state(folder: str, names: list[str]) -> None:
     files.write_text(
         os.path.join(folder, "checkpoint"), "\n".join(lines) + "\n"
     )
-
-
-def _absolute(folder: str, name: str) -> str:
-    return name if os.path.isabs(name) else os.path.join(folder, name)
 
 
 def _remove(prefix: str) -> None:

@@ -144,6 +144,15 @@ def test_numbered_checkpoints(tmp_path):
     assert len(list(tmp_path.glob("model.ckpt-5*"))) == 3
 
 
+def test_a_relative_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.makedirs("runs/a")
+    for step in (1, 2, 3):
+        prefix = save("runs/a", step)
+    assert numbered.latest("runs/a") == prefix == "runs/a/model.ckpt-3"
+    assert len(os.listdir("runs/a")) == 2 * 3 + 1
+
+
 def test_a_moved_folder_keeps_its_checkpoints(tmp_path):
     (tmp_path / "a").mkdir()
     for step in (1, 2):
