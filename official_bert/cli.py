@@ -13,6 +13,7 @@ Flags exist only once a command is run, so tests import every command and call
 import dataclasses
 import json
 import os
+import signal
 import sys
 import types
 import typing
@@ -91,7 +92,8 @@ def run(
 ) -> None:
     """Runs a command: parses its flags, then calls `main` with its options.
 
-    `InputError` ends it with the message alone and exit status 1.
+    `InputError` ends it with the message alone and exit status 1, Ctrl-C with
+    130, as a shell expects.
     """
     define_flags(options_class)
     logging.set_verbosity(logging.INFO)
@@ -112,6 +114,9 @@ def _call(
         main(options_from_flags(options_class))
     except InputError as error:
         sys.exit(f"{os.path.basename(argv[0])}: error: {error}")
+    except KeyboardInterrupt:
+        print(f"\n{os.path.basename(argv[0])}: interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
 
 
 _DEFINE = {

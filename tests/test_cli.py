@@ -145,6 +145,8 @@ COMMAND = """
             raise InputError("flour.txt:3: flour must be of corn.")
         if options.flour == "none":
             raise RuntimeError("the oven is broken")
+        if options.flour == "hot":
+            raise KeyboardInterrupt
         print(options)
 
 
@@ -213,6 +215,13 @@ def test_what_the_program_got_wrong_keeps_its_traceback(command):
     assert "Traceback" in result.stderr
     assert "RuntimeError: the oven is broken" in result.stderr
     assert result.returncode != 0
+
+
+def test_ctrl_c_ends_a_command_in_peace(command):
+    result = run(command, "--flour=hot")
+
+    assert result.stderr.strip() == "bake.py: interrupted"
+    assert result.returncode == 130
 
 
 def test_help_says_what_the_command_does_and_lists_its_flags(command):

@@ -118,6 +118,32 @@ def test_an_interrupted_run_leaves_nothing(folder, monkeypatch):
     assert sorted(folder.iterdir()) == before
 
 
+def test_the_recorded_command_line(golden, tmp_path):
+    """The records are those that the 2018 release wrote."""
+    output = tmp_path / "out.tfrecord"
+    create_pretraining_data.main(
+        CreatePretrainingData(
+            dupe_factor=3,
+            input_file=str(golden / "pretraining_data" / "sample_text.txt"),
+            max_predictions_per_seq=10,
+            max_seq_length=64,
+            output_file=str(output),
+            random_seed=81,
+            vocab_file=str(golden / "e2e" / "inputs" / "vocab.txt"),
+        )
+    )
+    expected = golden / "e2e" / "inputs" / "pretrain.tfrecord"
+    ours, theirs = (
+        [
+            {name: v.tolist() for name, v in records.decode(r).items()}
+            for r in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+        ]
+        for path in (output, expected)
+    )
+    assert len(ours) > 20
+    assert ours == theirs
+
+
 @pytest.mark.slow
 def test_the_command_line(folder):
     root = pathlib.Path(create_pretraining_data.__file__).parent
