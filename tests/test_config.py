@@ -128,7 +128,12 @@ def test_sizes_are_positive_integers(name, value):
         config.validate()
 
 
-@pytest.mark.parametrize("value", [None, -0.1, 1, 1.5, math.nan, "0.1"])
+def test_no_dropout_may_be_written_as_null():
+    config = {"vocab_size": 9, "hidden_dropout_prob": None}
+    BertConfig.from_dict(config).validate()
+
+
+@pytest.mark.parametrize("value", [-0.1, 1, 1.5, math.nan, "0.1"])
 @pytest.mark.parametrize("name", DROPOUTS)
 def test_dropouts_are_numbers_from_0_to_below_1(name, value):
     config = BertConfig.from_dict({"vocab_size": 9, name: value})
