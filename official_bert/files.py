@@ -211,6 +211,24 @@ def make_directory(path: str) -> None:
         ) from error
 
 
+def require_room(folder: str) -> None:
+    """Raises `InputError` if `make_directory` would, without making anything.
+
+    It looks at the nearest folder that exists; remote ones are let pass.
+    """
+    if is_remote(folder):
+        return
+    nearest = os.path.abspath(folder)
+    while not os.path.lexists(nearest):
+        nearest = os.path.dirname(nearest)
+    if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
+        raise InputError(
+            f"The output folder must be writable. Received: {folder!r} "
+            f"({nearest!r} takes no files). Choose another, or mend its "
+            "permissions."
+        )
+
+
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[str]:
     """Yields a temporary name beside `path` that becomes `path` at the end.

@@ -67,6 +67,7 @@ class BuildVocab(cli.Options):
                     f"and no inputs. Received: {output!r}. Rename it."
                 )
             taken.add(os.path.realpath(output))
+            files.require_room(os.path.dirname(output))
         if self.bert_config_file:
             self.config(self.vocab_size).validate()
 
@@ -143,6 +144,7 @@ class CreatePretrainingData(cli.Options):
                     f"twice or an input. Received: {output!r}. Rename it."
                 )
             taken.add(os.path.realpath(output))
+            files.require_room(os.path.dirname(output))
         if not self.output_files():
             raise InputError(
                 "--output_file must name at least one file. "
@@ -268,6 +270,7 @@ class RunPretraining(Devices):
             _require_checkpoint(self.init_checkpoint)
         if self.vocab_file:
             files.require(self.vocab_file, "--vocab_file")
+        files.require_room(self.output_dir)
 
 
 def _require_checkpoint(prefix: str) -> None:

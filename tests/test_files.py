@@ -265,3 +265,13 @@ def test_paths_with_a_scheme_go_to_gfile(tmp_path):
         files.read_text(f"{address}/new/b.txt")
     with pytest.raises(InputError, match=r"must be writable. Received: 'file:"):
         files.make_directory(f"{address}/new/a.txt/below")
+
+
+def test_room_is_looked_for_without_making_anything(tmp_path):
+    files.require_room(str(tmp_path / "a" / "b"))
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "b"):
+        with pytest.raises(InputError, match="folder must be writable"):
+            files.require_room(str(path))
+    files.require_room("gs://bucket/folder")
