@@ -148,7 +148,8 @@ def test_a_second_run_goes_on_as_if_never_stopped(folder):
 def test_a_finished_run_trains_no_more(folder):
     output = run(folder, do_train=True)
     before = weights(output)
-    run(folder, do_train=True)
+    run(folder, do_train=True, do_eval=True, num_train_steps=5)
+    assert results(output)["global_step"] == "6"
     for name, value in weights(output).items():
         np.testing.assert_array_equal(before[name], value)
 

@@ -152,7 +152,7 @@ def train(
         return train_step(model, objective, optimizer, batch, plan.seed)
 
     loop.train(step, batches, state, plan, strategy)
-    return options.num_train_steps
+    return int(optimizer.step.numpy())
 
 
 def _weights(model: PretrainingModel) -> dict[str, keras.Variable]:
