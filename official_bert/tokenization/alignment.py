@@ -48,6 +48,8 @@ def align(text: str, do_lower_case: bool) -> Aligned:
         have no meaning.
     """
     spans = [(index, index + 1) for index in range(len(text))]
+    if text.isascii() and text.isalnum():  # Most words: only case may change.
+        return text.lower() if do_lower_case else text, spans
     text, spans = _translate(text, spans, CLEAN)
     if not do_lower_case:
         return _translate(text, spans, ISOLATE_CASED)

@@ -1,13 +1,21 @@
 """The fast tokenizer: whole lines at once, and every word only once."""
 
+from __future__ import annotations
+
+import functools
+import itertools
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from official_bert.tokenization.alignment import Span
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.memo import AlignedPiecesOfChunk, PiecesOfWord
 from official_bert.tokenization.normalize import normalize
 from official_bert.tokenization.text import convert_to_unicode
+
+if TYPE_CHECKING:
+    from official_bert.tokenization.vectorized import Encoded, LineEncoder
 
 # What stands between two spaces. The characters are those that `str.split`
 # takes for spaces, less its control characters (VT, FF, U+001C to U+001F and
@@ -26,8 +34,9 @@ class BatchTokenizer(FullTokenizer):
     * knows at once which words are tokens, and
     * remembers the pieces of those that it had to cut (see `memo.py`).
 
-    It also knows where in the text its pieces come from. The vocabulary must
-    not be changed afterwards.
+    It also knows where in the text its pieces come from. `encode_lines` gives
+    ids and places as arrays, and is some three times faster again (see
+    `vectorized.py`). The vocabulary must not be changed afterwards.
 
     Args:
         vocab_file: A text file with one token per line.
@@ -67,8 +76,12 @@ class BatchTokenizer(FullTokenizer):
     def tokenize_lines(
         self, lines: Iterable[str | bytes]
     ) -> Iterator[list[str]]:
-        """Yields the pieces of every line."""
-        return map(self.tokenize, lines)
+        """Yields the pieces of every line, reading a block ahead."""
+        if self.wordpiece_tokenizer.unk_token not in self.vocab:
+            return map(self.tokenize, lines)  # Unknown words have no id.
+        return map(
+            self.convert_ids_to_tokens, self.tokenize_lines_to_ids(lines)
+        )
 
     def tokenize_to_ids(self, text: str | bytes) -> list[int]:
         """Returns the ids of the pieces of `text`."""
@@ -77,8 +90,42 @@ class BatchTokenizer(FullTokenizer):
     def tokenize_lines_to_ids(
         self, lines: Iterable[str | bytes]
     ) -> Iterator[list[int]]:
-        """Yields the ids of the pieces of every line."""
-        return map(self.tokenize_to_ids, lines)
+        """Yields the ids of every line, reading a block ahead."""
+        for block in self._line_encoder.encode(lines):
+            ids = block.ids.tolist()
+            for start, end in itertools.pairwise(block.row_splits.tolist()):
+                yield ids[start:end]
+
+    def encode_lines(self, lines: Iterable[str | bytes]) -> Encoded:
+        """Tokenizes many lines at once, several times faster than one by one.
+
+        ```
+        "Ça coûte", "", "5$" -> ids         6187 2522 10421  1019 1002
+                                starts         0    3     5     0    1
+                                ends           2    5     8     1    2
+                                row_splits  0 3 3 5
+        ```
+
+        Args:
+            lines: Strings, or bytes in UTF-8.
+
+        Returns:
+            NumPy arrays with what `tokenize_to_ids` and `tokenize_with_offsets`
+            give for each line, one after the other.
+
+        Raises:
+            KeyError: A word is unknown, and the vocabulary has no "[UNK]".
+        """
+        from official_bert.tokenization import vectorized
+
+        return vectorized.concatenate(self._line_encoder.encode(lines))
+
+    @functools.cached_property
+    def _line_encoder(self) -> LineEncoder:
+        # Imported here because the commands' --help does without NumPy.
+        from official_bert.tokenization import vectorized
+
+        return vectorized.LineEncoder(self)
 
     def tokenize_with_offsets(
         self, text: str | bytes

@@ -52,3 +52,9 @@ class NeverSplit:
         # turn, beginning and ending with text.
         for index, part in enumerate(self._pattern.split(text)):
             yield part, index % 2 == 1
+
+    def find(self, text: str) -> list[int]:
+        """Returns where in `text` such tokens begin."""
+        if not self.tokens:
+            return []
+        return [match.start() for match in self._pattern.finditer(text)]

@@ -97,6 +97,7 @@ def vocab_files(shared_data, tmp_path_factory):
     )
     return {
         "uncased": str(folder / "uncased.txt"),
+        "cased": str(folder / "cased.txt"),
         "chinese": str(folder / "chinese.txt"),
         "multi_cased": str(unpacked),
     }
