@@ -1,6 +1,6 @@
 """Makes `bert_config.json`: what the 2018 release's `BertConfig` does.
 
-  python tests/golden/bert_config.py ../shared/golden
+  python tests/golden/make_bert_config.py GOLDEN_FOLDER
 
 Takes the cases about configurations and activations from `misc.json`, which
 records the original's own answers, and counts the weights in its checkpoints.
