@@ -16,7 +16,7 @@ ORIGINAL = json.loads((GOLDEN / "bert_config.json").read_text())
 
 
 def test_the_committed_extract_is_the_original_record(golden):
-    extract = runpy.run_path(str(GOLDEN / "bert_config.py"))["extract"]
+    extract = runpy.run_path(str(GOLDEN / "make_bert_config.py"))["extract"]
 
     assert extract(golden) == ORIGINAL
 
