@@ -135,6 +135,8 @@ def steps(options: Demo) -> list[Step]:
                 f"--learning_rate={options.learning_rate}",
                 f"--num_train_steps={options.num_train_steps}",
                 f"--num_warmup_steps={options.num_train_steps // 10}",
+                # Five checkpoints are kept, and the first is yet needed.
+                f"--save_checkpoints_steps={-(-options.num_train_steps // 4)}",
                 config,
                 vocab,
                 *lengths,

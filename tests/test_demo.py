@@ -16,7 +16,7 @@ SMALL = {
     "vocab_size": 2000,
     "dupe_factor": 1,
     "train_batch_size": 8,
-    "num_train_steps": 10,
+    "num_train_steps": 9,
 }
 
 
