@@ -9,11 +9,13 @@ earlier run finished is used again; remove the output folder to start anew.
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from typing import NamedTuple
 
 from official_bert import cli, files
+from official_bert.errors import InputError
 from official_bert.options import Demo
 
 ROOT = os.path.dirname(os.path.abspath(__file__))
@@ -38,15 +40,32 @@ class Step(NamedTuple):
 def main(options: Demo) -> None:
     """Runs every step that is not done yet, then reports."""
     files.make_directory(options.output_dir)
+    keep_options(options)
     outdated = False
     for step in steps(options):
-        # What follows a step that had to be run was made from older files.
-        outdated = outdated or not files.exists(step.result)
-        if outdated:
-            run(step)
-        else:
+        if not outdated and files.exists(step.result):
             print(f"# {step.title}: done before, see {step.result}")
+            continue
+        if outdated and "--do_train" in step.command:
+            # Going on with a model of older records would spoil it.
+            shutil.rmtree(os.path.dirname(step.result), ignore_errors=True)
+        run(step)
+        # What follows was made from older files, if it was made at all.
+        outdated = True
     report(options)
+
+
+def keep_options(options: Demo) -> None:
+    """Makes sure that a folder holds what one and the same options made."""
+    path = os.path.join(options.output_dir, "demo_options.json")
+    told = options.to_json("demo.py")
+    if files.exists(path) and files.read_text(path) != told:
+        raise InputError(
+            f"{path}: must be the options of this run, whose results lie "
+            "beside it. Received: others. Name another --output_dir, or remove "
+            "this one."
+        )
+    files.write_text(path, told)
 
 
 def run(step: Step) -> None:

@@ -79,11 +79,11 @@ def _check(name: str, value: Any, limits: Any) -> None:
     low, high = limits["at_least"], limits["at_most"]
     if low is not None and not value >= low:
         raise InputError(
-            f"--{name} must be at least {low:g}. Received: {value!r}."
+            f"--{name} must be at least {low}. Received: {value!r}."
         )
     if high is not None and not value <= high:
         raise InputError(
-            f"--{name} must be at most {high:g}. Received: {value!r}."
+            f"--{name} must be at most {high}. Received: {value!r}."
         )
 
 

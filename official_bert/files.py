@@ -38,11 +38,31 @@ def _remote_errors_as_os_errors() -> Iterator[None]:
         raise OSError(error.message) from error
 
 
+@contextlib.contextmanager
+def _remote_errors_as_input_errors(path: str) -> Iterator[None]:
+    try:
+        with _remote_errors_as_os_errors():
+            yield
+    except OSError as error:
+        raise InputError(
+            f"Cannot look for {path!r}: {error}. Check the address, the "
+            "connection, and that TensorFlow knows this kind of address."
+        ) from error
+
+
 def exists(path: str) -> bool:
     """Whether there is a file or folder called `path`."""
-    if is_remote(path):
+    if not is_remote(path):
+        return os.path.exists(path)
+    with _remote_errors_as_input_errors(path):
         return bool(_gfile().exists(path))
-    return os.path.exists(path)
+
+
+def _glob(pattern: str) -> list[str]:
+    if not is_remote(pattern):
+        return local_glob.glob(pattern)
+    with _remote_errors_as_input_errors(pattern):
+        return list(_gfile().glob(pattern))
 
 
 def expand(patterns: str) -> list[str]:
@@ -57,10 +77,9 @@ def expand(patterns: str) -> list[str]:
     Raises:
         InputError: A pattern matches nothing, or a folder.
     """
-    glob = _gfile().glob if is_remote(patterns) else local_glob.glob
     names: list[str] = []
     for pattern in filter(None, patterns.split(",")):
-        matches = sorted(glob(pattern))
+        matches = sorted(_glob(pattern))
         if not matches:
             raise InputError(
                 f"Input files must exist. Received: {pattern!r}, which matches "
@@ -227,6 +246,16 @@ def require_room(folder: str) -> None:
             f"({nearest!r} takes no files). Choose another, or mend its "
             "permissions."
         )
+
+
+def require_room_for_file(path: str) -> None:
+    """Raises `InputError` if a file could not be written to `path`."""
+    if not is_remote(path) and os.path.isdir(path):
+        raise InputError(
+            f"Output must be a file. Received: {path!r}, which is a folder. "
+            "Name a file in it."
+        )
+    require_room(os.path.dirname(path))
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ All values are checked here, before anything slow is imported or begun.
 
 import dataclasses
 import os
+import re
 
 from official_bert import cli, files
 from official_bert.cli import option
@@ -67,7 +68,7 @@ class BuildVocab(cli.Options):
                     f"and no inputs. Received: {output!r}. Rename it."
                 )
             taken.add(os.path.realpath(output))
-            files.require_room(os.path.dirname(output))
+            files.require_room_for_file(output)
         if self.bert_config_file:
             self.config(self.vocab_size).validate()
 
@@ -144,7 +145,7 @@ class CreatePretrainingData(cli.Options):
                     f"twice or an input. Received: {output!r}. Rename it."
                 )
             taken.add(os.path.realpath(output))
-            files.require_room(os.path.dirname(output))
+            files.require_room_for_file(output)
         if not self.output_files():
             raise InputError(
                 "--output_file must name at least one file. "
@@ -244,6 +245,11 @@ class RunPretraining(Devices):
         "that then start anew, such as ^cls/.",
         "",
     )
+    may_skip: str = option(
+        "Regular expression of weights in `init_checkpoint` that may go "
+        "unused, such as ^output_.",
+        "",
+    )
     keep_checkpoint_max: int = option(
         "How many checkpoints to keep, the newest.", 5, at_least=1
     )
@@ -251,6 +257,7 @@ class RunPretraining(Devices):
         "Seed of initial weights, order of instances and dropout.",
         12345,
         at_least=0,
+        at_most=2**31 - 1,
     )
     vocab_file: str | None = option(
         "The vocabulary, if it is to be checked and kept with the model.", None
@@ -271,6 +278,8 @@ class RunPretraining(Devices):
         if self.vocab_file:
             files.require(self.vocab_file, "--vocab_file")
         files.require_room(self.output_dir)
+        for name in ("may_initialize", "may_skip"):
+            _require_pattern(name, getattr(self, name))
 
 
 def _require_checkpoint(prefix: str) -> None:
@@ -300,3 +309,13 @@ class Demo(cli.Options):
     train_batch_size: int = option("Instances per step.", 32, at_least=1)
     learning_rate: float = option("Adam's rate at its peak.", 1e-3)
     num_train_steps: int = option("Training steps.", 4000, at_least=1)
+
+
+def _require_pattern(name: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InputError(
+            f"--{name} must be a regular expression. Received: {pattern!r} "
+            f"({error})."
+        ) from error

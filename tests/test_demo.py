@@ -1,10 +1,12 @@
 """The demo's own parts; all of it, small, in a slow test."""
 
+import dataclasses
 import pathlib
 
 import pytest
 
 import demo
+from official_bert.errors import InputError
 from official_bert.options import Demo
 
 SMALL = {
@@ -44,6 +46,9 @@ def test_runs_through_and_reuses_what_is_there(tmp_path, capfd):
     shown = capfd.readouterr().out
     assert shown.count("done before") == len(demo.steps(options))
     assert report in shown
+
+    with pytest.raises(InputError, match="must be the options of this run"):
+        demo.main(dataclasses.replace(options, num_train_steps=10))
 
     (tmp_path / "demo" / "held_out.tfrecord").unlink()
     demo.main(options)

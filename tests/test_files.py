@@ -275,3 +275,15 @@ def test_room_is_looked_for_without_making_anything(tmp_path):
         with pytest.raises(InputError, match="folder must be writable"):
             files.require_room(str(path))
     files.require_room("gs://bucket/folder")
+
+
+def test_a_folder_is_no_place_for_a_file(tmp_path):
+    files.require_room_for_file(str(tmp_path / "file"))
+    with pytest.raises(InputError, match="which is a folder"):
+        files.require_room_for_file(str(tmp_path))
+
+
+def test_an_address_of_no_known_kind_is_an_input_error():
+    for look in (files.exists, files.expand):
+        with pytest.raises(InputError, match="Cannot look for 'nope://a'"):
+            look("nope://a")

@@ -254,6 +254,39 @@ def test_an_id_beyond_the_vocabulary_is_named(folder):
         run(folder, do_train=True)
 
 
+def test_a_model_with_other_heads_is_refused(folder):
+    output = run(folder, do_train=True)
+    (folder / "bert_config.json").write_text(
+        json.dumps({**CONFIG, "num_attention_heads": 4})
+    )
+    for mode in ("do_train", "do_eval"):
+        with pytest.raises(InputError, match="`num_attention_heads` must be 2"):
+            run(folder, **{mode: True})
+    kept = json.loads((output / "bert_config.json").read_text())
+    assert kept["num_attention_heads"] == 2
+
+
+def test_another_seed_does_not_disturb_a_run_gone_on_with(folder):
+    whole = run(folder, "whole", do_train=True, num_train_steps=8, seed=1)
+    halved = run(folder, "halved", do_train=True, num_train_steps=8, seed=1)
+    for part in halved.glob("model.ckpt-8*"):
+        part.unlink()
+    (halved / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-4"')
+    run(folder, "halved", do_train=True, num_train_steps=8, seed=2)
+    resumed = weights(halved)
+    for name, value in weights(whole).items():
+        np.testing.assert_array_equal(resumed[name], value, err_msg=name)
+
+
+def test_surplus_weights_are_refused_unless_allowed(folder):
+    first = run(folder, "first", do_train=True)
+    prefix = str(folder / "more.ckpt")
+    tf1.write(prefix, {**weights(first), "output_weights": np.ones(2)})
+    with pytest.raises(InputError, match="unused: output_weights"):
+        run(folder, do_train=True, init_checkpoint=prefix)
+    run(folder, do_train=True, init_checkpoint=prefix, may_skip="^output_")
+
+
 def test_a_vocabulary_is_checked_and_kept(folder):
     vocab = folder / "words.txt"
     vocab.write_text("".join(f"w{i}\n" for i in range(31)))

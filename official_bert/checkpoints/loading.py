@@ -1,7 +1,7 @@
 """Strict loading: what is missing, left over or wrongly shaped is refused."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from official_bert.checkpoints import tf1
@@ -9,6 +9,11 @@ from official_bert.errors import InputError
 
 # What a training run's checkpoint holds besides weights.
 OPTIMIZER_STATE = r"(/adam_m|/adam_v|^global_step)$"
+
+
+def by_name(weights: Iterable[Any]) -> dict[str, Any]:
+    """Returns {name in a checkpoint: weight}; the name is the weight's path."""
+    return {weight.path: weight for weight in weights}
 
 
 def load(

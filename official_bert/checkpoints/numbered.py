@@ -7,7 +7,7 @@ in `model.ckpt-N.resume.json`.
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -15,24 +15,37 @@ from official_bert import files
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 
+_LIST = "checkpoint"
 _RESUME = ".resume.json"
+
+
+class Resume(NamedTuple):
+    """What a run needs to go on, beside weights, moments and step.
+
+    Attributes:
+        seed: Of the order of examples and of dropout.
+        examples_seen: How many of them the run has had.
+    """
+
+    seed: int
+    examples_seen: int
 
 
 def latest(folder: str) -> str | None:
     """Returns the prefix of a folder's newest checkpoint, if it has any.
 
     Raises:
-        InputError: The file `checkpoint` names one that is not there.
+        InputError: The file `checkpoint` cannot be read, or names one that is
+            not there.
     """
-    state = _state(folder)
-    if state is None:
+    names = _listed(folder)
+    if not names:
         return None
-    prefix = str(state.model_checkpoint_path)
+    prefix = os.path.join(folder, names[-1])
     if not files.exists(prefix + ".index"):
         raise InputError(
-            f"{os.path.join(folder, 'checkpoint')}: must name an existing "
-            f"checkpoint. Received: {prefix!r}. Name "
-            "another one in it, or remove it to start anew."
+            f"{os.path.join(folder, _LIST)}: must name an existing checkpoint. "
+            f"Received: {names[-1]!r}. Name another one in it."
         )
     return prefix
 
@@ -41,36 +54,35 @@ def save(
     folder: str,
     step: int,
     arrays: Mapping[str, Any],
-    resume: Mapping[str, Any],
+    resume: Resume,
     keep: int,
 ) -> str:
     """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
 
     Args:
         folder: Where.
-        step: N.
+        step: N. Checkpoints of later steps are not of this run, and no longer
+            listed.
         arrays: {name: array}, with `global_step`.
-        resume: What else going on needs; goes to a JSON file beside it.
+        resume: Goes to a JSON file beside it.
         keep: How many checkpoints to keep.
 
     Returns:
         The new checkpoint's prefix.
     """
-    prefix = os.path.join(folder, f"model.ckpt-{step}")
-    files.write_text(prefix + _RESUME, json.dumps(dict(resume)) + "\n")
+    name = f"model.ckpt-{step}"
+    prefix = os.path.join(folder, name)
+    files.write_text(prefix + _RESUME, json.dumps(resume._asdict()) + "\n")
     tf1.write(prefix, arrays)
-    state = _state(folder)
-    earlier = state.all_model_checkpoint_paths if state else []
-    # Names without their folder, so that it can be moved.
-    kept = [os.path.basename(name) for name in [*earlier, prefix]]
-    kept = list(dict.fromkeys(kept))
-    _write_state(folder, kept[-keep:])
-    for name in kept[:-keep]:
-        _remove(os.path.join(folder, name))
+    earlier = [n for n in _listed(folder) if _step_of(n) < step]
+    names = [*earlier, name]
+    _write_list(folder, names[-keep:])
+    for old in names[:-keep]:
+        _remove(os.path.join(folder, old))
     return prefix
 
 
-def read_resume(prefix: str) -> dict[str, Any] | None:
+def read_resume(prefix: str) -> Resume | None:
     """Returns what `save` was given as `resume`; None for others' checkpoints.
 
     Raises:
@@ -80,26 +92,52 @@ def read_resume(prefix: str) -> dict[str, Any] | None:
     if not files.exists(name):
         return None
     try:
-        return dict(json.loads(files.read_text(name)))
-    except ValueError as error:
+        return Resume(**json.loads(files.read_text(name)))
+    except (TypeError, ValueError) as error:
         raise InputError(
             f"{name}: must be what training wrote. {error}. Remove it to go on "
             "from the checkpoint at another place of the data."
         ) from error
 
 
-def _state(folder: str) -> Any:
-    """Reads the file `checkpoint`; names in it come with their folder."""
-    return tf.train.get_checkpoint_state(folder)
+def _listed(folder: str) -> list[str]:
+    """Returns the names in the file `checkpoint`, the newest last.
+
+    They are without their folder, so that it can be moved. Without that file,
+    they are those of all checkpoints there are.
+    """
+    path = os.path.join(folder, _LIST)
+    if not files.exists(path):
+        # The first of a run, if it was killed between writing and listing it.
+        found = tf.io.gfile.glob(os.path.join(folder, "model.ckpt-*.index"))
+        names = [os.path.basename(name)[: -len(".index")] for name in found]
+        return sorted(names, key=_step_of)
+    try:
+        state = tf.train.get_checkpoint_state(folder)
+    except ValueError:  # It names none.
+        state = None
+    if state is None:
+        raise InputError(
+            f"{path}: must be as training wrote it. Received: what cannot be "
+            'read. Write `model_checkpoint_path: "model.ckpt-N"` into it.'
+        )
+    paths = [*state.all_model_checkpoint_paths, state.model_checkpoint_path]
+    names = [os.path.basename(path) for path in paths if path]
+    # The newest may stand among the others as well.
+    return [*(n for n in names[:-1] if n != names[-1]), *names[-1:]]
 
 
-def _write_state(folder: str, names: list[str]) -> None:
-    """Writes the file `checkpoint`, a CheckpointState message as text."""
+def _step_of(name: str) -> int:
+    """Returns N of `model.ckpt-N`; names of another kind come first."""
+    number = name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _write_list(folder: str, names: list[str]) -> None:
+    """Writes the file `checkpoint`, the newest name last."""
     lines = [f"model_checkpoint_path: {json.dumps(names[-1])}"]
     lines += [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in names]
-    files.write_text(
-        os.path.join(folder, "checkpoint"), "\n".join(lines) + "\n"
-    )
+    files.write_text(os.path.join(folder, _LIST), "\n".join(lines) + "\n")
 
 
 def _remove(prefix: str) -> None:

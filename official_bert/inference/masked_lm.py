@@ -102,7 +102,7 @@ def load(
     config = BertConfig.from_json_file(os.path.join(folder, "bert_config.json"))
     model = PretrainingModel(config)
     loading.load(
-        {weight.path: weight for weight in model.trainable_variables},
+        loading.by_name(model.trainable_variables),
         prefix,
         may_skip=loading.OPTIMIZER_STATE,
     )

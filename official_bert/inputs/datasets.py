@@ -44,7 +44,7 @@ def training_batches(
         return serialized.shuffle(_SHUFFLE_BUFFER, seed=epoch_seed)
 
     endless = tf.data.Dataset.counter().flat_map(epoch)
-    # Before parsing, leaving out records costs next to nothing.
+    # Before parsing, so that what is left out costs no more than its reading.
     return _parsed(endless.skip(start), data.schema, batch_size)
 
 

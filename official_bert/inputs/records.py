@@ -5,13 +5,13 @@ with a file.
 """
 
 import mmap
-import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 from google.protobuf.message import DecodeError
 
 from official_bert import files
@@ -110,7 +110,7 @@ def check_files(data: RecordFiles, vocab_size: int) -> None:
     """
     for name in data.names:
         if not files.is_remote(name):
-            count_records(name)
+            logging.info("%s: %d records", name, count_records(name))
         for _ in _checked_examples(name, data.schema, vocab_size):
             break
         else:
@@ -150,10 +150,11 @@ def _checked_examples(
 def _check_ids(where: str, example: Any, vocab_size: int) -> None:
     for name in ("input_ids", "masked_lm_ids"):
         ids = example.features.feature[name].int64_list.value
-        if ids and not 0 <= min(ids) <= max(ids) < vocab_size:
+        wrong = [i for i in ids if not 0 <= i < vocab_size]
+        if wrong:
             raise InputError(
                 f"{where}: `{name}` must be below the model's "
-                f"vocab_size={vocab_size}. Received: {max(ids)}. Use the "
+                f"vocab_size={vocab_size}. Received: {wrong[0]}. Use the "
                 "bert_config.json that belongs to the records' vocabulary."
             )
 
@@ -170,7 +171,8 @@ def count_records(name: str) -> int:
     Raises:
         InputError: The file is empty, or ends inside a record.
     """
-    size = os.path.getsize(name)
+    with files.open_binary(name):  # Says it well if it cannot be read.
+        size = files.size(name)
     if not size:
         raise InputError(
             f"{name}: must hold TFRecords. Received: an empty file."

@@ -72,7 +72,8 @@ def train(
         strategy: Whose replicas run the step.
 
     Raises:
-        InputError: The loss is no longer finite. Earlier checkpoints stay.
+        InputError: The loss or the gradients are no longer finite. Earlier
+            checkpoints stay.
     """
     compiled = tf.function(lambda batch: strategy.run(step, args=(batch,)))
     if plan.first_step == 0:
@@ -111,12 +112,13 @@ def _host(
 def _require_finite(
     number: int, scalars: Mapping[str, float], plan: Plan
 ) -> None:
-    if not math.isfinite(scalars["loss"]):
-        raise InputError(
-            f"The loss must be finite. Received: {scalars['loss']} at step "
-            f"{number}. The last checkpoint in {plan.output_dir!r} is from "
-            "before; try a lower --learning_rate or a longer warm-up."
-        )
+    for name in ("loss", "gradient_norm"):
+        if not math.isfinite(scalars[name]):
+            raise InputError(
+                f"The {name} must be finite. Received: {scalars[name]} at step "
+                f"{number}. The last checkpoint in {plan.output_dir!r} is from "
+                "before; try a lower --learning_rate or a longer warm-up."
+            )
 
 
 def _report(
@@ -144,7 +146,7 @@ def _save(step: int, state: Mapping[str, Any], plan: Plan) -> None:
         plan.output_dir,
         step,
         {name: variable.numpy() for name, variable in state.items()},
-        resume={"seed": plan.seed, "examples_seen": plan.examples_seen(step)},
+        numbered.Resume(plan.seed, plan.examples_seen(step)),
         keep=plan.keep,
     )
     logging.info("Saved %s", prefix)

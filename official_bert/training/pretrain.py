@@ -45,7 +45,16 @@ def run(options: RunPretraining) -> None:
     _check_vocabulary(options, config)
     files.make_directory(options.output_dir)
 
+    _require_same_model(options, config)
     strategy = distribution.get_strategy(options.distribution_strategy)
+    if options.do_train:
+        distribution.require_divisible(
+            options.train_batch_size, strategy, "train_batch_size"
+        )
+    if options.do_eval:
+        distribution.require_divisible(
+            options.eval_batch_size, strategy, "eval_batch_size"
+        )
     keras.utils.set_random_seed(options.seed)
     with strategy.scope():
         model = PretrainingModel(config)
@@ -68,6 +77,22 @@ def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:
         config.require_vocabulary(len(vocab), options.vocab_file)
 
 
+def _require_same_model(options: RunPretraining, config: BertConfig) -> None:
+    """Compares with what was trained here, as far as weights would not tell."""
+    path = os.path.join(options.output_dir, "bert_config.json")
+    if not files.exists(path):
+        return
+    trained = BertConfig.from_json_file(path)
+    for name in ("num_attention_heads", "hidden_act"):
+        before, now = getattr(trained, name), getattr(config, name)
+        if before != now:
+            raise InputError(
+                f"{options.bert_config_file}: `{name}` must be {before!r}, as "
+                f"in {path}. Received: {now!r}. Use another --output_dir for "
+                "another model."
+            )
+
+
 def _load_for_evaluation(
     model: PretrainingModel, options: RunPretraining
 ) -> int:
@@ -88,14 +113,13 @@ def _load_for_evaluation(
 
 
 def _describe(options: RunPretraining, config: BertConfig) -> None:
-    """Leaves model, vocabulary and options where the checkpoints are."""
+    """Leaves options, and what is trained, where the checkpoints are."""
     mode = "train" if options.do_train else "eval"
-    texts = {
-        "bert_config.json": config.to_json_string(),
-        f"{mode}_options.json": options.to_json("run_pretraining.py"),
-    }
-    if options.vocab_file:
-        texts["vocab.txt"] = files.read_text(options.vocab_file)
+    texts = {f"{mode}_options.json": options.to_json("run_pretraining.py")}
+    if options.do_train:
+        texts["bert_config.json"] = config.to_json_string()
+        if options.vocab_file:
+            texts["vocab.txt"] = files.read_text(options.vocab_file)
     for name, text in texts.items():
         files.write_text(os.path.join(options.output_dir, name), text)
 
@@ -117,9 +141,6 @@ def train(
     Returns:
         The step reached.
     """
-    distribution.require_divisible(
-        options.train_batch_size, strategy, "train_batch_size"
-    )
     schedule = LinearWarmupDecay(
         peak=options.learning_rate,
         num_train_steps=options.num_train_steps,
@@ -127,8 +148,11 @@ def train(
     )
     with strategy.scope():
         optimizer = AdamWeightDecay(model.trainable_variables, schedule)
-    state = {**_weights(model), **optimizer.state()}
+    weights = loading.by_name(model.trainable_variables)
+    state = {**weights, **optimizer.state()}
     resumed = _initialize(model, state, options)
+    # The order of examples depends on it, beside the seed it is given.
+    keras.utils.set_random_seed(resumed.seed)
     _describe(options, model.config)
     plan = loop.Plan(
         output_dir=options.output_dir,
@@ -136,9 +160,9 @@ def train(
         batch_size=options.train_batch_size,
         save_steps=options.save_checkpoints_steps,
         keep=options.keep_checkpoint_max,
-        seed=resumed["seed"],
+        seed=resumed.seed,
         first_step=int(optimizer.step.numpy()),
-        first_example=resumed["examples_seen"],
+        first_example=resumed.examples_seen,
     )
     batches = datasets.training_batches(
         data,
@@ -155,38 +179,35 @@ def train(
     return int(optimizer.step.numpy())
 
 
-def _weights(model: PretrainingModel) -> dict[str, keras.Variable]:
-    return {weight.path: weight for weight in model.trainable_variables}
-
-
 def _initialize(
     model: PretrainingModel,
     state: dict[str, Any],
     options: RunPretraining,
-) -> dict[str, int]:
-    """Loads what there is to start from; returns seed and examples seen."""
+) -> numbered.Resume:
+    """Loads what there is to start from; returns how to go on with the data."""
     prefix = numbered.latest(options.output_dir)
     if prefix:
         loading.load(state, prefix)
         step = int(state["global_step"].numpy())
         logging.info("Going on from %s", prefix)
-        return numbered.read_resume(prefix) or {
-            "seed": options.seed,
-            "examples_seen": step * options.train_batch_size,
-        }
+        return numbered.read_resume(prefix) or numbered.Resume(
+            options.seed, step * options.train_batch_size
+        )
     if options.init_checkpoint:
         _load_weights(model, options.init_checkpoint, options)
-    return {"seed": options.seed, "examples_seen": 0}
+    return numbered.Resume(options.seed, examples_seen=0)
 
 
 def _load_weights(
     model: PretrainingModel, prefix: str, options: RunPretraining
 ) -> None:
     made_anew = loading.load(
-        _weights(model),
+        loading.by_name(model.trainable_variables),
         prefix,
         may_initialize=options.may_initialize,
-        may_skip=loading.OPTIMIZER_STATE,
+        may_skip="|".join(
+            filter(None, [loading.OPTIMIZER_STATE, options.may_skip])
+        ),
     )
     logging.info("Loaded %s", prefix)
     if made_anew:
@@ -212,9 +233,6 @@ def evaluate(
     Returns:
         What it wrote: accuracies and losses as float32, as in 2018.
     """
-    distribution.require_divisible(
-        options.eval_batch_size, strategy, "eval_batch_size"
-    )
     batches = datasets.evaluation_batches(
         data, options.eval_batch_size, options.max_eval_steps
     )

@@ -129,7 +129,8 @@ def test_a_foreign_index_is_refused(tmp_path):
 
 
 def save(folder, step, keep=2):
-    return numbered.save(str(folder), step, ARRAYS, {"seed": step}, keep)
+    resume = numbered.Resume(seed=step, examples_seen=8 * step)
+    return numbered.save(str(folder), step, ARRAYS, resume, keep)
 
 
 def test_numbered_checkpoints(tmp_path):
@@ -139,7 +140,7 @@ def test_numbered_checkpoints(tmp_path):
     prefix = str(tmp_path / "model.ckpt-10")
     assert numbered.latest(str(tmp_path)) == prefix
     assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
-    assert numbered.read_resume(prefix) == {"seed": 10}
+    assert numbered.read_resume(prefix) == (10, 80)
     assert not list(tmp_path.glob("model.ckpt-0*"))
     assert len(list(tmp_path.glob("model.ckpt-5*"))) == 3
 
@@ -168,10 +169,42 @@ def test_others_checkpoints_have_nothing_to_resume(prefix):
     assert numbered.read_resume(prefix) is None
 
 
-def test_a_damaged_resume_file_is_named(tmp_path):
+def test_going_back_forgets_later_checkpoints(tmp_path):
+    for step in (5, 10, 15):
+        save(tmp_path, step, keep=5)
+    (tmp_path / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-5"\n'
+        'all_model_checkpoint_paths: "model.ckpt-5"\n'
+        'all_model_checkpoint_paths: "model.ckpt-10"\n'
+        'all_model_checkpoint_paths: "model.ckpt-15"\n'
+    )
+    assert numbered.latest(str(tmp_path)).endswith("model.ckpt-5")
+    prefix = save(tmp_path, 10, keep=1)
+    assert numbered.latest(str(tmp_path)) == prefix
+    assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
+
+
+@pytest.mark.parametrize("text", ["", "hello", 'model_checkpoint_path: ""'])
+def test_a_list_that_cannot_be_read_is_no_new_start(tmp_path, text):
+    save(tmp_path, 1)
+    (tmp_path / "checkpoint").write_text(text)
+    with pytest.raises(InputError, match="checkpoint: must be as training"):
+        numbered.latest(str(tmp_path))
+
+
+def test_without_a_list_the_highest_number_is_the_newest(tmp_path):
+    for step in (5, 9, 10):
+        save(tmp_path, step, keep=5)
+    (tmp_path / "checkpoint").unlink()
+    prefix = str(tmp_path / "model.ckpt-10")
+    assert numbered.latest(str(tmp_path)) == prefix
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "5", '{"seed": 1, "a": 2}'])
+def test_a_damaged_resume_file_is_named(tmp_path, text):
     prefix = save(tmp_path, 1)
     with open(prefix + ".resume.json", "w") as file:
-        file.write("{")
+        file.write(text)
     with pytest.raises(InputError, match=r"model\.ckpt-1\.resume\.json"):
         numbered.read_resume(prefix)
 

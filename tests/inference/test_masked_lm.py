@@ -91,9 +91,9 @@ def test_loading_what_training_left(model, tokenizer, tmp_path):
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     with pytest.raises(InputError, match="must hold a checkpoint"):
         masked_lm.load(str(tmp_path), do_lower_case=True)
-    numbered.save(
-        str(tmp_path), 5, {**arrays, "global_step": np.int64(5)}, {}, keep=1
-    )
+    arrays["global_step"] = np.int64(5)
+    resume = numbered.Resume(seed=1, examples_seen=0)
+    numbered.save(str(tmp_path), 5, arrays, resume, keep=1)
     (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
     loaded, its_tokenizer = masked_lm.load(str(tmp_path), do_lower_case=True)
     text = "A [MASK]."
