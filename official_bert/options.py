@@ -8,6 +8,7 @@ All values are checked here, before anything slow is imported or begun.
 import dataclasses
 import os
 import re
+from collections.abc import Iterable
 
 from official_bert import cli, files
 from official_bert.cli import option
@@ -58,17 +59,11 @@ class BuildVocab(cli.Options):
     def __post_init__(self) -> None:
         """Checks what can be checked before the text is read."""
         super().__post_init__()
-        taken = {
-            os.path.realpath(name) for name in files.expand(self.input_file)
-        }
-        for output in filter(None, (self.vocab_file, self.bert_config_file)):
-            if os.path.realpath(output) in taken:
-                raise InputError(
-                    "--vocab_file and --bert_config_file must be two files, "
-                    f"and no inputs. Received: {output!r}. Rename it."
-                )
-            taken.add(os.path.realpath(output))
-            files.require_room_for_file(output)
+        _check_outputs(
+            "--vocab_file and --bert_config_file",
+            filter(None, (self.vocab_file, self.bert_config_file)),
+            inputs=files.expand(self.input_file),
+        )
         if self.bert_config_file:
             self.config(self.vocab_size).validate()
 
@@ -137,15 +132,11 @@ class CreatePretrainingData(cli.Options):
         super().__post_init__()
         inputs = files.expand(self.input_file)
         files.require(self.vocab_file, "--vocab_file")
-        taken = {os.path.realpath(name) for name in [*inputs, self.vocab_file]}
-        for output in self.output_files():
-            if os.path.realpath(output) in taken:
-                raise InputError(
-                    "--output_file must name files of its own, none of them "
-                    f"twice or an input. Received: {output!r}. Rename it."
-                )
-            taken.add(os.path.realpath(output))
-            files.require_room_for_file(output)
+        _check_outputs(
+            "--output_file",
+            self.output_files(),
+            inputs=[*inputs, self.vocab_file],
+        )
         if not self.output_files():
             raise InputError(
                 "--output_file must name at least one file. "
@@ -309,6 +300,20 @@ class Demo(cli.Options):
     train_batch_size: int = option("Instances per step.", 32, at_least=1)
     learning_rate: float = option("Adam's rate at its peak.", 1e-3)
     num_train_steps: int = option("Training steps.", 4000, at_least=1)
+
+
+def _check_outputs(
+    flags: str, outputs: Iterable[str], inputs: Iterable[str]
+) -> None:
+    taken = {os.path.realpath(name) for name in inputs}
+    for output in outputs:
+        if os.path.realpath(output) in taken:
+            raise InputError(
+                f"{flags} must name each file once, and no input. "
+                f"Received: {output!r}. Rename it."
+            )
+        taken.add(os.path.realpath(output))
+        files.require_room_for_file(output)
 
 
 def _require_pattern(name: str, pattern: str) -> None:
