@@ -115,7 +115,7 @@ def test_every_number_has_bounds():
         (
             CreatePretrainingData,
             {"output_file": "text.txt"},
-            "--output_file must .* or an input. Received: 'text.txt'. Rename",
+            "--output_file must .* and no input. Received: 'text.txt'. Rename",
         ),
         (
             CreatePretrainingData,
@@ -130,7 +130,7 @@ def test_every_number_has_bounds():
         (
             CreatePretrainingData,
             {"output_file": "a.tfrecord,./a.tfrecord"},
-            "none of them twice .* Received: './a.tfrecord'. Rename",
+            "each file once, and no input. Received: './a.tfrecord'. Rename",
         ),
         (
             CreatePretrainingData,
