@@ -1,0 +1,68 @@
+"""Losses and accuracies against their formulas in float64."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_bert.modeling.pretraining import PretrainingOutput
+from official_bert.training.objectives import PretrainingObjective
+
+RANDOM = np.random.RandomState(0)
+MASKED_LM_LOGITS = RANDOM.standard_normal((3, 4, 7)).astype(np.float32)
+NEXT_SENTENCE_LOGITS = RANDOM.standard_normal((3, 2)).astype(np.float32)
+IDS = RANDOM.randint(0, 7, (3, 4)).astype(np.int32)
+LABELS = np.array([[0], [1], [1]], np.int32)
+
+
+def model(batch, training):
+    return PretrainingOutput(
+        tf.constant(MASKED_LM_LOGITS), tf.constant(NEXT_SENTENCE_LOGITS)
+    )
+
+
+def minus_log_probabilities(logits, labels):
+    logits = logits.astype(np.float64)
+    chosen = np.take_along_axis(logits, labels[..., None], -1)[..., 0]
+    return np.log(np.exp(logits).sum(-1)) - chosen
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        np.ones((3, 4)),
+        np.zeros((3, 4)),
+        RANDOM.rand(3, 4),
+        np.array([[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]]),
+    ],
+    ids=["all", "none", "fractions", "padded"],
+)
+def test_pretraining(weights):
+    objective = PretrainingObjective()
+    batch = {
+        "masked_lm_ids": tf.constant(IDS),
+        "masked_lm_weights": tf.constant(weights, tf.float32),
+        "next_sentence_labels": tf.constant(LABELS),
+    }
+    losses = minus_log_probabilities(MASKED_LM_LOGITS, IDS)
+    right = MASKED_LM_LOGITS.argmax(-1) == IDS
+
+    sums = objective.sums(model, batch, training=True)
+    means = objective.means(sums, objective.weights(batch))
+    evaluated = objective.evaluation_sums(model, batch)
+
+    np.testing.assert_allclose(
+        means["masked_lm_loss"],
+        (losses * weights).sum() / (weights.sum() + 1e-5),
+        rtol=1e-6,
+    )
+    np.testing.assert_allclose(
+        means["next_sentence_loss"],
+        minus_log_probabilities(NEXT_SENTENCE_LOGITS, LABELS[:, 0]).mean(),
+        rtol=1e-6,
+    )
+    np.testing.assert_allclose(
+        evaluated["masked_lm_accuracy"], (right * weights).sum(), rtol=1e-6
+    )
+    assert evaluated["next_sentence_accuracy"] == np.sum(
+        NEXT_SENTENCE_LOGITS.argmax(-1) == LABELS[:, 0]
+    )
