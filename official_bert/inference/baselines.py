@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from official_bert.inputs import records
 from official_bert.inputs.records import RecordFiles
@@ -42,7 +43,7 @@ def always_the_same(
 def _labels(data: RecordFiles, feature: str, weight: str | None) -> np.ndarray:
     """Returns all labels of some files, one after the other."""
     labels = []
-    for serialized in records.read(list(data.names)).batch(1000):
+    for serialized in tf.data.TFRecordDataset(list(data.names)).batch(1000):
         batch = records.parse(data.schema, serialized)
         values = batch[feature].numpy()
         labels.append(values[batch[weight].numpy() > 0] if weight else values)

@@ -36,7 +36,7 @@ def training_batches(
             len(data.names), seed=epoch_seed
         )
         serialized = shuffled.interleave(
-            records.read,
+            tf.data.TFRecordDataset,
             cycle_length=_FILES_AT_ONCE,
             num_parallel_calls=_FILES_AT_ONCE,
             deterministic=True,
@@ -55,7 +55,7 @@ def evaluation_batches(
 
     Shorter files are read again from the start, as in the 2018 release.
     """
-    serialized = records.read(list(data.names)).repeat()
+    serialized = tf.data.TFRecordDataset(list(data.names)).repeat()
     return _parsed(serialized, data.schema, batch_size).take(num_batches)
 
 

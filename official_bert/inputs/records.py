@@ -91,12 +91,6 @@ def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
     }
 
 
-def read(names: Any) -> tf.data.Dataset:
-    """Returns the serialized examples of one file or of several in turn."""
-    # TensorFlow's own choice, which unless named it announces for every file.
-    return tf.data.TFRecordDataset(names, buffer_size=256 * 1024)
-
-
 def check_files(data: RecordFiles, vocab_size: int) -> None:
     """Looks at every file before anything expensive is begun.
 
@@ -134,7 +128,7 @@ def _checked_examples(
     """Yields the examples of a file, as long as they are fit to be used."""
     number = 1
     try:
-        for number, serialized in enumerate(read(name), 1):
+        for number, serialized in enumerate(tf.data.TFRecordDataset(name), 1):
             example = tf.train.Example.FromString(serialized.numpy())
             _check_example(f"{name}: record {number}", example, schema)
             _check_ids(f"{name}: record {number}", example, vocab_size)
