@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 EXTRACT = pathlib.Path(__file__).parent / "golden"
 
@@ -52,4 +53,13 @@ def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         name.removeprefix(prefix): arrays[name]
         for name in arrays
         if name.startswith(prefix)
+    }
+
+
+def decode(serialized: bytes) -> dict[str, list[Any]]:
+    """Returns all features of one serialized `tf.train.Example`."""
+    example = tf.train.Example.FromString(serialized)
+    return {
+        name: list(getattr(feature, feature.WhichOneof("kind")).value)
+        for name, feature in example.features.feature.items()
     }

@@ -18,7 +18,10 @@ def training_batches(
     seed: int,
     start: int = 0,
 ) -> tf.data.Dataset:
-    """Returns endless shuffled batches; the same seed gives the same ones.
+    """Returns endless shuffled batches, the same for the same seeds.
+
+    TensorFlow mixes its global seed, as `keras.utils.set_random_seed` sets it,
+    into `seed`.
 
     Args:
         data: TFRecord files, whose order is shuffled as well.

@@ -6,10 +6,9 @@ with a file.
 
 import mmap
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 from absl import logging
 from google.protobuf.message import DecodeError
@@ -105,9 +104,7 @@ def check_files(data: RecordFiles, vocab_size: int) -> None:
     for name in data.names:
         if not files.is_remote(name):
             logging.info("%s: %d records", name, count_records(name))
-        for _ in _checked_examples(name, data.schema, vocab_size):
-            break
-        else:
+        if not _check_records(name, data.schema, vocab_size, at_most=1):
             raise InputError(f"{name}: must hold TFRecords. Received: none.")
 
 
@@ -118,27 +115,27 @@ def check_all_records(data: RecordFiles, vocab_size: int) -> None:
         InputError: A record is damaged, or fits not; with file and number.
     """
     for name in data.names:
-        for _ in _checked_examples(name, data.schema, vocab_size):
-            pass
+        _check_records(name, data.schema, vocab_size)
 
 
-def _checked_examples(
-    name: str, schema: Schema, vocab_size: int
-) -> Iterator[Any]:
-    """Yields the examples of a file, as long as they are fit to be used."""
-    number = 1
+def _check_records(
+    name: str, schema: Schema, vocab_size: int, at_most: int = -1
+) -> int:
+    """Checks the first records of a file, or all; returns how many it were."""
+    number = 0
     try:
-        for number, serialized in enumerate(tf.data.TFRecordDataset(name), 1):
+        for serialized in tf.data.TFRecordDataset(name).take(at_most):
+            number += 1
             example = tf.train.Example.FromString(serialized.numpy())
             _check_example(f"{name}: record {number}", example, schema)
             _check_ids(f"{name}: record {number}", example, vocab_size)
-            yield example
     except (tf.errors.OpError, DecodeError) as error:
         message = getattr(error, "message", str(error))
         raise InputError(
             f"{name}: must hold TFRecords of `tf.train.Example`s. Record "
-            f"{number} or the one behind it cannot be read: {message}"
+            f"{max(number, 1)} or the one behind it cannot be read: {message}"
         ) from error
+    return number
 
 
 def _check_ids(where: str, example: Any, vocab_size: int) -> None:
@@ -207,14 +204,3 @@ def _check_example(where: str, example: Any, schema: Schema) -> None:
                 f"{where}: `{name}` must have {feature.length} values of kind "
                 f"{kind}. Received: {length}.{advice}"
             )
-
-
-def decode(serialized: bytes) -> dict[str, np.ndarray]:
-    """Returns all features of one serialized example, for a look at it."""
-    example = tf.train.Example.FromString(serialized)
-    features = {}
-    for name, feature in example.features.feature.items():
-        kind = feature.WhichOneof("kind")
-        dtype = np.float32 if kind == "float_list" else np.int64
-        features[name] = np.array(getattr(feature, kind).value, dtype)
-    return features

@@ -6,9 +6,9 @@ import json
 import random
 
 import pytest
+import recorded
 import tensorflow as tf
 
-from official_bert.inputs import records
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import runner
 from official_bert.pretraining_data.documents import read_documents
@@ -81,11 +81,6 @@ def digest(names):
     sha = hashlib.sha256()
     for name in names:
         for serialized in tf.data.TFRecordDataset(name):
-            parsed = {
-                feature: values.tolist()
-                for feature, values in records.decode(
-                    serialized.numpy()
-                ).items()
-            }
+            parsed = recorded.decode(serialized.numpy())
             sha.update(json.dumps(parsed, sort_keys=True).encode())
     return sha.hexdigest()
