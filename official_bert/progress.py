@@ -17,6 +17,7 @@ def bar(
     unit: str = "it",
     initial: int = 0,
     unit_scale: bool = True,
+    disable: bool = False,
 ) -> Any:
     """Returns a `tqdm` bar on standard error.
 
@@ -30,6 +31,7 @@ def bar(
         unit: What is counted.
         initial: How many units an earlier run has done.
         unit_scale: Whether to write 12.3k for 12,300.
+        disable: Whether to show nothing.
     """
     live = sys.stderr.isatty()
     return tqdm.tqdm(
@@ -39,6 +41,7 @@ def bar(
         unit=unit,
         initial=initial,
         unit_scale=unit_scale,
+        disable=disable,
         dynamic_ncols=live,
         mininterval=0.2 if live else 10.0,
         maxinterval=10.0,

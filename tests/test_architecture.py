@@ -36,11 +36,18 @@ FLOOR_OF = {
 LIGHT = {"absl", "tqdm", *sys.stdlib_module_names}
 MODELING = {"keras", *sys.stdlib_module_names}
 
-# The vectorised tokenizer, which is itself imported when it is first used.
-# `test_startup.py` sees to it that no command's --help does.
+# The vectorised tokenizer and the scores of arrays, which are themselves
+# imported when they are first used. `test_startup.py` sees to it that no
+# command's --help does.
 ON_FIRST_USE = {
-    f"official_bert/tokenization/{name}.py"
-    for name in ("alphabet", "vectorized", "word_table")
+    *(
+        f"official_bert/tokenization/{name}.py"
+        for name in ("alphabet", "vectorized", "word_table")
+    ),
+    *(
+        f"official_bert/metrics/{name}.py"
+        for name in ("classification", "multilabel", "regression")
+    ),
 }
 
 

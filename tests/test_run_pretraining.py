@@ -185,7 +185,7 @@ def test_a_missing_head_is_refused_unless_allowed(folder):
 
 
 def test_evaluation_needs_a_model(folder):
-    with pytest.raises(InputError, match="--do_eval needs a model"):
+    with pytest.raises(InputError, match="a model is needed"):
         run(folder, do_eval=True)
 
 

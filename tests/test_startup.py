@@ -25,6 +25,7 @@ HEAVY = {
     "numpy",
     "pandas",
     "scipy",
+    "sklearn",
     "tensorflow",
     "tensorflow_hub",
     "tensorflow_text",

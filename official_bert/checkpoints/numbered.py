@@ -54,7 +54,7 @@ def save(
     folder: str,
     step: int,
     arrays: Mapping[str, Any],
-    resume: Resume,
+    resume: Resume | None,
     keep: int,
 ) -> str:
     """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
@@ -64,7 +64,7 @@ def save(
         step: N. Checkpoints of later steps are not of this run, and no longer
             listed.
         arrays: {name: array}, with `global_step`.
-        resume: Goes to a JSON file beside it.
+        resume: Goes to a JSON file beside it, if no run ends here.
         keep: How many checkpoints to keep.
 
     Returns:
@@ -72,7 +72,8 @@ def save(
     """
     name = f"model.ckpt-{step}"
     prefix = os.path.join(folder, name)
-    files.write_text(prefix + _RESUME, json.dumps(resume._asdict()) + "\n")
+    if resume:
+        files.write_text(prefix + _RESUME, json.dumps(resume._asdict()) + "\n")
     tf1.write(prefix, arrays)
     earlier = [n for n in _listed(folder) if _step_of(n) < step]
     names = [*earlier, name]

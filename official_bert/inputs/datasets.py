@@ -4,11 +4,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.inputs import records
+from official_bert.inputs import padding, records
 from official_bert.inputs.records import RecordFiles
 
 _SHUFFLE_BUFFER = 10_000  # Serialized records of about a kilobyte each.
 _FILES_AT_ONCE = 4
+
+# The 2018 release shuffles the examples of a task so little. Its SQuAD examples
+# are in random order before.
+_FINETUNING_SHUFFLE_BUFFER = 100
 
 
 def training_batches(
@@ -51,6 +55,74 @@ def training_batches(
     return _parsed(endless.skip(start), data.schema, batch_size)
 
 
+def finetuning_batches(
+    data: RecordFiles,
+    batch_size: int,
+    *,
+    seed: int,
+    pad_to: str = "max",
+    start: int = 0,
+) -> tf.data.Dataset:
+    """Returns endless batches, shuffled as in the 2018 release.
+
+    Args:
+        data: TFRecord files.
+        batch_size: B, over all replicas.
+        seed: Of the order, beside TensorFlow's global seed.
+        pad_to: `max` for the records as they are. `bucket` for batches of
+            similar length, cut to the next of a few lengths; which length comes
+            next is as random as the examples are.
+        start: How many examples to leave out, because an earlier run saw them.
+
+    Returns:
+        A dataset of {name: Tensor [B, length]}.
+    """
+    serialized = (
+        tf.data.TFRecordDataset(list(data.names))
+        .repeat()
+        .shuffle(_FINETUNING_SHUFFLE_BUFFER, seed=seed)
+    )
+    if pad_to == "max":
+        return _parsed(serialized.skip(start), data.schema, batch_size)
+    batches = _bucketed(serialized, data.schema, batch_size)
+    return _for_training(batches.skip(start // batch_size))
+
+
+def _bucketed(
+    serialized: tf.data.Dataset, schema: records.Schema, batch_size: int
+) -> tf.data.Dataset:
+    """Batches records with others of about their length."""
+    lengths = tf.constant(padding.buckets(schema["input_ids"].length))
+
+    def bucket(row: dict[str, Any]) -> Any:
+        longest = tf.reduce_max(tf.reduce_sum(row["input_mask"], -1))
+        return tf.searchsorted(lengths, longest[None], out_type=tf.int64)[0]
+
+    def batch(bucket: Any, rows: tf.data.Dataset) -> tf.data.Dataset:
+        return rows.batch(batch_size, drop_remainder=True).map(
+            lambda rows: _cut(schema, rows, lengths[bucket])
+        )
+
+    return serialized.map(
+        lambda one: _unbatched(records.parse(schema, one[None])),
+        num_parallel_calls=tf.data.AUTOTUNE,
+    ).group_by_window(bucket, batch, window_size=batch_size)
+
+
+def _unbatched(batch: dict[str, Any]) -> dict[str, Any]:
+    return {name: value[0] for name, value in batch.items()}
+
+
+def _cut(
+    schema: records.Schema, batch: dict[str, Any], length: Any
+) -> dict[str, Any]:
+    """Cuts the sequences of a batch to a length."""
+    return {
+        name: value[..., :length] if schema[name].is_sequence else value
+        for name, value in batch.items()
+    }
+
+
 def evaluation_batches(
     data: RecordFiles, batch_size: int, num_batches: int
 ) -> tf.data.Dataset:
@@ -66,16 +138,18 @@ def _parsed(
     serialized: tf.data.Dataset, schema: records.Schema, batch_size: int
 ) -> tf.data.Dataset:
     """Batches first: parsing many examples at once is several times faster."""
+    return _for_training(
+        serialized.batch(batch_size, drop_remainder=True).map(
+            lambda batch: records.parse(schema, batch),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+    )
+
+
+def _for_training(batches: tf.data.Dataset) -> tf.data.Dataset:
+    """Reads ahead; leaves it to the strategy to deal out a batch."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF
     )
-    return (
-        serialized.batch(batch_size, drop_remainder=True)
-        .map(
-            lambda batch: records.parse(schema, batch),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
-        .prefetch(tf.data.AUTOTUNE)
-        .with_options(options)
-    )
+    return batches.prefetch(tf.data.AUTOTUNE).with_options(options)

@@ -6,7 +6,10 @@ The convention is that of section 3 of the paper::
     segment_ids:  0    0  0    0    0     0       0  0    1  1  1  1   1  1
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from official_bert.errors import InputError
 
 
 def pack(tokens_a: Sequence[str], tokens_b: Sequence[str] = ()) -> list[str]:
@@ -32,3 +35,46 @@ def segment_ids(num_tokens: int, num_tokens_a: int) -> list[int]:
 def pad(values: Sequence[int], length: int) -> list[int]:
     """Returns `values`, followed by zeros up to `length`."""
     return [*values, *([0] * (length - len(values)))]
+
+
+class Marks(NamedTuple):
+    """The ids of what frames every text."""
+
+    cls: int
+    sep: int
+
+
+def find_marks(vocab: Mapping[str, int], vocab_file: str) -> Marks:
+    """Returns the ids of [CLS] and [SEP].
+
+    Raises:
+        InputError: The vocabulary lacks one.
+    """
+    for token in ("[CLS]", "[SEP]"):
+        if token not in vocab:
+            raise InputError(
+                f"{vocab_file}: a vocabulary must have {token}. Received: "
+                f"{len(vocab)} pieces without it. Use the vocabulary the model "
+                "was made for."
+            )
+    return Marks(vocab["[CLS]"], vocab["[SEP]"])
+
+
+def text_row(
+    ids_a: Sequence[int], ids_b: Sequence[int], marks: Marks
+) -> dict[str, list[int]]:
+    """Returns the features of a text or a pair, not padded.
+
+    Args:
+        ids_a: Pieces of text A.
+        ids_b: Of text B, or none.
+        marks: What to put between.
+    """
+    input_ids = [marks.cls, *ids_a, marks.sep]
+    if ids_b:
+        input_ids += [*ids_b, marks.sep]
+    return {
+        "input_ids": input_ids,
+        "input_mask": [1] * len(input_ids),
+        "segment_ids": segment_ids(len(input_ids), len(ids_a)),
+    }

@@ -24,11 +24,24 @@ class Feature(NamedTuple):
         length: The number of values.
         flag: The command line's name of that number, if it has one.
         is_float: Whether the values are float32 rather than int64.
+        num_choices: How many times so many there are, one after the other.
     """
 
     length: int
     flag: str | None = None
     is_float: bool = False
+    num_choices: int = 1
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether there is one value for each piece of a text."""
+        return self.flag == "max_seq_length"
+
+    @property
+    def shape(self) -> list[int]:
+        """The shape of the values, without the batch."""
+        choices = [self.num_choices] if self.num_choices > 1 else []
+        return [*choices, self.length]
 
 
 Schema = Mapping[str, Feature]
@@ -45,16 +58,25 @@ def pretraining_schema(
     max_seq_length: int, max_predictions_per_seq: int
 ) -> Schema:
     """Returns the features of an instance for masked LM and next sentence."""
-    sequence = Feature(max_seq_length, "max_seq_length")
     predictions = Feature(max_predictions_per_seq, "max_predictions_per_seq")
     return {
-        "input_ids": sequence,
-        "input_mask": sequence,
-        "segment_ids": sequence,
+        **text_schema(max_seq_length),
         "masked_lm_positions": predictions,
         "masked_lm_ids": predictions,
         "masked_lm_weights": predictions._replace(is_float=True),
         "next_sentence_labels": Feature(1),
+    }
+
+
+def text_schema(max_seq_length: int, num_choices: int = 1) -> Schema:
+    """Returns the features of one packed sequence, or of several."""
+    sequence = Feature(
+        max_seq_length, "max_seq_length", num_choices=num_choices
+    )
+    return {
+        "input_ids": sequence,
+        "input_mask": sequence,
+        "segment_ids": sequence,
     }
 
 
@@ -76,11 +98,12 @@ def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
         serialized: string Tensor [B].
 
     Returns:
-        {name: Tensor [B, length]}, int32 or float32: TPUs have no int64.
+        {name: Tensor [B, length]}, or [B, C, length] where there are C choices;
+        int32 or float32: TPUs have no int64.
     """
     spec = {
         name: tf.io.FixedLenFeature(
-            [feature.length], tf.float32 if feature.is_float else tf.int64
+            feature.shape, tf.float32 if feature.is_float else tf.int64
         )
         for name, feature in schema.items()
     }
@@ -197,7 +220,7 @@ def _check_example(where: str, example: Any, schema: Schema) -> None:
                 "made by create_pretraining_data.py?"
             )
         kind = "float_list" if feature.is_float else "int64_list"
-        length = len(getattr(present[name], kind).value)
+        length = len(getattr(present[name], kind).value) // feature.num_choices
         if length != feature.length:
             advice = f" Pass --{feature.flag}={length}." if feature.flag else ""
             raise InputError(

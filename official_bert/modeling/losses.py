@@ -26,3 +26,32 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
         from_logits=True,
     )
     return losses * ops.cast(inside, "float32")
+
+
+def squared_error(predictions: Any, labels: Any) -> Any:
+    """Returns the square of the difference, in float32.
+
+    Args:
+        predictions: float Tensor [...].
+        labels: Of the same shape.
+    """
+    return ops.square(
+        ops.cast(predictions, "float32") - ops.cast(labels, "float32")
+    )
+
+
+def binary_cross_entropy(logits: Any, labels: Any) -> Any:
+    """Returns the mean loss of C yes-or-no questions, in float32.
+
+    Args:
+        logits: float Tensor [..., C].
+        labels: Of the same shape, 0 or 1.
+
+    Returns:
+        float32 Tensor [...].
+    """
+    return keras.losses.binary_crossentropy(
+        ops.cast(labels, "float32"),
+        ops.cast(logits, "float32"),
+        from_logits=True,
+    )

@@ -5,7 +5,7 @@ does not pass through the moments (as Loshchilov and Hutter's, 2017).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -36,6 +36,7 @@ class AdamWeightDecay:
         epsilon: Added outside the root.
         exclude_from_weight_decay: Regular expressions.
         clip_norm: The largest norm of all gradients together.
+        rate_scales: {path: factor of the learning rate}; 1 where a path is not.
 
     Attributes:
         step: int64 variable, how many updates were made.
@@ -58,6 +59,7 @@ class AdamWeightDecay:
             "bias",
         ),
         clip_norm: float = 1.0,
+        rate_scales: Mapping[str, float] | None = None,
     ) -> None:
         self.weights = list(weights)
         self.schedule = schedule
@@ -67,6 +69,7 @@ class AdamWeightDecay:
         self.epsilon = epsilon
         self.exclude_from_weight_decay = tuple(exclude_from_weight_decay)
         self.clip_norm = clip_norm
+        self.rate_scales = dict(rate_scales or {})
         self.step = tf.Variable(
             0, dtype=tf.int64, trainable=False, name="global_step"
         )
@@ -127,7 +130,7 @@ class AdamWeightDecay:
                     self.slots[f"{weight.path}/adam_v"],
                     rate,
                 ),
-                kwargs={"decay": self.decays(weight.path)},
+                kwargs={"path": weight.path},
                 group=False,
             )
         strategy.extended.update(
@@ -135,12 +138,13 @@ class AdamWeightDecay:
         )
 
     def _update(
-        self, weight: Any, gradient: Any, m: Any, v: Any, rate: Any, decay: bool
+        self, weight: Any, gradient: Any, m: Any, v: Any, rate: Any, path: str
     ) -> None:
         """The three lines of the class's docstring."""
+        rate *= self.rate_scales.get(path, 1.0)
         m.assign(self.beta_1 * m + (1.0 - self.beta_1) * gradient)
         v.assign(self.beta_2 * v + (1.0 - self.beta_2) * tf.square(gradient))
         update = m / (tf.sqrt(v) + self.epsilon)
-        if decay:
+        if self.decays(path):
             update += self.weight_decay_rate * weight
         weight.assign_sub(rate * update)

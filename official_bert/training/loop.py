@@ -1,8 +1,9 @@
 """The training loop: steps, progress, summaries, checkpoints."""
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -34,6 +35,8 @@ class Plan:
         num_steps: The step at which it ends.
         batch_size: Examples per step, over all replicas.
         save_steps: Steps between checkpoints.
+        eval_every: Steps between evaluations, each of which needs a checkpoint;
+            0 for none.
         keep: How many checkpoints to keep.
         seed: Of the order of examples and of dropout.
         first_step: The step at which it starts.
@@ -44,10 +47,25 @@ class Plan:
     num_steps: int
     batch_size: int
     save_steps: int
+    eval_every: int = 0
     keep: int
     seed: int
     first_step: int
     first_example: int
+
+    def is_saved(self, step: int) -> bool:
+        """Whether there is a checkpoint of `step`."""
+        return (
+            step % self.save_steps == 0
+            or step == self.num_steps
+            or self.is_evaluated(step)
+        )
+
+    def is_evaluated(self, step: int) -> bool:
+        """Whether the model is measured after `step`: in the end as well."""
+        return bool(self.eval_every) and (
+            step % self.eval_every == 0 or step == self.num_steps
+        )
 
     def examples_seen(self, step: int) -> int:
         """Returns how many examples were seen when `step` is done."""
@@ -60,8 +78,10 @@ def train(
     state: Mapping[str, Any],
     plan: Plan,
     strategy: tf.distribute.Strategy,
-) -> None:
+) -> Iterator[int]:
     """Runs `step` on batch after batch, from the plan's first to its last.
+
+    It yields between steps, so that its caller can look at the model, or stop.
 
     Args:
         step: Moves the weights once; returns scalars equal on all replicas,
@@ -71,15 +91,20 @@ def train(
         plan: Where to and how far.
         strategy: Whose replicas run the step.
 
+    Yields:
+        How many steps were done, after each, its checkpoint saved if one was
+        due.
+
     Raises:
         InputError: The loss or the gradients are no longer finite. Earlier
             checkpoints stay.
     """
     compiled = tf.function(lambda batch: strategy.run(step, args=(batch,)))
     if plan.first_step == 0:
-        _save(0, state, plan)
+        save(0, state, plan)
     writer = tf.summary.create_file_writer(plan.output_dir)
     with (
+        contextlib.closing(writer),
         writer.as_default(),
         progress.bar(
             description="Training",
@@ -94,9 +119,9 @@ def train(
             scalars = _host(strategy, compiled(next(data)))
             _require_finite(number, scalars, plan)
             _report(bar, number, scalars, plan)
-            if number % plan.save_steps == 0 or number == plan.num_steps:
-                _save(number, state, plan)
-    writer.close()
+            if plan.is_saved(number):
+                save(number, state, plan)
+            yield number
 
 
 def _host(
@@ -141,7 +166,8 @@ def _report(
         tf.summary.scalar("examples_per_second", speed, step=number)
 
 
-def _save(step: int, state: Mapping[str, Any], plan: Plan) -> None:
+def save(step: int, state: Mapping[str, Any], plan: Plan) -> None:
+    """Writes the checkpoint of a step."""
     prefix = numbered.save(
         plan.output_dir,
         step,

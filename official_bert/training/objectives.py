@@ -9,6 +9,7 @@ from official_bert.modeling.pretraining import (
     PretrainingModel,
     PretrainingOutput,
 )
+from official_bert.tasks.task import Task
 
 Batch = dict[str, Any]
 Scalars = dict[str, Any]
@@ -89,6 +90,26 @@ class PretrainingObjective:
             ),
             "next_sentence_loss": tf.reduce_sum(next_sentence),
         }
+
+
+class FinetuningObjective:
+    """The loss of a task: the mean over all that counts in it."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def weights(self, batch: Batch) -> Scalars:
+        """Returns how many examples, or pieces, count."""
+        return {"loss": tf.reduce_sum(self.task.weights(batch))}
+
+    def sums(self, model: Any, batch: Batch, training: bool) -> Scalars:
+        """Runs the model and sums the losses."""
+        losses = self.task.losses(model(batch, training=training), batch)
+        return {"loss": tf.reduce_sum(losses * self.task.weights(batch))}
+
+    def means(self, sums: Scalars, weights: Scalars) -> Scalars:
+        """Returns the mean; of a batch in which nothing counts it is 0."""
+        return {"loss": tf.math.divide_no_nan(sums["loss"], weights["loss"])}
 
 
 def _equal(predictions: Any, labels: Any) -> Any:

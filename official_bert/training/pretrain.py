@@ -5,12 +5,10 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 from official_bert import files
-from official_bert.checkpoints import loading, numbered
+from official_bert.checkpoints import loading
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
 from official_bert.inputs import datasets, records
 from official_bert.inputs.records import RecordFiles
 from official_bert.modeling.pretraining import PretrainingModel
@@ -18,7 +16,12 @@ from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
 from official_bert.tokenization import load_vocab
-from official_bert.training import distribution, evaluation, loop
+from official_bert.training import (
+    distribution,
+    evaluation,
+    loop,
+    starting,
+)
 from official_bert.training.objectives import (
     Batch,
     PretrainingObjective,
@@ -45,7 +48,7 @@ def run(options: RunPretraining) -> None:
     _check_vocabulary(options, config)
     files.make_directory(options.output_dir)
 
-    _require_same_model(options, config)
+    starting.require_same_model(options, config)
     strategy = distribution.get_strategy(options.distribution_strategy)
     if options.do_train:
         distribution.require_divisible(
@@ -62,7 +65,10 @@ def run(options: RunPretraining) -> None:
         if options.do_train:
             step = train(model, data, options, strategy)
         else:
-            step = _load_for_evaluation(model, options)
+            step = starting.load_for_evaluation(
+                model, options.output_dir, options
+            )
+            _describe(options, config)
         if options.do_eval:
             evaluate(model, data, options, strategy, step)
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
@@ -75,41 +81,6 @@ def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(len(vocab), options.vocab_file)
-
-
-def _require_same_model(options: RunPretraining, config: BertConfig) -> None:
-    """Compares with what was trained here, as far as weights would not tell."""
-    path = os.path.join(options.output_dir, "bert_config.json")
-    if not files.exists(path):
-        return
-    trained = BertConfig.from_json_file(path)
-    for name in ("num_attention_heads", "hidden_act"):
-        before, now = getattr(trained, name), getattr(config, name)
-        if before != now:
-            raise InputError(
-                f"{options.bert_config_file}: `{name}` must be {before!r}, as "
-                f"in {path}. Received: {now!r}. Use another --output_dir for "
-                "another model."
-            )
-
-
-def _load_for_evaluation(
-    model: PretrainingModel, options: RunPretraining
-) -> int:
-    """Loads the newest checkpoint there is; returns how long it was trained."""
-    step = 0
-    if prefix := numbered.latest(options.output_dir):
-        _load_weights(model, prefix, options)
-        step = int(tf.train.load_variable(prefix, "global_step"))
-    elif options.init_checkpoint:
-        _load_weights(model, options.init_checkpoint, options)
-    else:
-        raise InputError(
-            "--do_eval needs a model. Received: an --output_dir without "
-            "checkpoints, and no --init_checkpoint. Give one, or --do_train."
-        )
-    _describe(options, model.config)
-    return step
 
 
 def _describe(options: RunPretraining, config: BertConfig) -> None:
@@ -150,7 +121,7 @@ def train(
         optimizer = AdamWeightDecay(model.trainable_variables, schedule)
     weights = loading.by_name(model.trainable_variables)
     state = {**weights, **optimizer.state()}
-    resumed = _initialize(model, state, options)
+    resumed = starting.restore(model, state, options)
     # The order of examples depends on it, beside the seed it is given.
     keras.utils.set_random_seed(resumed.seed)
     _describe(options, model.config)
@@ -175,43 +146,9 @@ def train(
     def step(batch: Batch) -> Scalars:
         return train_step(model, objective, optimizer, batch, plan.seed)
 
-    loop.train(step, batches, state, plan, strategy)
+    for _ in loop.train(step, batches, state, plan, strategy):
+        pass
     return int(optimizer.step.numpy())
-
-
-def _initialize(
-    model: PretrainingModel,
-    state: dict[str, Any],
-    options: RunPretraining,
-) -> numbered.Resume:
-    """Loads what there is to start from; returns how to go on with the data."""
-    prefix = numbered.latest(options.output_dir)
-    if prefix:
-        loading.load(state, prefix)
-        step = int(state["global_step"].numpy())
-        logging.info("Going on from %s", prefix)
-        return numbered.read_resume(prefix) or numbered.Resume(
-            options.seed, step * options.train_batch_size
-        )
-    if options.init_checkpoint:
-        _load_weights(model, options.init_checkpoint, options)
-    return numbered.Resume(options.seed, examples_seen=0)
-
-
-def _load_weights(
-    model: PretrainingModel, prefix: str, options: RunPretraining
-) -> None:
-    made_anew = loading.load(
-        loading.by_name(model.trainable_variables),
-        prefix,
-        may_initialize=options.may_initialize,
-        may_skip="|".join(
-            filter(None, [loading.OPTIMIZER_STATE, options.may_skip])
-        ),
-    )
-    logging.info("Loaded %s", prefix)
-    if made_anew:
-        logging.warning("Made anew: %s", ", ".join(made_anew))
 
 
 def evaluate(

@@ -40,7 +40,9 @@ def train_step(
         None if gradient is None else tf.convert_to_tensor(gradient)
         for gradient in tape.gradient(loss, optimizer.weights)
     ]
-    gradients = all_sum(gradients)
+    # What a task's loss does not depend on has no gradient on any replica.
+    present = iter(all_sum([g for g in gradients if g is not None]))
+    gradients = [None if g is None else next(present) for g in gradients]
     norm, rate = optimizer.apply(gradients)
     return {
         **all_sum({"loss": loss, **losses}),

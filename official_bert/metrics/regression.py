@@ -1,0 +1,42 @@
+"""Scores of predicted numbers: GLUE's of STS-B."""
+
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+
+def pearson_and_spearman(
+    targets: npt.ArrayLike, predictions: npt.ArrayLike
+) -> dict[str, float]:
+    """Returns both correlations and the mean squared error.
+
+    Args:
+        targets: float [N] with N > 0.
+        predictions: float [N].
+
+    Returns:
+        `pearson`, the linear correlation; `spearmanr`, that of the ranks, where
+        equal values share their mean rank; `mean_squared_error`. Correlations
+        with a constant (a single value too) are not defined, and given as 0.0;
+        those of values that are not finite, as after a failed training, NaN.
+    """
+    # In float64, since sums of thousands of float32 lose digits.
+    target = np.asarray(targets, np.float64)
+    predicted = np.asarray(predictions, np.float64)
+    error = float(np.mean((target - predicted) ** 2))
+    pearson = spearman = 0.0
+    if not np.isfinite(error):
+        pearson = spearman = float("nan")
+    elif np.ptp(target) > 0 and np.ptp(predicted) > 0:
+        with warnings.catch_warnings():
+            # Says that digits are lost; they are noise already then.
+            warnings.simplefilter("ignore", stats.NearConstantInputWarning)
+            pearson = float(stats.pearsonr(target, predicted).statistic)
+        spearman = float(stats.spearmanr(target, predicted).statistic)
+    return {
+        "pearson": pearson,
+        "spearmanr": spearman,
+        "mean_squared_error": error,
+    }

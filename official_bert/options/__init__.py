@@ -1,0 +1,23 @@
+"""What every command can be told: one frozen dataclass each, one field a flag.
+
+Names, defaults and meanings of the 2018 release's flags are its own; flags that
+it did not have stand last in each class and leave the old behaviour alone.
+All values are checked here, before anything slow is imported or begun.
+"""
+
+from official_bert.options.demo import Demo
+from official_bert.options.finetuning import Finetuning, RunClassifier
+from official_bert.options.pretraining import (
+    BuildVocab,
+    CreatePretrainingData,
+    RunPretraining,
+)
+
+__all__ = [
+    "BuildVocab",
+    "CreatePretrainingData",
+    "Demo",
+    "Finetuning",
+    "RunClassifier",
+    "RunPretraining",
+]

@@ -1,0 +1,45 @@
+"""Checks that several commands make of their options."""
+
+import os
+import re
+from collections.abc import Iterable
+
+from official_bert import files
+from official_bert.errors import InputError
+
+
+def check_outputs(
+    flags: str, outputs: Iterable[str], inputs: Iterable[str]
+) -> None:
+    """Raises `InputError` unless all outputs can be written, each once."""
+    taken = {os.path.realpath(name) for name in inputs}
+    for output in outputs:
+        if os.path.realpath(output) in taken:
+            raise InputError(
+                f"{flags} must name each file once, and no input. "
+                f"Received: {output!r}. Rename it."
+            )
+        taken.add(os.path.realpath(output))
+        files.require_room_for_file(output)
+
+
+def require_checkpoint(prefix: str) -> None:
+    """Raises `InputError` unless `prefix` is that of a TF1 checkpoint."""
+    if not files.exists(prefix + ".index"):
+        raise InputError(
+            "--init_checkpoint must name a TF1 checkpoint, whose files are "
+            f"called NAME.index and NAME.data-*. Received: {prefix!r}, and "
+            f"there is no {prefix + '.index'!r}. Check the path, and give it "
+            "without what follows NAME."
+        )
+
+
+def require_pattern(name: str, pattern: str) -> None:
+    """Raises `InputError` unless a flag's value is a regular expression."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InputError(
+            f"--{name} must be a regular expression. Received: {pattern!r} "
+            f"({error})."
+        ) from error

@@ -1,0 +1,25 @@
+"""Options of `demo.py`."""
+
+import dataclasses
+
+from official_bert import cli
+from official_bert.cli import option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Demo(cli.Options):
+    """Options of `demo.py`: a model that two cores train in minutes."""
+
+    output_dir: str = option("Folder for all that it makes.", "demo")
+    vocab_size: int = option("At most how many pieces to learn.", 4000)
+    hidden_size: int = option("The model's width.", 128, at_least=1)
+    num_hidden_layers: int = option("Its layers.", 2, at_least=1)
+    num_attention_heads: int = option("Its heads.", 4, at_least=1)
+    max_seq_length: int = option("Pieces per instance.", 64, at_least=5)
+    max_predictions_per_seq: int = option(
+        "At most how many to mask in each.", 10, at_least=1
+    )
+    dupe_factor: int = option("How often to mask the text anew.", 10)
+    train_batch_size: int = option("Instances per step.", 32, at_least=1)
+    learning_rate: float = option("Adam's rate at its peak.", 1e-3)
+    num_train_steps: int = option("Training steps.", 4000, at_least=1)

@@ -1,0 +1,194 @@
+"""Options of the commands that fine-tune: what the tasks share, and GLUE's kin.
+
+`run_squad.py` has its own in `squad.py`.
+"""
+
+import dataclasses
+import os
+import re
+
+from official_bert import files
+from official_bert.cli import option
+from official_bert.errors import InputError
+from official_bert.options.training import Training
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finetuning(Training):
+    """What all fine-tuning commands can be told."""
+
+    vocab_file: str = option("The vocabulary the model was trained with.")
+    do_lower_case: bool = option(
+        "Whether to lower-case the text. True for uncased models.", True
+    )
+    do_eval: bool = option("Whether to evaluate on the development set.", False)
+    eval_batch_size: int = option(
+        "Examples per evaluation step.", 8, at_least=1
+    )
+    do_predict: bool = option("Whether to predict.", False)
+    predict_batch_size: int = option(
+        "Examples per prediction step.", 8, at_least=1
+    )
+    num_train_epochs: float = option(
+        "How often to go over the training data.", 3.0, at_least=0
+    )
+    warmup_proportion: float = option(
+        "The share of steps over which the learning rate rises.",
+        0.1,
+        at_least=0,
+        at_most=1,
+    )
+    pad_to: str = option(
+        "In training. max: every batch to max_seq_length, as in 2018. bucket: "
+        "batches of similar length, padded to the next of a few lengths; "
+        "faster, in another order.",
+        "max",
+        choices=("max", "bucket"),
+    )
+    eval_pad_to: str = option(
+        "The same for evaluation and prediction, whose results stay the same.",
+        "bucket",
+        choices=("max", "bucket"),
+    )
+    eval_every: int = option(
+        "Steps between evaluations while training; the best checkpoint is kept "
+        "in the folder `best`, and is what is evaluated and predicts in the "
+        "end. 0: evaluate only in the end, the last one.",
+        0,
+        at_least=0,
+    )
+    early_stopping: int = option(
+        "With `eval_every`: stop after so many evaluations without a new best. "
+        "0: never.",
+        0,
+        at_least=0,
+    )
+    freeze: str = option(
+        "What not to train: embeddings, layers as 3 or 0-5, pooler; "
+        "comma-separated.",
+        "",
+    )
+    layerwise_lr_decay: float = option(
+        "By what the learning rate is multiplied from one layer to the one "
+        "below, such as 0.9.",
+        1.0,
+        at_least=0,
+        at_most=1,
+    )
+
+    def __post_init__(self) -> None:
+        """Checks everything that can be checked without TensorFlow."""
+        super().__post_init__()
+        if not (self.do_train or self.do_eval or self.do_predict):
+            raise InputError(
+                "At least one of `do_train`, `do_eval` or `do_predict` must be "
+                "True."
+            )
+        files.require(self.vocab_file, "--vocab_file")
+        if self.early_stopping and not self.eval_every:
+            raise InputError(
+                "--early_stopping needs --eval_every. Received: "
+                f"--early_stopping={self.early_stopping}. Say how often to "
+                "evaluate."
+            )
+        for part in filter(None, self.freeze.split(",")):
+            if not re.fullmatch(r"embeddings|pooler|\d+(-\d+)?", part):
+                raise InputError(
+                    "--freeze must name embeddings, pooler, layers as 3 or "
+                    f"0-5, comma-separated. Received: {part!r}."
+                )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunClassifier(Finetuning):
+    """Options of `run_classifier.py`."""
+
+    data_dir: str = option("Folder with the task's files.")
+    task_name: str = option(
+        "cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, ax, xnli; swag; "
+        "ner, pos or tagging; tsv, csv or jsonl for data of your own; "
+        "choices for your own multiple choice."
+    )
+    # Of every task that reads one or two texts.
+    long_document: str = option(
+        "What to do with texts that are too long. truncate_tail: keep their "
+        "beginnings. head_tail: keep beginning and end. windows: read all, in "
+        "overlapping pieces.",
+        "truncate_tail",
+        choices=("truncate_tail", "head_tail", "windows"),
+    )
+    window_stride: int = option(
+        "With windows: how many pieces further the next one starts; 0: half "
+        "of one.",
+        0,
+        at_least=0,
+    )
+    window_pooling: str = option(
+        "With windows: how their logits become the document's.",
+        "mean",
+        choices=("mean", "max"),
+    )
+    # Of xnli.
+    language: str = option("xnli: which language to evaluate.", "zh")
+    train_language: str | None = option(
+        "xnli: which language to train on; the same, if not given. en gives "
+        "zero-shot, the same translate-train.",
+        None,
+    )
+    translate_test: bool = option(
+        "xnli: evaluate on texts translated into English.", False
+    )
+    # Of tsv, csv, jsonl.
+    task_type: str = option(
+        "Own data: what is predicted.",
+        "classification",
+        choices=("classification", "multilabel", "regression"),
+    )
+    text_a_column: str = option(
+        "Own data: the text's column, by name or by number from 0.", "text"
+    )
+    text_b_column: str | None = option(
+        "Own data: the second text's column, for pairs.", None
+    )
+    label_column: str = option(
+        "Own data: the label's column; several labels of one text are "
+        "comma-separated.",
+        "label",
+    )
+    id_column: str | None = option(
+        "Own data: the column that names an example; else it is its line.", None
+    )
+    label_file: str | None = option(
+        "Own data and tagging: all labels, one a line; else they are those of "
+        "the training data, sorted.",
+        None,
+    )
+    # Of tagging.
+    token_column: int = option("Tagging: the words' column.", 0, at_least=0)
+    tag_column: int = option(
+        "Tagging: the tags' column; -1 is the last.", -1, at_least=-1
+    )
+    document_context: bool = option(
+        "Tagging: whether to fill sequences with neighbouring sentences, as "
+        "the paper did.",
+        False,
+    )
+    sweep: str = option(
+        "Runs a grid, such as learning_rate=5e-5,3e-5,2e-5;"
+        "train_batch_size=16,32;seed=1..5, one folder each, and writes a "
+        "table of them.",
+        "",
+    )
+
+    def __post_init__(self) -> None:
+        """Checks everything that can be checked without TensorFlow."""
+        super().__post_init__()
+        if not files.is_remote(self.data_dir) and not os.path.isdir(
+            self.data_dir
+        ):
+            raise InputError(
+                "--data_dir must be an existing folder. Received: "
+                f"{self.data_dir!r}. Check the path."
+            )
+        if self.label_file:
+            files.require(self.label_file, "--label_file")

@@ -1,0 +1,131 @@
+"""Rows through a model: in batches of similar length, back in their order."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert import progress
+from official_bert.inputs import padding
+from official_bert.tasks.task import Features, Output, Task
+
+
+class Forward:
+    """A model, ready to run on rows of features.
+
+    Args:
+        task: What the rows and the model are of.
+        model: As `task.build_model` makes it.
+        max_seq_length: The longest row there may be.
+        batch_size: Rows at once, over all replicas.
+        pad_to: bucket or max; the results are the same but for rounding.
+        strategy: Whose replicas run the model; None for one device.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        model: Any,
+        *,
+        max_seq_length: int,
+        batch_size: int,
+        pad_to: str = "bucket",
+        strategy: tf.distribute.Strategy | None = None,
+    ) -> None:
+        self.task = task
+        self.model = model
+        self.max_seq_length = max_seq_length
+        self.schema = task.schema(max_seq_length, is_training=False)
+        self.batch_size = batch_size
+        self.pad_to = pad_to
+        self.strategy = strategy or tf.distribute.get_strategy()
+        # Lengths differ from batch to batch; one trace must do for all.
+        self._compiled = tf.function(self._run, reduce_retracing=True)
+
+    def run(
+        self, rows: Sequence[Features], description: str | None = None
+    ) -> list[Output]:
+        """Returns an output for each row, in their order.
+
+        Args:
+            rows: Of features.
+            description: What to call it on the live line; None for no line.
+        """
+        outputs: list[Any] = [None] * len(rows)
+        with progress.bar(
+            description=description or "",
+            total=len(rows),
+            unit="row",
+            disable=description is None,
+        ) as bar:
+            for numbers in self._batches(rows):
+                found = self._outputs([rows[number] for number in numbers])
+                for number, output in zip(numbers, found, strict=True):
+                    outputs[number] = output
+                bar.update(len(numbers))
+        return outputs
+
+    def _batches(self, rows: Sequence[Features]) -> Iterator[list[int]]:
+        """Yields the numbers of rows that go together: the long ones first."""
+        order = list(range(len(rows)))
+        if self.pad_to == "bucket":
+            lengths = [padding.row_length(row) for _, row in rows]
+            # If memory does not suffice, one learns it at once.
+            order.sort(key=lambda number: -lengths[number])
+        remaining = iter(order)
+        while numbers := list(itertools.islice(remaining, self.batch_size)):
+            yield numbers
+
+    def _outputs(self, rows: Sequence[Features]) -> Iterator[Output]:
+        only_rows = [row for _, row in rows]
+        length = padding.padded_length(
+            max(map(padding.row_length, only_rows)),
+            self.max_seq_length,
+            self.pad_to,
+        )
+        batch = padding.pad_batch(
+            self.schema, only_rows, length, self.batch_size
+        )
+        found = self._compiled(self._dealt_out(batch))
+        logits, losses, weights = (
+            np.concatenate([part.numpy() for part in self._local_parts(values)])
+            for values in found
+        )
+        for number in range(len(rows)):
+            yield Output(
+                logits[number], float(losses[number]), float(weights[number])
+            )
+
+    def _local_parts(self, values: Any) -> Sequence[Any]:
+        parts: Sequence[Any] = self.strategy.experimental_local_results(values)
+        return parts
+
+    def _dealt_out(self, batch: dict[str, np.ndarray]) -> Any:
+        """Gives every replica its part of a batch."""
+        size = self.batch_size // self.strategy.num_replicas_in_sync
+
+        def part(context: Any) -> dict[str, Any]:
+            start = context.replica_id_in_sync_group * size
+            return {
+                name: tf.constant(values[start : start + size])
+                for name, values in batch.items()
+            }
+
+        return self.strategy.experimental_distribute_values_from_function(part)
+
+    def _run(self, batch: Any) -> Any:
+        return self.strategy.run(self._on_replica, args=(batch,))
+
+    def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """Returns logits, and for each row the sums of losses and weights."""
+        logits = self.model(batch, training=False)
+        weights = self.task.weights(batch)
+        losses = self.task.losses(logits, batch) * weights
+        beyond_batch = list(range(1, len(losses.shape)))
+        return (
+            logits,
+            tf.reduce_sum(losses, beyond_batch),
+            tf.reduce_sum(weights, beyond_batch),
+        )

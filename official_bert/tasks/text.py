@@ -1,0 +1,287 @@
+"""Tasks about one text or a pair: classes, several labels, or a number."""
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert import files
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inputs import features
+from official_bert.inputs.records import Feature, Schema, text_schema
+from official_bert.metrics import classification, multilabel, regression
+from official_bert.modeling import losses
+from official_bert.modeling.finetuning import SequenceClassifier
+from official_bert.tasks import documents
+from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.task import Features, Output, of_examples
+from official_bert.tokenization import BatchTokenizer
+
+# So many examples are tokenized at once.
+_BLOCK = 1024
+
+
+class TextExample(NamedTuple):
+    """A text, or a pair of them.
+
+    Attributes:
+        guid: Names it, such as "dev-12".
+        text_a: The text.
+        text_b: The second one, if there is one.
+        label: One of the task's labels; a tuple of them where there may be
+            several; a number in regression; None in test data.
+    """
+
+    guid: str
+    text_a: str
+    text_b: str | None = None
+    label: Any = None
+
+
+class TextData(Protocol):
+    """Where the examples of a `TextTask` come from."""
+
+    def splits(self, mode: str) -> Sequence[str]:
+        """See `task.Task`."""
+
+    def read(self, split: str) -> list[TextExample]:
+        """Reads one part of the data.
+
+        Raises:
+            InputError: A file is missing or wrong, with its name and line.
+        """
+
+    def submission(
+        self, split: str, predictions: Sequence[Any]
+    ) -> tuple[str, str] | None:
+        """Returns name and text of what the benchmark wants, if it wants it."""
+
+
+_METRICS = {
+    "accuracy": (classification.accuracy, "accuracy"),
+    "accuracy_and_f1": (classification.accuracy_and_f1, "f1"),
+    "matthews": (classification.matthews, "matthews_correlation"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextTask:
+    """A task about one text or a pair. Methods are those of `task.Task`.
+
+    Attributes:
+        task_type: classification, multilabel or regression.
+        labels: Of the classes; none in regression.
+        metric: For classification: accuracy, accuracy_and_f1 or matthews.
+        data: The examples; not needed to predict.
+        long_documents: What to do with texts that are too long.
+    """
+
+    task_type: str
+    labels: tuple[str, ...]
+    metric: str = "accuracy"
+    data: TextData | None = None
+    long_documents: LongDocuments = documents.TRUNCATE_TAIL
+
+    @property
+    def main_metric(self) -> str:
+        """Pearson's correlation, micro F1, or the benchmark's."""
+        if self.task_type == "classification":
+            return _METRICS[self.metric][1]
+        return "pearson" if self.task_type == "regression" else "micro_f1"
+
+    def splits(self, mode: str) -> Sequence[str]:
+        """Returns what the data has for train, dev or test."""
+        assert self.data is not None
+        return self.data.splits(mode)
+
+    def examples(self, split: str) -> Sequence[TextExample]:
+        """Reads the data."""
+        assert self.data is not None
+        return self.data.read(split)
+
+    def schema(
+        self, max_seq_length: int, *, is_training: bool = True
+    ) -> Schema:
+        """Returns the features of 2018, `label_ids` a float in regression."""
+        is_multilabel = self.task_type == "multilabel"
+        return {
+            **text_schema(max_seq_length),
+            "label_ids": Feature(
+                len(self.labels) if is_multilabel else 1,
+                is_float=self.task_type == "regression",
+            ),
+            "is_real_example": Feature(1),
+        }
+
+    def featurize(
+        self,
+        examples: Iterable[TextExample],
+        tokenizer: BatchTokenizer,
+        max_seq_length: int,
+        *,
+        is_training: bool = True,
+    ) -> Iterator[Features]:
+        """Yields one row for each example, or several for a long one."""
+        marks = features.find_marks(tokenizer.vocab, "The vocabulary")
+        remaining = enumerate(examples)
+        while block := list(itertools.islice(remaining, _BLOCK)):
+            texts = [t for _, e in block for t in (e.text_a, e.text_b or "")]
+            ids = tokenizer.tokenize_lines_to_ids(texts)
+            for (number, example), a, b in zip(block, ids, ids, strict=True):
+                labels = self._label_ids(example)
+                for pair in documents.cut(
+                    a, b, max_seq_length, self.long_documents
+                ):
+                    row = features.text_row(*pair, marks)
+                    row["label_ids"] = labels
+                    row["is_real_example"] = [1]
+                    yield Features(number, row)
+
+    def _label_ids(self, example: TextExample) -> list[Any]:
+        """Returns what stands in a record; without a label, zeros."""
+        if self.task_type == "multilabel":
+            given = example.label or ()
+            return [int(label in given) for label in self.labels]
+        if example.label is None:
+            return [0]
+        if self.task_type == "regression":
+            return [example.label]
+        return [self.labels.index(example.label)]
+
+    def build_model(self, config: BertConfig) -> SequenceClassifier:
+        """Returns BERT with as many outputs as there are labels, or one."""
+        return SequenceClassifier(config, len(self.labels) or 1)
+
+    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
+        """Returns [B]: cross-entropies or squared errors."""
+        labels = batch["label_ids"]
+        if self.task_type == "multilabel":
+            return losses.binary_cross_entropy(logits, labels)
+        if self.task_type == "regression":
+            return losses.squared_error(logits[:, 0], labels[:, 0])
+        return losses.cross_entropy(logits, labels[:, 0])
+
+    def weights(self, batch: dict[str, Any]) -> Any:
+        """Returns [B]: all examples count the same."""
+        return tf.cast(batch["is_real_example"][:, 0], tf.float32)
+
+    def answers(
+        self,
+        examples: Sequence[TextExample],
+        rows: Sequence[Features],
+        outputs: Sequence[Output],
+    ) -> list[np.ndarray]:
+        """Returns probabilities [C], or in regression the number [1]."""
+        pool = np.max if self.long_documents.pooling == "max" else np.mean
+        logits = [
+            pool([output.logits for output in windows], axis=0)
+            for windows in of_examples(rows, outputs, len(examples))
+        ]
+        if not logits or self.task_type == "regression":
+            return logits
+        is_single = self.task_type == "classification"
+        function = tf.nn.softmax if is_single else tf.sigmoid
+        return list(function(np.stack(logits)).numpy())
+
+    def predictions(self, answers: Sequence[np.ndarray]) -> list[Any]:
+        """Returns the label, the labels or the number of each answer."""
+        if self.task_type == "regression":
+            return [float(scores[0]) for scores in answers]
+        if self.task_type == "classification":
+            return [self.labels[scores.argmax()] for scores in answers]
+        return [
+            [self.labels[i] for i in np.flatnonzero(scores >= 0.5)]
+            for scores in answers
+        ]
+
+    def metrics(
+        self, examples: Sequence[TextExample], answers: Sequence[np.ndarray]
+    ) -> dict[str, Any]:
+        """Returns the benchmark's metrics, and those of every class."""
+        targets = np.array([self._label_ids(example) for example in examples])
+        scores = np.stack(answers)
+        if self.task_type == "multilabel":
+            return multilabel.evaluate(targets, scores, self.labels)
+        if self.task_type == "regression":
+            return regression.pearson_and_spearman(targets[:, 0], scores[:, 0])
+        predicted = scores.argmax(axis=1)
+        function, _ = _METRICS[self.metric]
+        return {
+            **function(targets[:, 0], predicted),
+            **classification.per_class(targets[:, 0], predicted, self.labels),
+        }
+
+    def write_predictions(
+        self,
+        folder: str,
+        split: str,
+        examples: Sequence[TextExample],
+        answers: Sequence[np.ndarray],
+    ) -> None:
+        """Writes `test_results.tsv`, and what the benchmark wants."""
+        text = "".join(
+            "\t".join(str(score) for score in scores) + "\n"
+            for scores in answers
+        )
+        name = split.replace("test", "test_results", 1) + ".tsv"
+        files.write_text(os.path.join(folder, name), text)
+        assert self.data is not None
+        submission = self.data.submission(split, self.predictions(answers))
+        if submission:
+            name, text = submission
+            files.write_text(os.path.join(folder, name), text)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `from_json` takes."""
+        return {
+            "kind": "text",
+            "task_type": self.task_type,
+            "labels": list(self.labels),
+            "metric": self.metric,
+            "long_documents": self.long_documents._asdict(),
+        }
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> "TextTask":
+        """Makes a task that can predict."""
+        return cls(
+            task_type=given["task_type"],
+            labels=tuple(given["labels"]),
+            metric=given["metric"],
+            long_documents=LongDocuments(**given["long_documents"]),
+        )
+
+    def parse(self, given: Any, where: str) -> TextExample:
+        """Takes a text, `[a, b]`, or an object with text_a and text_b."""
+        if isinstance(given, str):
+            return TextExample(where, given)
+        if isinstance(given, dict):
+            given = [
+                given.get("text_a", given.get("text")),
+                given.get("text_b"),
+            ]
+        texts = [text for text in given if text is not None]
+        if len(texts) not in (1, 2) or not all(
+            isinstance(text, str) for text in texts
+        ):
+            raise InputError(
+                f"{where}: must be a text, a pair of texts, or an object with "
+                f"text_a and, for pairs, text_b. Received: {given!r}."
+            )
+        return TextExample(where, *texts)
+
+    def answer_to_json(
+        self, example: TextExample, answer: np.ndarray
+    ) -> dict[str, Any]:
+        """Returns the label or labels, and all probabilities; or the number."""
+        [prediction] = self.predictions([answer])
+        if self.task_type == "regression":
+            return {"score": prediction}
+        name = "label" if self.task_type == "classification" else "labels"
+        scores = zip(self.labels, map(float, answer), strict=True)
+        return {name: prediction, "probabilities": dict(scores)}

@@ -1,0 +1,29 @@
+"""Fine-tunes BERT on a task, measures it, and predicts.
+
+  python run_classifier.py \
+    --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
+    --do_train --do_eval \
+    --vocab_file=$BERT_BASE_DIR/vocab.txt \
+    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
+    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 \
+    --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output/
+
+Run again, it goes on from the last checkpoint in `output_dir`.
+"""
+
+from official_bert import cli
+from official_bert.options import RunClassifier
+
+
+def main(options: RunClassifier) -> None:
+    """Trains, evaluates and predicts, as the options say."""
+    # TensorFlow takes seconds to import; errors in flags should not.
+    from official_bert import tasks
+    from official_bert.training import finetune
+
+    finetune.run(tasks.get(options), options)
+
+
+if __name__ == "__main__":
+    cli.run(main, RunClassifier)

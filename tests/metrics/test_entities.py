@@ -1,0 +1,207 @@
+"""Entities of tags: every scheme, broken tags, conlleval's own example."""
+
+import json
+import random
+
+import pytest
+
+from official_bert.metrics import entities
+from official_bert.metrics.entities import Entity
+
+
+def spans(tags):
+    return [tuple(entity) for entity in entities.entities(tags.split())]
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("O O", []),
+        ("B-X I-X I-X O B-Y", [(0, 3, "X"), (4, 5, "Y")]),
+        # IOB1 writes B only between two entities of a type.
+        ("I-X I-X B-X I-Y", [(0, 2, "X"), (2, 3, "X"), (3, 4, "Y")]),
+        # IOE1 and IOE2: what follows E is new.
+        ("I-X E-X I-X O", [(0, 2, "X"), (2, 3, "X")]),
+        ("I-X E-X E-X", [(0, 2, "X"), (2, 3, "X")]),
+        ("S-X B-X E-X S-X", [(0, 1, "X"), (1, 3, "X"), (3, 4, "X")]),
+        ("U-X B-X I-X L-X", [(0, 1, "X"), (1, 4, "X")]),
+        ("B-X M-X E-X", [(0, 3, "X")]),
+        # Broken: begun without B, another type within, S within.
+        ("O I-X I-X", [(1, 3, "X")]),
+        ("B-X I-Y I-X", [(0, 1, "X"), (1, 2, "Y"), (2, 3, "X")]),
+        ("B-X S-X I-X", [(0, 1, "X"), (1, 2, "X"), (2, 3, "X")]),
+        ("B-X O I-X", [(0, 1, "X"), (2, 3, "X")]),
+        # Types with hyphens, and no type.
+        ("B-a-b I-a-b I-a-c", [(0, 2, "a-b"), (2, 3, "a-c")]),
+        ("B I O B B", [(0, 2, ""), (3, 4, ""), (4, 5, "")]),
+    ],
+)
+def test_tags_to_entities(tags, expected):
+    assert spans(tags) == expected
+
+
+def write(scheme, length, every):
+    """Tags entities as the definition of a scheme says."""
+    tags = ["O"] * length
+    for index, (start, end, name) in enumerate(every):
+        before = every[index - 1] if index else None
+        behind = every[index + 1] if index + 1 < len(every) else None
+        follows = before is not None and before[1:] == (start, name)
+        precedes = behind is not None and behind[::2] == (end, name)
+        prefixes = ["I"] * (end - start)
+        if scheme in ("IOB2", "IOBES", "BILOU", "BMES"):
+            prefixes[0] = "B"
+        if scheme == "IOB1" and follows:
+            prefixes[0] = "B"
+        if scheme == "BMES":
+            prefixes[1:] = ["M"] * len(prefixes[1:])
+        if scheme in ("IOBES", "BMES", "IOE2") or (
+            scheme == "IOE1" and precedes
+        ):
+            prefixes[-1] = "E"
+        if scheme == "BILOU":
+            prefixes[-1] = "L"
+        single = {"IOBES": "S", "BMES": "S", "BILOU": "U"}.get(scheme)
+        if single and len(prefixes) == 1:
+            prefixes = [single]
+        tags[start:end] = [f"{prefix}-{name}" for prefix in prefixes]
+    return tags
+
+
+SCHEMES = ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES"]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_what_a_scheme_writes_is_read_back(scheme):
+    rng = random.Random(scheme)
+    for _ in range(300):
+        every, position = [], 0
+        while position < 20:
+            position += rng.choice([0, 0, 1, 3])
+            end = position + rng.randint(1, 4)
+            name = rng.choice(["X", "Y"])
+            every.append(Entity(position, end, name))
+            position = end
+        tags = write(scheme, position + 1, every)
+        assert entities.entities(tags) == every
+
+
+def test_scores_by_hand():
+    targets = ["B-PER I-PER O O B-LOC", "B-LOC I-LOC O"]
+    predictions = ["B-PER I-PER O B-ORG B-LOC", "B-LOC O O"]
+
+    scores = entities.evaluate(
+        [line.split() for line in targets],
+        [line.split() for line in predictions],
+    )
+
+    nothing = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
+    assert scores == {
+        "accuracy": 6 / 8,
+        "precision": 2 / 4,
+        "recall": 2 / 3,
+        "f1": pytest.approx(4 / 7),
+        "support": 3,
+        "per_type": {
+            "LOC": {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2},
+            "ORG": nothing,
+            "PER": {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1},
+        },
+    }
+
+
+def test_an_entity_ends_with_its_sentence():
+    one = [["I-X", "I-X"]]
+    two = [["I-X"], ["I-X"]]
+
+    assert entities.evaluate(one, one)["support"] == 1
+    assert entities.evaluate(two, two)["support"] == 2
+
+
+def test_the_example_of_conlleval():
+    """Counts and percentages of clips.uantwerpen.be/conll2000/chunking.
+
+    The page gives what was found and the percentages; how many were right and
+    how many there are follows from these.
+    """
+    published = {  # Right, found, there; precision, recall and FB1 in percent.
+        "ADJP": (0, 1, 6, 0.00, 0.00, 0.00),
+        "ADVP": (5, 11, 8, 45.45, 62.50, 52.63),
+        "NP": (206, 317, 262, 64.98, 78.63, 71.16),
+        "PP": (89, 107, 90, 83.18, 98.89, 90.36),
+        "SBAR": (2, 3, 6, 66.67, 33.33, 44.44),
+        "VP": (69, 100, 87, 69.00, 79.31, 73.80),
+    }
+    targets, predictions = [], []
+    for name, (right, found, there, *_) in published.items():
+        phrase, nothing = [f"B-{name}", f"I-{name}"], ["O", "O"]
+        targets += [phrase] * there + [nothing] * (found - right)
+        predictions += [phrase] * right + [nothing] * (there - right)
+        predictions += [phrase] * (found - right)
+
+    scores = entities.evaluate(targets, predictions)
+
+    def percentages(row):
+        return [round(100 * row[x], 2) for x in ("precision", "recall", "f1")]
+
+    assert scores["support"] == 459
+    assert percentages(scores) == [68.83, 80.83, 74.35]
+    assert {
+        name: percentages(row) for name, row in scores["per_type"].items()
+    } == {name: list(row[3:]) for name, row in published.items()}
+
+
+def test_tags_without_prefixes_are_scored_one_by_one():
+    targets = [["DET", "NOUN", "VERB"], ["O"]]
+    predictions = [["DET", "VERB", "VERB"], ["O"]]
+
+    scores = entities.evaluate(targets, predictions)
+
+    right = {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1}
+    wrong = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1}
+    verb = {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3)}
+    assert scores == {
+        "accuracy": 0.75,
+        "per_type": {
+            "DET": right,
+            "NOUN": wrong,
+            "O": right,
+            "VERB": {**verb, "support": 1},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("O B-PER I-PER", True),
+        ("B I O", True),
+        ("O", True),
+        ("NOUN VERB", False),
+        ("B-PER NOUN", False),
+        ("X-PER O", False),
+        ("NN NN-HL O", False),
+    ],
+)
+def test_prefixes_are_noticed(tags, expected):
+    assert entities.has_prefixes(tags.split()) is expected
+
+
+@pytest.mark.parametrize("sentences", [[], [[]], [["O", "O"]]])
+def test_where_there_is_nothing_scores_are_zero(sentences):
+    scores = entities.evaluate(sentences, sentences)
+
+    accuracy = 1.0 if sentences == [["O", "O"]] else 0.0
+    nothing = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
+    assert scores == {"accuracy": accuracy, **nothing, "per_type": {}}
+
+
+@pytest.mark.parametrize("predictions", [[["O"]], [["O", "O"], ["O"]], []])
+def test_every_word_must_have_a_prediction(predictions):
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        entities.evaluate([["O", "O"]], predictions)
+
+
+def test_results_are_plain_numbers():
+    scores = entities.evaluate([["B-X"]], [["B-X"]])
+    assert json.loads(json.dumps(scores)) == scores

@@ -1,0 +1,233 @@
+"""SQuAD's scores: Google's published ones, and rules by hand."""
+
+import json
+import random
+import tarfile
+
+import pytest
+
+from official_bert.errors import InputError
+from official_bert.metrics import squad
+
+
+def question(name, *answers, **more):
+    return {"id": name, "answers": [{"text": a} for a in answers], **more}
+
+
+def dataset(*questions):
+    return [{"paragraphs": [{"qas": list(questions)}]}]
+
+
+def score(prediction, *answers, **more):
+    """Exact match and F1, as fractions, of one question."""
+    results = squad.evaluate(
+        dataset(question("q", *answers, **more)), {"q": prediction}
+    )
+    return results["exact_match"] / 100, results["f1"] / 100
+
+
+@pytest.fixture(scope="session")
+def squad_files(shared_data, tmp_path_factory):
+    """The development sets, and what Google's models said to them."""
+    folder = tmp_path_factory.mktemp("squad")
+    with tarfile.open(shared_data / "squad.tar.xz") as archive:
+        for member in archive:
+            if "train" not in member.name and member.isfile():
+                name = member.name.rpartition("/")[2]
+                content = archive.extractfile(member).read()
+                (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("version", "predictions", "expected"),
+    [
+        (
+            "1.1",
+            "predictions-v1.1-bert-ensemble.json",
+            {"exact_match": 86.206, "f1": 92.196, "total": 10570},
+        ),
+        (
+            "2.0",
+            "predictions-v2.0-bert-single.json",
+            {"exact_match": 78.742, "f1": 81.775, "total": 11873}
+            | {"HasAns_total": 5928, "NoAns_total": 5945},
+        ),
+    ],
+)
+def test_published_scores(squad_files, version, predictions, expected):
+    data = json.loads((squad_files / f"dev-v{version}.json").read_bytes())
+    answers = json.loads((squad_files / predictions).read_bytes())
+
+    results = squad.evaluate(data["data"], answers)
+
+    assert results["missing"] == []
+    assert {name: round(results[name], 3) for name in expected} == expected
+    assert ("NoAns_exact" in results) is (version == "2.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The  Cat,\tan\u00a0Ox", "cat ox"),
+        ("a.b-c", "abc"),
+        # Articles go after punctuation, and only where they are words.
+        ("the-end (The) of 'a' Theatre", "theend of theatre"),
+        ("An", ""),
+        ("!?", ""),
+        # Other languages' punctuation and articles stay.
+        ("«Der» Bär。", "«der» bär。"),
+    ],
+)
+def test_normalize(text, expected):
+    assert squad.normalize(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "exact", "f1"),
+    [
+        ("the Cat!", ["cat"], 1, 1),
+        ("black cat", ["the cat"], 0, 2 / 3),
+        # A word counts as often as both say it.
+        ("cat cat", ["cat"], 0, 2 / 3),
+        ("cat cat", ["cat cat dog"], 0, 4 / 5),
+        ("cat", ["dog", "a cat", "big cat"], 1, 1),
+        ("dog", ["cat"], 0, 0),
+        ("", ["cat"], 0, 0),
+        # Without spaces, an answer is one word.
+        ("北京市", ["北京"], 0, 0),
+        # Nothing but punctuation equals itself, yet has no words in common.
+        (".", ["the"], 1, 0),
+    ],
+)
+def test_rules_of_version_1(prediction, answers, exact, f1):
+    assert score(prediction, *answers) == (exact, pytest.approx(f1))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "exact", "f1"),
+    [
+        ("", [], 1, 1),
+        ("cat", [], 0, 0),
+        ("The", [], 1, 1),
+        ("cat", [".", "cat"], 1, 1),
+        ("black cat", ["cat"], 0, 2 / 3),
+        ("", ["cat", "."], 0, 0),  # "." is no answer,
+        ("", ["."], 1, 1),  # unless there is no other.
+    ],
+)
+def test_rules_of_version_2(prediction, answers, exact, f1):
+    found = score(prediction, *answers, is_impossible=not answers)
+    assert found == (exact, pytest.approx(f1))
+
+
+def test_parts_of_version_2():
+    results = squad.evaluate(
+        dataset(
+            question("a", "black cat"),
+            question("b", "dog"),
+            question("c"),
+            question("d"),
+        ),
+        {"a": "cat", "b": "dog", "c": "", "d": "bird", "other": "x"},
+    )
+
+    assert results == {
+        "exact_match": 50.0,
+        "f1": pytest.approx(100 * (2 / 3 + 1 + 1) / 4),
+        "total": 4,
+        "missing": [],
+        "HasAns_exact": 50.0,
+        "HasAns_f1": pytest.approx(100 * (2 / 3 + 1) / 2),
+        "HasAns_total": 2,
+        "NoAns_exact": 50.0,
+        "NoAns_f1": 50.0,
+        "NoAns_total": 2,
+    }
+
+
+@pytest.mark.parametrize("answers", [["cat"], []])
+def test_missing_predictions_are_wrong(answers):
+    results = squad.evaluate(
+        dataset(question("a", *answers), question("b", "dog")), {"b": "dog"}
+    )
+
+    assert results["missing"] == ["a"]
+    assert results["total"] == 2
+    assert results["exact_match"] == results["f1"] == 50.0
+
+
+def test_without_questions_scores_are_zero():
+    assert squad.evaluate([], {}, {}) == {
+        "exact_match": 0.0,
+        "f1": 0.0,
+        "total": 0,
+        "missing": [],
+        "best_exact": 0.0,
+        "best_exact_thresh": 0.0,
+        "best_f1": 0.0,
+        "best_f1_thresh": 0.0,
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_threshold_is_the_best_of_all(seed):
+    rng = random.Random(seed)
+    texts = ["cat", "black cat", "big black dog", "dog"]
+    questions = [
+        question(str(i), *rng.choices(texts, k=rng.choice([0, 1, 2])))
+        for i in range(40)
+    ]
+    predictions = {str(i): rng.choice([*texts, ""]) for i in range(40)}
+    predictions.pop("7")
+    odds = {name: rng.uniform(-9, 9) for name in predictions}
+
+    results = squad.evaluate(dataset(*questions), predictions, odds)
+
+    def emptied(threshold):
+        kept = {
+            name: "" if odds[name] > threshold else text
+            for name, text in predictions.items()
+        }
+        return squad.evaluate(dataset(*questions), kept)
+
+    for name, plain in (("exact", "exact_match"), ("f1", "f1")):
+        tried = [emptied(x)[plain] for x in (-99, *odds.values())]
+        best = results[f"best_{name}"]
+        assert best == pytest.approx(max(tried))
+        threshold = results[f"best_{name}_thresh"]
+        if best > tried[0]:
+            assert emptied(threshold)[plain] == pytest.approx(best)
+        else:  # All empty is best.
+            assert threshold == 0.0
+    assert len({*tried}) > 5
+
+
+def test_best_threshold_by_hand():
+    questions = [question("a", "cat"), question("b"), question("c", "big dog")]
+    predictions = {"a": "cat", "b": "ox", "c": "dog"}
+    odds = {"a": -3.5, "b": 1.0, "c": 2.0}
+
+    results = squad.evaluate(dataset(*questions), predictions, odds)
+
+    best = {name: value for name, value in results.items() if "best" in name}
+    assert best == {
+        "best_exact": pytest.approx(200 / 3),
+        "best_exact_thresh": -3.5,
+        "best_f1": pytest.approx(200 / 3),
+        "best_f1_thresh": -3.5,
+    }
+
+
+def test_null_odds_of_another_run_are_refused():
+    with pytest.raises(InputError, match="none for 'b'"):
+        squad.evaluate(
+            dataset(question("a"), question("b")),
+            {"a": "", "b": ""},
+            {"a": 1.0},
+        )
+
+
+def test_results_are_plain_numbers():
+    results = squad.evaluate(dataset(question("a")), {"a": ""}, {"a": 1})
+    assert json.loads(json.dumps(results)) == results
