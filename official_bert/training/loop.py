@@ -99,7 +99,12 @@ def train(
         InputError: The loss or the gradients are no longer finite. Earlier
             checkpoints stay.
     """
-    compiled = tf.function(lambda batch: strategy.run(step, args=(batch,)))
+    distributed = strategy.experimental_distribute_dataset(batches)
+    # Once for batches of all lengths; a trace for each would take long.
+    compiled = tf.function(
+        lambda batch: strategy.run(step, args=(batch,)),
+        input_signature=[distributed.element_spec],
+    )
     if plan.first_step == 0:
         save(0, state, plan)
     writer = tf.summary.create_file_writer(plan.output_dir)
@@ -114,7 +119,7 @@ def train(
             unit_scale=False,
         ) as bar,
     ):
-        data = iter(strategy.experimental_distribute_dataset(batches))
+        data = iter(distributed)
         for number in range(plan.first_step + 1, plan.num_steps + 1):
             scalars = _host(strategy, compiled(next(data)))
             _require_finite(number, scalars, plan)

@@ -1,0 +1,121 @@
+"""Thirty recorded steps of fine-tuning, on labels and on answers."""
+
+import json
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling.finetuning import SequenceClassifier, SpanModel
+from official_bert.optimization.adam import AdamWeightDecay
+from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.text import TextTask
+from official_bert.training.objectives import FinetuningObjective
+from official_bert.training.step import train_step
+
+CONFIG = BertConfig(
+    vocab_size=1000,
+    hidden_size=64,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=128,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    max_position_embeddings=128,
+    type_vocab_size=2,
+)
+TASKS = {
+    "classifier": TextTask(
+        task_type="classification", labels=("a", "b", "c")
+    ),
+    "squad": SquadTask(),
+
+}
+MODELS = {"classifier": SequenceClassifier, "squad": SpanModel}
+
+# Two runs of the same code may both be off by the recorded noise: of another
+# back end, in tolerance.json there.
+TOLERANCES = {
+    "classifier": {"loss": 1.4e-5, "global_norm": 1.5e-4, "lr": 1e-10},
+    "squad": {"loss": 3e-6, "global_norm": 2e-4, "lr": 1e-10},
+}
+
+
+def batches(arrays):
+    """Returns the six recorded batches, as the pipeline gives them."""
+    for number in range(6):
+        part = recorded.part(arrays, f"batches/batch{number:02d}/")
+        yield {
+            name: tf.constant(
+                value if value.ndim > 1 else value[:, None], tf.int32
+            )
+            for name, value in part.items()
+        }
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def trained(request):
+    """Runs the thirty steps: task's name, curves, model and optimizer."""
+    name = request.param
+    extract = np.load(recorded.EXTRACT / "finetuning.npz")
+    arrays = recorded.part(extract, f"{name}/")
+    task = TASKS[name]
+    model = task.build_model(CONFIG)
+    # The recorded runs were made without any dropout.
+    model.dropout.rate = 0.0
+    recorded.set_weights(model.trainable_variables, 101)
+    heads = recorded.part(arrays, "extra_init/")
+    for weight in model.trainable_variables:
+        if weight.path in heads:
+            weight.assign(heads.pop(weight.path))
+    assert not heads
+    schedule = LinearWarmupDecay(1e-3, num_train_steps=30, num_warmup_steps=3)
+    optimizer = AdamWeightDecay(model.trainable_variables, schedule)
+    objective = FinetuningObjective(task)
+    step = tf.function(
+        lambda batch: train_step(model, objective, optimizer, batch, seed=0)
+    )
+    data = list(batches(arrays))
+    steps = [step(data[number % 6]) for number in range(30)]
+    names = {"loss": "loss", "global_norm": "gradient_norm"}
+    curves = {
+        theirs: [float(s[ours]) for s in steps]
+        for theirs, ours in {**names, "lr": "learning_rate"}.items()
+    }
+    return name, arrays, curves, model, optimizer
+
+
+@pytest.mark.parametrize("curve", ["loss", "global_norm", "lr"])
+def test_curve_equals_the_original(trained, curve):
+    name, arrays, curves, _, _ = trained
+    np.testing.assert_allclose(
+        curves[curve],
+        arrays[f"curve/{curve}"],
+        rtol=0,
+        atol=TOLERANCES[name][curve],
+    )
+
+
+def test_final_weights_and_slots_equal_the_original(trained, golden):
+    name, _, _, model, optimizer = trained
+    folder = golden / "training"
+    reader = tf.train.load_checkpoint(
+        str(folder / f"{name}_dense" / "model.ckpt-30")
+    )
+    state = {w.path: w for w in model.trainable_variables} | optimizer.state()
+    assert set(state) == set(reader.get_variable_to_shape_map())
+    noise = json.loads((folder / "tolerance.json").read_text())
+    noise = noise[name]["shim2.21"]["final_max_abs"]
+    for path, variable in state.items():
+        last = path.rsplit("/", 1)[-1]
+        kind = last if last in ("adam_m", "adam_v") else "parameter"
+        np.testing.assert_allclose(
+            variable.numpy(),
+            reader.get_tensor(path),
+            rtol=0,
+            atol=2 * noise[kind],
+            err_msg=path,
+        )
