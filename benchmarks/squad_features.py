@@ -20,16 +20,18 @@ from typing import Any
 import tensorflow as tf
 
 from official_bert.inputs import features, records
-from official_bert.tasks.squad import feature_files
+from official_bert.tasks import featurized
 from official_bert.tasks.squad.examples import (
     SquadExample,
     read_examples,
     shuffled,
 )
-from official_bert.tasks.squad.windows import WindowOptions
+from official_bert.tasks.squad.schema import schema
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tokenization import BatchTokenizer, FullTokenizer
 
-OPTIONS = WindowOptions(max_seq_length=384, doc_stride=128, max_query_length=64)
+TASK = SquadTask(doc_stride=128, max_query_length=64)
+MAX_SEQ_LENGTH = 384
 NUM_QUESTIONS = 1000
 
 
@@ -37,7 +39,7 @@ def windows(num_pieces: int, room: int) -> Iterator[tuple[int, int]]:
     start = 0
     while start + room < num_pieces:
         yield start, room
-        start += min(room, OPTIONS.doc_stride)
+        start += min(room, TASK.doc_stride)
     yield start, num_pieces - start
 
 
@@ -78,7 +80,7 @@ def reference(
         answer = " ".join(tokenizer.tokenize(example.orig_answer_text or ""))
         first, last = answer_span(example, pieces, words, answer)
         offset = len(question) + 2
-        room = OPTIONS.max_seq_length - offset - 1
+        room = MAX_SEQ_LENGTH - offset - 1
         all_windows = list(windows(len(pieces), room))
         for start, length in all_windows:
             window = pieces[start : start + length]
@@ -104,10 +106,10 @@ def reference(
 def write_reference(
     path: str, examples: list[SquadExample], tokenizer: FullTokenizer
 ) -> None:
-    schema = feature_files.schema(384, is_training=True)
+    fields = schema(MAX_SEQ_LENGTH, is_training=True)
     with tf.io.TFRecordWriter(path) as writer:
         for values in reference(examples, tokenizer):
-            writer.write(records.encode(schema, values))
+            writer.write(records.encode(fields, values))
 
 
 def seconds(function: Callable[..., Any], *args: Any, **options: Any) -> float:
@@ -126,7 +128,7 @@ def main(train_file: str, vocab_file: str) -> None:
     print(f"{len(examples):,} questions are read in {reading:.2f} CPU s")
     with tempfile.TemporaryDirectory() as folder:
         one, other = (os.path.join(folder, name) for name in "ab")
-        fast_args = (other, examples, BatchTokenizer(vocab_file), OPTIONS)
+        fast = BatchTokenizer(vocab_file)
         slow = FullTokenizer(vocab_file)
         rows = {
             "reference": (
@@ -134,11 +136,12 @@ def main(train_file: str, vocab_file: str) -> None:
                 seconds(write_reference, one, examples[:NUM_QUESTIONS], slow),
             )
         }
-        for name in ("write_features", "  unchanged"):
+        for name in ("write_records", "  unchanged"):
             rows[name] = (
                 len(examples),
                 seconds(
-                    feature_files.write_features, *fast_args, is_training=True
+                    featurized.write_records,
+                    *(other, TASK, examples, fast, MAX_SEQ_LENGTH),
                 ),
             )
         pairs = tf.data.Dataset.zip(

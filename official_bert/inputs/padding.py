@@ -44,9 +44,8 @@ def padded_length(length: int, max_seq_length: int, pad_to: str) -> int:
 def row_length(row: Row) -> int:
     """Returns the length of a row's sequence, or of the longest of several."""
     mask = row["input_mask"]
-    if mask and not isinstance(mask[0], int):
-        return max(map(len, mask))
-    return len(mask)
+    is_nested = len(mask) > 0 and hasattr(mask[0], "__len__")
+    return max(map(len, mask)) if is_nested else len(mask)
 
 
 def pad_row(schema: Schema, row: Row) -> dict[str, list[Any]]:

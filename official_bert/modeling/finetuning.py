@@ -26,6 +26,8 @@ class FinetuningModel(keras.Model):
         dropout: Of what the layer reads, in training.
     """
 
+    reads_pooler = True
+
     def __init__(
         self,
         config: BertConfig,
@@ -53,6 +55,15 @@ class FinetuningModel(keras.Model):
         self.dropout = Dropout(dropout, name="output_dropout")
         self.dropout.build((None, config.hidden_size))
         self.built = True
+
+    @property
+    def learning_variables(self) -> list[Any]:
+        """The weights that outputs depend on: without pooler, if not read."""
+        return [
+            weight
+            for weight in self.trainable_variables
+            if self.reads_pooler or not weight.path.startswith("bert/pooler/")
+        ]
 
     def encode(self, batch: dict[str, Any], training: bool) -> BertOutput:
         """Runs BERT on `input_ids`, `input_mask`, `segment_ids` [B, S]."""
@@ -129,6 +140,8 @@ class TokenClassifier(FinetuningModel):
         Logits [B, S, C].
     """
 
+    reads_pooler = False
+
     def call(self, batch: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
         output = self.encode(batch, training)
@@ -145,6 +158,8 @@ class SpanModel(FinetuningModel):
         Logits [B, S, 2], of the start and of the end. Question and padding have
         logits as well.
     """
+
+    reads_pooler = False
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config, 2, scope=("cls", "squad"), dropout=0.0)

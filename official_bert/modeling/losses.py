@@ -17,7 +17,7 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     Returns:
         float32 Tensor [...].
     """
-    num_classes = logits.shape[-1]
+    num_classes = ops.shape(logits)[-1]
     labels = ops.cast(labels, "int32")
     inside = ops.logical_and(labels >= 0, labels < num_classes)
     losses = keras.losses.sparse_categorical_crossentropy(

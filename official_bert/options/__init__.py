@@ -7,17 +7,21 @@ All values are checked here, before anything slow is imported or begun.
 
 from official_bert.options.demo import Demo
 from official_bert.options.finetuning import Finetuning, RunClassifier
+from official_bert.options.prediction import Predict
 from official_bert.options.pretraining import (
     BuildVocab,
     CreatePretrainingData,
     RunPretraining,
 )
+from official_bert.options.squad import RunSquad
 
 __all__ = [
     "BuildVocab",
     "CreatePretrainingData",
     "Demo",
     "Finetuning",
+    "Predict",
     "RunClassifier",
     "RunPretraining",
+    "RunSquad",
 ]

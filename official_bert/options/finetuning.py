@@ -150,6 +150,10 @@ class RunClassifier(Finetuning):
     text_b_column: str | None = option(
         "Own data: the second text's column, for pairs.", None
     )
+    has_header: bool = option(
+        "Own data: whether the first line of TSV and CSV names the columns.",
+        True,
+    )
     label_column: str = option(
         "Own data: the label's column; several labels of one text are "
         "comma-separated.",

@@ -1,16 +1,24 @@
-"""Rows of features -> the TFRecord files of the 2018 release."""
+"""Examples -> the TFRecord files of the 2018 release.
+
+Beside `train.tf_record` lies `train.tf_record.json`, which says what it was
+made of, so that it is used again while nothing has changed.
+"""
 
 import contextlib
+import hashlib
 import itertools
+import json
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 
 from official_bert import files, progress
 from official_bert.inputs import padding, records
 from official_bert.inputs.padding import Row
-from official_bert.inputs.records import RecordFiles, Schema
+from official_bert.inputs.records import Schema
 from official_bert.inputs.row_encoding import encode_rows
 from official_bert.tasks.task import Task
 from official_bert.tokenization import BatchTokenizer
@@ -18,29 +26,66 @@ from official_bert.tokenization import BatchTokenizer
 # Rows encoded at once.
 _BLOCK = 256
 
+# To be raised when the same examples come to give other records.
+_VERSION = 1
 
-def write_training_records(
+
+def write_records(
     path: str,
     task: Task,
     examples: Sequence[Any],
     tokenizer: BatchTokenizer,
     max_seq_length: int,
-) -> RecordFiles:
-    """Featurizes examples into a TFRecord file; all of it, or nothing.
+    *,
+    is_training: bool = True,
+) -> int:
+    """Writes one record for each row of the examples, unless they are there.
+
+    Rows are made and written some at a time; what stood at `path` stays until
+    all are.
 
     Args:
-        path: The file.
+        path: The TFRecord file.
         task: The examples' task.
-        examples: To train on.
-        tokenizer: Of the model.
+        examples: In the order of the records.
+        tokenizer: Cuts words into pieces.
         max_seq_length: What rows are padded to.
+        is_training: Whether to write what is to be learned.
+
+    Returns:
+        The number of records.
     """
-    schema = task.schema(max_seq_length, is_training=True)
-    shown = progress.bar(examples, description="Featurizing", unit="example")
-    rows = task.featurize(shown, tokenizer, max_seq_length, is_training=True)
-    with writing(path) as writer:
-        write_rows(writer, schema, (features.row for features in rows))
-    return RecordFiles([path], schema)
+    made_of = _fingerprint(
+        examples,
+        (task.to_json(), max_seq_length, is_training),
+        tokenizer,
+    )
+    num_there = _num_records_made_of(made_of, path)
+    if num_there is not None:
+        logging.info("%s: its %d records are still right", path, num_there)
+        return num_there
+    if files.exists(_note_path(path)):
+        files.write_text(_note_path(path), "{}\n")  # No longer true.
+    schema = task.schema(max_seq_length, is_training=is_training)
+    num_records = 0
+    with (
+        writing(path) as writer,
+        progress.bar(description="Featurizing", unit="row") as shown,
+    ):
+        rows = task.featurize(
+            examples, tokenizer, max_seq_length, is_training=is_training
+        )
+        while block := [r.row for r in itertools.islice(rows, _BLOCK)]:
+            write_rows(writer, schema, block)
+            num_records += len(block)
+            shown.update(len(block))
+    note = {
+        "made_of": made_of,
+        "num_records": num_records,
+        "size": files.size(path),
+    }
+    files.write_text(_note_path(path), json.dumps(note, indent=2) + "\n")
+    return num_records
 
 
 @contextlib.contextmanager
@@ -71,3 +116,40 @@ def _encoded(schema: Schema, rows: Sequence[Row]) -> Iterator[bytes]:
     yield from encode_rows(
         {name: array.reshape(len(rows), -1) for name, array in batch.items()}
     )
+
+
+def _note_path(path: str) -> str:
+    return f"{path}.json"
+
+
+def _num_records_made_of(made_of: str, path: str) -> int | None:
+    """Returns the number of records, or None if they must be made anew."""
+    if not files.exists(path) or not files.exists(_note_path(path)):
+        return None
+    try:
+        note = json.loads(files.read_text(_note_path(path)))
+        is_whole = note["size"] == files.size(path)
+        is_right = is_whole and note["made_of"] == made_of
+        return int(note["num_records"]) if is_right else None
+    except (ValueError, KeyError, TypeError):  # No note of ours.
+        return None
+
+
+def _fingerprint(
+    examples: Iterable[Any], settings: Any, tokenizer: BatchTokenizer
+) -> str:
+    """Returns a hash of all that the records depend on."""
+    basic = tokenizer.basic_tokenizer
+    digest = hashlib.sha256()
+    for part in (
+        _VERSION,
+        unicodedata.unidata_version,  # Tells letters from punctuation.
+        settings,
+        basic.do_lower_case,
+        basic.never_split.tokens,
+        list(tokenizer.vocab.items()),
+    ):
+        digest.update(repr(part).encode())
+    for example in examples:
+        digest.update(repr(example).encode())
+    return digest.hexdigest()

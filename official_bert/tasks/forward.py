@@ -71,7 +71,7 @@ class Forward:
         """Yields the numbers of rows that go together: the long ones first."""
         order = list(range(len(rows)))
         if self.pad_to == "bucket":
-            lengths = [padding.row_length(row) for _, row in rows]
+            lengths = [padding.row_length(row) for _, row, _ in rows]
             # If memory does not suffice, one learns it at once.
             order.sort(key=lambda number: -lengths[number])
         remaining = iter(order)
@@ -79,7 +79,7 @@ class Forward:
             yield numbers
 
     def _outputs(self, rows: Sequence[Features]) -> Iterator[Output]:
-        only_rows = [row for _, row in rows]
+        only_rows = [row for _, row, _ in rows]
         length = padding.padded_length(
             max(map(padding.row_length, only_rows)),
             self.max_seq_length,

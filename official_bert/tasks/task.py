@@ -25,10 +25,12 @@ class Features(NamedTuple):
         example: The number of its example among those featurized together. A
             long one has several rows, one after the other.
         row: {feature: values}, sequences not padded.
+        made_of: What the task needs again to make an answer.
     """
 
     example: int
     row: Row
+    made_of: Any = None
 
 
 class Output(NamedTuple):
@@ -106,7 +108,12 @@ class Task(Protocol):
     def metrics(
         self, examples: Sequence[Any], answers: Sequence[Any]
     ) -> dict[str, Any]:
-        """Compares answers with what the examples say; JSON-ready."""
+        """Compares answers with what the examples say, if they do.
+
+        Returns:
+            {name: number, or what the numbers are of}, ready for JSON; empty
+            where the right answers are not known.
+        """
 
     def write_predictions(
         self,

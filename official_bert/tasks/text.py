@@ -17,7 +17,7 @@ from official_bert.inputs.records import Feature, Schema, text_schema
 from official_bert.metrics import classification, multilabel, regression
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning import SequenceClassifier
-from official_bert.tasks import documents
+from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import Features, Output, of_examples
 from official_bert.tokenization import BatchTokenizer
@@ -57,9 +57,18 @@ class TextData(Protocol):
         """
 
     def submission(
-        self, split: str, predictions: Sequence[Any]
-    ) -> tuple[str, str] | None:
-        """Returns name and text of what the benchmark wants, if it wants it."""
+        self,
+        split: str,
+        examples: Sequence[TextExample],
+        predictions: Sequence[Any],
+    ) -> tuple[str, str]:
+        """Returns name and text of a file of predictions.
+
+        Args:
+            split: What was predicted.
+            examples: Its examples.
+            predictions: As `TextTask.predictions` returns them.
+        """
 
 
 _METRICS = {
@@ -202,7 +211,9 @@ class TextTask:
     def metrics(
         self, examples: Sequence[TextExample], answers: Sequence[np.ndarray]
     ) -> dict[str, Any]:
-        """Returns the benchmark's metrics, and those of every class."""
+        """Returns the benchmark's metrics and those of every class."""
+        if any(example.label is None for example in examples):
+            return {}
         targets = np.array([self._label_ids(example) for example in examples])
         scores = np.stack(answers)
         if self.task_type == "multilabel":
@@ -224,17 +235,12 @@ class TextTask:
         answers: Sequence[np.ndarray],
     ) -> None:
         """Writes `test_results.tsv`, and what the benchmark wants."""
-        text = "".join(
-            "\t".join(str(score) for score in scores) + "\n"
-            for scores in answers
-        )
-        name = split.replace("test", "test_results", 1) + ".tsv"
-        files.write_text(os.path.join(folder, name), text)
+        tables.write_scores(folder, split, answers)
         assert self.data is not None
-        submission = self.data.submission(split, self.predictions(answers))
-        if submission:
-            name, text = submission
-            files.write_text(os.path.join(folder, name), text)
+        name, text = self.data.submission(
+            split, examples, self.predictions(answers)
+        )
+        files.write_text(os.path.join(folder, name), text)
 
     def to_json(self) -> dict[str, Any]:
         """Returns what `from_json` takes."""
@@ -260,14 +266,18 @@ class TextTask:
         """Takes a text, `[a, b]`, or an object with text_a and text_b."""
         if isinstance(given, str):
             return TextExample(where, given)
+        texts = given
         if isinstance(given, dict):
-            given = [
+            texts = [
                 given.get("text_a", given.get("text")),
                 given.get("text_b"),
             ]
-        texts = [text for text in given if text is not None]
-        if len(texts) not in (1, 2) or not all(
-            isinstance(text, str) for text in texts
+        if isinstance(texts, list) and len(texts) == 2 and texts[1] is None:
+            texts = texts[:1]
+        if (
+            not isinstance(texts, list)
+            or len(texts) not in (1, 2)
+            or not all(isinstance(text, str) for text in texts)
         ):
             raise InputError(
                 f"{where}: must be a text, a pair of texts, or an object with "

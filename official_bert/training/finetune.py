@@ -204,7 +204,7 @@ def _optimizer(run: Run, schedule: LinearWarmupDecay) -> AdamWeightDecay:
     """Returns the optimizer of all weights that are not frozen."""
     num_layers = run.config.num_hidden_layers
     weights = layers.trained(
-        run.model.trainable_variables, run.options.freeze, num_layers
+        run.model.learning_variables, run.options.freeze, num_layers
     )
     scales = layers.rate_scales(
         [weight.path for weight in weights],
@@ -215,13 +215,19 @@ def _optimizer(run: Run, schedule: LinearWarmupDecay) -> AdamWeightDecay:
 
 
 def _training_records(run: Run) -> RecordFiles:
-    """Writes `train.tf_record`, as in 2018."""
-    return featurized.write_training_records(
-        os.path.join(run.options.output_dir, "train.tf_record"),
-        run.task,
-        run.data["train"],
-        run.tokenizer,
-        run.options.max_seq_length,
+    """Writes `train.tf_record`, as in 2018, if it is not there."""
+    path = os.path.join(run.options.output_dir, "train.tf_record")
+    max_seq_length = run.options.max_seq_length
+    num_records = featurized.write_records(
+        path, run.task, run.data["train"], run.tokenizer, max_seq_length
+    )
+    if not num_records:
+        raise InputError(
+            "The training data must have something to learn from. Received: "
+            f"{len(run.data['train'])} examples without any text."
+        )
+    return RecordFiles(
+        [path], run.task.schema(max_seq_length, is_training=True)
     )
 
 
@@ -295,6 +301,12 @@ def _predict(run: Run) -> None:
             "Predicting",
             os.path.join(folder, name),
         )
-        run.task.write_predictions(
-            folder, split, run.data[split], measured.answers
-        )
+        examples, answers = run.data[split], measured.answers
+        run.task.write_predictions(folder, split, examples, answers)
+        if known := run.task.metrics(examples, answers):
+            measuring.write_json(
+                os.path.join(
+                    folder, split.replace("test", "predict_results") + ".json"
+                ),
+                known,
+            )

@@ -73,7 +73,7 @@ def trained(request):
             weight.assign(heads.pop(weight.path))
     assert not heads
     schedule = LinearWarmupDecay(1e-3, num_train_steps=30, num_warmup_steps=3)
-    optimizer = AdamWeightDecay(model.trainable_variables, schedule)
+    optimizer = AdamWeightDecay(model.learning_variables, schedule)
     objective = FinetuningObjective(task)
     step = tf.function(
         lambda batch: train_step(model, objective, optimizer, batch, seed=0)

@@ -48,6 +48,9 @@ class DecodingOptions(NamedTuple):
     null_score_diff_threshold: float = 0.0
 
 
+DEFAULT = DecodingOptions()
+
+
 class Candidate(NamedTuple):
     """A text that may be the answer, with its logits."""
 

@@ -35,8 +35,8 @@ class Paragraph:
     """
 
     text: str
-    doc_tokens: list[str]
-    starts: npt.NDArray[np.int32]
+    doc_tokens: list[str] = dataclasses.field(repr=False)
+    starts: npt.NDArray[np.int32] = dataclasses.field(repr=False)
 
     @classmethod
     def from_text(cls, text: str) -> "Paragraph":

@@ -116,10 +116,10 @@ class SquadTask:
             lengths = block["input_mask"].sum(axis=1).tolist()
             for index, length in enumerate(lengths):
                 row = {
-                    name: values[index, :length].tolist()
+                    name: values[index, :length]
                     for name, values in block.items()
                 }
-                yield Features(next(numbers), row, made)
+                yield Features(next(numbers), row, (made, tokenizer))
 
     def build_model(self, config: BertConfig) -> SpanModel:
         """Returns BERT with the logits of starts and ends."""
@@ -139,3 +139,154 @@ class SquadTask:
         """Returns [B]: all windows count the same, if answers are known."""
         shape = tf.shape(batch["input_ids"])[:1]
         return tf.cast(tf.fill(shape, "start_positions" in batch), tf.float32)
+
+    def answers(
+        self,
+        examples: Sequence[SquadExample],
+        rows: Sequence[Features],
+        outputs: Sequence[Output],
+    ) -> list[SquadAnswer]:
+        """Chooses an answer to each question, out of all its windows."""
+        if not rows:  # None of the passages has a word.
+            return [SquadAnswer("", [], None) for _ in examples]
+        made, tokenizer = rows[0].made_of
+        # Beyond a batch's length is no position that could be chosen.
+        shape = (len(rows), made.max_seq_length, 2)
+        logits = np.full(shape, -np.inf, np.float32)
+        for number, output in enumerate(outputs):
+            logits[number, : len(output.logits)] = output.logits
+        predictions = decoding.predict(
+            examples,
+            made,
+            tokenizer,
+            logits[..., 0],
+            logits[..., 1],
+            self.decoding,
+        )
+        return [
+            SquadAnswer(
+                predictions.answers[e.qas_id],
+                predictions.n_best[e.qas_id],
+                predictions.null_odds.get(e.qas_id),
+            )
+            for e in examples
+        ]
+
+    def metrics(
+        self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
+    ) -> dict[str, Any]:
+        """Returns what the official scripts return; none without answers."""
+        assert self.predict_file is not None
+        text = files.read_text(self.predict_file).removeprefix("\ufeff")
+        dataset = json.loads(text)["data"]
+        if not any(
+            "answers" in question
+            for article in dataset
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"]
+        ):
+            return {}
+        predictions = _predictions(examples, answers)
+        return squad.evaluate(
+            dataset, predictions.answers, predictions.null_odds or None
+        )
+
+    def write_predictions(
+        self,
+        folder: str,
+        split: str,
+        examples: Sequence[SquadExample],
+        answers: Sequence[SquadAnswer],
+    ) -> None:
+        """Writes the JSON files of 2018."""
+        decoding.write_predictions(folder, _predictions(examples, answers))
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `from_json` takes."""
+        return {
+            "kind": "squad",
+            "doc_stride": self.doc_stride,
+            "max_query_length": self.max_query_length,
+            "decoding": self.decoding._asdict(),
+        }
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> "SquadTask":
+        """Makes a task that can predict."""
+        return cls(
+            doc_stride=given["doc_stride"],
+            max_query_length=given["max_query_length"],
+            decoding=DecodingOptions(**given["decoding"]),
+        )
+
+    def parse(self, given: Any, where: str) -> SquadExample:
+        """Takes an object with question and context, or a list of both."""
+        texts = given
+        if isinstance(given, dict):
+            texts = [given.get("question"), given.get("context")]
+        if (
+            not isinstance(texts, list | tuple)
+            or len(texts) != 2
+            or not all(isinstance(text, str) for text in texts)
+        ):
+            raise InputError(
+                f"{where}: must be a question and a context, as an object with "
+                f"these keys or a pair. Received: {given!r}."
+            )
+        question, context = texts
+        return SquadExample(where, question, Paragraph.from_text(context))
+
+    def answer_to_json(
+        self, example: SquadExample, answer: SquadAnswer
+    ) -> dict[str, Any]:
+        """Returns the answer, "" for none, its probability, and others."""
+        return {
+            "answer": answer.text,
+            "probability": next(
+                (
+                    candidate["probability"]
+                    for candidate in answer.n_best
+                    if candidate["text"] == answer.text
+                ),
+                None,
+            ),
+            "n_best": answer.n_best,
+            **(
+                {}
+                if answer.null_odds is None
+                else {"null_odds": answer.null_odds}
+            ),
+        }
+
+
+def make(options: RunSquad) -> SquadTask:
+    """Returns the task on the files that the options name."""
+    return SquadTask(
+        train_file=options.train_file,
+        predict_file=options.predict_file,
+        doc_stride=options.doc_stride,
+        max_query_length=options.max_query_length,
+        decoding=DecodingOptions(
+            options.n_best_size,
+            options.max_answer_length,
+            options.version_2_with_negative,
+            options.null_score_diff_threshold,
+        ),
+    )
+
+
+def _predictions(
+    examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
+) -> Predictions:
+    """Returns the answers by question."""
+    names = [example.qas_id for example in examples]
+    pairs = list(zip(names, answers, strict=True))
+    return Predictions(
+        {name: answer.text for name, answer in pairs},
+        {name: answer.n_best for name, answer in pairs},
+        {
+            name: answer.null_odds
+            for name, answer in pairs
+            if answer.null_odds is not None
+        },
+    )

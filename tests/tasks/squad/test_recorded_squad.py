@@ -10,10 +10,12 @@ import pytest
 import recorded
 import tensorflow as tf
 
-from official_bert.tasks.squad import answers, decoding, feature_files
+from official_bert.tasks import featurized
+from official_bert.tasks.squad import answers, decoding
 from official_bert.tasks.squad.examples import read_examples
 from official_bert.tasks.squad.features import make_features
 from official_bert.tasks.squad.final_text import get_final_text
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.squad.windows import WindowOptions, owners
 
 # Where the fixture `golden` is; the tests' parameters are needed before it.
@@ -125,11 +127,15 @@ def test_windows(folder, released_tokenizer):
 def test_records(folder, released_tokenizer, tmp_path):
     config, options = load(folder)
     path = str(tmp_path / "records")
-    number = feature_files.write_features(
+    number = featurized.write_records(
         path,
+        SquadTask(
+            doc_stride=options.doc_stride,
+            max_query_length=options.max_query_length,
+        ),
         read(config),
         released_tokenizer(config["vocab"], config["do_lower_case"]),
-        options,
+        options.max_seq_length,
         is_training=config["is_training"],
     )
     assert number == config["n_features"]

@@ -8,7 +8,9 @@ import recorded
 import tensorflow as tf
 
 from official_bert.inputs import records
-from official_bert.tasks.squad import feature_files
+from official_bert.tasks import featurized
+from official_bert.tasks.squad.schema import schema as squad_schema
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.squad.windows import WindowOptions
 
 OPTIONS = WindowOptions(max_seq_length=12, doc_stride=2, max_query_length=3)
@@ -50,8 +52,16 @@ def write(path, examples, tokenizer):
         some=examples, options=OPTIONS, is_training=True, by=tokenizer
     ):
         before = path.stat().st_ino if path.exists() else None
-        number = feature_files.write_features(
-            str(path), some, by, options, is_training=is_training
+        number = featurized.write_records(
+            str(path),
+            SquadTask(
+                doc_stride=options.doc_stride,
+                max_query_length=options.max_query_length,
+            ),
+            some,
+            by,
+            options.max_seq_length,
+            is_training=is_training,
         )
         assert records.count_records(str(path)) == number
         return number, path.stat().st_ino != before
@@ -63,7 +73,7 @@ def write(path, examples, tokenizer):
 def test_records_fit_their_schema(write, path, is_training):
     number, _ = write(is_training=is_training)
     assert number == 9
-    schema = feature_files.schema(12, is_training=is_training)
+    schema = squad_schema(12, is_training=is_training)
     data = records.RecordFiles([str(path)], schema)
     records.check_files(data, 100)
     records.check_all_records(data, 100)
@@ -135,7 +145,7 @@ def test_a_broken_run_leaves_what_was_there(write, path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(feature_files, "encode_rows", fail)
+        patch.setattr(featurized, "encode_rows", fail)
         with pytest.raises(KeyboardInterrupt):
             write(options=LONGER)
     assert path.read_bytes() == content

@@ -1,0 +1,29 @@
+"""Fine-tunes BERT to answer questions about passages: SQuAD 1.1 and 2.0.
+
+  python run_squad.py \
+    --vocab_file=$BERT_BASE_DIR/vocab.txt \
+    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
+    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --do_train --train_file=$SQUAD_DIR/train-v1.1.json \
+    --do_predict --predict_file=$SQUAD_DIR/dev-v1.1.json \
+    --train_batch_size=12 --learning_rate=3e-5 --num_train_epochs=2.0 \
+    --max_seq_length=384 --doc_stride=128 --output_dir=/tmp/squad_base/
+
+Run again, it goes on from the last checkpoint in `output_dir`.
+"""
+
+from official_bert import cli
+from official_bert.options import RunSquad
+
+
+def main(options: RunSquad) -> None:
+    """Trains, evaluates and predicts, as the options say."""
+    # TensorFlow takes seconds to import; errors in flags should not.
+    from official_bert.tasks.squad import task
+    from official_bert.training import finetune
+
+    finetune.run(task.make(options), options)
+
+
+if __name__ == "__main__":
+    cli.run(main, RunSquad)

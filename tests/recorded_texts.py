@@ -1,0 +1,57 @@
+"""What the 2018 release made of the texts of its tasks."""
+
+import gzip
+import json
+import lzma
+
+from official_bert.tokenization import BatchTokenizer
+
+
+def lines(path):
+    """Yields the JSON values of a compressed file."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def tokenizer(golden, shared_data, tmp_path, task):
+    """Returns the tokenizer that a task's features were recorded with."""
+    told = json.loads(
+        (golden / "classifier" / "features" / f"{task}.json").read_text()
+    )
+    path = shared_data / "vocab" / f"{told['vocab']}.txt"
+    if not path.exists():
+        packed = path.with_name(f"{path.name}.xz").read_bytes()
+        path = tmp_path / "vocab.txt"
+        path.write_bytes(lzma.decompress(packed))
+    return BatchTokenizer(str(path), told["do_lower_case"])
+
+
+def assert_equals(golden, folder, task, tokenizer, split):
+    """Compares examples, and features of all lengths, with recorded ones."""
+    examples = task.examples(split)
+    place = golden / "classifier" / "features" / folder
+    expected = list(lines(place / "examples.jsonl.gz"))
+    assert len(examples) == len(expected)
+    for example, (guid, text_a, text_b, label) in zip(
+        examples, expected, strict=True
+    ):
+        # MNLI's were called after their file.
+        assert example.guid == guid.replace("_matched", "")
+        assert (example.text_a, example.text_b) == (text_a, text_b)
+        # The original calls all test data the first label.
+        first = task.labels[0] if split == "test" else None
+        assert (example.label or first) == label
+    for length in (128, 32, 9, 5):
+        *features, padding = lines(place / f"features_{length}.jsonl.gz")
+        assert padding["input_ids"] == []
+        rows = list(task.featurize(examples, tokenizer, length))
+        assert [number for number, _ in rows] == list(range(len(examples)))
+        for (_, row), record in zip(rows, features, strict=True):
+            assert row == {
+                "input_ids": record["input_ids"],
+                "input_mask": [1] * len(record["input_ids"]),
+                "segment_ids": record["segment_ids"],
+                "label_ids": [record["label_id"]],
+                "is_real_example": [int(record["is_real_example"])],
+            }

@@ -1,0 +1,62 @@
+"""A model small enough to learn in seconds, and a run of it."""
+
+import json
+
+import run_classifier
+from official_bert.options import RunClassifier
+
+WORDS = [
+    "good",
+    "bad",
+    "cat",
+    "dog",
+    "red",
+    "blue",
+    "sun",
+    "rain",
+    "what",
+    "is",
+    "it",
+    "?",
+]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+CONFIG = {
+    "vocab_size": len(VOCAB),
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+    "type_vocab_size": 2,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "initializer_range": 0.1,
+}
+
+
+def options(folder, **changes):
+    """Returns options on a model written to `folder`, which has the data."""
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    given = {
+        "bert_config_file": str(folder / "bert_config.json"),
+        "vocab_file": str(folder / "vocab.txt"),
+        "data_dir": str(folder),
+        "output_dir": str(folder / "out"),
+        "max_seq_length": 16,
+        "train_batch_size": 16,
+        "learning_rate": 2e-3,
+        "num_train_epochs": 8.0,
+        "do_train": True,
+        "do_eval": True,
+        "do_predict": True,
+        **changes,
+    }
+    return RunClassifier(**given)
+
+
+def run(folder, **changes):
+    """Runs the command; returns the output folder and what it evaluated."""
+    run_classifier.main(options(folder, **changes))
+    results = (folder / "out" / "eval_results.json").read_text()
+    return folder / "out", json.loads(results)
