@@ -20,9 +20,13 @@ def main(options: RunClassifier) -> None:
     """Trains, evaluates and predicts, as the options say."""
     # TensorFlow takes seconds to import; errors in flags should not.
     from official_bert import tasks
-    from official_bert.training import finetune
+    from official_bert.training import finetune, sweep
 
-    finetune.run(tasks.get(options), options)
+    task = tasks.get(options)
+    if options.sweep:
+        sweep.run(task, options)
+    else:
+        finetune.run(task, options)
 
 
 if __name__ == "__main__":

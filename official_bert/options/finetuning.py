@@ -196,3 +196,5 @@ class RunClassifier(Finetuning):
             )
         if self.label_file:
             files.require(self.label_file, "--label_file")
+        if self.sweep and not self.do_train:
+            raise InputError("--sweep must come with --do_train.")

@@ -142,7 +142,8 @@ class Predict(cli.Options):
         if len(given) < len(_RELEASED):
             missing = ", ".join(f"--{n}" for n in _RELEASED if n not in given)
             raise InputError(f"{missing} must be given as well.")
-        assert self.bert_config_file and self.vocab_file
+        assert self.bert_config_file
+        assert self.vocab_file
         assert self.init_checkpoint
         BertConfig.from_json_file(self.bert_config_file)
         files.require(self.vocab_file, "--vocab_file")

@@ -28,11 +28,8 @@ CONFIG = BertConfig(
     type_vocab_size=2,
 )
 TASKS = {
-    "classifier": TextTask(
-        task_type="classification", labels=("a", "b", "c")
-    ),
+    "classifier": TextTask(task_type="classification", labels=("a", "b", "c")),
     "squad": SquadTask(),
-
 }
 MODELS = {"classifier": SequenceClassifier, "squad": SpanModel}
 

@@ -1,0 +1,129 @@
+"""Many runs of one command: the grid of appendix A.3 of the paper."""
+
+import dataclasses
+import itertools
+import json
+import os
+import statistics
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+from absl import logging
+
+from official_bert import files
+from official_bert.errors import InputError
+from official_bert.options import RunClassifier
+from official_bert.tasks.task import Task
+from official_bert.training import finetune
+
+Setting = Mapping[str, Any]
+
+
+def run(task: Task, options: RunClassifier) -> None:
+    """Runs every combination that `--sweep` asks for, and writes a table.
+
+    Each run has its folder in `output_dir`; those that have results already are
+    left alone. `sweep.tsv` has one line for each combination, over its seeds,
+    the best first; `sweep.json` has all there is.
+
+    Raises:
+        InputError: `--sweep` cannot be understood.
+    """
+    settings = list(combinations(options.sweep, options))
+    results = []
+    for number, setting in enumerate(settings, start=1):
+        name = ",".join(f"{key}={value}" for key, value in setting.items())
+        logging.info("Run %d of %d: %s", number, len(settings), name)
+        folder = os.path.join(options.output_dir, name)
+        path = os.path.join(folder, "eval_results.json")
+        if not files.exists(path):
+            keras.backend.clear_session()
+            finetune.run(
+                task,
+                dataclasses.replace(
+                    options,
+                    output_dir=folder,
+                    sweep="",
+                    do_eval=True,
+                    **setting,
+                ),
+            )
+        results.append(json.loads(files.read_text(path)))
+        # After each, so that one can look on.
+        _write(options.output_dir, settings, results, task.main_metric)
+
+
+def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
+    """Yields the flags of each run.
+
+    Args:
+        sweep: Such as `learning_rate=5e-5,3e-5;seed=1..5`.
+        options: Whose flags they replace.
+
+    Raises:
+        InputError: It names no flag, or a value that is not of its kind.
+    """
+    kinds = typing.get_type_hints(type(options))
+    values: dict[str, list[Any]] = {}
+    for part in filter(None, sweep.split(";")):
+        name, equals, listed = part.strip().partition("=")
+        if not equals or name not in kinds or name in ("sweep", "output_dir"):
+            raise InputError(
+                "--sweep must be flags and their values, such as "
+                "learning_rate=5e-5,3e-5;seed=1..5. Received: "
+                f"{part!r}, which begins with no flag that can be varied."
+            )
+        values[name] = list(_values(name, listed, kinds[name]))
+    for chosen in itertools.product(*values.values()):
+        yield dict(zip(values, chosen, strict=True))
+
+
+def _values(name: str, listed: str, kind: Any) -> Iterator[Any]:
+    for text in listed.split(","):
+        first, dots, last = text.partition("..")
+        try:
+            if dots and kind is int:
+                yield from range(int(first), int(last) + 1)
+            elif kind is bool:
+                yield {"true": True, "false": False}[text.lower()]
+            else:
+                yield kind(text) if kind in (int, float) else text
+        except (KeyError, ValueError):
+            raise InputError(
+                f"--sweep: `{name}` must be of type {kind.__name__}. "
+                f"Received: {text!r}."
+            ) from None
+
+
+def _write(
+    folder: str,
+    settings: Sequence[Setting],
+    results: Sequence[Mapping[str, Any]],
+    metric: str,
+) -> None:
+    """Writes both files."""
+    done = [
+        {"setting": dict(setting), "results": dict(result)}
+        for setting, result in zip(settings, results, strict=False)
+    ]
+    files.write_text(
+        os.path.join(folder, "sweep.json"), json.dumps(done, indent=2) + "\n"
+    )
+    groups: dict[tuple[tuple[str, Any], ...], list[float]] = {}
+    for setting, result in zip(settings, results, strict=False):
+        key = tuple((k, v) for k, v in setting.items() if k != "seed")
+        groups.setdefault(key, []).append(result[metric])
+    ranked = sorted(groups.items(), key=lambda item: -statistics.mean(item[1]))
+    names = [name for name, _ in ranked[0][0]]
+    lines = ["\t".join([*names, f"best {metric}", "mean", "deviation", "runs"])]
+    for key, scores in ranked:
+        deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
+        numbers = (max(scores), statistics.mean(scores), deviation)
+        cells = [str(value) for _, value in key]
+        cells += [f"{number:.4f}" for number in numbers]
+        lines.append("\t".join([*cells, str(len(scores))]))
+    text = "\n".join(lines) + "\n"
+    files.write_text(os.path.join(folder, "sweep.tsv"), text)
+    logging.info("So far:\n%s", text.expandtabs(16))

@@ -1,0 +1,114 @@
+"""Grids of runs: what is run, what is left alone, what is written."""
+
+import json
+import statistics
+
+import pytest
+
+from official_bert.errors import InputError
+from official_bert.training import finetune, sweep
+
+
+class Task:
+    main_metric = "accuracy"
+
+
+@pytest.fixture
+def options(tmp_path):
+    from official_bert.options import RunClassifier
+
+    (tmp_path / "vocab.txt").write_text("a\n")
+    config = {"vocab_size": 9, "max_position_embeddings": 128}
+    (tmp_path / "bert_config.json").write_text(json.dumps(config))
+    return RunClassifier(
+        task_name="mrpc",
+        data_dir=str(tmp_path),
+        bert_config_file=str(tmp_path / "bert_config.json"),
+        vocab_file=str(tmp_path / "vocab.txt"),
+        output_dir=str(tmp_path / "out"),
+        do_train=True,
+        sweep="learning_rate=5e-5,3e-5;train_batch_size=16,32;seed=1..3",
+    )
+
+
+def test_all_combinations_are_run(options):
+    found = list(sweep.combinations(options.sweep, options))
+    assert len(found) == 2 * 2 * 3
+    assert found[0] == {
+        "learning_rate": 5e-5,
+        "train_batch_size": 16,
+        "seed": 1,
+    }
+    assert found[-1] == {
+        "learning_rate": 3e-5,
+        "train_batch_size": 32,
+        "seed": 3,
+    }
+    assert list(sweep.combinations("pad_to=max,bucket", options)) == [
+        {"pad_to": "max"},
+        {"pad_to": "bucket"},
+    ]
+    assert list(sweep.combinations("do_predict=true", options)) == [
+        {"do_predict": True}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("rate=1", "begins with no flag"),
+        ("seed", "begins with no flag"),
+        ("output_dir=a,b", "begins with no flag"),
+        ("seed=a", "`seed` must be of type int"),
+        ("learning_rate=1e", "`learning_rate` must be of type float"),
+        ("do_predict=yes", "`do_predict` must be of type bool"),
+    ],
+)
+def test_nonsense_is_refused(options, wrong, message):
+    with pytest.raises(InputError, match=message):
+        list(sweep.combinations(wrong, options))
+
+
+def test_the_table_is_over_seeds_and_runs_are_not_repeated(
+    options, tmp_path, monkeypatch
+):
+    ran = []
+
+    def run(task, given):
+        assert given.do_eval
+        assert not given.sweep
+        ran.append(given.output_dir)
+        score = given.learning_rate * 1e4 + given.seed / 100
+        folder = tmp_path / given.output_dir
+        folder.mkdir(parents=True)
+        text = json.dumps({"accuracy": score})
+        (folder / "eval_results.json").write_text(text)
+        if len(ran) == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(finetune, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run(Task(), options)
+    sweep.run(Task(), options)
+    assert len(ran) == len(set(ran)) == 12
+    header, *lines = (tmp_path / "out" / "sweep.tsv").read_text().splitlines()
+    assert header.split("\t") == [
+        "learning_rate",
+        "train_batch_size",
+        "best accuracy",
+        "mean",
+        "deviation",
+        "runs",
+    ]
+    scores = [0.51, 0.52, 0.53]
+    assert lines[0].split("\t") == [
+        "5e-05",
+        "16",
+        "0.5300",
+        "0.5200",
+        f"{statistics.stdev(scores):.4f}",
+        "3",
+    ]
+    assert len(lines) == 4
+    assert lines[-1].startswith("3e-05")
+    assert len(json.loads((tmp_path / "out" / "sweep.json").read_text())) == 12
