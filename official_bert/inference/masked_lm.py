@@ -1,8 +1,8 @@
 """Filling in the blanks of a text: what masked LM learned."""
 
 import os
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +12,10 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import features
 from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.options.prediction import require_pretrained
 from official_bert.tokenization import FullTokenizer
+
+MASK = "[MASK]"
 
 
 class Guess(NamedTuple):
@@ -27,13 +30,199 @@ class Guess(NamedTuple):
     probability: float
 
 
+class Blanks(NamedTuple):
+    """A text with blanks, as the model reads it.
+
+    Attributes:
+        ids: Of its pieces, with [CLS] and [SEP].
+        positions: Where among them is guessed.
+    """
+
+    ids: Sequence[int]
+    positions: Sequence[int]
+
+
+class MaskedLanguageModel:
+    """A pre-trained model and its vocabulary.
+
+    Args:
+        model: With its masked-LM head.
+        tokenizer: Made with `never_split=("[MASK]",)`.
+        batch_size: Sequences at once.
+    """
+
+    def __init__(
+        self,
+        model: PretrainingModel,
+        tokenizer: FullTokenizer,
+        batch_size: int = 32,
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.batch_size = batch_size
+        # A model may have more rows than the vocabulary has pieces.
+        vocab_size = model.config.vocab_size or 0
+        closed = np.full(vocab_size, -np.inf, np.float32)
+        closed[list(tokenizer.inv_vocab)] = 0.0
+        self._closed = tf.constant(closed)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._compiled = tf.function(self._run, input_signature=[ids] * 3)
+
+    def encode(self, text: str, where: str) -> list[int]:
+        """Returns the ids of a text's pieces, with [CLS] and [SEP].
+
+        Args:
+            text: One segment.
+            where: What to begin an error with.
+
+        Raises:
+            InputError: The text is too long for the model.
+        """
+        ids = self.tokenizer.convert_tokens_to_ids(
+            features.pack(self.tokenizer.tokenize(text))
+        )
+        longest = self.model.config.max_position_embeddings
+        if len(ids) > longest:
+            raise InputError(
+                f"{where}: a text must not exceed the model's {longest} "
+                f"positions. Received: {len(ids)} pieces, with [CLS] and "
+                "[SEP]. Shorten it."
+            )
+        return ids
+
+    def log_probabilities(
+        self, blanks: Sequence[Blanks]
+    ) -> Iterator[tuple[list[int], Any]]:
+        """Yields what may stand in the blanks, in batches of similar length.
+
+        Args:
+            blanks: Each with at least one position.
+
+        Yields:
+            The numbers of some of the texts, the long ones first, and a float32
+            Tensor [B, P, V]: of these texts, of their blanks, for every piece
+            the logarithm of its probability. Texts with fewer than P blanks are
+            padded.
+        """
+        order = sorted(range(len(blanks)), key=lambda n: -len(blanks[n].ids))
+        for start in range(0, len(order), self.batch_size):
+            numbers = order[start : start + self.batch_size]
+            batch = [blanks[number] for number in numbers]
+            yield (
+                numbers,
+                self._compiled(
+                    _stack([text.ids for text in batch]),
+                    _stack([[1] * len(text.ids) for text in batch]),
+                    _stack([text.positions for text in batch]),
+                ),
+            )
+
+    def _run(self, input_ids: Any, input_mask: Any, positions: Any) -> Any:
+        output = self.model(
+            {
+                "input_ids": input_ids,
+                "input_mask": input_mask,
+                "segment_ids": tf.zeros_like(input_ids),
+                "masked_lm_positions": positions,
+            }
+        )
+        return tf.nn.log_softmax(output.masked_lm_logits + self._closed)
+
+
+def _stack(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Returns an int32 array of all rows, zeros after the short ones."""
+    array = np.zeros((len(rows), max(map(len, rows))), np.int32)
+    for number, row in enumerate(rows):
+        array[number, : len(row)] = row
+    return array
+
+
+class FillMask:
+    """Guesses what belongs in place of every [MASK] of a text.
+
+    Args:
+        masked_lm: The model.
+        num_guesses: How many guesses to return for each.
+    """
+
+    def __init__(
+        self, masked_lm: MaskedLanguageModel, num_guesses: int = 5
+    ) -> None:
+        self._masked_lm = masked_lm
+        self._mask = masked_lm.tokenizer.vocab[MASK]
+        self._num_guesses = min(num_guesses, len(masked_lm.tokenizer.inv_vocab))
+
+    def parse(self, given: Any, where: str) -> Blanks:
+        """Takes a text, such as "The [MASK] sat on the mat.".
+
+        Args:
+            given: The text, or an object with a `text`.
+            where: What to begin an error with.
+
+        Raises:
+            InputError: It is no text, has no [MASK], or is too long.
+        """
+        text = require_text(given, where)
+        ids = self._masked_lm.encode(text, where)
+        positions = [n for n, piece in enumerate(ids) if piece == self._mask]
+        if not positions:
+            raise InputError(
+                f"{where}: the text must hold a [MASK]. Received: {text!r}."
+            )
+        return Blanks(ids, positions)
+
+    def guess(self, texts: Sequence[Blanks]) -> list[list[list[Guess]]]:
+        """Returns, for each [MASK] of each text, guesses, the best first."""
+        found: list[list[list[Guess]]] = [[] for _ in texts]
+        for numbers, logs in self._masked_lm.log_probabilities(texts):
+            best = tf.math.top_k(logs, self._num_guesses)
+            chances = tf.exp(best.values).numpy().tolist()
+            ids = best.indices.numpy().tolist()
+            for row, number in enumerate(numbers):
+                found[number] = [
+                    self._guesses(ids[row][blank], chances[row][blank])
+                    for blank in range(len(texts[number].positions))
+                ]
+        return found
+
+    def _guesses(
+        self, ids: Sequence[int], chances: Sequence[float]
+    ) -> list[Guess]:
+        pieces = self._masked_lm.tokenizer.convert_ids_to_tokens(ids)
+        return [*map(Guess, pieces, chances)]
+
+    def answer(self, examples: Sequence[Blanks]) -> list[dict[str, Any]]:
+        """Returns `guess` as JSON: {"guesses": [[{piece, probability}]]}."""
+        return [
+            {"guesses": [[g._asdict() for g in blank] for blank in text]}
+            for text in self.guess(examples)
+        ]
+
+
+def require_text(given: Any, where: str) -> str:
+    """Returns a text, or the `text` of an object.
+
+    Raises:
+        InputError: It is neither.
+    """
+    text = given.get("text") if isinstance(given, dict) else given
+    if not isinstance(text, str):
+        raise InputError(
+            f"{where}: must be a text, or an object with a text. Received: "
+            f"{given!r}."
+        )
+    return text
+
+
 def fill(
     model: PretrainingModel,
     tokenizer: FullTokenizer,
     text: str,
     num_guesses: int = 5,
 ) -> list[list[Guess]]:
-    """Guesses what belongs in place of every [MASK] of a text.
+    """Guesses what belongs in place of every [MASK] of one text.
+
+    `FillMask` does so for many.
 
     Args:
         model: With its masked-LM head.
@@ -47,33 +236,9 @@ def fill(
     Raises:
         InputError: The text has no [MASK], or is too long for the model.
     """
-    tokens = features.pack(tokenizer.tokenize(text))
-    positions = [i for i, token in enumerate(tokens) if token == "[MASK]"]
-    if not positions:
-        raise InputError(f"The text must hold a [MASK]. Received: {text!r}.")
-    model.config.require_length(len(tokens))
-    batch = {
-        "input_ids": tf.constant([tokenizer.convert_tokens_to_ids(tokens)]),
-        "input_mask": tf.ones([1, len(tokens)], tf.int32),
-        "segment_ids": tf.zeros([1, len(tokens)], tf.int32),
-        "masked_lm_positions": tf.constant([positions]),
-    }
-    logits = model(batch).masked_lm_logits[0]  # [P, V]
-    # A model may have more rows than the vocabulary has pieces.
-    logits = logits[:, : len(tokenizer.vocab)]
-    probabilities = tf.nn.softmax(logits).numpy()
-    return [_best(row, tokenizer, num_guesses) for row in probabilities]
-
-
-def _best(
-    probabilities: Sequence[float], tokenizer: FullTokenizer, number: int
-) -> list[Guess]:
-    ids = np.argsort(probabilities)[::-1][:number].tolist()
-    pieces = tokenizer.convert_ids_to_tokens(ids)
-    return [
-        Guess(piece, float(probabilities[i]))
-        for piece, i in zip(pieces, ids, strict=True)
-    ]
+    filler = FillMask(MaskedLanguageModel(model, tokenizer), num_guesses)
+    [guesses] = filler.guess([filler.parse(text, "text")])
+    return guesses
 
 
 def load(
@@ -91,19 +256,45 @@ def load(
     Raises:
         InputError: Something that is needed is not there.
     """
-    tokenizer = FullTokenizer(
-        os.path.join(folder, "vocab.txt"),
-        do_lower_case=do_lower_case,
-        never_split=("[MASK]",),
-    )
+    require_pretrained(folder)
     prefix = numbered.latest(folder)
     if prefix is None:
         raise InputError(f"{folder}: must hold a checkpoint. Received: none.")
-    config = BertConfig.from_json_file(os.path.join(folder, "bert_config.json"))
+    return load_files(
+        os.path.join(folder, "bert_config.json"),
+        os.path.join(folder, "vocab.txt"),
+        prefix,
+        do_lower_case=do_lower_case,
+    )
+
+
+def load_files(
+    bert_config_file: str,
+    vocab_file: str,
+    init_checkpoint: str,
+    *,
+    do_lower_case: bool,
+) -> tuple[PretrainingModel, FullTokenizer]:
+    """Returns a model as it was released, and its tokenizer.
+
+    Args:
+        bert_config_file: Its sizes.
+        vocab_file: Its vocabulary.
+        init_checkpoint: A TF1 checkpoint with the pre-training heads.
+        do_lower_case: Whether the model is uncased.
+
+    Raises:
+        InputError: These are damaged, or not of one model.
+    """
+    tokenizer = FullTokenizer(
+        vocab_file, do_lower_case=do_lower_case, never_split=(MASK,)
+    )
+    config = BertConfig.from_json_file(bert_config_file)
+    config.require_vocabulary(len(tokenizer.vocab), vocab_file)
     model = PretrainingModel(config)
     loading.load(
         loading.by_name(model.trainable_variables),
-        prefix,
+        init_checkpoint,
         may_skip=loading.OPTIMIZER_STATE,
     )
     return model, tokenizer

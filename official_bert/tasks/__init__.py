@@ -1,11 +1,16 @@
 """Tasks: what their examples are, and what a model must do with them."""
 
+from typing import Any
+
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.tasks import glue
+from official_bert.tasks import glue, own_data, swag, xnli
+from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import task as tagging
 from official_bert.tasks.task import Task
+from official_bert.tasks.text import TextTask
 
 
 def get(options: RunClassifier) -> Task:
@@ -21,7 +26,39 @@ def get(options: RunClassifier) -> Task:
         return glue.make(row, options.data_dir, long_documents)
     if options.task_name.lower() in tagging.NAMES:
         return tagging.make(options)
+    name = options.task_name.lower()
+    if name == "xnli":
+        return xnli.make(options, long_documents)
+    if name == "swag":
+        return swag.make(options.data_dir, long_documents)
+    if name in own_data.KINDS:
+        return own_data.make(options, long_documents)
+    if name == "choices":
+        return swag.make_own(options, long_documents)
     raise InputError(
         f"Task not found: {options.task_name!r}. --task_name must be one of "
-        f"{', '.join((*glue.TASKS, *tagging.NAMES))}."
+        f"{', '.join((*glue.TASKS, 'xnli', 'swag', *tagging.NAMES))}; for data "
+        f"of your own {', '.join((*own_data.KINDS, 'choices'))}."
+    )
+
+
+def from_json(given: dict[str, Any]) -> Task:
+    """Returns a task that can predict, of what its `to_json` returned.
+
+    Raises:
+        InputError: It is of no known kind.
+        KeyError, TypeError: Something that the kind needs is missing.
+    """
+    kind = given["kind"]
+    if kind == "text":
+        return TextTask.from_json(given)
+    if kind == "choice":
+        return ChoiceTask.from_json(given)
+    if kind == "tagging":
+        return tagging.TaggingTask.from_json(given)
+    if kind == "squad":
+        return SquadTask.from_json(given)
+    raise InputError(
+        "A task's kind must be text, choice, tagging or squad. Received: "
+        f"{kind!r}. Was it made by a newer version?"
     )

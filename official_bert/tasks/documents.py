@@ -33,8 +33,9 @@ def cut(
     * truncate_tail: the ends are cut off, of the longer text first, as in the
       2018 release.
     * head_tail: as much is cut, but out of the middle: a quarter of what stays
-      is the beginning, the rest the end (Sun et al., 2019, "How to Fine-Tune
-      BERT for Text Classification?", section 5.3.1).
+      is the beginning, the rest the end, as 128 and 382 of 510 pieces (Sun et
+      al., 2019, "How to Fine-Tune BERT for Text Classification?", section
+      5.3.1).
     * windows: overlapping windows of the longer text, each with all of the
       other one, or half a sequence of it.
 
@@ -47,7 +48,7 @@ def cut(
     room = max_seq_length - (3 if ids_b else 2)
     if len(ids_a) + len(ids_b) <= room:
         return [(ids_a, ids_b)]
-    if how.mode == "windows":
+    if how.mode == "windows" and room > 0:
         return _windows(ids_a, ids_b, room, how.stride)
     length_a, length_b = _lengths(len(ids_a), len(ids_b), room)
     keep = _head_and_tail if how.mode == "head_tail" else _head
@@ -71,7 +72,7 @@ def _head(ids: Ids, length: int) -> Ids:
 def _head_and_tail(ids: Ids, length: int) -> Ids:
     if len(ids) <= length:
         return ids
-    head = length // 4
+    head = -(-length // 4)
     return [*ids[:head], *ids[len(ids) - (length - head) :]]
 
 

@@ -13,37 +13,14 @@ from absl import logging
 
 from official_bert import files
 from official_bert.errors import InputError
+from official_bert.tasks import tables
+from official_bert.tasks.columns import Columns, predictions_table
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.text import TextExample, TextTask
 
-
-class Columns(NamedTuple):
-    """Where things stand in a file.
-
-    Attributes:
-        text_a: The text's column.
-        text_b: The second text's, for pairs.
-        label: The label's; -1 is the last. None in test data.
-        guid: The example's name; None for its line.
-        has_header: Whether the first line names the columns.
-    """
-
-    text_a: int
-    text_b: int | None = None
-    label: int | None = None
-    guid: int | None = None
-    has_header: bool = True
-
-    @property
-    def least(self) -> int:
-        """How many columns a line must have."""
-        found = (self.text_a, self.text_b, self.label, self.guid)
-        return max(number for number in found if number is not None) + 1
-
-
 _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
-_INFERENCE = ("contradiction", "entailment", "neutral")
+INFERENCE = ("contradiction", "entailment", "neutral")
 
 
 class GlueTask(NamedTuple):
@@ -98,7 +75,7 @@ TASKS = {
         skips_short_rows=True,
     ),
     "mnli": GlueTask(
-        _INFERENCE,
+        INFERENCE,
         Columns(8, 9, label=-1, guid=0),
         Columns(8, 9, guid=0),
         ("MNLI-m", "MNLI-mm"),
@@ -113,7 +90,7 @@ TASKS = {
     ),
     "wnli": GlueTask(_BINARY, Columns(1, 2, label=3), Columns(1, 2), ("WNLI",)),
     "ax": GlueTask(
-        _INFERENCE, None, Columns(1, 2), ("AX",), test_files=("diagnostic.tsv",)
+        INFERENCE, None, Columns(1, 2), ("AX",), test_files=("diagnostic.tsv",)
     ),
 }
 
@@ -181,81 +158,38 @@ class GlueData:
         files.require(path, f"The {split} data")
         examples: list[TextExample] = []
         num_skipped = 0
-        for number, line in enumerate(files.read_lines(path)):
-            if number == 0:
-                line = line.removeprefix("\ufeff")
-                if columns.has_header:
-                    continue
-            cells = line.split("\t")
+        for number, cells in enumerate(tables.tab_separated(path)):
+            if number == 0 and columns.has_header:
+                continue
             if len(cells) < columns.least and self.task.skips_short_rows:
                 num_skipped += 1
-            else:
-                where = f"{path}:{number + 1}"
-                examples.append(
-                    self._example(cells, columns, where, split, number)
+                continue
+            where = f"{path}:{number + 1}"
+            columns.require(cells, where)
+            name = number if columns.guid is None else cells[columns.guid]
+            examples.append(
+                columns.example(
+                    cells, self.task.labels, where, f"{split}-{name}"
                 )
+            )
         if num_skipped:
             logging.warning("%s: left out %d short rows", path, num_skipped)
         _require_some(examples, path)
         return examples
 
-    def _example(
-        self,
-        cells: list[str],
-        columns: Columns,
-        where: str,
-        split: str,
-        number: int,
-    ) -> TextExample:
-        if len(cells) < columns.least:
-            raise InputError(
-                f"{where}: a line must have at least {columns.least} columns, "
-                f"separated by tabs. Received: {len(cells)}. Is this file of "
-                "the task that --task_name says?"
-            )
-        label: Any = None
-        if columns.label is not None:
-            label = parse_label(cells[columns.label], self.task.labels, where)
-        name = number if columns.guid is None else cells[columns.guid]
-        return TextExample(
-            f"{split}-{name}",
-            cells[columns.text_a],
-            None if columns.text_b is None else cells[columns.text_b],
-            label,
-        )
-
     def submission(
-        self, split: str, predictions: Sequence[Any]
+        self,
+        split: str,
+        examples: Sequence[TextExample],
+        predictions: Sequence[Any],
     ) -> tuple[str, str]:
         """Returns the file to hand in, whose scores go from 0 to 5."""
-        lines = ["index\tprediction"]
-        for number, prediction in enumerate(predictions):
-            if not self.task.labels:
-                prediction = f"{min(max(prediction, 0.0), 5.0):.3f}"
-            lines.append(f"{number}\t{prediction}")
+        if not self.task.labels:
+            predictions = [
+                f"{min(max(score, 0.0), 5.0):.3f}" for score in predictions
+            ]
         name = self.task.submission["_" in split]
-        return f"{name}.tsv", "\n".join(lines) + "\n"
-
-
-def parse_label(text: str, labels: Sequence[str], where: str) -> Any:
-    """Returns a label, or where there are none a number.
-
-    Raises:
-        InputError: It is neither.
-    """
-    if labels:
-        if text not in labels:
-            raise InputError(
-                f"{where}: the label must be one of {', '.join(labels)}. "
-                f"Received: {text!r}."
-            )
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(
-            f"{where}: the label must be a number. Received: {text!r}."
-        ) from None
+        return f"{name}.tsv", predictions_table(predictions)
 
 
 def _require_some(examples: Sequence[TextExample], path: str) -> None:

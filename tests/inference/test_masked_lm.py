@@ -10,7 +10,7 @@ import tensorflow as tf
 from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inference import baselines, masked_lm
+from official_bert.inference import baselines, masked_lm, scoring
 from official_bert.inputs import records
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.tokenization import FullTokenizer
@@ -88,18 +88,141 @@ def test_a_text_too_long_is_refused(model, tokenizer):
 
 
 def test_loading_what_training_left(model, tokenizer, tmp_path):
-    arrays = {w.path: w.numpy() for w in model.trainable_variables}
+    folder = str(tmp_path)
+    with pytest.raises(InputError, match=r"must hold bert_config\.json"):
+        masked_lm.load(folder, do_lower_case=True)
+    (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
     with pytest.raises(InputError, match="must hold a checkpoint"):
-        masked_lm.load(str(tmp_path), do_lower_case=True)
+        masked_lm.load(folder, do_lower_case=True)
+    arrays = {w.path: w.numpy() for w in model.trainable_variables}
     arrays["global_step"] = np.int64(5)
     resume = numbered.Resume(seed=1, examples_seen=0)
-    numbered.save(str(tmp_path), 5, arrays, resume, keep=1)
-    (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
-    loaded, its_tokenizer = masked_lm.load(str(tmp_path), do_lower_case=True)
+    prefix = numbered.save(folder, 5, arrays, resume, keep=1)
+    loaded = masked_lm.load(folder, do_lower_case=True)
     text = "A [MASK]."
-    assert masked_lm.fill(loaded, its_tokenizer, text) == masked_lm.fill(
-        model, tokenizer, text
+    expected = masked_lm.fill(model, tokenizer, text)
+    assert masked_lm.fill(*loaded, text) == expected
+    loaded = masked_lm.load_files(
+        str(tmp_path / "bert_config.json"),
+        str(tmp_path / "vocab.txt"),
+        prefix,
+        do_lower_case=True,
     )
+    assert masked_lm.fill(*loaded, text) == expected
+    (tmp_path / "vocab.txt").unlink()
+    with pytest.raises(InputError, match=r"must hold vocab\.txt.*--vocab_file"):
+        masked_lm.load(folder, do_lower_case=True)
+    (tmp_path / "task.json").write_text("{}")
+    with pytest.raises(InputError, match="Received: a fine-tuned one"):
+        masked_lm.load(folder, do_lower_case=True)
+
+
+TEXTS = [
+    "the [MASK] sat on the [MASK] .",
+    "[MASK]",
+    "the cat [MASK] [MASK] . the [MASK] .",
+    "a [MASK] sat .",
+    "[MASK] cat .",
+]
+
+
+def log_probabilities(model, ids, place):
+    """Runs one text by itself, and the head in float64."""
+    weights = {
+        w.path.removeprefix("cls/predictions/"): w.numpy().astype(np.float64)
+        for w in model.trainable_variables
+    }
+    ids = tf.constant([ids])
+    x = model.bert(ids, tf.ones_like(ids), tf.zeros_like(ids))
+    x = x.sequence_output[0, place].numpy().astype(np.float64)
+    x = x @ weights["transform/dense/kernel"] + weights["transform/dense/bias"]
+    x *= 0.5 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
+    x = (x - x.mean()) / np.sqrt(x.var() + 1e-12)
+    x = x * weights["transform/LayerNorm/gamma"]
+    x += weights["transform/LayerNorm/beta"]
+    logits = weights["bert/embeddings/word_embeddings"] @ x
+    logits = (logits + weights["output_bias"])[: len(PIECES)]
+    return logits - np.log(np.exp(logits).sum())
+
+
+def packed(text):
+    pieces = [word if word in PIECES else "[UNK]" for word in text.split()]
+    return [PIECES.index(p) for p in ["[CLS]", *pieces, "[SEP]"]]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 9])
+def test_guesses_in_batches_equal_those_one_by_one(
+    model, tokenizer, batch_size
+):
+    asked = masked_lm.MaskedLanguageModel(model, tokenizer, batch_size)
+    filler = masked_lm.FillMask(asked, 4)
+    found = filler.answer([filler.parse(text, "") for text in TEXTS])
+    for text, answer in zip(TEXTS, found, strict=True):
+        ids = packed(text)
+        blanks = [n for n, i in enumerate(ids) if PIECES[i] == "[MASK]"]
+        assert len(answer["guesses"]) == len(blanks)
+        for place, guesses in zip(blanks, answer["guesses"], strict=True):
+            expected = log_probabilities(model, ids, place)
+            best = np.argsort(-expected)[:4]
+            assert [g["piece"] for g in guesses] == [PIECES[i] for i in best]
+            np.testing.assert_allclose(
+                [g["probability"] for g in guesses],
+                np.exp(expected[best]),
+                rtol=2e-5,
+            )
+
+
+@pytest.mark.parametrize("block", [3, 4096])
+def test_a_score_is_the_sum_over_masks_one_by_one(
+    model, tokenizer, block, monkeypatch
+):
+    monkeypatch.setattr(scoring, "_BLOCK", block)
+    texts = ["the cat sat on the mat .", "cat", "the mat sat .", "a cat ."]
+    asked = masked_lm.MaskedLanguageModel(model, tokenizer, batch_size=4)
+    scorer = scoring.Scorer(asked)
+    found = scorer.answer([scorer.parse(text, "") for text in texts])
+    for text, answer in zip(texts, found, strict=True):
+        ids = packed(text)
+        total = 0.0
+        for place in range(1, len(ids) - 1):
+            masked = [*ids]
+            masked[place] = PIECES.index("[MASK]")
+            total += log_probabilities(model, masked, place)[ids[place]]
+        assert answer["num_pieces"] == len(ids) - 2 == len(text.split())
+        assert answer["pseudo_log_likelihood"] == pytest.approx(total, rel=1e-5)
+        assert answer["perplexity"] == pytest.approx(
+            np.exp(-total / len(text.split())), rel=1e-5
+        )
+
+
+def test_a_piece_that_stands_twice_has_one_chance(model, tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*PIECES[:6], "the", *PIECES[6:]]) + "\n")
+    twice = FullTokenizer(str(path), never_split=("[MASK]",))
+    [guesses] = masked_lm.fill(model, twice, "[MASK]", num_guesses=99)
+    assert sorted(guess.piece for guess in guesses) == sorted(PIECES)
+    assert sum(guess.probability for guess in guesses) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("", "^f:3: a text to score must have words"),
+        ("the [MASK]", r"^f:3: .* no \[MASK\]"),
+        ("cat " * 11, "^f:3: a text must not exceed .* 12 pos.* 13 pieces"),
+        (["a", "b"], "^f:3: must be a text"),
+        ({"a": "b"}, "^f:3: must be a text"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(model, tokenizer, given, message):
+    scorer = scoring.Scorer(masked_lm.MaskedLanguageModel(model, tokenizer))
+    with pytest.raises(InputError, match=message):
+        scorer.parse(given, "f:3")
+
+
+def test_an_object_may_hold_the_text(model, tokenizer):
+    scorer = scoring.Scorer(masked_lm.MaskedLanguageModel(model, tokenizer))
+    assert scorer.parse({"text": "cat"}, "") == scorer.parse("cat", "")
 
 
 def test_the_baseline_counts_in_training_and_measures_elsewhere(tmp_path):

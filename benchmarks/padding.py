@@ -1,0 +1,152 @@
+"""What padding costs in fine-tuning, and how others do.
+
+  python -m benchmarks.padding FOLDER VOCAB_FILE [TORCH_PYTHON] [MAX_STEPS]
+
+FOLDER has `glue/MRPC`, `glue/SST-2` and `squad/train-v1.1.json` in it. Each
+row is one epoch (2,000 questions of SQuAD), or its first MAX_STEPS steps, of
+batches of 32, for SQuAD 12, at two sizes of BERT, from random weights: seconds
+with `--pad_to=max`, with `--pad_to=bucket`, and with the Trainer of Hugging
+Face's transformers, which pads either to the longest length there may be or to
+that of the batch. It gets the same rows, sizes and steps, and runs in
+TORCH_PYTHON, a Python that has torch, transformers and accelerate. The first
+five steps of each are not counted. An epoch of everything takes hours on two
+cores; MAX_STEPS=60 takes about twenty minutes.
+"""
+
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from official_bert.config import RELEASED, BertConfig
+from official_bert.inputs import datasets
+from official_bert.inputs.records import RecordFiles
+from official_bert.optimization.adam import AdamWeightDecay
+from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.tasks import featurized, glue
+from official_bert.tasks.documents import TRUNCATE_TAIL
+from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.task import Task
+from official_bert.tokenization import BatchTokenizer
+from official_bert.training.objectives import FinetuningObjective
+from official_bert.training.step import train_step
+
+NUM_WARM = 5
+SIZES = {
+    "tiny": RELEASED["uncased_L-2_H-128_A-2"],
+    "small": RELEASED["uncased_L-4_H-512_A-8"],
+}
+TRAINER = os.path.join(os.path.dirname(__file__), "padding_trainer.py")
+
+
+def ours(
+    task: Task,
+    config: BertConfig,
+    data: RecordFiles,
+    batch_size: int,
+    num_steps: int,
+    pad_to: str,
+) -> float:
+    """Returns the seconds of the steps."""
+    keras.utils.set_random_seed(1)
+    model = task.build_model(config)
+    optimizer = AdamWeightDecay(
+        model.learning_variables, LinearWarmupDecay(5e-5, num_steps, 5)
+    )
+    objective = FinetuningObjective(task)
+    batches = datasets.finetuning_batches(
+        data, batch_size, seed=1, pad_to=pad_to
+    )
+    step = tf.function(
+        lambda batch: train_step(model, objective, optimizer, batch, seed=1),
+        input_signature=[batches.element_spec],
+    )
+    start = 0.0
+    for number, batch in enumerate(batches.take(num_steps)):
+        if number == NUM_WARM:
+            start = time.perf_counter()
+        step(batch)["loss"].numpy()
+    return time.perf_counter() - start
+
+
+def theirs(python: str, rows: str, config: BertConfig, *settings: str) -> float:
+    """Returns the same of the Trainer."""
+    command = [python, TRAINER, rows, config.to_json_string(), *settings]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def save_rows(path: str, rows: Sequence[Any]) -> None:
+    """Writes what the Trainer reads: rows one after the other."""
+    arrays: dict[str, Any] = {
+        name: np.concatenate([np.asarray(row[name]) for row in rows])
+        for name in rows[0]
+    }
+    arrays["lengths"] = np.array([len(row["input_ids"]) for row in rows])
+    np.savez(path, **arrays)
+
+
+def main(
+    folder: str, vocab_file: str, python: str = "", max_steps: str = "0"
+) -> None:
+    """Prints a row for each task and size."""
+    tokenizer = BatchTokenizer(vocab_file)
+    squad = SquadTask(train_file=f"{folder}/squad/train-v1.1.json")
+    tasks: dict[str, tuple[Task, int, int]] = {
+        name: (glue.make(row, f"{folder}/glue/{path}", TRUNCATE_TAIL), 128, 32)
+        for name, path, row in (
+            ("MRPC", "MRPC", glue.TASKS["mrpc"]),
+            ("SST-2", "SST-2", glue.TASKS["sst2"]),
+        )
+    }
+    tasks["SQuAD"] = (squad, 384, 12)
+    print(
+        "task   model  steps  mean length     max  bucket   ratio"
+        "  Trainer  dynamic   ours faster"
+    )
+    for (name, (task, length, size)), (model, config) in itertools.product(
+        tasks.items(), SIZES.items()
+    ):
+        examples = task.examples("train")[: 2000 if name == "SQuAD" else None]
+        with tempfile.TemporaryDirectory() as scratch:
+            path = os.path.join(scratch, "train.tf_record")
+            featurized.write_records(path, task, examples, tokenizer, length)
+            schema = task.schema(length, is_training=True)
+            found = task.featurize(
+                examples, tokenizer, length, is_training=True
+            )
+            rows = [features.row for features in found]
+            steps = len(rows) // size
+            steps = min(steps, int(max_steps) or steps)
+            mean = np.mean([len(row["input_ids"]) for row in rows])
+            padded, bucket = (
+                ours(
+                    *(task, config, RecordFiles([path], schema)),
+                    *(size, steps, pad_to),
+                )
+                for pad_to in ("max", "bucket")
+            )
+            line = f"{name:6} {model:5} {steps:6} {mean:12.1f} {padded:7.1f} "
+            line += f"{bucket:7.1f} {padded / bucket:7.2f}"
+            if python:
+                save_rows(path + ".npz", rows)
+                settings = (str(size), str(steps), str(NUM_WARM), str(length))
+                trainer, dynamic = (
+                    theirs(python, path + ".npz", config, *settings, pad_to)
+                    for pad_to in ("max", "longest")
+                )
+                line += f"  {trainer:7.1f} {dynamic:8.1f} "
+                line += f"{dynamic / bucket:13.2f}"
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

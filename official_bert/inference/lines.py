@@ -1,0 +1,216 @@
+"""Lines in, JSON lines out: what `predict.py` does around a model."""
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import tensorflow as tf
+
+from official_bert import files, progress
+from official_bert.errors import InputError
+from official_bert.options import Predict
+
+# What an error calls standard input.
+STDIN = "<stdin>"
+# So much of standard input is read at once, if so much is there.
+_READ = 1 << 20
+
+
+class Line(NamedTuple):
+    """A line of input.
+
+    Attributes:
+        where: FILE:LINE.
+        text: Without its end.
+    """
+
+    where: str
+    text: str
+
+
+class Answerer(Protocol):
+    """What answers: a `Predictor`, a `FillMask`, a `Scorer`."""
+
+    def parse(self, given: Any, where: str) -> Any:
+        """Makes an example of a JSON value.
+
+        Raises:
+            InputError: It is not what it should be; begins with `where`.
+        """
+
+    def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
+        """Returns an answer for each example, JSON-ready."""
+
+
+def read_chunks(
+    path: str, chunk_size: int, *, show_progress: bool
+) -> Iterator[list[Line]]:
+    """Yields the lines of a file that are not blank, some at a time.
+
+    Args:
+        path: The file; - for standard input.
+        chunk_size: How many at a time. Of standard input, a chunk is what is
+            there, and so perhaps a single line.
+        show_progress: Whether to show on standard error how far it is.
+
+    Raises:
+        InputError: The text is not UTF-8, with its line.
+    """
+    if path == "-":
+        found = _arriving(sys.stdin.buffer, chunk_size)
+        with progress.bar(
+            description="Predicting", unit="line", disable=not show_progress
+        ) as bar:
+            for chunk in found:
+                yield chunk
+                bar.update(len(chunk))
+        return
+    lines = (
+        progress.read_lines([path], "Predicting")
+        if show_progress
+        else files.read_lines(path)
+    )
+    numbered = _not_blank(path, enumerate(lines, start=1))
+    while chunk := list(itertools.islice(numbered, chunk_size)):
+        yield chunk
+
+
+def _not_blank(
+    path: str, numbered: Iterator[tuple[int, str]]
+) -> Iterator[Line]:
+    for number, text in numbered:
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+        if text.strip():
+            yield Line(f"{path}:{number}", text)
+
+
+def _arriving(stream: BinaryIO, chunk_size: int) -> Iterator[list[Line]]:
+    """Yields lines as they come, so that none waits for the next."""
+    first = 1
+    for block in _blocks(stream):
+        lines = _not_blank(STDIN, _decoded(block, first))
+        while chunk := list(itertools.islice(lines, chunk_size)):
+            yield chunk
+        first += len(block)
+
+
+def _blocks(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """Yields the lines that are there, waiting for at least one."""
+    rest = b""
+    # `read1` returns what there is; `read` would wait for more.
+    while data := stream.read1(_READ):  # type: ignore[attr-defined]
+        *lines, rest = (rest + data).split(b"\n")
+        yield lines
+    if rest:
+        yield [rest]
+
+
+def _decoded(block: list[bytes], first: int) -> Iterator[tuple[int, str]]:
+    """Yields numbers and texts of lines, as `files.read_lines` reads them."""
+    for number, line in enumerate(block, start=first):
+        try:
+            yield number, line.decode("utf-8").replace("\r", "")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{STDIN}:{number}: text must be UTF-8. Received: the byte "
+                f"0x{line[error.start]:02x} ({error.reason}). Convert it, for "
+                "example with `iconv -t UTF-8`."
+            ) from error
+
+
+def run(answerer: Answerer, options: Predict) -> None:
+    """Answers all lines of the input.
+
+    Args:
+        answerer: The model.
+        options: Where to read and to write.
+
+    Raises:
+        InputError: A line is not what it should be. A file of output is then
+            as it was; of standard output, earlier chunks are written. At a
+            terminal, the error is shown and the next line read.
+    """
+    to_file = options.output_file is not None
+    is_typed = options.input_file == "-" and sys.stdin.isatty()
+    with _writing(options.output_file) as file:
+        for chunk in read_chunks(
+            options.input_file, options.chunk_size, show_progress=to_file
+        ):
+            try:
+                file.write(_answers(answerer, chunk, options.kind))
+            except InputError as error:
+                if not is_typed:
+                    raise
+                print(error, file=sys.stderr)
+            file.flush()
+
+
+@contextlib.contextmanager
+def _writing(path: str | None) -> Iterator[Any]:
+    """Yields a file for bytes that appears at the end, or standard output."""
+    if path is None:
+        try:
+            yield sys.stdout.buffer
+        except BrokenPipeError:
+            # Whoever reads has seen enough, as `head` has. Without this,
+            # Python would complain at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    files.make_directory(os.path.dirname(path) or ".")
+    with (
+        files.replacing(path) as temporary,
+        tf.io.gfile.GFile(temporary, "wb") as file,
+    ):
+        yield file
+
+
+def _answers(answerer: Answerer, chunk: Sequence[Line], kind: str) -> bytes:
+    """Returns a JSON line for each line of input."""
+    items = [parse(line, kind) for line in chunk]
+    examples = [
+        answerer.parse(item, line.where)
+        for item, line in zip(items, chunk, strict=True)
+    ]
+    answers = answerer.answer(examples)
+    return "".join(
+        json.dumps({"input": item, **answer}, ensure_ascii=False) + "\n"
+        for item, answer in zip(items, answers, strict=True)
+    ).encode("utf-8")
+
+
+def parse(line: Line, kind: str) -> Any:
+    """Returns the JSON value that a line stands for.
+
+    Args:
+        line: Of the input.
+        kind: text, tsv or jsonl.
+    """
+    if kind == "text":
+        return line.text
+    if kind == "tsv":
+        cells = line.text.split("\t")
+        if len(cells) > 2:
+            raise InputError(
+                f"{line.where}: must be a text, or two with a tab between. "
+                f"Received: {len(cells)} columns."
+            )
+        return cells if len(cells) == 2 else line.text
+    try:
+        value = json.loads(line.text)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{line.where}: must be a JSON value, all on one line. Received: "
+            f"{error.msg} at character {error.pos + 1}."
+        ) from error
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{line.where}: must be text. Received: half a surrogate pair, "
+            f"{error.object[error.start]!r}."
+        ) from error
+    return value

@@ -1,0 +1,203 @@
+"""A fine-tuned model, loaded once and asked often."""
+
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from official_bert import files, tasks
+from official_bert.checkpoints import loading, numbered
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.options.prediction import require_finetuned
+from official_bert.tasks.forward import Forward
+from official_bert.tasks.task import Task
+from official_bert.tokenization import BatchTokenizer
+
+# Where fine-tuning with --eval_every keeps the checkpoint that did best.
+BEST = "best"
+
+
+class Predictor:
+    """Answers what a fine-tuned model was trained for.
+
+    ```
+    predictor = Predictor.from_dir("/tmp/mrpc_output")
+    predictor([["He laughed.", "He did laugh."]])
+    # [{"label": "1", "probabilities": {"0": 0.08, "1": 0.92}}]
+    ```
+
+    The numbers are those of `--do_predict`, but for rounding.
+
+    Args:
+        task: What the model was trained for.
+        model: As `task.build_model` makes it, with its weights.
+        tokenizer: Of the model.
+        max_seq_length: What the model was trained with.
+        batch_size: Sequences at once.
+        pad_to: bucket: batches of similar length, padded to the next of a few
+            lengths. max: all to `max_seq_length`.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        model: Any,
+        tokenizer: BatchTokenizer,
+        *,
+        max_seq_length: int,
+        batch_size: int = 32,
+        pad_to: str = "bucket",
+    ) -> None:
+        self.task = task
+        self.tokenizer = tokenizer
+        self.max_seq_length = max_seq_length
+        # Batches are always full; a single row shall not pay for others.
+        self._of_one, self._of_many = (
+            Forward(
+                task,
+                model,
+                max_seq_length=max_seq_length,
+                batch_size=size,
+                pad_to=pad_to,
+            )
+            for size in (1, batch_size)
+        )
+
+    @classmethod
+    def from_dir(
+        cls, output_dir: str, *, batch_size: int = 32, pad_to: str = "bucket"
+    ) -> "Predictor":
+        """Loads what fine-tuning left: the best checkpoint, or the newest.
+
+        Args:
+            output_dir: Of `run_classifier.py` or its like.
+            batch_size: Sequences at once.
+            pad_to: See the class.
+
+        Raises:
+            InputError: Something that is needed is missing or damaged.
+        """
+        require_finetuned(output_dir)
+        path = os.path.join(output_dir, "task.json")
+        described = _read_object(path)
+        vocab_file = os.path.join(output_dir, "vocab.txt")
+        config_file = os.path.join(output_dir, "bert_config.json")
+        config = BertConfig.from_json_file(config_file)
+        try:
+            task = tasks.from_json(described)
+            max_seq_length = int(described["max_seq_length"])
+            do_lower_case = bool(described["do_lower_case"])
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"{path}: must be as fine-tuning wrote it. Received: one in "
+                f"which something is missing or wrong ({error})."
+            ) from error
+        tokenizer = BatchTokenizer(vocab_file, do_lower_case)
+        config.require_vocabulary(len(tokenizer.vocab), vocab_file)
+        model = task.build_model(config)
+        loading.load(
+            loading.by_name(model.trainable_variables),
+            _checkpoint(output_dir),
+            may_skip=loading.OPTIMIZER_STATE,
+        )
+        return cls(
+            task,
+            model,
+            tokenizer,
+            max_seq_length=max_seq_length,
+            batch_size=batch_size,
+            pad_to=pad_to,
+        )
+
+    def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
+        """Answers all items at once.
+
+        Args:
+            items: What the task's `parse` takes: texts, pairs as lists of two,
+                or dicts.
+
+        Returns:
+            For each item, in their order, what the task's `answer_to_json`
+            gives: of JSON's types only.
+
+        Raises:
+            InputError: An item is not what the task is about; it is named by
+                its number from 0.
+        """
+        return self.answer(
+            [self.parse(item, f"items[{n}]") for n, item in enumerate(items)]
+        )
+
+    def stream(
+        self, items: Iterable[Any], *, chunk_size: int = 256
+    ) -> Iterator[dict[str, Any]]:
+        """Yields what `__call__` returns, holding one chunk in memory.
+
+        Args:
+            items: As for `__call__`, and as many as there may be. A chunk is
+                read when its first answer is wanted.
+            chunk_size: How many are answered at once.
+
+        Raises:
+            InputError: As of `__call__`; earlier chunks are answered by then.
+        """
+        remaining = enumerate(items)
+        while chunk := list(itertools.islice(remaining, chunk_size)):
+            yield from self.answer(
+                [self.parse(item, f"items[{n}]") for n, item in chunk]
+            )
+
+    def parse(self, given: Any, where: str) -> Any:
+        """Makes an example of a JSON value.
+
+        Args:
+            given: As for `__call__`.
+            where: What to begin an error with.
+        """
+        return self.task.parse(given, where)
+
+    def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
+        """Answers examples that `parse` made, all at once."""
+        rows = list(
+            self.task.featurize(
+                examples,
+                self.tokenizer,
+                self.max_seq_length,
+                is_training=False,
+            )
+        )
+        forward = self._of_one if len(rows) == 1 else self._of_many
+        answers = self.task.answers(examples, rows, forward.run(rows))
+        return [
+            self.task.answer_to_json(example, answer)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+
+
+def _read_object(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(files.read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}:{error.lineno}: must be valid JSON. {error.msg} at column "
+            f"{error.colno}."
+        ) from error
+    if not isinstance(found, dict):
+        raise InputError(
+            f"{path}:1: must hold one JSON object. Received: "
+            f"{type(found).__name__}."
+        )
+    return found
+
+
+def _checkpoint(output_dir: str) -> str:
+    best = os.path.join(output_dir, BEST)
+    prefix = numbered.latest(best) or numbered.latest(output_dir)
+    if prefix is None:
+        raise InputError(
+            f"{output_dir}: must hold a checkpoint, model.ckpt-N.index and its "
+            "data. Received: none. Copy it as well, or train."
+        )
+    return prefix

@@ -1,0 +1,256 @@
+"""Multiple choice: which of several continuations is right?
+
+See section 4.4 of the paper. Every choice is packed with the context as a pair,
+and scored by itself::
+
+    [CLS] He opens the door . [SEP] He sees a dog . [SEP]    0.9
+    [CLS] He opens the door . [SEP] He eats the sky . [SEP]  0.1
+"""
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert import files
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inputs import features
+from official_bert.inputs.features import Marks
+from official_bert.inputs.records import Feature, Schema, text_schema
+from official_bert.metrics import classification
+from official_bert.modeling import losses
+from official_bert.modeling.finetuning import ChoiceClassifier
+from official_bert.tasks import documents, tables
+from official_bert.tasks.documents import Ids, LongDocuments
+from official_bert.tasks.task import Features, Output
+from official_bert.tokenization import BatchTokenizer
+
+# So many examples are tokenized at once.
+_BLOCK = 256
+
+
+class ChoiceExample(NamedTuple):
+    """A context and what may follow.
+
+    Attributes:
+        guid: Names it, such as "dev-12".
+        context: Text A of every pair.
+        choices: Their texts B.
+        label: The number of the right one, from 0; None in test data.
+    """
+
+    guid: str
+    context: str
+    choices: Sequence[str]
+    label: int | None = None
+
+
+class ChoiceData(Protocol):
+    """Where the examples of a `ChoiceTask` come from."""
+
+    def read(self, split: str) -> list[ChoiceExample]:
+        """Reads train, dev or test.
+
+        Raises:
+            InputError: The file is missing or wrong, with its name and line.
+        """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChoiceTask:
+    """Multiple choice. Methods are those of `task.Task`.
+
+    Attributes:
+        num_choices: C: how many every example has.
+        data: The examples; not needed to predict.
+        long_documents: How to shorten texts; each choice is one sequence.
+    """
+
+    num_choices: int
+    data: ChoiceData | None = None
+    long_documents: LongDocuments = documents.TRUNCATE_TAIL
+
+    def __post_init__(self) -> None:
+        """Raises `InputError` for what cannot be."""
+        if self.long_documents.mode == "windows":
+            raise InputError(
+                "Multiple choice reads a sequence for each choice. Received: "
+                "--long_document=windows. Choose truncate_tail or head_tail."
+            )
+
+    @property
+    def main_metric(self) -> str:
+        """The share of right answers."""
+        return "accuracy"
+
+    def splits(self, mode: str) -> Sequence[str]:
+        """Returns `train`, `dev` or `test`."""
+        return [mode]
+
+    def examples(self, split: str) -> Sequence[ChoiceExample]:
+        """Reads the data."""
+        assert self.data is not None
+        return self.data.read(split)
+
+    def schema(
+        self, max_seq_length: int, *, is_training: bool = True
+    ) -> Schema:
+        """Returns the features of C sequences, and the right one's number."""
+        return {
+            **text_schema(max_seq_length, self.num_choices),
+            "label_ids": Feature(1),
+            "is_real_example": Feature(1),
+        }
+
+    def featurize(
+        self,
+        examples: Iterable[ChoiceExample],
+        tokenizer: BatchTokenizer,
+        max_seq_length: int,
+        *,
+        is_training: bool = True,
+    ) -> Iterator[Features]:
+        """Yields one row for each example, each text feature C lists."""
+        marks = features.find_marks(tokenizer.vocab, "The vocabulary")
+        remaining = enumerate(examples)
+        while block := list(itertools.islice(remaining, _BLOCK)):
+            texts = [t for _, e in block for t in (e.context, *e.choices)]
+            ids = iter(tokenizer.tokenize_lines_to_ids(texts))
+            for number, example in block:
+                context = next(ids)
+                choices = list(itertools.islice(ids, len(example.choices)))
+                row = self._row(context, choices, max_seq_length, marks)
+                row["label_ids"] = [example.label or 0]
+                row["is_real_example"] = [1]
+                yield Features(number, row)
+
+    def _row(
+        self,
+        context: Ids,
+        choices: Sequence[Ids],
+        max_seq_length: int,
+        marks: Marks,
+    ) -> dict[str, list[Any]]:
+        rows = []
+        for choice in choices:
+            [pair] = documents.cut(
+                context, choice, max_seq_length, self.long_documents
+            )
+            rows.append(features.text_row(*pair, marks))
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def build_model(self, config: BertConfig) -> ChoiceClassifier:
+        """Returns BERT with one output, which scores a choice."""
+        return ChoiceClassifier(config)
+
+    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
+        """Returns [B]: cross-entropies of the right choices."""
+        return losses.cross_entropy(logits, batch["label_ids"][:, 0])
+
+    def weights(self, batch: dict[str, Any]) -> Any:
+        """Returns [B]: all examples count the same."""
+        return tf.cast(batch["is_real_example"][:, 0], tf.float32)
+
+    def answers(
+        self,
+        examples: Sequence[ChoiceExample],
+        rows: Sequence[Features],
+        outputs: Sequence[Output],
+    ) -> list[np.ndarray]:
+        """Returns probabilities [C]."""
+        if not outputs:
+            return []
+        logits = np.stack([output.logits for output in outputs])
+        return list(tf.nn.softmax(logits).numpy())
+
+    def metrics(
+        self, examples: Sequence[ChoiceExample], answers: Sequence[np.ndarray]
+    ) -> dict[str, Any]:
+        """Returns the accuracy."""
+        targets = [example.label or 0 for example in examples]
+        return classification.accuracy(targets, np.argmax(answers, axis=1))
+
+    def write_predictions(
+        self,
+        folder: str,
+        split: str,
+        examples: Sequence[ChoiceExample],
+        answers: Sequence[np.ndarray],
+    ) -> None:
+        """Writes probabilities, and a table of ids and chosen numbers."""
+        tables.write_scores(folder, split, answers)
+        rows: list[tuple[Any, Any]] = [("id", "prediction")]
+        for example, answer in zip(examples, answers, strict=True):
+            rows.append((example.guid, answer.argmax()))
+        path = os.path.join(folder, f"{split}_predictions.tsv")
+        files.write_text(path, tables.to_tsv(rows))
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `from_json` takes."""
+        return {
+            "kind": "choice",
+            "num_choices": self.num_choices,
+            "long_documents": self.long_documents._asdict(),
+        }
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> "ChoiceTask":
+        """Makes a task that can predict."""
+        return cls(
+            num_choices=given["num_choices"],
+            long_documents=LongDocuments(**given["long_documents"]),
+        )
+
+    def parse(self, given: Any, where: str) -> ChoiceExample:
+        """Takes an object, as `example` does."""
+        if not isinstance(given, dict):
+            raise InputError(
+                f"{where}: must be an object with context and choices. "
+                f"Received: {given!r}."
+            )
+        return example(given, where, where, self.num_choices)
+
+    def answer_to_json(
+        self, example: ChoiceExample, answer: np.ndarray
+    ) -> dict[str, Any]:
+        """Returns the choice, its text, and all probabilities."""
+        choice = int(answer.argmax())
+        return {
+            "choice": choice,
+            "text": example.choices[choice],
+            "probabilities": [float(score) for score in answer],
+        }
+
+
+def example(
+    given: dict[str, Any], guid: str, where: str, num_choices: int
+) -> ChoiceExample:
+    """Makes an example, still without label, of a JSON object.
+
+    Args:
+        given: With `context`, `choices`, and perhaps `question`, which then
+            stands before every choice.
+        guid: Of the example.
+        where: What to begin an error with.
+        num_choices: How many there must be.
+    """
+    context, choices = given.get("context"), given.get("choices")
+    question = given.get("question") or ""
+    if not isinstance(choices, list) or len(choices) != num_choices:
+        raise InputError(
+            f"{where}: 'choices' must be a list of {num_choices} texts, as "
+            f"many as all examples have. Received: {choices!r}."
+        )
+    for text in (context, question, *choices):
+        if not isinstance(text, str):
+            raise InputError(
+                f"{where}: 'context', 'question' and 'choices' must be texts. "
+                f"Received: {text!r}."
+            )
+    texts = [f"{question} {choice}".strip() for choice in choices]
+    return ChoiceExample(guid, str(context), texts)

@@ -1,0 +1,115 @@
+"""SWAG (Zellers et al., 2018), and multiple choice of a user's own.
+
+SWAG's `train.csv`, `val.csv` and `test.csv` have a header and the columns
+sent1, the context; sent2, the beginning of the sentence to be completed;
+ending0 to ending3; label, but for the test; and others. A pair is sent1, and
+sent2 with an ending.
+
+`--task_name=choices` reads `train.jsonl`, `dev.jsonl` and `test.jsonl`, with
+as many choices as you like, but the same number in all::
+
+    {"context": "It rains.", "question": "What does she do?",
+     "choices": ["She takes an umbrella.", "She swims."], "label": 0}
+
+`question` may be missing, `label` in test data; an `id` names the example.
+"""
+
+import dataclasses
+import os
+from typing import Any
+
+from official_bert.options import RunClassifier
+from official_bert.tasks import choice, tables
+from official_bert.tasks.choice import ChoiceExample, ChoiceTask
+from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.tables import Row
+
+_ENDINGS = tuple(f"ending{number}" for number in range(4))
+
+
+def make(data_dir: str, long_documents: LongDocuments) -> ChoiceTask:
+    """Returns SWAG on the files of a folder."""
+    return ChoiceTask(
+        num_choices=len(_ENDINGS),
+        data=SwagData(data_dir),
+        long_documents=long_documents,
+    )
+
+
+def make_own(
+    options: RunClassifier, long_documents: LongDocuments
+) -> ChoiceTask:
+    """Returns the task that the first example shows."""
+    used = {
+        "train": options.do_train,
+        "dev": options.do_eval,
+        "test": options.do_predict,
+    }
+    first = next(split for split, is_used in used.items() if is_used)
+    row = next(iter(_own_rows(options.data_dir, first)))
+    choices = row.get("choices")
+    if not isinstance(choices, list) or len(choices) < 2:
+        raise row.fault("choices", "be a list of two texts or more", choices)
+    return ChoiceTask(
+        num_choices=len(choices),
+        data=OwnChoices(options.data_dir, len(choices)),
+        long_documents=long_documents,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class SwagData:
+    """SWAG's files: a `choice.ChoiceData`."""
+
+    data_dir: str
+
+    def read(self, split: str) -> list[ChoiceExample]:
+        """Reads a file."""
+        name = "val" if split == "dev" else split
+        rows = tables.read(os.path.join(self.data_dir, f"{name}.csv"), "csv")
+        return [self._example(row, split) for row in rows]
+
+    def _example(self, row: Row, split: str) -> ChoiceExample:
+        beginning = row.text("sent2")
+        return ChoiceExample(
+            f"{split}-{row.line}",
+            row.text("sent1"),
+            [f"{beginning} {row.text(ending)}".strip() for ending in _ENDINGS],
+            None if split == "test" else _label(row, len(_ENDINGS)),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnChoices:
+    """A user's files: a `choice.ChoiceData`."""
+
+    data_dir: str
+    num_choices: int
+
+    def read(self, split: str) -> list[ChoiceExample]:
+        """Reads a file."""
+        return [
+            self._example(row, split) for row in _own_rows(self.data_dir, split)
+        ]
+
+    def _example(self, row: Row, split: str) -> ChoiceExample:
+        guid = row.name("id") if "id" in row.cells else f"{split}-{row.line}"
+        found = choice.example(
+            dict(row.cells), guid, row.where, self.num_choices
+        )
+        if split == "test":
+            return found
+        return found._replace(label=_label(row, self.num_choices))
+
+
+def _own_rows(data_dir: str, split: str) -> Any:
+    return tables.read(os.path.join(data_dir, f"{split}.jsonl"), "jsonl")
+
+
+def _label(row: Row, num_choices: int) -> int:
+    number = row.number("label")
+    if number not in range(num_choices):
+        raise row.fault(
+            "label", f"be a choice's number, 0 to {num_choices - 1}", number
+        )
+    return int(number)

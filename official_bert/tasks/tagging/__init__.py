@@ -1,0 +1,1 @@
+"""Tagging: a label for every word, such as names and parts of speech."""

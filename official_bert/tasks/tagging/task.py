@@ -1,0 +1,237 @@
+"""Tags for words, such as names of people and places: section 5.3 of the paper.
+
+Which words are read at once is said in `windows.py`, what of in `rows.py`.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert import files
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inputs import features
+from official_bert.inputs.records import Feature, Schema, text_schema
+from official_bert.metrics import entities
+from official_bert.modeling import losses
+from official_bert.modeling.finetuning import TokenClassifier
+from official_bert.options import RunClassifier
+from official_bert.tasks.tagging import columns, data
+from official_bert.tasks.tagging.columns import Columns, Sentence
+from official_bert.tasks.tagging.data import TaggingData
+from official_bert.tasks.tagging.rows import IdsOfWord, make_row
+from official_bert.tasks.tagging.windows import make_windows
+from official_bert.tasks.task import Features, Output
+from official_bert.tokenization import BatchTokenizer
+
+# What --task_name may be. All are the same: what is measured depends on the
+# tags.
+NAMES = ("ner", "pos", "tagging")
+
+
+def make(options: RunClassifier) -> "TaggingTask":
+    """Returns the task on the files of a folder.
+
+    Raises:
+        InputError: The labels cannot be read.
+    """
+    folder = TaggingData(
+        options.data_dir, Columns(options.token_column, options.tag_column)
+    )
+    return TaggingTask(
+        labels=data.find_labels(options, folder),
+        document_context=options.document_context,
+        data=folder,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggingTask:
+    """A task about every word. Methods are those of `task.Task`.
+
+    Attributes:
+        labels: All tags there are.
+        document_context: Whether a sentence is read with the words before and
+            after it in its document, as many as there is room for, half of
+            them on each side if the document has them.
+        data: The examples; not needed to predict.
+    """
+
+    labels: tuple[str, ...]
+    document_context: bool = False
+    data: TaggingData | None = None
+
+    @property
+    def main_metric(self) -> str:
+        """F1 of whole entities where tags say what these are."""
+        return "f1" if entities.has_prefixes(self.labels) else "accuracy"
+
+    def splits(self, mode: str) -> Sequence[str]:
+        """Returns one for each mode."""
+        return [mode]
+
+    def examples(self, split: str) -> Sequence[Sentence]:
+        """Reads the data."""
+        assert self.data is not None
+        return self.data.read(split, self.labels)
+
+    def schema(
+        self, max_seq_length: int, *, is_training: bool = True
+    ) -> Schema:
+        """Returns the features of a text, and of every piece a label.
+
+        `label_mask` is 1 where a predicted word begins, and elsewhere 0.
+        """
+        sequence = Feature(max_seq_length, "max_seq_length")
+        return {
+            **text_schema(max_seq_length),
+            "label_ids": sequence,
+            "label_mask": sequence,
+        }
+
+    def featurize(
+        self,
+        examples: Iterable[Sentence],
+        tokenizer: BatchTokenizer,
+        max_seq_length: int,
+        *,
+        is_training: bool = True,
+    ) -> Iterator[Features]:
+        """Yields a row for each sentence, or several for a long one.
+
+        Every word begins, with `label_mask` 1, in one row, in their order. Of
+        a word with more pieces than the model reads, the first are kept.
+        """
+        marks = features.find_marks(tokenizer.vocab, "The vocabulary")
+        room = max_seq_length - 2
+        ids_of_word = IdsOfWord(tokenizer, room)
+        id_of_label = {label: i for i, label in enumerate(self.labels)}
+        for number, sentence in enumerate(examples):
+            words, first = self._words_read(sentence, room)
+            last = first + len(sentence.words)
+            ids = [ids_of_word[word] for word in words]
+            labels = [0] * len(words)
+            if sentence.tags is not None:
+                labels[first:last] = [id_of_label[t] for t in sentence.tags]
+            sizes = [len(pieces) for pieces in ids]
+            for window in make_windows(sizes, first, last, room):
+                yield Features(number, make_row(ids, labels, window, marks))
+
+    def _words_read(
+        self, sentence: Sentence, room: int
+    ) -> tuple[Sequence[str], int]:
+        """Returns all words that may be read, and where the sentence begins."""
+        if not self.document_context:
+            return sentence.words, 0
+        # A word has at least one piece, so no more of them can matter.
+        begin = max(0, sentence.start - room)
+        end = sentence.start + len(sentence.words) + room
+        return sentence.document[begin:end], sentence.start - begin
+
+    def build_model(self, config: BertConfig) -> TokenClassifier:
+        """Returns BERT with as many outputs for a piece as there are labels."""
+        return TokenClassifier(config, len(self.labels))
+
+    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
+        """Returns [B, S]: cross-entropies, also of pieces without a label."""
+        return losses.cross_entropy(logits, batch["label_ids"])
+
+    def weights(self, batch: dict[str, Any]) -> Any:
+        """Returns [B, S]: all words count the same."""
+        return tf.cast(batch["label_mask"], tf.float32)
+
+    def answers(
+        self,
+        examples: Sequence[Sentence],
+        rows: Sequence[Features],
+        outputs: Sequence[Output],
+    ) -> list[list[str]]:
+        """Returns a tag for each word of each sentence."""
+        found: list[list[str]] = [[] for _ in examples]
+        for read, output in zip(rows, outputs, strict=True):
+            places = np.flatnonzero(read.row["label_mask"])
+            best = output.logits[places].argmax(axis=-1)
+            found[read.example] += [self.labels[i] for i in best]
+        return found
+
+    def metrics(
+        self, examples: Sequence[Sentence], answers: Sequence[list[str]]
+    ) -> dict[str, Any]:
+        """Returns the scores of `metrics.entities`; none without tags."""
+        targets = [s.tags for s in examples if s.tags is not None]
+        if len(targets) < len(examples):
+            return {}
+        return entities.evaluate(targets, answers)
+
+    def write_predictions(
+        self,
+        folder: str,
+        split: str,
+        examples: Sequence[Sentence],
+        answers: Sequence[list[str]],
+    ) -> None:
+        """Writes `test_predictions.txt`: the data and a column of predictions.
+
+        It is the last; if the column before it is that of the tags, `conlleval`
+        reads the file.
+        """
+        assert self.data is not None
+        text = columns.with_predictions(self.data.path(split), answers)
+        files.write_text(os.path.join(folder, f"{split}_predictions.txt"), text)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `from_json` takes."""
+        return {
+            "kind": "tagging",
+            "labels": list(self.labels),
+            "document_context": self.document_context,
+        }
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> "TaggingTask":
+        """Makes a task that can predict."""
+        return cls(
+            labels=tuple(given["labels"]),
+            document_context=given["document_context"],
+        )
+
+    def parse(self, given: Any, where: str) -> Sentence:
+        """Takes a list of words, an object with `tokens`, or a text.
+
+        A text is divided into words at whitespace, and nowhere else.
+        """
+        words = given.get("tokens") if isinstance(given, dict) else given
+        if isinstance(given, str):
+            words = given.split()
+        if not isinstance(words, list) or not all(
+            isinstance(word, str) and word for word in words
+        ):
+            raise InputError(
+                f"{where}: must be a list of words, an object with such a list "
+                f"as `tokens`, or a text. Received: {given!r}."
+            )
+        return Sentence(words, None, words)
+
+    def answer_to_json(
+        self, example: Sentence, answer: list[str]
+    ) -> dict[str, Any]:
+        """Returns words, tags, and where tags say it the entities.
+
+        Their `start` and `end` (exclusive) are numbers of words.
+        """
+        found: dict[str, Any] = {"tokens": list(example.words), "tags": answer}
+        if entities.has_prefixes(self.labels):
+            found["entities"] = [
+                {
+                    "type": entity.type,
+                    "start": entity.start,
+                    "end": entity.end,
+                    "text": " ".join(example.words[entity.start : entity.end]),
+                }
+                for entity in entities.entities(answer)
+            ]
+        return found

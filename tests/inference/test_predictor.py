@@ -1,0 +1,272 @@
+"""A trained model answers as `--do_predict` does, in whatever portions."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+import tiny
+
+import run_classifier
+from official_bert import tasks
+from official_bert.checkpoints import numbered
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inference import predictor
+from official_bert.inference.predictor import Predictor
+from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.tagging.task import TaggingTask
+from official_bert.tasks.text import TextTask
+from official_bert.tokenization import BatchTokenizer
+from official_bert.training import best
+
+CLASSES = {"task_type": "classification", "labels": ("no", "yes")}
+
+
+def sentences(number, seed):
+    """Returns texts of very different lengths, some longer than is read."""
+    random = np.random.RandomState(seed)
+    lengths = random.randint(1, 24, number)
+    return [" ".join(random.choice(tiny.WORDS, n)) for n in lengths]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The output folder of a short run of SST-2 that has predicted."""
+    folder = tmp_path_factory.mktemp("sst2")
+    rows = [f"{text}\t{len(text) % 2}" for text in sentences(32, 1)]
+    (folder / "train.tsv").write_text("\n".join(["sentence\tlabel", *rows]))
+    rows = [f"{n}\t{text}" for n, text in enumerate(sentences(40, 2))]
+    (folder / "test.tsv").write_text("\n".join(["index\tsentence", *rows]))
+    options = tiny.options(
+        folder, task_name="SST-2", num_train_epochs=2.0, do_eval=False
+    )
+    run_classifier.main(options)
+    return folder / "out"
+
+
+@pytest.fixture
+def vocab_file(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(tiny.VOCAB) + "\n")
+    return str(path)
+
+
+def make(task, vocab_file, **changes):
+    """Returns a predictor with drawn weights, which reads 16 pieces."""
+    model = task.build_model(BertConfig.from_dict(tiny.CONFIG))
+    recorded.set_weights(model.trainable_variables, 7)
+    tokenizer = BatchTokenizer(vocab_file)
+    return Predictor(task, model, tokenizer, max_seq_length=16, **changes)
+
+
+def scores(answers):
+    return np.array([[*a["probabilities"].values()] for a in answers])
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"batch_size": 3}, {"pad_to": "max"}], ids=str
+)
+def test_equals_what_do_predict_wrote(trained, changes):
+    asked = Predictor.from_dir(str(trained), **changes)
+    found = asked(sentences(40, 2))
+    expected = np.loadtxt(trained / "test_results.tsv")
+    assert len(np.unique(expected.round(4), axis=0)) > 10
+    np.testing.assert_allclose(scores(found), expected, atol=2e-6)
+    assert [a["label"] for a in found] == [
+        str(row.argmax()) for row in expected
+    ]
+    json.dumps(found)  # Of JSON's types only.
+
+
+def test_the_best_checkpoint_goes_first(trained, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(trained, folder)
+    prefix = numbered.latest(str(folder))
+    reader = tf.train.load_checkpoint(prefix)
+    arrays = {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+        if not name.endswith(("adam_m", "adam_v"))
+    }
+    arrays["output_bias"] = np.array([-50, 50], np.float32)
+    (folder / best.FOLDER).mkdir()
+    numbered.save(str(folder / best.FOLDER), 1, arrays, None, keep=1)
+    asked = Predictor.from_dir(str(folder))
+    assert scores(asked(["good"]))[0, 1] > 0.999
+    assert predictor.BEST == best.FOLDER
+
+
+def test_one_by_one_and_at_once_are_the_same(vocab_file):
+    asked = make(TextTask(**CLASSES), vocab_file, batch_size=4)
+    texts = sentences(11, 3)
+    one_by_one = [answer for text in texts for answer in asked([text])]
+    np.testing.assert_allclose(
+        scores(asked(texts)), scores(one_by_one), atol=1e-6
+    )
+    assert asked([]) == []
+
+
+def test_a_pair_is_read_as_two_segments(vocab_file):
+    asked = make(TextTask(**CLASSES), vocab_file)
+    found = asked(
+        [
+            ["good cat", "what ?"],
+            {"text_a": "good cat", "text_b": "what ?"},
+            "good cat what ?",
+        ]
+    )
+    words = ["[CLS]", "good", "cat", "[SEP]", "what", "?", "[SEP]"]
+    batch = {
+        "input_ids": tf.constant([[tiny.VOCAB.index(word) for word in words]]),
+        "input_mask": tf.ones([1, 7], tf.int32),
+        "segment_ids": tf.constant([[0, 0, 0, 0, 1, 1, 1]]),
+    }
+    expected = tf.nn.softmax(asked._of_one.model(batch)).numpy()[0]
+    np.testing.assert_allclose(
+        scores(found)[:2], [expected, expected], atol=1e-6
+    )
+    assert abs(scores(found)[2] - expected).max() > 1e-3
+
+
+def test_a_stream_is_answered_as_it_comes(vocab_file):
+    asked = make(TextTask(**CLASSES), vocab_file, batch_size=2)
+    texts = sentences(9, 4)
+    read = 0
+
+    def arriving():
+        nonlocal read
+        for text in texts:
+            read += 1
+            yield text
+        raise OSError("the source failed")
+
+    stream = asked.stream(arriving(), chunk_size=3)
+    assert read == 0
+    found = [next(stream)]
+    assert read == 3
+    found += [next(stream) for _ in range(8)]
+    assert read == 9
+    with pytest.raises(OSError, match="the source failed"):
+        next(stream)
+    np.testing.assert_allclose(scores(found), scores(asked(texts)), atol=1e-6)
+
+
+def test_a_wrong_item_is_named(vocab_file):
+    asked = make(TextTask(**CLASSES), vocab_file)
+    with pytest.raises(InputError, match=r"^items\[1\]: must be a text"):
+        asked(["good", 7])
+    stream = asked.stream(["good", "bad", "cat", 7], chunk_size=2)
+    assert len([next(stream), next(stream)]) == 2
+    with pytest.raises(InputError, match=r"^items\[3\]: must be a text"):
+        next(stream)
+
+
+@pytest.mark.parametrize(
+    ("task", "item", "keys"),
+    [
+        (
+            TextTask(
+                task_type="multilabel",
+                labels=("a", "b"),
+                long_documents=LongDocuments("windows"),
+            ),
+            "good bad " * 20,
+            {"labels", "probabilities"},
+        ),
+        (TextTask(task_type="regression", labels=()), "good", {"score"}),
+        (
+            ChoiceTask(num_choices=2),
+            {"context": "what is it ?", "choices": ["cat", "red sun"]},
+            {"choice", "text", "probabilities"},
+        ),
+        (
+            TaggingTask(labels=("O", "B-X")),
+            ["good", "cat"] * 12,
+            {"tokens", "tags", "entities"},
+        ),
+        (
+            SquadTask(),
+            {"question": "what is it ?", "context": "cat dog red " * 10},
+            None,
+        ),
+    ],
+    ids=["multilabel", "regression", "choice", "tagging", "squad"],
+)
+def test_every_kind_of_task_comes_back_and_answers(
+    task, item, keys, vocab_file
+):
+    described = json.loads(json.dumps(task.to_json()))
+    again = tasks.from_json(described)
+    assert again == task
+    found = make(again, vocab_file, batch_size=2)([item, item])
+    assert len(found) == 2
+    assert keys is None or set(found[0]) == keys
+    json.dumps(found)
+
+
+def change_task(folder, **changes):
+    path = folder / "task.json"
+    described = {**json.loads(path.read_text()), **changes}
+    path.write_text(
+        json.dumps({k: v for k, v in described.items() if v is not None})
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda out: shutil.rmtree(out), "which does not exist"),
+        (lambda out: (out / "vocab.txt").unlink(), "must hold vocab.txt"),
+        (
+            lambda out: (out / "bert_config.json").unlink(),
+            "must hold bert_config.json",
+        ),
+        (
+            lambda out: (out / "task.json").unlink(),
+            "without task.json.*--fill_mask and --score",
+        ),
+        (
+            lambda out: (
+                [path.unlink() for path in out.glob("*ckpt*")]
+                + [(out / "checkpoint").unlink()]
+            ),
+            "must hold a checkpoint",
+        ),
+        (
+            lambda out: (out / "task.json").write_text('{\n"kind": }'),
+            "task.json:2: must be valid JSON",
+        ),
+        (lambda out: (out / "task.json").write_text("[]"), "one JSON object"),
+        (lambda out: change_task(out, kind="poem"), "Received: 'poem'"),
+        (lambda out: change_task(out, labels=None), "as fine-tuning .*labels"),
+        (lambda out: change_task(out, labels=["a"]), "wrong shape: output_"),
+        (
+            lambda out: (out / "vocab.txt").write_text("\n".join("ab" * 99)),
+            "lacks|vocabulary must have",
+        ),
+    ],
+    ids=[
+        "folder",
+        "vocabulary",
+        "config",
+        "task",
+        "checkpoint",
+        "no JSON",
+        "no object",
+        "kind",
+        "labels",
+        "shape",
+        "other vocabulary",
+    ],
+)
+def test_what_is_missing_is_said(trained, tmp_path, damage, message):
+    out = tmp_path / "out"
+    shutil.copytree(trained, out)
+    damage(out)
+    with pytest.raises(InputError, match=message):
+        Predictor.from_dir(str(out))(["good"])

@@ -1,0 +1,232 @@
+"""One text or a pair: losses, answers, and what is written of them."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny
+from scipy import special
+
+from official_bert.errors import InputError
+from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.task import Features, Output
+from official_bert.tasks.text import TextExample, TextTask
+from official_bert.tokenization import BatchTokenizer
+
+CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))
+TOPICS = TextTask(task_type="multilabel", labels=("sun", "rain", "wind"))
+SCORE = TextTask(task_type="regression", labels=())
+
+
+def output(*logits):
+    return Output(np.array(logits, np.float32), 0.0, 1.0)
+
+
+def batch(**values):
+    return {name: tf.constant(value) for name, value in values.items()}
+
+
+def test_losses_of_classes():
+    logits = np.random.RandomState(0).normal(size=(5, 3)) * 4
+    labels = [0, 2, 1, 1, 0]
+    found = CLASSES.losses(
+        tf.constant(logits, tf.float32), batch(label_ids=[[i] for i in labels])
+    )
+    expected = -special.log_softmax(logits, -1)[range(5), labels]
+    assert found.shape == (5,)
+    np.testing.assert_allclose(found, expected, rtol=2e-6)
+
+
+def test_losses_of_several_labels():
+    """The mean over the labels of -y log p - (1 - y) log(1 - p)."""
+    logits = np.random.RandomState(1).normal(size=(4, 3)) * 8
+    labels = np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]])
+    found = TOPICS.losses(
+        tf.constant(logits, tf.float32), batch(label_ids=labels)
+    )
+    terms = labels * special.log_expit(logits)
+    terms += (1 - labels) * special.log_expit(-logits)
+    np.testing.assert_allclose(found, -terms.mean(axis=1), rtol=2e-6)
+
+
+def test_losses_of_numbers():
+    found = SCORE.losses(
+        tf.constant([[1.5], [-2.0]]), batch(label_ids=[[4.0], [0.25]])
+    )
+    np.testing.assert_allclose(found, [2.5**2, 2.25**2])
+
+
+def test_padding_weighs_nothing():
+    given = batch(is_real_example=[[1], [0], [1]])
+    np.testing.assert_array_equal(CLASSES.weights(given), [1.0, 0.0, 1.0])
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(tiny.VOCAB))
+    return BatchTokenizer(str(path), do_lower_case=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "label", "expected"),
+    [
+        (CLASSES, "maybe", [2]),
+        (CLASSES, None, [0]),
+        (TOPICS, ("wind", "sun"), [1, 0, 1]),
+        (TOPICS, (), [0, 0, 0]),
+        (TOPICS, None, [0, 0, 0]),
+        (SCORE, 2.5, [2.5]),
+        (SCORE, None, [0]),
+    ],
+)
+def test_labels_in_rows(tokenizer, task, label, expected):
+    example = TextExample("dev-1", "Good cat", "bad", label)
+    [(number, row, _)] = task.featurize([example], tokenizer, 16)
+    assert number == 0
+    assert row["label_ids"] == expected
+    words = ["[CLS]", "good", "cat", "[SEP]", "bad", "[SEP]"]
+    assert row["input_ids"] == [tiny.VOCAB.index(word) for word in words]
+    assert task.schema(16)["label_ids"].length == len(expected)
+    assert task.schema(16)["label_ids"].is_float == (task is SCORE)
+
+
+def test_windows_are_rows_of_one_example(tokenizer):
+    task = TextTask(
+        task_type="classification",
+        labels=("no", "yes"),
+        long_documents=LongDocuments("windows"),
+    )
+    texts = ["sun " * 10, "rain", "red " * 9]
+    examples = [TextExample("", text, None, "yes") for text in texts]
+    rows = list(task.featurize(examples, tokenizer, 8))
+    assert [row.example for row in rows] == [0, 0, 0, 1, 2, 2]
+    assert [len(r.row["input_ids"]) for r in rows] == [8, 8, 8, 3, 8, 8]
+    assert all(r.row["label_ids"] == [1] for r in rows)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_logits_of_windows_are_pooled(pooling):
+    task = TextTask(
+        task_type="classification",
+        labels=("no", "yes"),
+        long_documents=LongDocuments("windows", 0, pooling),
+    )
+    examples = [TextExample("", "x")] * 2
+    rows = [Features(number, {}) for number in (0, 0, 1)]
+    outputs = [output(1.0, 3.0), output(2.0, -1.0), output(0.0, 5.0)]
+    found = task.answers(examples, rows, outputs)
+    first = {"mean": [1.5, 1.0], "max": [2.0, 3.0]}[pooling]
+    expected = special.softmax([first, [0.0, 5.0]], axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def answers(task, *logits):
+    examples = [TextExample("", "x")] * len(logits)
+    rows = [Features(number, {}) for number in range(len(logits))]
+    return task.answers(examples, rows, [output(*one) for one in logits])
+
+
+def test_answers_and_predictions():
+    found = answers(CLASSES, (1.0, 2.0, 0.0), (3.0, 0.0, 1.0))
+    np.testing.assert_allclose(np.sum(found, axis=1), 1.0, rtol=1e-6)
+    assert CLASSES.predictions(found) == ["yes", "no"]
+    found = answers(TOPICS, (0.1, -3.0, 0.0), (-1.0, -1.0, -1.0))
+    np.testing.assert_allclose(found[0], special.expit([0.1, -3.0, 0.0]), 1e-6)
+    assert TOPICS.predictions(found) == [["sun", "wind"], []]
+    found = answers(SCORE, (2.5,), (-7.0,))
+    assert SCORE.predictions(found) == [2.5, -7.0]
+    assert answers(CLASSES) == []
+
+
+def test_answers_as_people_read_them():
+    example = TextExample("", "x")
+    [answer] = answers(CLASSES, (0.0, math.log(2.0), 0.0))
+    found = json.loads(json.dumps(CLASSES.answer_to_json(example, answer)))
+    assert found["label"] == "yes"
+    assert found["probabilities"] == pytest.approx(
+        {"no": 0.25, "yes": 0.5, "maybe": 0.25}
+    )
+    [answer] = answers(TOPICS, (0.0, 1.0, -1.0))
+    found = json.loads(json.dumps(TOPICS.answer_to_json(example, answer)))
+    assert found["labels"] == ["sun", "rain"]
+    assert found["probabilities"]["sun"] == 0.5
+    [answer] = answers(SCORE, (2.5,))
+    assert SCORE.answer_to_json(example, answer) == {"score": 2.5}
+
+
+def metrics(task, labels, *logits):
+    examples = [TextExample("", "x", None, label) for label in labels]
+    return json.loads(
+        json.dumps(task.metrics(examples, answers(task, *logits)))
+    )
+
+
+def test_metrics():
+    found = metrics(
+        CLASSES, ["no", "yes", "yes"], (1, 0, 0), (0, 1, 0), (0, 0, 1)
+    )
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert found["per_class"]["yes"]["recall"] == 0.5
+    assert found["confusion_matrix"] == [[1, 0, 0], [0, 1, 1], [0, 0, 0]]
+    found = metrics(TOPICS, [("sun",), ()], (1, -1, -1), (1, -1, -1))
+    assert found["exact_match"] == 0.5
+    assert found["micro_f1"] == pytest.approx(2 / 3)
+    found = metrics(SCORE, [0.0, 1.0, 3.0], (1.0,), (3.0,), (7.0,))
+    assert found["pearson"] == pytest.approx(1.0)
+    for task, name in [
+        (CLASSES, "accuracy"),
+        (TOPICS, "micro_f1"),
+        (SCORE, "pearson"),
+    ]:
+        assert task.main_metric == name
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        CLASSES,
+        TOPICS,
+        SCORE,
+        TextTask(
+            task_type="classification",
+            labels=("é", "1"),
+            metric="matthews",
+            long_documents=LongDocuments("windows", 7, "max"),
+        ),
+    ],
+)
+def test_json_there_and_back(task):
+    told = json.loads(json.dumps(task.to_json()))
+    assert TextTask.from_json(told) == task
+
+
+@pytest.mark.parametrize(
+    ("given", "text_a", "text_b"),
+    [
+        ("a", "a", None),
+        (["a"], "a", None),
+        (["a", "b"], "a", "b"),
+        (["a", None], "a", None),
+        ({"text": "a"}, "a", None),
+        ({"text_a": "a", "text_b": "b"}, "a", "b"),
+        ({"text_a": "a", "text_b": None}, "a", None),
+    ],
+)
+def test_what_can_be_parsed(given, text_a, text_b):
+    found = CLASSES.parse(given, "x:1")
+    assert found == TextExample("x:1", text_a, text_b)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(7, None, [], [1], ["a", "b", "c"], ["a", 2], [None, "b"]),
+        *({}, {"text_b": "b"}, {"text": 5}, ["a", ["b"]]),
+    ],
+)
+def test_what_cannot(given):
+    with pytest.raises(InputError, match=r"^x:1: must be a text, a pair"):
+        CLASSES.parse(given, "x:1")

@@ -1,0 +1,129 @@
+"""XNLI: Chinese as the original reads it, and all that its users want more."""
+
+import pytest
+import recorded_texts
+import tiny
+
+from official_bert import tasks
+from official_bert.errors import InputError
+from official_bert.tasks import xnli
+from official_bert.tasks.documents import TRUNCATE_TAIL
+from official_bert.tasks.xnli import XnliData
+
+HEADER = (
+    "language gold_label sentence1_binary_parse sentence2_binary_parse "
+    "sentence1_parse sentence2_parse sentence1 sentence2 promptID pairID genre "
+    "label1 label2 label3 label4 label5 sentence1_tokenized "
+    "sentence2_tokenized match"
+).replace(" ", "\t")
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_equals_the_original(golden, shared_data, tmp_path, split):
+    tokenizer = recorded_texts.tokenizer(golden, shared_data, tmp_path, "XNLI")
+    options = tiny.options(
+        tmp_path,
+        task_name="XNLI",
+        data_dir=str(golden / "classifier" / "data" / "XNLI"),
+    )
+    recorded_texts.assert_equals(
+        golden, f"XNLI_{split}", tasks.get(options), tokenizer, split
+    )
+
+
+def line(language, text, label="neutral"):
+    cells = [language, label, "", "", "", "", text, "b", *"12345678901"]
+    return "\t".join(cells)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Both archives, unpacked, with a line or two in each file."""
+    (tmp_path / "multinli").mkdir()
+    (tmp_path / "xnli").mkdir()
+    for language in ("zh", "de", "en"):
+        (tmp_path / "multinli" / f"multinli.train.{language}.tsv").write_text(
+            f"premise\thypo\tlabel\ntrain {language}\tb\tcontradictory\n"
+        )
+    for split in ("dev", "test"):
+        for name, by in (
+            (f"xnli.{split}.tsv", "by people"),
+            (f"xnli/xnli.{split}.en.tsv", "by machine"),
+        ):
+            lines = [line(lg, f"{split} {lg} {by}") for lg in ("de", "zh")]
+            lines = [HEADER, *lines, lines[0].replace("neutral", "entailment")]
+            (tmp_path / name).write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("flags", "train", "evaluated"),
+    [
+        ({}, "zh", "zh by people"),
+        ({"language": "de"}, "de", "de by people"),
+        ({"language": "de", "train_language": "de"}, "de", "de by people"),
+        ({"language": "de", "train_language": "en"}, "en", "de by people"),
+        ({"language": "de", "translate_test": True}, "en", "de by machine"),
+    ],
+)
+def test_languages(folder, flags, train, evaluated):
+    task = tasks.get(tiny.options(folder, task_name="xnli", **flags))
+    [example] = task.examples("train")
+    assert example.text_a == f"train {train}"
+    assert example.label == "contradiction"
+    for split in ("dev", "test"):
+        first = task.examples(split)[0]
+        assert first.text_a == f"{split} {evaluated}"
+        assert first.label == "neutral"
+    if flags.get("language") == "de":
+        found = task.examples("test")
+        assert [e.guid for e in found] == ["test-1", "test-3"]
+        assert found[1].label == "entailment"
+
+
+def test_the_test_set_is_evaluated_after_the_other(folder):
+    task = tasks.get(tiny.options(folder, task_name="xnli"))
+    assert task.splits("dev") == ["dev", "test"]
+    assert task.splits("test") == ["test"]
+    assert task.splits("train") == ["train"]
+    (folder / "xnli.test.tsv").unlink()
+    assert task.splits("dev") == ["dev"]
+
+
+def test_languages_that_are_not_there(folder):
+    data = XnliData(str(folder), "fr", "fr", False)
+    with pytest.raises(InputError, match=r"'fr'\. Received: de, zh\."):
+        data.read("dev")
+    with pytest.raises(InputError, match=r"multinli\.train\.fr\.tsv"):
+        data.read("train")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("zh\tneutral\ta\tb", "at least 8 columns"),
+        ("", "at least 8 columns"),
+        (line("zh", "a", "nonsense"), "Received: 'nonsense'"),
+    ],
+)
+def test_wrong_lines_are_named(folder, text, complaint):
+    path = folder / "xnli.dev.tsv"
+    path.write_text(f"{HEADER}\n{line('zh', 'a')}\n{text}\n")
+    task = xnli.make(tiny.options(folder, task_name="xnli"), TRUNCATE_TAIL)
+    with pytest.raises(InputError, match=complaint) as caught:
+        task.examples("dev")
+    assert str(caught.value).startswith(f"{path}:3: ")
+
+
+@pytest.mark.slow
+def test_a_run_reports_both_sets(folder):
+    output, results = tiny.run(
+        folder, task_name="xnli", train_batch_size=1, num_train_epochs=1.0
+    )
+    assert 0 <= results["accuracy"] <= 1
+    assert 0 <= results["test"]["accuracy"] <= 1
+    lines = (output / "XNLI-zh.tsv").read_text().splitlines()
+    assert lines[0] == "index\tprediction"
+    assert lines[1].split("\t")[1] in ("contradiction", "entailment", "neutral")
+    assert len(lines) == 2
+    assert len((output / "test_results.tsv").read_text().split("\t")) == 3
