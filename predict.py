@@ -41,6 +41,7 @@ def main(options: Predict) -> None:
 def load(options: Predict) -> Answerer:
     """Returns the model that the options name, ready to answer."""
     from official_bert.inference import masked_lm, scoring
+    from official_bert.inference.blanks import MaskedLanguageModel
     from official_bert.inference.predictor import Predictor
 
     if not options.is_masked_lm:
@@ -63,7 +64,7 @@ def load(options: Predict) -> Answerer:
             options.init_checkpoint,
             do_lower_case=do_lower_case,
         )
-    asked = masked_lm.MaskedLanguageModel(model, tokenizer, options.batch_size)
+    asked = MaskedLanguageModel(model, tokenizer, options.batch_size)
     if options.score:
         return scoring.Scorer(asked)
     return masked_lm.FillMask(asked, options.top_k)

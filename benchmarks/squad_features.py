@@ -21,10 +21,10 @@ import tensorflow as tf
 
 from official_bert.inputs import features, records
 from official_bert.tasks import featurized
+from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.squad.examples import (
     SquadExample,
     read_examples,
-    shuffled,
 )
 from official_bert.tasks.squad.schema import schema
 from official_bert.tasks.squad.task import SquadTask

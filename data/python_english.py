@@ -103,15 +103,22 @@ def sources(library: pathlib.Path) -> list[pathlib.Path]:
     ]
 
 
-def docstrings(path: pathlib.Path) -> list[str]:
-    """Returns the docstrings of a module, from top to bottom.
+def parse(path: pathlib.Path) -> ast.Module | None:
+    """Returns a module's syntax tree, or None if it is not valid Python.
 
     The source is read and not run: some modules act when imported.
     """
     try:
-        module = ast.parse(path.read_bytes())
+        return ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
-        return []  # A template or an example of something faulty.
+        return None  # A template or an example of something faulty.
+
+
+def docstrings(path: pathlib.Path) -> list[str]:
+    """Returns the docstrings of a module, from top to bottom."""
+    module = parse(path)
+    if module is None:
+        return []
     nodes = [
         node
         for node in ast.walk(module)

@@ -15,6 +15,9 @@ from official_bert import files
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 
+# Where a run that evaluates on the way keeps what did best.
+BEST = "best"
+
 _LIST = "checkpoint"
 _RESUME = ".resume.json"
 
@@ -48,6 +51,11 @@ def latest(folder: str) -> str | None:
             f"Received: {names[-1]!r}. Name another one in it."
         )
     return prefix
+
+
+def best_or_latest(folder: str) -> str | None:
+    """Returns the checkpoint that did best, if one was kept, or the newest."""
+    return latest(os.path.join(folder, BEST)) or latest(folder)
 
 
 def save(

@@ -135,7 +135,7 @@ def run(answerer: Answerer, options: Predict) -> None:
             as it was; of standard output, earlier chunks are written. At a
             terminal, the error is shown and the next line read.
     """
-    to_file = options.output_file is not None
+    to_file = bool(options.output_file)
     is_typed = options.input_file == "-" and sys.stdin.isatty()
     with _writing(options.output_file) as file:
         for chunk in read_chunks(
@@ -153,7 +153,7 @@ def run(answerer: Answerer, options: Predict) -> None:
 @contextlib.contextmanager
 def _writing(path: str | None) -> Iterator[Any]:
     """Yields a file for bytes that appears at the end, or standard output."""
-    if path is None:
+    if not path:
         try:
             yield sys.stdout.buffer
         except BrokenPipeError:

@@ -15,9 +15,6 @@ from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
 from official_bert.tokenization import BatchTokenizer
 
-# Where fine-tuning with --eval_every keeps the checkpoint that did best.
-BEST = "best"
-
 
 class Predictor:
     """Answers what a fine-tuned model was trained for.
@@ -115,8 +112,8 @@ class Predictor:
         """Answers all items at once.
 
         Args:
-            items: What the task's `parse` takes: texts, pairs as lists of two,
-                or dicts.
+            items: What the task's `parse` takes: texts, pairs as lists or
+                tuples of two, or dicts.
 
         Returns:
             For each item, in their order, what the task's `answer_to_json`
@@ -156,7 +153,9 @@ class Predictor:
             given: As for `__call__`.
             where: What to begin an error with.
         """
-        return self.task.parse(given, where)
+        # JSON has no tuples, and so tasks need not know them.
+        is_tuple = isinstance(given, tuple)
+        return self.task.parse(list(given) if is_tuple else given, where)
 
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Answers examples that `parse` made, all at once."""
@@ -193,8 +192,7 @@ def _read_object(path: str) -> dict[str, Any]:
 
 
 def _checkpoint(output_dir: str) -> str:
-    best = os.path.join(output_dir, BEST)
-    prefix = numbered.latest(best) or numbered.latest(output_dir)
+    prefix = numbered.best_or_latest(output_dir)
     if prefix is None:
         raise InputError(
             f"{output_dir}: must hold a checkpoint, model.ckpt-N.index and its "

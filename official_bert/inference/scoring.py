@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.inference.masked_lm import (
+from official_bert.inference.blanks import (
     MASK,
     Blanks,
     MaskedLanguageModel,

@@ -106,7 +106,7 @@ class Predict(cli.Options):
             self._check_finetuned()
         if self.input_file != "-":
             files.require(self.input_file, "--input_file")
-        if self.output_file is not None:
+        if self.output_file:
             check_outputs("--output_file", [self.output_file], self._inputs())
 
     def _inputs(self) -> list[str]:

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -82,6 +82,8 @@ class ChoiceTask:
                 "Multiple choice reads a sequence for each choice. Received: "
                 "--long_document=windows. Choose truncate_tail or head_tail."
             )
+
+    epoch_has_all_rows: ClassVar[bool] = True
 
     @property
     def main_metric(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from official_bert.errors import InputError
 from official_bert.tasks import tables
-from official_bert.tasks.text import TextExample
+from official_bert.tasks.text_data import TextExample
 
 
 class Columns(NamedTuple):

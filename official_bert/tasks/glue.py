@@ -16,7 +16,8 @@ from official_bert.errors import InputError
 from official_bert.tasks import tables
 from official_bert.tasks.columns import Columns, predictions_table
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.text import TextExample, TextTask
+from official_bert.tasks.text import TextTask
+from official_bert.tasks.text_data import TextExample
 
 _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")

@@ -26,8 +26,10 @@ from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import tables
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.tables import Row
-from official_bert.tasks.text import TextExample, TextTask
+from official_bert.tasks.text import TextTask
+from official_bert.tasks.text_data import TextExample
 
 KINDS = ("tsv", "csv", "jsonl")
 
@@ -107,7 +109,8 @@ class OwnData:
 
     def read(self, split: str) -> list[TextExample]:
         """Reads a file of the folder."""
-        return [self._example(row, split) for row in self._rows(split)]
+        examples = [self._example(row, split) for row in self._rows(split)]
+        return shuffled(examples) if split == "train" else examples
 
     def _rows(self, split: str) -> Iterator[Row]:
         kind = self.options.task_name.lower()

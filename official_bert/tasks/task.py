@@ -8,7 +8,7 @@ is measured is said by rows, as in `glue.py`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class Task(Protocol):
     @property
     def main_metric(self) -> str:
         """Which of `metrics` says which model is the better; higher is."""
+
+    # Whether an epoch sees all rows, or only as many as there are examples, as
+    # the 2018 release does in SQuAD.
+    epoch_has_all_rows: ClassVar[bool]
 
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the parts of the data: most tasks have one for each mode.

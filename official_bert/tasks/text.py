@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -20,55 +20,11 @@ from official_bert.modeling.finetuning import SequenceClassifier
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import Features, Output, of_examples
+from official_bert.tasks.text_data import TextData, TextExample
 from official_bert.tokenization import BatchTokenizer
 
 # So many examples are tokenized at once.
 _BLOCK = 1024
-
-
-class TextExample(NamedTuple):
-    """A text, or a pair of them.
-
-    Attributes:
-        guid: Names it, such as "dev-12".
-        text_a: The text.
-        text_b: The second one, if there is one.
-        label: One of the task's labels; a tuple of them where there may be
-            several; a number in regression; None in test data.
-    """
-
-    guid: str
-    text_a: str
-    text_b: str | None = None
-    label: Any = None
-
-
-class TextData(Protocol):
-    """Where the examples of a `TextTask` come from."""
-
-    def splits(self, mode: str) -> Sequence[str]:
-        """See `task.Task`."""
-
-    def read(self, split: str) -> list[TextExample]:
-        """Reads one part of the data.
-
-        Raises:
-            InputError: A file is missing or wrong, with its name and line.
-        """
-
-    def submission(
-        self,
-        split: str,
-        examples: Sequence[TextExample],
-        predictions: Sequence[Any],
-    ) -> tuple[str, str]:
-        """Returns name and text of a file of predictions.
-
-        Args:
-            split: What was predicted.
-            examples: Its examples.
-            predictions: As `TextTask.predictions` returns them.
-        """
 
 
 _METRICS = {
@@ -95,6 +51,8 @@ class TextTask:
     metric: str = "accuracy"
     data: TextData | None = None
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
+
+    epoch_has_all_rows: ClassVar[bool] = True
 
     @property
     def main_metric(self) -> str:

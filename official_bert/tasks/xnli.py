@@ -33,7 +33,8 @@ from official_bert.options import RunClassifier
 from official_bert.tasks import glue, tables
 from official_bert.tasks.columns import Columns, predictions_table
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.text import TextExample, TextTask
+from official_bert.tasks.text import TextTask
+from official_bert.tasks.text_data import TextExample
 
 _TRAIN = Columns(0, 1, label=2)
 _EVALUATION = Columns(6, 7, label=1)

@@ -11,7 +11,6 @@ from official_bert import files
 from official_bert.checkpoints import numbered
 from official_bert.errors import InputError
 
-FOLDER = "best"
 _HISTORY = "eval_history.jsonl"
 
 
@@ -66,7 +65,7 @@ class Best:
         )
 
     def _keep(self, step: int, weights: Mapping[str, Any]) -> None:
-        folder = os.path.join(self._output_dir, FOLDER)
+        folder = os.path.join(self._output_dir, numbered.BEST)
         files.make_directory(folder)
         numbered.save(
             folder,

@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import files
-from official_bert.checkpoints import loading, numbered
+from official_bert.checkpoints import loading
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets
@@ -27,7 +27,6 @@ from official_bert.tokenization import (
     validate_case_matches_checkpoint,
 )
 from official_bert.training import distribution, loop, measuring, starting
-from official_bert.training.best import FOLDER as BEST
 from official_bert.training.best import Best
 from official_bert.training.objectives import (
     Batch,
@@ -68,18 +67,12 @@ def run(task: Task, options: Finetuning) -> None:
         train(parts)
     if not (options.do_eval or options.do_predict):
         return
-    best = os.path.join(options.output_dir, BEST)
-    has_best = numbered.latest(best) is not None
     step = starting.load_for_evaluation(
-        parts.model,
-        best if has_best else options.output_dir,
-        options,
-        may_skip=_PRETRAINING_HEADS,
+        parts.model, options, may_skip=_PRETRAINING_HEADS
     )
     if options.do_eval:
-        results = _evaluate(
-            parts, _forward(parts, options.eval_batch_size), keep_records=True
-        )
+        forward = _forward(parts, options.eval_batch_size)
+        results = _evaluate(parts, forward, in_the_end=True)
         measuring.write_results(
             options.output_dir,
             {"global_step": step, **results},
@@ -131,7 +124,10 @@ def train(run: Run) -> None:
         run: With the examples `train`, and `dev` where it evaluates on the way.
     """
     options = run.options
-    schedule = _schedule(len(run.data["train"]), options)
+    data, num_rows = _training_records(run)
+    if not run.task.epoch_has_all_rows:
+        num_rows = len(run.data["train"])
+    schedule = _schedule(num_rows, options)
     with run.strategy.scope():
         optimizer = _optimizer(run, schedule)
     weights = loading.by_name(run.model.trainable_variables)
@@ -157,7 +153,7 @@ def train(run: Run) -> None:
         first_example=resumed.examples_seen,
     )
     batches = datasets.finetuning_batches(
-        _training_records(run),
+        data,
         options.train_batch_size,
         seed=plan.seed,
         pad_to=options.pad_to,
@@ -173,22 +169,22 @@ def train(run: Run) -> None:
     kept = {**weights, "global_step": optimizer.step}
     for number in loop.train(step, batches, state, plan, run.strategy):
         if plan.is_evaluated(number):
-            results = _evaluate(run, forward, keep_records=False)
+            results = _evaluate(run, forward, in_the_end=False)
             best.add({"global_step": number, **results}, kept)
             if 0 < options.early_stopping <= best.evaluations_without_gain():
                 logging.info("Stopped early, after step %d", number)
                 break
 
 
-def _schedule(num_examples: int, options: Finetuning) -> LinearWarmupDecay:
+def _schedule(num_rows: int, options: Finetuning) -> LinearWarmupDecay:
     """Returns the learning rate over as many steps as the epochs have."""
     num_train_steps = int(
-        num_examples / options.train_batch_size * options.num_train_epochs
+        num_rows / options.train_batch_size * options.num_train_epochs
     )
     if num_train_steps < 1:
         raise InputError(
             "Training must have at least one step. Received: "
-            f"{num_examples} examples, "
+            f"{num_rows} examples, "
             f"--train_batch_size={options.train_batch_size} and "
             f"--num_train_epochs={options.num_train_epochs}. Lower the one or "
             "raise the other."
@@ -214,8 +210,8 @@ def _optimizer(run: Run, schedule: LinearWarmupDecay) -> AdamWeightDecay:
     return AdamWeightDecay(weights, schedule, rate_scales=scales)
 
 
-def _training_records(run: Run) -> RecordFiles:
-    """Writes `train.tf_record`, as in 2018, if it is not there."""
+def _training_records(run: Run) -> tuple[RecordFiles, int]:
+    """Writes `train.tf_record`, if it is not there; returns how many it has."""
     path = os.path.join(run.options.output_dir, "train.tf_record")
     max_seq_length = run.options.max_seq_length
     num_records = featurized.write_records(
@@ -226,9 +222,8 @@ def _training_records(run: Run) -> RecordFiles:
             "The training data must have something to learn from. Received: "
             f"{len(run.data['train'])} examples without any text."
         )
-    return RecordFiles(
-        [path], run.task.schema(max_seq_length, is_training=True)
-    )
+    schema = run.task.schema(max_seq_length, is_training=True)
+    return RecordFiles([path], schema), num_records
 
 
 def _describe(run: Run) -> None:
@@ -261,30 +256,34 @@ def _forward(run: Run, batch_size: int) -> Forward:
 
 
 def _evaluate(
-    run: Run, forward: Forward, *, keep_records: bool
+    run: Run, forward: Forward, *, in_the_end: bool
 ) -> dict[str, Any]:
-    """Measures the model on all development sets.
+    """Measures the model.
+
+    Args:
+        run: With the examples to evaluate on.
+        forward: The model.
+        in_the_end: Whether to evaluate on all development sets rather than the
+            first, and to write their records.
 
     Returns:
-        The metrics of the first of them, and those of others under their names.
+        The metrics of the first set, and those of others under their names.
     """
+    first, *others = run.task.splits("dev")[: None if in_the_end else 1]
     found = {}
-    for split in run.task.splits("dev"):
+    for split in [first, *others]:
         name = split.replace("dev", "eval", 1) + ".tf_record"
         measured = measuring.measure(
             forward,
             run.tokenizer,
             run.data[split],
             "Evaluating",
-            os.path.join(run.options.output_dir, name)
-            if keep_records
-            else None,
+            os.path.join(run.options.output_dir, name) if in_the_end else None,
         )
         found[split] = {
             **measuring.loss_results(measured, run.options.eval_batch_size),
             **run.task.metrics(run.data[split], measured.answers),
         }
-    first, *others = found
     return {**found[first], **{split: found[split] for split in others}}
 
 

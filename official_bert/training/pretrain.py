@@ -65,9 +65,7 @@ def run(options: RunPretraining) -> None:
         if options.do_train:
             step = train(model, data, options, strategy)
         else:
-            step = starting.load_for_evaluation(
-                model, options.output_dir, options
-            )
+            step = starting.load_for_evaluation(model, options)
             _describe(options, config)
         if options.do_eval:
             evaluate(model, data, options, strategy, step)

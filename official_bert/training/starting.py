@@ -54,15 +54,15 @@ def restore(
 
 
 def load_for_evaluation(
-    model: Any, folder: str, options: Training, *, may_skip: str = ""
+    model: Any, options: Training, *, may_skip: str = ""
 ) -> int:
-    """Loads a folder's newest checkpoint, or else `init_checkpoint`.
+    """Loads the best or newest checkpoint there is, or else `init_checkpoint`.
 
     Returns:
         How many steps it was trained for.
     """
     may_skip = either(options.may_skip, may_skip)
-    if prefix := numbered.latest(folder):
+    if prefix := numbered.best_or_latest(options.output_dir):
         load_weights(model, prefix, options.may_initialize, may_skip)
         return int(tf.train.load_variable(prefix, "global_step"))
     if options.init_checkpoint:

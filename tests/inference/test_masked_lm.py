@@ -11,6 +11,7 @@ from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import baselines, masked_lm, scoring
+from official_bert.inference.blanks import MaskedLanguageModel
 from official_bert.inputs import records
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.tokenization import FullTokenizer
@@ -154,7 +155,7 @@ def packed(text):
 def test_guesses_in_batches_equal_those_one_by_one(
     model, tokenizer, batch_size
 ):
-    asked = masked_lm.MaskedLanguageModel(model, tokenizer, batch_size)
+    asked = MaskedLanguageModel(model, tokenizer, batch_size)
     filler = masked_lm.FillMask(asked, 4)
     found = filler.answer([filler.parse(text, "") for text in TEXTS])
     for text, answer in zip(TEXTS, found, strict=True):
@@ -178,7 +179,7 @@ def test_a_score_is_the_sum_over_masks_one_by_one(
 ):
     monkeypatch.setattr(scoring, "_BLOCK", block)
     texts = ["the cat sat on the mat .", "cat", "the mat sat .", "a cat ."]
-    asked = masked_lm.MaskedLanguageModel(model, tokenizer, batch_size=4)
+    asked = MaskedLanguageModel(model, tokenizer, batch_size=4)
     scorer = scoring.Scorer(asked)
     found = scorer.answer([scorer.parse(text, "") for text in texts])
     for text, answer in zip(texts, found, strict=True):
@@ -215,13 +216,13 @@ def test_a_piece_that_stands_twice_has_one_chance(model, tmp_path):
     ],
 )
 def test_what_cannot_be_scored_is_refused(model, tokenizer, given, message):
-    scorer = scoring.Scorer(masked_lm.MaskedLanguageModel(model, tokenizer))
+    scorer = scoring.Scorer(MaskedLanguageModel(model, tokenizer))
     with pytest.raises(InputError, match=message):
         scorer.parse(given, "f:3")
 
 
 def test_an_object_may_hold_the_text(model, tokenizer):
-    scorer = scoring.Scorer(masked_lm.MaskedLanguageModel(model, tokenizer))
+    scorer = scoring.Scorer(MaskedLanguageModel(model, tokenizer))
     assert scorer.parse({"text": "cat"}, "") == scorer.parse("cat", "")
 
 

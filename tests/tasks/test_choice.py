@@ -13,6 +13,7 @@ from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, padding
+from official_bert.inputs.records import RecordFiles
 from official_bert.modeling.finetuning import SequenceClassifier
 from official_bert.tasks import featurized
 from official_bert.tasks.choice import ChoiceExample, ChoiceTask
@@ -63,9 +64,8 @@ def test_rows_hold_a_sequence_for_each_choice(tokenizer):
 def test_records_there_and_back(tokenizer, tmp_path):
     """Written as in training, read as in training."""
     path = str(tmp_path / "train.tf_record")
-    written = featurized.write_training_records(
-        path, TASK, EXAMPLES, tokenizer, 12
-    )
+    featurized.write_records(path, TASK, EXAMPLES, tokenizer, 12)
+    written = RecordFiles([path], TASK.schema(12))
     rows = [r.row for r in TASK.featurize(EXAMPLES, tokenizer, 12)]
     expected = padding.pad_batch(TASK.schema(12), rows, 12, 3)
     assert expected["input_ids"].shape == (3, 3, 12)

@@ -13,7 +13,8 @@ from official_bert.errors import InputError
 from official_bert.inputs import padding, records
 from official_bert.tasks import featurized, glue
 from official_bert.tasks.documents import TRUNCATE_TAIL
-from official_bert.tasks.text import TextExample, TextTask
+from official_bert.tasks.text import TextTask
+from official_bert.tasks.text_data import TextExample
 from official_bert.tokenization import BatchTokenizer
 
 
@@ -42,14 +43,13 @@ def test_written_records_equal_the_original(golden, shared_data, tmp_path):
     tokenizer = recorded_texts.tokenizer(golden, shared_data, tmp_path, "MRPC")
     task = make("MRPC", golden / "classifier" / "data" / "MRPC")
     path = str(tmp_path / "train.tf_record")
-    written = featurized.write_training_records(
-        path, task, task.examples("train"), tokenizer, 32
-    )
+    examples = task.examples("train")
+    featurized.write_records(path, task, examples, tokenizer, 32)
     place = golden / "classifier" / "features" / "MRPC_train"
     *expected, _ = recorded_texts.lines(place / "features_32.jsonl.gz")
     serialized = [one.numpy() for one in tf.data.TFRecordDataset(path)]
     assert len(serialized) == len(expected)
-    batch = records.parse(written.schema, tf.constant(serialized))
+    batch = records.parse(task.schema(32), tf.constant(serialized))
     for number, record in enumerate(expected):
         ids = record["input_ids"]
         full = {

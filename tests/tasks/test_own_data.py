@@ -11,7 +11,7 @@ import tiny
 
 from official_bert import tasks
 from official_bert.errors import InputError
-from official_bert.tasks.text import TextExample
+from official_bert.tasks.text_data import TextExample
 
 
 def make(folder, kind="csv", **flags):
@@ -79,14 +79,14 @@ def test_labels_of_the_training_data(tmp_path):
     write(tmp_path / "train.csv", 'text,label\na,"x, y"\nb,\nc,"y,z,"\n')
     task = make(tmp_path, task_type="multilabel")
     assert task.labels == ("x", "y", "z")
-    labels = [example.label for example in task.examples("train")]
-    assert labels == [("x", "y"), (), ("y", "z")]
+    labels = {example.label for example in task.examples("train")}
+    assert labels == {("x", "y"), (), ("y", "z")}
     lines = [{"text": "a", "label": label} for label in (["b", 2], [], "b,c")]
     write(tmp_path / "train.jsonl", "\n".join(map(json.dumps, lines)))
     task = make(tmp_path, "jsonl", task_type="multilabel")
     assert task.labels == ("2", "b", "c")
-    labels = [example.label for example in task.examples("train")]
-    assert labels == [("b", "2"), (), ("b", "c")]
+    labels = {example.label for example in task.examples("train")}
+    assert labels == {("b", "2"), (), ("b", "c")}
 
 
 def test_labels_of_a_file_keep_their_order(tmp_path):
@@ -280,3 +280,17 @@ def test_a_run_with_long_documents(tmp_path):
     records = tf.data.TFRecordDataset(str(output / "train.tf_record"))
     expected = sum(1 + -(-(10 + i - 6) // 4) for i in range(64))
     assert len(list(records)) == expected
+
+
+def test_sorted_training_data_are_shuffled(tmp_path):
+    rows = "".join(f"{i},{i // 50}\n" for i in range(100))
+    write(tmp_path / "train.csv", "text,label\n" + rows)
+    write(tmp_path / "dev.csv", "text,label\n" + rows)
+    task = make(tmp_path)
+    train, dev = task.examples("train"), task.examples("dev")
+    assert sorted(train) == sorted(
+        e._replace(guid=e.guid.replace("dev", "train")) for e in dev
+    )
+    assert [e.text_a for e in dev] == [str(i) for i in range(100)]
+    assert 15 < sum(e.label == "0" for e in train[:50]) < 35
+    assert task.examples("train") == train

@@ -1,9 +1,7 @@
 """Questions about paragraphs, and where in these their answers stand."""
 
 import dataclasses
-import random
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +18,6 @@ from official_bert.tokenization.alphabet import code_points
 _WORD = re.compile("[^ \t\r\n\u202f]+")
 _SPACES = code_points(" \t\r\n\u202f")
 
-_SHUFFLE_SEED = 12345
 _MAX_WARNINGS = 10
 
 
@@ -146,16 +143,6 @@ def read_examples(
             ". Received: none."
         )
     return examples
-
-
-def shuffled(examples: Sequence[SquadExample]) -> list[SquadExample]:
-    """Returns examples in the order in which the 2018 release trains on them.
-
-    It shuffles them before it writes their features, and again as it reads.
-    """
-    order = list(examples)
-    random.Random(_SHUFFLE_SEED).shuffle(order)
-    return order
 
 
 def _question_id(qa: Any, where: str) -> str:

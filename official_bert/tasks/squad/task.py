@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -16,13 +16,13 @@ from official_bert.metrics import squad
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning import SpanModel
 from official_bert.options.squad import RunSquad
+from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.squad import answers, decoding, features
 from official_bert.tasks.squad.decoding import DecodingOptions, Predictions
 from official_bert.tasks.squad.examples import (
     Paragraph,
     SquadExample,
     read_examples,
-    shuffled,
 )
 from official_bert.tasks.squad.schema import schema
 from official_bert.tasks.squad.windows import WindowOptions
@@ -62,6 +62,8 @@ class SquadTask:
     doc_stride: int = 128
     max_query_length: int = 64
     decoding: DecodingOptions = decoding.DEFAULT
+
+    epoch_has_all_rows: ClassVar[bool] = False
 
     @property
     def main_metric(self) -> str:

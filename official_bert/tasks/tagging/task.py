@@ -6,7 +6,7 @@ Which words are read at once is said in `windows.py`, what of in `rows.py`.
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -64,6 +64,8 @@ class TaggingTask:
     labels: tuple[str, ...]
     document_context: bool = False
     data: TaggingData | None = None
+
+    epoch_has_all_rows: ClassVar[bool] = True
 
     @property
     def main_metric(self) -> str:

@@ -9,10 +9,10 @@ import random
 import pytest
 
 from official_bert.errors import InputError
+from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.squad.examples import (
     Paragraph,
     read_examples,
-    shuffled,
 )
 
 CONTEXT = "John  Smith\tlived\nhere(1895-1943)."

@@ -1,0 +1,400 @@
+"""The command as its user runs it: lines in, JSON lines out, complaints."""
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import recorded
+import tiny
+
+import predict
+from official_bert.checkpoints import numbered
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inference import lines, masked_lm, scoring
+from official_bert.inference.blanks import MaskedLanguageModel
+from official_bert.inference.predictor import Predictor
+from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.options import Predict
+from official_bert.tasks.text import TextTask
+
+CONFIG = {**tiny.CONFIG, "hidden_size": 8, "intermediate_size": 8}
+
+
+def save(folder, model):
+    """Leaves a model with drawn weights in a folder, as training does."""
+    folder.mkdir()
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    (folder / "vocab.txt").write_text("\n".join(tiny.VOCAB) + "\n")
+    recorded.set_weights(model.trainable_variables, 5)
+    arrays = {w.path: w.numpy() for w in model.trainable_variables}
+    arrays["global_step"] = np.int64(3)
+    numbered.save(str(folder), 3, arrays, None, keep=1)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A folder with a fine-tuned and a pre-trained model."""
+    folder = tmp_path_factory.mktemp("models")
+    config = BertConfig.from_dict(CONFIG)
+    task = TextTask(task_type="classification", labels=("no", "yes"))
+    save(folder / "tuned", task.build_model(config))
+    described = {**task.to_json(), "max_seq_length": 16, "do_lower_case": True}
+    (folder / "tuned" / "task.json").write_text(json.dumps(described))
+    save(folder / "pretrained", PretrainingModel(config))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tuned(models):
+    return str(models / "tuned")
+
+
+@pytest.fixture(scope="module")
+def pretrained(models):
+    return str(models / "pretrained")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder of its own to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def answers(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def check(found, items, model_dir):
+    """Holds answers against those of the model itself."""
+    assert [answer.pop("input") for answer in found] == items
+    for answer, expected in zip(
+        found, Predictor.from_dir(model_dir)(items), strict=True
+    ):
+        assert answer.keys() == expected.keys()
+        assert answer["label"] == expected["label"]
+        assert answer["probabilities"] == pytest.approx(
+            expected["probabilities"], abs=1e-6
+        )
+
+
+def type_in(monkeypatch, data):
+    """Makes `data` standard input, which comes a part at a time."""
+
+    class Parts(io.BytesIO):
+        def read1(self, size=-1):
+            return self.readline(7)
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Parts(data)))
+
+
+PAIRS = ["good cat", ["red sun ?", "it is rain"], ["what", ""], "dog"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "items", "chunk_size"),
+    [
+        (
+            "a.txt",
+            "\ufeffgood cat\r\n\n \nbad\tdog\nsun",
+            ["good cat", "bad\tdog", "sun"],
+            2,
+        ),
+        ("a.tsv", "good cat\nred sun ?\tit is rain\nwhat\t\ndog\n", PAIRS, 3),
+        ("a.jsonl", "\n".join(map(json.dumps, PAIRS)), PAIRS, 256),
+        (
+            "b.jsonl",
+            '{"text_a": "Käse", "id": 7, "label": "?"}\n\n["cat", "dog"]\n',
+            [{"text_a": "Käse", "id": 7, "label": "?"}, ["cat", "dog"]],
+            1,
+        ),
+    ],
+)
+def test_files_are_read_as_they_are_named(
+    tuned, folder, name, text, items, chunk_size, capsys
+):
+    (folder / name).write_bytes(text.encode())
+    options = {"model_dir": tuned, "chunk_size": chunk_size}
+    predict.main(Predict(input_file=name, **options))
+    check(answers(capsys.readouterr().out), items, tuned)
+
+
+def test_a_packed_file_is_read_as_what_is_in_it(tuned, folder, capsys):
+    with gzip.open(folder / "a.tsv.gz", "wt") as file:
+        file.write("cat\tdog\n")
+    predict.main(Predict(input_file="a.tsv.gz", model_dir=tuned))
+    check(answers(capsys.readouterr().out), [["cat", "dog"]], tuned)
+
+
+def test_the_format_can_be_said(tuned, monkeypatch, capsys):
+    type_in(monkeypatch, b"cat\tis dog\r\nsun")
+    predict.main(Predict(input_format="tsv", model_dir=tuned))
+    check(answers(capsys.readouterr().out), [["cat", "is dog"], "sun"], tuned)
+
+
+def test_standard_input_goes_to_a_file(tuned, folder, monkeypatch, capsys):
+    type_in(monkeypatch, "good\n\n日 cat\nbad dog it is what".encode())
+    predict.main(Predict(model_dir=tuned, output_file="new/out.jsonl"))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Predicting" in shown.err
+    found = (folder / "new" / "out.jsonl").read_text()
+    assert "日" in found  # Readable as it is.
+    check(answers(found), ["good", "日 cat", "bad dog it is what"], tuned)
+    assert [path.name for path in (folder / "new").iterdir()] == ["out.jsonl"]
+
+
+def test_a_file_is_answered_under_a_bar(tuned, folder, capsys):
+    (folder / "a.txt").write_text("good\nbad\n")
+    predict.main(
+        Predict(input_file="a.txt", model_dir=tuned, output_file="out.jsonl")
+    )
+    assert "100%" in capsys.readouterr().err
+    assert len(answers((folder / "out.jsonl").read_text())) == 2
+
+
+@pytest.mark.slow
+def test_who_types_a_line_is_answered_before_the_next(tuned):
+    """Through real pipes, whose other end waits for each answer."""
+    command = [sys.executable, predict.__file__, f"--model_dir={tuned}"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        for text in ("good", "bad dog", "it is rain ?"):
+            process.stdin.write(text + "\n")
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline())
+            assert answer["input"] == text
+        process.stdin.close()
+        assert process.stdout.read() == ""
+    assert process.returncode == 0
+
+
+def test_what_comes_together_is_answered_together():
+    """But for what a chunk may hold; a part of a line waits for its rest."""
+
+    class Parts:
+        def __init__(self, *parts):
+            self.parts = [*parts, b""]
+
+        def read1(self, size):
+            return self.parts.pop(0)
+
+    stream = Parts(b"a\nb\n\nc", b"c\n", b"d", b"e", b"\nf")
+    chunks = [
+        [(line.where, line.text) for line in chunk]
+        for chunk in lines._arriving(stream, 2)
+    ]
+    assert chunks == [
+        [("<stdin>:1", "a"), ("<stdin>:2", "b")],
+        [("<stdin>:4", "cc")],
+        [("<stdin>:5", "de")],
+        [("<stdin>:6", "f")],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        (
+            "a.tsv",
+            b"x\n\na\tb\tc\n",
+            "^a.tsv:3: must be a text, or two .*3 col",
+        ),
+        ("a.jsonl", b'"a"\n{"b": }', "^a.jsonl:2: must be a JSON value.*char"),
+        ("a.jsonl", b'"a"\n17\n', "^a.jsonl:2: must be a text, a pair"),
+        ("a.jsonl", b'["\\ud800"]', "^a.jsonl:1: .*half a surrogate pair"),
+        ("a.txt", b"a\nb\n\xff\n", "^a.txt:3: text must be UTF-8"),
+        ("-", b"a\nb\n\xff\n", "^<stdin>:3: text must be UTF-8.* 0xff"),
+    ],
+)
+def test_a_wrong_line_is_named_and_no_file_written(
+    tuned, folder, name, data, message, monkeypatch
+):
+    type_in(monkeypatch, data)
+    if name != "-":
+        (folder / name).write_bytes(data)
+    (folder / "out.jsonl").write_text("as it was")
+    options = Predict(
+        input_file=name, model_dir=tuned, output_file="out.jsonl", chunk_size=1
+    )
+    with pytest.raises(InputError, match=message):
+        predict.main(options)
+    assert (folder / "out.jsonl").read_text() == "as it was"
+    assert not list(folder.glob("*.tmp*"))
+
+
+def test_earlier_chunks_are_answered(tuned, folder, capsys):
+    (folder / "a.jsonl").write_text('"a"\n"b"\n3\n')
+    options = Predict(input_file="a.jsonl", model_dir=tuned, chunk_size=2)
+    with pytest.raises(InputError, match=r"^a\.jsonl:3"):
+        predict.main(options)
+    assert len(answers(capsys.readouterr().out)) == 2
+
+
+def test_at_a_terminal_one_may_err(pretrained, monkeypatch, capsys):
+    type_in(monkeypatch, b"good\ngood [MASK]\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    predict.main(Predict(model_dir=pretrained, fill_mask=True))
+    shown = capsys.readouterr()
+    assert shown.err.startswith("<stdin>:1: the text must hold a [MASK]")
+    assert [a["input"] for a in answers(shown.out)] == ["good [MASK]"]
+
+
+@pytest.mark.slow
+def test_who_has_read_enough_may_go(tuned):
+    """As `head` does."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, predict.__file__, f"--model_dir={tuned}"]
+    done = subprocess.run(
+        command,
+        input="good\n",
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert done.returncode == 0
+    assert "BrokenPipe" not in done.stderr
+
+
+@pytest.fixture(params=["folder", "files"])
+def source(request, pretrained):
+    """Both ways to name a pre-trained model."""
+    if request.param == "folder":
+        return {"model_dir": pretrained}
+    return {
+        "bert_config_file": f"{pretrained}/bert_config.json",
+        "vocab_file": f"{pretrained}/vocab.txt",
+        "init_checkpoint": f"{pretrained}/model.ckpt-3",
+    }
+
+
+def test_blanks_are_filled(source, pretrained, folder, capsys):
+    texts = ["Good [MASK].", "it is [MASK] [MASK] ?"]
+    (folder / "a.jsonl").write_text("\n".join(map(json.dumps, texts)))
+    predict.main(
+        Predict(input_file="a.jsonl", fill_mask=True, top_k=3, **source)
+    )
+    found = answers(capsys.readouterr().out)
+    assert [answer["input"] for answer in found] == texts
+    loaded = masked_lm.load(pretrained, do_lower_case=True)
+    for answer, text in zip(found, texts, strict=True):
+        expected = masked_lm.fill(*loaded, text, num_guesses=3)
+        assert len(expected) == text.count("[MASK]")
+        for mine, other in zip(answer["guesses"], expected, strict=True):
+            assert [g["piece"] for g in mine] == [g.piece for g in other]
+            assert [g["probability"] for g in mine] == pytest.approx(
+                [g.probability for g in other], rel=1e-5
+            )
+
+
+def test_texts_are_scored_in_their_case(pretrained, folder, capsys):
+    (folder / "a.txt").write_text("Good cat\nit is what ?\n")
+    found = {}
+    for lower in (None, False):
+        predict.main(
+            Predict(
+                input_file="a.txt",
+                score=True,
+                do_lower_case=lower,
+                model_dir=pretrained,
+            )
+        )
+        found[lower] = answers(capsys.readouterr().out)
+    assert [answer["num_pieces"] for answer in found[None]] == [2, 4]
+    scorer = scoring.Scorer(
+        MaskedLanguageModel(*masked_lm.load(pretrained, do_lower_case=True))
+    )
+    (expected,) = scorer.score([scorer.parse("good cat", "")])
+    assert found[None][0]["pseudo_log_likelihood"] == pytest.approx(
+        expected.log_likelihood, rel=1e-5
+    )
+    # "Good" is no piece, "it" is one.
+    assert found[None][0]["perplexity"] != found[False][0]["perplexity"]
+    assert found[None][1]["perplexity"] == found[False][1]["perplexity"]
+
+
+WRONG = [
+    ({}, "--model_dir must be given"),
+    ({"model_dir": "none"}, "Received: 'none', which does not exist"),
+    ({"model_dir": "PRETRAINED"}, "That can do --fill_mask and --score"),
+    ({"model_dir": "TUNED", "score": True}, "Received: a fine-tuned one"),
+    ({"model_dir": "TUNED", "do_lower_case": True}, "--do_lower_case goes"),
+    ({"model_dir": "TUNED", "vocab_file": "v"}, "--vocab_file goes with"),
+    ({"fill_mask": True, "score": True}, "exclude each other"),
+    ({"fill_mask": True}, "Received: neither"),
+    (
+        {"fill_mask": True, "model_dir": "PRETRAINED", "vocab_file": "v"},
+        "Received: both",
+    ),
+    (
+        {"score": True, "vocab_file": "v"},
+        "--bert_config_file, --init_checkpoint must be given as well",
+    ),
+    (
+        {
+            "score": True,
+            "vocab_file": "none",
+            "bert_config_file": "PRETRAINED/bert_config.json",
+            "init_checkpoint": "PRETRAINED/model.ckpt-3",
+        },
+        "--vocab_file must be an existing file",
+    ),
+    (
+        {
+            "score": True,
+            "vocab_file": "PRETRAINED/vocab.txt",
+            "bert_config_file": "PRETRAINED/bert_config.json",
+            "init_checkpoint": "PRETRAINED/none",
+        },
+        "--init_checkpoint must name a TF1 checkpoint",
+    ),
+    (
+        {
+            "fill_mask": True,
+            "vocab_file": "PRETRAINED/vocab.txt",
+            "bert_config_file": "PRETRAINED/bert_config.json",
+            "init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt",
+        },
+        "seems to be a cased model",
+    ),
+    ({"model_dir": "TUNED", "input_file": "none"}, "--input_file must be an"),
+    (
+        {"model_dir": "TUNED", "input_file": "a.txt", "output_file": "./a.txt"},
+        "--output_file must .* no input",
+    ),
+    ({"model_dir": "TUNED", "batch_size": 0}, "--batch_size must be at least"),
+    ({"model_dir": "TUNED", "chunk_size": 0}, "--chunk_size must be at least"),
+    ({"model_dir": "TUNED", "top_k": 0}, "--top_k must be at least 1"),
+    ({"model_dir": "TUNED", "input_format": "csv"}, "--input_format must be"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG)
+def test_impossible_options_are_refused(
+    changes, message, tuned, pretrained, folder
+):
+    (folder / "a.txt").touch()
+    (folder / "cased_L-12_H-768_A-12").mkdir()
+    (folder / "cased_L-12_H-768_A-12" / "bert_model.ckpt.index").touch()
+    given = {
+        name: value.replace("PRETRAINED", pretrained).replace("TUNED", tuned)
+        if isinstance(value, str)
+        else value
+        for name, value in changes.items()
+    }
+    with pytest.raises(InputError, match=message):
+        Predict(**given)
