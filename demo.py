@@ -1,18 +1,22 @@
-"""Pre-trains a small BERT in minutes, on the English that Python ships.
+"""Pre-trains a small BERT, fine-tunes it and asks it, in minutes.
 
   python demo.py
 
-It runs the commands that a real pre-training takes, one after the other, shows
-each as you would type it, and reports what the model learned. Whatever an
-earlier run finished is used again; remove the output folder to start anew.
+All its text is the English that Python ships. It runs the commands that real
+work takes, one after the other, shows each as you would type it, and reports
+what was learned: to fill in blanks, and then whether a summary belongs to a
+function, as against a model that was not pre-trained. Whatever an earlier run
+finished is used again; remove the output folder to start anew.
 """
 
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from typing import NamedTuple
+from collections import Counter
+from typing import Any, NamedTuple
 
 from official_bert import cli, files
 from official_bert.errors import InputError
@@ -26,6 +30,14 @@ SENTENCES = (
     "If the key is not found, a KeyError is [MASK].",
     "Return the [MASK] of bytes that were read.",
     "An instance of a class is created by calling the [MASK] object.",
+)
+PAIRS = (
+    ("Shelf.add_book(book)", "Put another book on the shelf."),
+    ("Shelf.add_book(book)", "Return the day of the week."),
+    ("read_file(path, encoding)", "Open a file and return its text."),
+    ("read_file(path, encoding)", "Wait until the thread has ended."),
+    ("is_weekend(date)", "Return True if the date is a Saturday or Sunday."),
+    ("is_weekend(date)", "Put another book on the shelf."),
 )
 
 
@@ -41,6 +53,7 @@ def main(options: Demo) -> None:
     """Runs every step that is not done yet, then reports."""
     files.make_directory(options.output_dir)
     keep_options(options)
+    write_questions(options.output_dir)
     outdated = False
     for step in steps(options):
         if not outdated and files.exists(step.result):
@@ -68,6 +81,13 @@ def keep_options(options: Demo) -> None:
     files.write_text(path, told)
 
 
+def write_questions(folder: str) -> None:
+    """Writes what the models are asked in the end."""
+    pairs = ["\t".join(pair) for pair in PAIRS]
+    for name, lines in (("blanks.txt", SENTENCES), ("pairs.tsv", pairs)):
+        files.write_text(f"{folder}/{name}", "\n".join(lines) + "\n")
+
+
 def run(step: Step) -> None:
     """Shows a command and runs it; ends the demo if it fails."""
     shown = " \\\n    ".join(shlex.quote(word) for word in step.command)
@@ -80,7 +100,12 @@ def run(step: Step) -> None:
 
 
 def steps(options: Demo) -> list[Step]:
-    """Returns the commands of a pre-training, in their order."""
+    """Returns all commands, in their order."""
+    return pretraining_steps(options) + finetuning_steps(options)
+
+
+def pretraining_steps(options: Demo) -> list[Step]:
+    """Returns the commands from text to a pre-trained model and its guesses."""
     folder = options.output_dir
     text = f"{folder}/text"
     vocab = f"--vocab_file={folder}/vocab.txt"
@@ -89,7 +114,6 @@ def steps(options: Demo) -> list[Step]:
         f"--max_seq_length={options.max_seq_length}",
         f"--max_predictions_per_seq={options.max_predictions_per_seq}",
     ]
-    trained = f"model.ckpt-{options.num_train_steps}"
 
     def records(name: str, dupe_factor: int) -> Step:
         return Step(
@@ -144,7 +168,7 @@ def steps(options: Demo) -> list[Step]:
         records("held_out", 2),
         Step(
             "Pre-train",
-            f"{folder}/model/{trained}.index",
+            f"{pretrained(options)}.index",
             [
                 "run_pretraining.py",
                 "--do_train",
@@ -167,13 +191,93 @@ def steps(options: Demo) -> list[Step]:
             f"--init_checkpoint={folder}/model/model.ckpt-0",
         ),
         evaluation("Evaluate it after training, on the same", "model"),
+        Step(
+            "Fill in blanks",
+            f"{folder}/guesses.jsonl",
+            [
+                "predict.py",
+                "--fill_mask",
+                f"--model_dir={folder}/model",
+                f"--input_file={folder}/blanks.txt",
+                f"--output_file={folder}/guesses.jsonl",
+            ],
+        ),
     ]
+
+
+def finetuning_steps(options: Demo) -> list[Step]:
+    """Returns the commands from labelled pairs to answers about new ones."""
+    folder = options.output_dir
+    data = f"{folder}/signatures"
+
+    def finetuning(title: str, output: str, *more: str) -> Step:
+        return Step(
+            title,
+            f"{folder}/{output}/test_predictions.tsv",
+            [
+                "run_classifier.py",
+                "--do_train",
+                "--do_eval",
+                "--do_predict",
+                "--task_name=tsv",
+                f"--data_dir={data}",
+                "--text_a_column=signature",
+                "--text_b_column=summary",
+                "--label_column=label",
+                f"--vocab_file={folder}/vocab.txt",
+                f"--bert_config_file={folder}/bert_config.json",
+                f"--max_seq_length={options.max_seq_length}",
+                "--pad_to=bucket",
+                f"--train_batch_size={options.train_batch_size}",
+                f"--learning_rate={options.finetuning_learning_rate}",
+                f"--num_train_epochs={options.num_train_epochs}",
+                f"--output_dir={folder}/{output}",
+                *more,
+            ],
+        )
+
+    return [
+        Step(
+            "Pair Python's functions with summaries",
+            f"{data}/test.tsv",
+            ["data/python_signatures.py", f"--output_dir={data}"],
+        ),
+        finetuning(
+            "Fine-tune the pre-trained model: does the summary belong?",
+            "finetuned",
+            f"--init_checkpoint={pretrained(options)}",
+        ),
+        finetuning("The same from random weights", "not_pretrained"),
+        Step(
+            "Ask the fine-tuned model about pairs",
+            f"{folder}/answers.jsonl",
+            [
+                "predict.py",
+                f"--model_dir={folder}/finetuned",
+                f"--input_file={folder}/pairs.tsv",
+                f"--output_file={folder}/answers.jsonl",
+            ],
+        ),
+    ]
+
+
+def pretrained(options: Demo) -> str:
+    """Returns the name of the checkpoint that pre-training ends with."""
+    return f"{options.output_dir}/model/model.ckpt-{options.num_train_steps}"
 
 
 def report(options: Demo) -> None:
     """Prints what was learned, and keeps it in `report.txt`."""
+    lines = [*pretraining_report(options), *finetuning_report(options)]
+    text = "\n".join(["", *lines]) + "\n"
+    print(text)
+    files.write_text(f"{options.output_dir}/report.txt", text)
+
+
+def pretraining_report(options: Demo) -> list[str]:
+    """Returns how often masked LM and next sentence are right, and guesses."""
     # TensorFlow takes seconds to import; errors in flags should not.
-    from official_bert.inference import baselines, masked_lm
+    from official_bert.inference import baselines
     from official_bert.inputs.records import RecordFiles, pretraining_schema
 
     folder = options.output_dir
@@ -188,48 +292,83 @@ def report(options: Demo) -> None:
         train, held_out, "masked_lm_ids", "masked_lm_weights"
     )
     pair = baselines.always_the_same(train, held_out, "next_sentence_labels")
-    model, tokenizer = masked_lm.load(f"{folder}/model", do_lower_case=True)
-    (piece,) = tokenizer.convert_ids_to_tokens([word.answer])
-    names = ("IsNext", "NotNext")
+    piece = list(files.read_lines(f"{folder}/vocab.txt"))[word.answer]
+    name = ("IsNext", "NotNext")[pair.answer]
     trained, untrained = (
         read_results(f"{folder}/{name}/eval_results.txt")
         for name in ("model", "untrained")
     )
     lines = [
-        "",
         "Accuracy on held-out documents   masked LM   next sentence",
-        _row("this model", trained),
-        _row("before training", untrained),
-        f"  always {piece!r}, {names[pair.answer]}".ljust(33)
-        + f"{word.accuracy:9.1%}{pair.accuracy:16.1%}",
+        _row("this model", *trained),
+        _row("before training", *untrained),
+        _row(f"always {piece!r}, {name}", word.accuracy, pair.accuracy),
         "",
     ]
-    for sentence in SENTENCES:
-        (guesses,) = masked_lm.fill(model, tokenizer, sentence)
-        lines += [
-            sentence,
-            "    "
-            + "  ".join(f"{g.piece} {g.probability:.0%}" for g in guesses),
-        ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    files.write_text(f"{folder}/report.txt", text)
+    for answer in read_answers(f"{folder}/guesses.jsonl"):
+        (guesses,) = answer["guesses"]
+        shown = (f"{g['piece']} {g['probability']:.0%}" for g in guesses)
+        lines += [answer["input"], "    " + "  ".join(shown)]
+    return [*lines, ""]
 
 
-def read_results(path: str) -> dict[str, float]:
-    """Reads an `eval_results.txt`."""
+def read_results(path: str) -> tuple[float, float]:
+    """Reads the two accuracies of pre-training from an `eval_results.txt`."""
     lines = files.read_text(path).splitlines()
-    return {
-        key: float(value)
-        for key, value in (line.split(" = ") for line in lines)
-    }
-
-
-def _row(name: str, results: dict[str, float]) -> str:
+    results = dict(line.split(" = ") for line in lines)
     return (
-        f"  {name}".ljust(33) + f"{results['masked_lm_accuracy']:9.1%}"
-        f"{results['next_sentence_accuracy']:16.1%}"
+        float(results["masked_lm_accuracy"]),
+        float(results["next_sentence_accuracy"]),
     )
+
+
+def read_answers(path: str) -> list[dict[str, Any]]:
+    """Reads what `predict.py` wrote."""
+    return [json.loads(line) for line in files.read_lines(path)]
+
+
+def finetuning_report(options: Demo) -> list[str]:
+    """Returns scores with pre-training and without, and answers."""
+    from official_bert.metrics import classification
+    from official_bert.tasks import tables
+
+    def column(path: str, name: str) -> list[str]:
+        rows = tables.read(f"{options.output_dir}/{path}", "tsv")
+        return [row.name(name) for row in rows]
+
+    truth = column("signatures/test.tsv", "label")
+    counts = Counter(column("signatures/train.tsv", "label"))
+    labels = sorted(counts)
+    commonest = max(labels, key=lambda label: counts[label])
+    predicted = {
+        "from the pre-trained model": column(
+            "finetuned/test_predictions.tsv", "prediction"
+        ),
+        "from random weights": column(
+            "not_pretrained/test_predictions.tsv", "prediction"
+        ),
+        f"always {commonest!r}": [commonest] * len(truth),
+    }
+    lines = ["Does the summary belong?          accuracy        macro F1"]
+    targets = [labels.index(label) for label in truth]
+    for name, given in predicted.items():
+        guesses = [labels.index(label) for label in given]
+        accuracy = classification.accuracy(targets, guesses)["accuracy"]
+        scores = classification.per_class(targets, guesses, labels)
+        lines.append(_row(name, accuracy, scores["macro_f1"]))
+    lines.append("")
+    for answer in read_answers(f"{options.output_dir}/answers.jsonl"):
+        label = answer["label"]
+        lines += [
+            "  ".join(answer["input"]),
+            f"    {label} {answer['probabilities'][label]:.0%}",
+        ]
+    return lines
+
+
+def _row(name: str, *shares: float) -> str:
+    first, second = shares
+    return f"  {name}".ljust(33) + f"{first:9.1%}{second:16.1%}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import dataclasses
 import json
 from typing import Any
 
-from official_bert import files
+from official_bert import json_files
 from official_bert.errors import InputError
 
 
@@ -59,21 +59,7 @@ class BertConfig:
             InputError: The file is missing, no JSON object, or describes no
                 BERT that could be built.
         """
-        text = files.read_text(json_file).removeprefix("\ufeff")
-        try:
-            json_object = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{json_file}:{error.lineno}: must be valid JSON. {error.msg} "
-                f"at column {error.colno}."
-            ) from error
-        if not isinstance(json_object, dict):
-            raise InputError(
-                f"{json_file}:1: must hold one JSON object. Received: "
-                f"{type(json_object).__name__}. Use the bert_config.json that "
-                "came with the model."
-            )
-        config = cls.from_dict(json_object)
+        config = cls.from_dict(json_files.read_object(json_file))
         try:
             config.validate()
         except InputError as error:

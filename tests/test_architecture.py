@@ -4,7 +4,8 @@
     floor 3   training        inference        export
     floor 2   tasks           checkpoints      pretraining_data
     floor 1   modeling        inputs           optimization
-    floor 0   config options cli files errors progress tokenization metrics
+    floor 0   config options cli files json_files errors progress tokenization
+              metrics
 
 A room is a module or a folder of `official_bert`. The rooms of floor 0 may
 import each other, but not in a circle, and nothing there imports TensorFlow or
@@ -23,7 +24,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 FLOORS = [
-    "config options cli files errors progress tokenization metrics",
+    "config options cli files json_files errors progress tokenization metrics",
     "modeling inputs optimization",
     "tasks checkpoints pretraining_data",
     "training inference export",

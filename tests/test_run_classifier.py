@@ -380,3 +380,17 @@ def test_impossible_options_are_refused(folder):
         run(folder, do_train=True, early_stopping=2)
     with pytest.raises(InputError, match="a model is needed"):
         run(folder, do_eval=True)
+
+
+def test_a_folder_holds_one_task(folder):
+    run(folder, do_train=True, num_train_epochs=0.1)
+    (folder / "SST-2").rename(folder / "RTE")
+    text = "index\ta\tb\tlabel\n1\tgood\tbad\tentailment\n"
+    (folder / "RTE" / "dev.tsv").write_text(text)
+    with pytest.raises(InputError, match=r"whose `labels` is \['0', '1'\]"):
+        run(
+            folder,
+            do_eval=True,
+            task_name="RTE",
+            data_dir=str(folder / "RTE"),
+        )

@@ -179,6 +179,6 @@ def test_impossible_options_are_refused(folder):
     with pytest.raises(InputError, match="At least one of"):
         run(folder)
     (folder / "dev.json").write_text('{"data": [\n}')
-    with pytest.raises(InputError, match=r"dev.json:2: must be JSON"):
+    with pytest.raises(InputError, match=r"dev.json:2: must be valid JSON"):
         run(folder, do_predict=True)
     assert not (folder / "out").exists()

@@ -1,12 +1,11 @@
 """A fine-tuned model, loaded once and asked often."""
 
 import itertools
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from official_bert import files, tasks
+from official_bert import json_files, tasks
 from official_bert.checkpoints import loading, numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -78,7 +77,7 @@ class Predictor:
         """
         require_finetuned(output_dir)
         path = os.path.join(output_dir, "task.json")
-        described = _read_object(path)
+        described = json_files.read_object(path)
         vocab_file = os.path.join(output_dir, "vocab.txt")
         config_file = os.path.join(output_dir, "bert_config.json")
         config = BertConfig.from_json_file(config_file)
@@ -173,22 +172,6 @@ class Predictor:
             self.task.answer_to_json(example, answer)
             for example, answer in zip(examples, answers, strict=True)
         ]
-
-
-def _read_object(path: str) -> dict[str, Any]:
-    try:
-        found = json.loads(files.read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{path}:{error.lineno}: must be valid JSON. {error.msg} at column "
-            f"{error.colno}."
-        ) from error
-    if not isinstance(found, dict):
-        raise InputError(
-            f"{path}:1: must hold one JSON object. Received: "
-            f"{type(found).__name__}."
-        )
-    return found
 
 
 def _checkpoint(output_dir: str) -> str:

@@ -22,4 +22,8 @@ class Demo(cli.Options):
     dupe_factor: int = option("How often to mask the text anew.", 10)
     train_batch_size: int = option("Instances per step.", 32, at_least=1)
     learning_rate: float = option("Adam's rate at its peak.", 1e-3)
-    num_train_steps: int = option("Training steps.", 4000, at_least=1)
+    num_train_steps: int = option("Pre-training steps.", 4000, at_least=1)
+    finetuning_learning_rate: float = option("The same when fine-tuning.", 3e-4)
+    num_train_epochs: float = option(
+        "How often to go over the labelled pairs.", 3.0
+    )

@@ -16,12 +16,11 @@ is not read.
 """
 
 import dataclasses
-import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import tables
@@ -87,7 +86,7 @@ def _trained_task(
     path = _task_file(options)
     if not files.exists(path):
         return None
-    found = json.loads(files.read_text(path))
+    found = json_files.read_object(path)
     return found.get("task_type"), tuple(found.get("labels", ()))
 
 

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.checkpoints import loading
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -34,6 +34,8 @@ from official_bert.training.objectives import (
     Scalars,
 )
 from official_bert.training.step import train_step
+
+_TASK_FILE = "task.json"
 
 # What a pre-trained checkpoint has beyond BERT, and what it lacks.
 _PRETRAINING_HEADS = "^cls/(predictions|seq_relationship)/"
@@ -91,6 +93,7 @@ def _prepare(task: Task, options: Finetuning) -> Run:
     tokenizer = BatchTokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(len(tokenizer.vocab), options.vocab_file)
     starting.require_same_model(options, config)
+    _require_same_task(task, options)
     data = {
         split: task.examples(split)
         for mode in _modes(options)
@@ -106,6 +109,22 @@ def _prepare(task: Task, options: Finetuning) -> Run:
     with strategy.scope():
         model = task.build_model(config)
     return Run(task, options, config, tokenizer, strategy, model, data)
+
+
+def _require_same_task(task: Task, options: Finetuning) -> None:
+    """Compares with what was trained here; weights alone would not tell."""
+    path = os.path.join(options.output_dir, _TASK_FILE)
+    if not files.exists(path):
+        return
+    trained, wanted = json_files.read_object(path), task.to_json()
+    for name in ("kind", "task_type", "labels"):
+        before, now = trained.get(name), wanted.get(name)
+        if before != now:
+            raise InputError(
+                f"{path}: the model there was trained for another task, whose "
+                f"`{name}` is {before!r}. Received: {now!r}. Use another "
+                "--output_dir for another task."
+            )
 
 
 def _modes(options: Finetuning) -> list[str]:
@@ -141,16 +160,12 @@ def train(run: Run) -> None:
     )
     keras.utils.set_random_seed(resumed.seed)
     _describe(run)
-    plan = loop.Plan(
-        output_dir=options.output_dir,
-        num_steps=schedule.num_train_steps,
-        batch_size=options.train_batch_size,
-        save_steps=options.save_checkpoints_steps,
-        eval_every=options.eval_every,
-        keep=options.keep_checkpoint_max,
-        seed=resumed.seed,
-        first_step=int(optimizer.step.numpy()),
-        first_example=resumed.examples_seen,
+    plan = loop.Plan.make(
+        options,
+        schedule.num_train_steps,
+        int(optimizer.step.numpy()),
+        resumed,
+        options.eval_every,
     )
     batches = datasets.finetuning_batches(
         data,
@@ -235,7 +250,7 @@ def _describe(run: Run) -> None:
         "do_lower_case": options.do_lower_case,
     }
     texts = {
-        "task.json": json.dumps(task, indent=2, ensure_ascii=False) + "\n",
+        _TASK_FILE: json.dumps(task, indent=2, ensure_ascii=False) + "\n",
         "bert_config.json": run.config.to_json_string(),
         "vocab.txt": files.read_text(options.vocab_file),
         "train_options.json": options.to_json("train"),

@@ -12,6 +12,7 @@ from absl import logging
 from official_bert import progress
 from official_bert.checkpoints import numbered
 from official_bert.errors import InputError
+from official_bert.options.training import Training
 from official_bert.training import distribution
 from official_bert.training.objectives import Batch, Scalars
 
@@ -52,6 +53,36 @@ class Plan:
     seed: int
     first_step: int
     first_example: int
+
+    @classmethod
+    def make(
+        cls,
+        options: Training,
+        num_steps: int,
+        first_step: int,
+        resumed: numbered.Resume,
+        eval_every: int = 0,
+    ) -> "Plan":
+        """Returns the plan of a run that starts or goes on.
+
+        Args:
+            options: Of the run.
+            num_steps: The step at which it ends.
+            first_step: The step at which it starts.
+            resumed: Where in the data.
+            eval_every: Steps between evaluations.
+        """
+        return cls(
+            output_dir=options.output_dir,
+            num_steps=num_steps,
+            batch_size=options.train_batch_size,
+            save_steps=options.save_checkpoints_steps,
+            eval_every=eval_every,
+            keep=options.keep_checkpoint_max,
+            seed=resumed.seed,
+            first_step=first_step,
+            first_example=resumed.examples_seen,
+        )
 
     def is_saved(self, step: int) -> bool:
         """Whether there is a checkpoint of `step`."""

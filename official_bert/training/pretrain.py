@@ -123,15 +123,11 @@ def train(
     # The order of examples depends on it, beside the seed it is given.
     keras.utils.set_random_seed(resumed.seed)
     _describe(options, model.config)
-    plan = loop.Plan(
-        output_dir=options.output_dir,
-        num_steps=options.num_train_steps,
-        batch_size=options.train_batch_size,
-        save_steps=options.save_checkpoints_steps,
-        keep=options.keep_checkpoint_max,
-        seed=resumed.seed,
-        first_step=int(optimizer.step.numpy()),
-        first_example=resumed.examples_seen,
+    plan = loop.Plan.make(
+        options,
+        options.num_train_steps,
+        int(optimizer.step.numpy()),
+        resumed,
     )
     batches = datasets.training_batches(
         data,

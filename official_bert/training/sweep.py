@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from absl import logging
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks.task import Task
@@ -50,7 +50,7 @@ def run(task: Task, options: RunClassifier) -> None:
                     **setting,
                 ),
             )
-        results.append(json.loads(files.read_text(path)))
+        results.append(json_files.read_object(path))
         # After each, so that one can look on.
         _write(options.output_dir, settings, results, task.main_metric)
 

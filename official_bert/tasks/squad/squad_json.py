@@ -9,11 +9,10 @@
 `is_impossible` is what SQuAD 2.0 adds.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from official_bert import files
+from official_bert import json_files
 from official_bert.errors import InputError
 
 
@@ -26,14 +25,7 @@ def paragraphs(path: str) -> Iterator[tuple[str, Any]]:
     Raises:
         InputError: The file is no JSON, with the line, or lacks something.
     """
-    text = files.read_text(path).removeprefix("\ufeff")
-    try:
-        root = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{path}:{error.lineno}: must be JSON. Received: {error.msg} at "
-            f"column {error.colno}. Download or convert the file again."
-        ) from error
+    root = json_files.read(path)
     for i, entry in enumerate(field(root, "data", list, f"{path}: (root)")):
         where = f"{path}: data[{i}]"
         for j, node in enumerate(field(entry, "paragraphs", list, where)):

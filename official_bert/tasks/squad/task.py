@@ -1,14 +1,13 @@
 """SQuAD as a task: spans of a passage that answer a question."""
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs.records import Schema
@@ -179,8 +178,7 @@ class SquadTask:
     ) -> dict[str, Any]:
         """Returns what the official scripts return; none without answers."""
         assert self.predict_file is not None
-        text = files.read_text(self.predict_file).removeprefix("\ufeff")
-        dataset = json.loads(text)["data"]
+        dataset = json_files.read_object(self.predict_file)["data"]
         if not any(
             "answers" in question
             for article in dataset

@@ -1,11 +1,10 @@
 """The files of a folder, and which tags there are."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Collection, Sequence
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import tables
@@ -95,7 +94,7 @@ def find_labels(options: RunClassifier, data: TaggingData) -> tuple[str, ...]:
             has been trained in the output folder that has others.
     """
     path = os.path.join(options.output_dir, "task.json")
-    trained = json.loads(files.read_text(path)) if files.exists(path) else None
+    trained = json_files.read_object(path) if files.exists(path) else None
     if options.label_file:
         labels = tables.read_labels(options.label_file)
     elif trained and not options.do_train:

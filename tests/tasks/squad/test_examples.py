@@ -113,7 +113,7 @@ def check(path, message, version_2=True):
 def test_broken_json_is_named_with_its_line(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"data":\n[{"paragraphs": [}\n]}')
-    check(str(path), r"a\.json:2: must be JSON.*column 18")
+    check(str(path), r"a\.json:2: must be valid JSON.*column 18")
 
 
 @pytest.mark.parametrize(

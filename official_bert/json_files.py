@@ -1,0 +1,38 @@
+"""JSON files, read with errors that say where they are wrong."""
+
+import json
+from typing import Any
+
+from official_bert import files
+from official_bert.errors import InputError
+
+
+def read(path: str) -> Any:
+    """Returns what a JSON file holds; a byte-order mark is dropped.
+
+    Raises:
+        InputError: The file is missing or no JSON, with its line.
+    """
+    text = files.read_text(path).removeprefix("\ufeff")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}:{error.lineno}: must be valid JSON. {error.msg} at column "
+            f"{error.colno}."
+        ) from error
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """Returns the one object that a JSON file holds.
+
+    Raises:
+        InputError: It is something else.
+    """
+    found = read(path)
+    if not isinstance(found, dict):
+        raise InputError(
+            f"{path}:1: must hold one JSON object. Received: "
+            f"{type(found).__name__}. Use the file as it was written or released."
+        )
+    return found
