@@ -36,8 +36,6 @@ PAIRS = (
     ("Shelf.add_book(book)", "Return the day of the week."),
     ("read_file(path, encoding)", "Open a file and return its text."),
     ("read_file(path, encoding)", "Wait until the thread has ended."),
-    ("is_weekend(date)", "Return True if the date is a Saturday or Sunday."),
-    ("is_weekend(date)", "Put another book on the shelf."),
 )
 
 
@@ -191,17 +189,7 @@ def pretraining_steps(options: Demo) -> list[Step]:
             f"--init_checkpoint={folder}/model/model.ckpt-0",
         ),
         evaluation("Evaluate it after training, on the same", "model"),
-        Step(
-            "Fill in blanks",
-            f"{folder}/guesses.jsonl",
-            [
-                "predict.py",
-                "--fill_mask",
-                f"--model_dir={folder}/model",
-                f"--input_file={folder}/blanks.txt",
-                f"--output_file={folder}/guesses.jsonl",
-            ],
-        ),
+        predicting(folder, "model", "blanks.txt", "--fill_mask"),
     ]
 
 
@@ -248,17 +236,24 @@ def finetuning_steps(options: Demo) -> list[Step]:
             f"--init_checkpoint={pretrained(options)}",
         ),
         finetuning("The same from random weights", "not_pretrained"),
-        Step(
-            "Ask the fine-tuned model about pairs",
-            f"{folder}/answers.jsonl",
-            [
-                "predict.py",
-                f"--model_dir={folder}/finetuned",
-                f"--input_file={folder}/pairs.tsv",
-                f"--output_file={folder}/answers.jsonl",
-            ],
-        ),
+        predicting(folder, "finetuned", "pairs.tsv"),
     ]
+
+
+def predicting(folder: str, model: str, questions: str, *more: str) -> Step:
+    """Returns the command that asks a model; see `write_questions`."""
+    answers = f"{folder}/{model}_answers.jsonl"
+    return Step(
+        f"Ask the model about {questions}",
+        answers,
+        [
+            "predict.py",
+            f"--model_dir={folder}/{model}",
+            f"--input_file={folder}/{questions}",
+            f"--output_file={answers}",
+            *more,
+        ],
+    )
 
 
 def pretrained(options: Demo) -> str:
@@ -268,14 +263,18 @@ def pretrained(options: Demo) -> str:
 
 def report(options: Demo) -> None:
     """Prints what was learned, and keeps it in `report.txt`."""
-    lines = [*pretraining_report(options), *finetuning_report(options)]
+    lines = [
+        *pretraining_report(options),
+        "",
+        *finetuning_report(options.output_dir),
+    ]
     text = "\n".join(["", *lines]) + "\n"
     print(text)
     files.write_text(f"{options.output_dir}/report.txt", text)
 
 
 def pretraining_report(options: Demo) -> list[str]:
-    """Returns how often masked LM and next sentence are right, and guesses."""
+    """Returns accuracies with and without pre-training, and guesses."""
     # TensorFlow takes seconds to import; errors in flags should not.
     from official_bert.inference import baselines
     from official_bert.inputs.records import RecordFiles, pretraining_schema
@@ -293,33 +292,27 @@ def pretraining_report(options: Demo) -> list[str]:
     )
     pair = baselines.always_the_same(train, held_out, "next_sentence_labels")
     piece = list(files.read_lines(f"{folder}/vocab.txt"))[word.answer]
-    name = ("IsNext", "NotNext")[pair.answer]
-    trained, untrained = (
-        read_results(f"{folder}/{name}/eval_results.txt")
-        for name in ("model", "untrained")
-    )
+    label = ("IsNext", "NotNext")[pair.answer]
     lines = [
         "Accuracy on held-out documents   masked LM   next sentence",
-        _row("this model", *trained),
-        _row("before training", *untrained),
-        _row(f"always {piece!r}, {name}", word.accuracy, pair.accuracy),
+        _row("this model", *read_accuracies(f"{folder}/model")),
+        _row("before training", *read_accuracies(f"{folder}/untrained")),
+        _row(f"always {piece!r}, {label}", word.accuracy, pair.accuracy),
         "",
     ]
-    for answer in read_answers(f"{folder}/guesses.jsonl"):
+    for answer in read_answers(f"{folder}/model_answers.jsonl"):
         (guesses,) = answer["guesses"]
         shown = (f"{g['piece']} {g['probability']:.0%}" for g in guesses)
         lines += [answer["input"], "    " + "  ".join(shown)]
-    return [*lines, ""]
+    return lines
 
 
-def read_results(path: str) -> tuple[float, float]:
-    """Reads the two accuracies of pre-training from an `eval_results.txt`."""
-    lines = files.read_text(path).splitlines()
+def read_accuracies(folder: str) -> list[float]:
+    """Reads those of masked LM and next sentence from `eval_results.txt`."""
+    lines = files.read_text(f"{folder}/eval_results.txt").splitlines()
     results = dict(line.split(" = ") for line in lines)
-    return (
-        float(results["masked_lm_accuracy"]),
-        float(results["next_sentence_accuracy"]),
-    )
+    names = ("masked_lm_accuracy", "next_sentence_accuracy")
+    return [float(results[name]) for name in names]
 
 
 def read_answers(path: str) -> list[dict[str, Any]]:
@@ -327,47 +320,46 @@ def read_answers(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files.read_lines(path)]
 
 
-def finetuning_report(options: Demo) -> list[str]:
-    """Returns scores with pre-training and without, and answers."""
-    from official_bert.metrics import classification
+def finetuning_report(folder: str) -> list[str]:
+    """Returns scores with and without pre-training, and answers."""
+    from official_bert.metrics.classification import per_class
     from official_bert.tasks import tables
 
     def column(path: str, name: str) -> list[str]:
-        rows = tables.read(f"{options.output_dir}/{path}", "tsv")
+        rows = tables.read(f"{folder}/{path}", "tsv")
         return [row.name(name) for row in rows]
 
-    truth = column("signatures/test.tsv", "label")
+    expected = column("signatures/test.tsv", "label")
     counts = Counter(column("signatures/train.tsv", "label"))
-    labels = sorted(counts)
+    labels = sorted(counts, reverse=True)
     commonest = max(labels, key=lambda label: counts[label])
-    predicted = {
-        "from the pre-trained model": column(
-            "finetuned/test_predictions.tsv", "prediction"
-        ),
-        "from random weights": column(
-            "not_pretrained/test_predictions.tsv", "prediction"
-        ),
-        f"always {commonest!r}": [commonest] * len(truth),
-    }
+    rows = [
+        (name, column(f"{output}/test_predictions.tsv", "prediction"))
+        for name, output in (
+            ("from this model", "finetuned"),
+            ("from random weights", "not_pretrained"),
+        )
+    ]
+    rows.append((f"always {commonest!r}", [commonest] * len(expected)))
     lines = ["Does the summary belong?          accuracy        macro F1"]
-    targets = [labels.index(label) for label in truth]
-    for name, given in predicted.items():
-        guesses = [labels.index(label) for label in given]
-        accuracy = classification.accuracy(targets, guesses)["accuracy"]
-        scores = classification.per_class(targets, guesses, labels)
-        lines.append(_row(name, accuracy, scores["macro_f1"]))
+    for name, predicted in rows:
+        hits = [a == b for a, b in zip(expected, predicted, strict=True)]
+        scores = per_class(
+            *([labels.index(x) for x in y] for y in (expected, predicted)),
+            labels,
+        )
+        lines.append(_row(name, sum(hits) / len(hits), scores["macro_f1"]))
     lines.append("")
-    for answer in read_answers(f"{options.output_dir}/answers.jsonl"):
-        label = answer["label"]
+    for answer in read_answers(f"{folder}/finetuned_answers.jsonl"):
+        share = answer["probabilities"][answer["label"]]
         lines += [
             "  ".join(answer["input"]),
-            f"    {label} {answer['probabilities'][label]:.0%}",
+            f"    {answer['label']} {share:.0%}",
         ]
     return lines
 
 
-def _row(name: str, *shares: float) -> str:
-    first, second = shares
+def _row(name: str, first: float, second: float) -> str:
     return f"  {name}".ljust(33) + f"{first:9.1%}{second:16.1%}"
 
 

@@ -1,13 +1,13 @@
 """Writes a labelled task: does this summary belong to this function?
 
-    python -m data.python_signatures --output_dir=/tmp/signatures
+    python data/python_signatures.py --output_dir=/tmp/signatures
 
 The functions are those of Python's standard library. Each makes two rows, its
 signature with the first sentence of its docstring, and with that of another:
 
     signature                 summary                                label
     TarFile.getmember(name)   Return a TarInfo object for member name.   yes
-    TarFile.getmember(name)   Return True if file was opened in a write mode.  no
+    TarFile.getmember(name)   Return True if it is a hard link.        no
 
 A summary is right once and wrong once, so that half a pair tells nothing. It
 takes a few seconds and writes `train.tsv`, `dev.tsv` and `test.tsv`; no two of
@@ -24,7 +24,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from data import python_english
+import python_english
+
 from official_bert import cli, files
 from official_bert.cli import option
 from official_bert.errors import InputError

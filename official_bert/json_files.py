@@ -33,6 +33,7 @@ def read_object(path: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(
             f"{path}:1: must hold one JSON object. Received: "
-            f"{type(found).__name__}. Use the file as it was written or released."
+            f"{type(found).__name__}. Use the file as it was released or "
+            "written."
         )
     return found

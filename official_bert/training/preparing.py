@@ -1,0 +1,109 @@
+"""What a fine-tuning run is made of, and what it leaves about itself."""
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+from absl import logging
+
+from official_bert import files, json_files
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.options import Finetuning
+from official_bert.tasks.task import Task
+from official_bert.tokenization import (
+    BatchTokenizer,
+    validate_case_matches_checkpoint,
+)
+from official_bert.training import distribution, starting
+
+_TASK_FILE = "task.json"
+
+
+class Run(NamedTuple):
+    """What the parts of a run share.
+
+    Attributes:
+        data: {split: its examples}.
+    """
+
+    task: Task
+    options: Finetuning
+    config: BertConfig
+    tokenizer: BatchTokenizer
+    strategy: tf.distribute.Strategy
+    model: Any
+    data: dict[str, Sequence[Any]]
+
+
+def prepare(task: Task, options: Finetuning) -> Run:
+    """Reads all data and makes the model, in the order of their cost."""
+    config = BertConfig.from_json_file(options.bert_config_file)
+    validate_case_matches_checkpoint(
+        options.do_lower_case, options.init_checkpoint
+    )
+    tokenizer = BatchTokenizer(options.vocab_file, options.do_lower_case)
+    config.require_vocabulary(len(tokenizer.vocab), options.vocab_file)
+    starting.require_same_model(options, config)
+    _require_same_task(task, options)
+    data = {
+        split: task.examples(split)
+        for mode in _modes(options)
+        for split in task.splits(mode)
+    }
+    for split, examples in data.items():
+        logging.info("%s: %d examples", split, len(examples))
+    files.make_directory(options.output_dir)
+    strategy = distribution.get_strategy(options.distribution_strategy)
+    for flag in ("train_batch_size", "eval_batch_size", "predict_batch_size"):
+        distribution.require_divisible(getattr(options, flag), strategy, flag)
+    keras.utils.set_random_seed(options.seed)
+    with strategy.scope():
+        model = task.build_model(config)
+    return Run(task, options, config, tokenizer, strategy, model, data)
+
+
+def _require_same_task(task: Task, options: Finetuning) -> None:
+    """Compares with what was trained here; weights alone would not tell."""
+    path = os.path.join(options.output_dir, _TASK_FILE)
+    if not files.exists(path):
+        return
+    trained, wanted = json_files.read_object(path), task.to_json()
+    for name in ("kind", "task_type", "labels"):
+        before, now = trained.get(name), wanted.get(name)
+        if before != now:
+            raise InputError(
+                f"{path}: the model there was trained for another task, whose "
+                f"`{name}` is {before!r}. Received: {now!r}. Use another "
+                "--output_dir for another task."
+            )
+
+
+def _modes(options: Finetuning) -> list[str]:
+    wanted = {
+        "train": options.do_train,
+        "dev": options.do_eval or (options.do_train and options.eval_every),
+        "test": options.do_predict,
+    }
+    return [mode for mode, is_wanted in wanted.items() if is_wanted]
+
+
+def describe(run: Run) -> None:
+    """Leaves beside the checkpoints all that is needed to use them."""
+    options = run.options
+    task = {
+        **run.task.to_json(),
+        "max_seq_length": options.max_seq_length,
+        "do_lower_case": options.do_lower_case,
+    }
+    texts = {
+        _TASK_FILE: json.dumps(task, indent=2, ensure_ascii=False) + "\n",
+        "bert_config.json": run.config.to_json_string(),
+        "vocab.txt": files.read_text(options.vocab_file),
+        "train_options.json": options.to_json("train"),
+    }
+    for name, text in texts.items():
+        files.write_text(os.path.join(options.output_dir, name), text)
