@@ -1,4 +1,4 @@
-"""Learns a WordPiece vocabulary from text of your own.
+r"""Learns a WordPiece vocabulary from text of your own.
 
   python build_vocab.py \
     --input_file='wikipedia/*.txt.gz' \

@@ -1,4 +1,4 @@
-"""Turns text into masked TFRecords for pre-training.
+r"""Turns text into masked TFRecords for pre-training.
 
   python create_pretraining_data.py \
     --input_file=sample_text.txt \

@@ -1,4 +1,4 @@
-"""Asks a trained model about new text, a line at a time.
+r"""Asks a trained model about new text, a line at a time.
 
   echo "A film to remember." | python predict.py --model_dir=/tmp/sst2_output/
 

@@ -1,4 +1,4 @@
-"""Fine-tunes BERT on a task, measures it, and predicts.
+r"""Fine-tunes BERT on a task, measures it, and predicts.
 
   python run_classifier.py \
     --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \

@@ -1,4 +1,4 @@
-"""Pre-trains BERT on masked LM and next sentence.
+r"""Pre-trains BERT on masked LM and next sentence.
 
   python run_pretraining.py \
     --input_file=tf_examples.tfrecord \

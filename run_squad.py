@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to answer questions about passages: SQuAD 1.1 and 2.0.
+r"""Fine-tunes BERT to answer questions about passages: SQuAD 1.1 and 2.0.
 
   python run_squad.py \
     --vocab_file=$BERT_BASE_DIR/vocab.txt \
