@@ -39,6 +39,14 @@ PAIRS = (
 )
 
 
+PREDICTIONS = "test_predictions.tsv"
+# What the report calls them, and their folders.
+FINETUNED = {
+    "from this model": "finetuned",
+    "from random weights": "not_pretrained",
+}
+
+
 class Step(NamedTuple):
     """A command, and the file that is there once it has succeeded."""
 
@@ -201,7 +209,7 @@ def finetuning_steps(options: Demo) -> list[Step]:
     def finetuning(title: str, output: str, *more: str) -> Step:
         return Step(
             title,
-            f"{folder}/{output}/test_predictions.tsv",
+            f"{folder}/{output}/{PREDICTIONS}",
             [
                 "run_classifier.py",
                 "--do_train",
@@ -322,41 +330,34 @@ def read_answers(path: str) -> list[dict[str, Any]]:
 
 def finetuning_report(folder: str) -> list[str]:
     """Returns scores with and without pre-training, and answers."""
-    from official_bert.metrics.classification import per_class
-    from official_bert.tasks import tables
+    from official_bert.metrics.classification import accuracy_and_f1
 
-    def column(path: str, name: str) -> list[str]:
-        rows = tables.read(f"{folder}/{path}", "tsv")
-        return [row.name(name) for row in rows]
-
-    expected = column("signatures/test.tsv", "label")
-    counts = Counter(column("signatures/train.tsv", "label"))
-    labels = sorted(counts, reverse=True)
-    commonest = max(labels, key=lambda label: counts[label])
-    rows = [
-        (name, column(f"{output}/test_predictions.tsv", "prediction"))
-        for name, output in (
-            ("from this model", "finetuned"),
-            ("from random weights", "not_pretrained"),
-        )
-    ]
-    rows.append((f"always {commonest!r}", [commonest] * len(expected)))
-    lines = ["Does the summary belong?          accuracy        macro F1"]
-    for name, predicted in rows:
-        hits = [a == b for a, b in zip(expected, predicted, strict=True)]
-        scores = per_class(
-            *([labels.index(x) for x in y] for y in (expected, predicted)),
-            labels,
-        )
-        lines.append(_row(name, sum(hits) / len(hits), scores["macro_f1"]))
+    expected = read_column(f"{folder}/signatures/test.tsv", "label")
+    learned = read_column(f"{folder}/signatures/train.tsv", "label")
+    ((commonest, _),) = Counter(learned).most_common(1)
+    predicted = {
+        name: read_column(f"{folder}/{output}/{PREDICTIONS}", "prediction")
+        for name, output in FINETUNED.items()
+    }
+    predicted[f"always {commonest!r}"] = [commonest] * len(expected)
+    lines = ["Does the summary belong?          accuracy       F1 of yes"]
+    targets = [label == "yes" for label in expected]
+    for name, labels in predicted.items():
+        scores = accuracy_and_f1(targets, [label == "yes" for label in labels])
+        lines.append(_row(name, scores["accuracy"], scores["f1"]))
     lines.append("")
     for answer in read_answers(f"{folder}/finetuned_answers.jsonl"):
         share = answer["probabilities"][answer["label"]]
-        lines += [
-            "  ".join(answer["input"]),
-            f"    {answer['label']} {share:.0%}",
-        ]
+        verdict = f"    {answer['label']} {share:.0%}"
+        lines += ["  ".join(answer["input"]), verdict]
     return lines
+
+
+def read_column(path: str, name: str) -> list[str]:
+    """Reads a column of a TSV file."""
+    from official_bert.tasks import tables
+
+    return [row.name(name) for row in tables.read(path, "tsv")]
 
 
 def _row(name: str, first: float, second: float) -> str:

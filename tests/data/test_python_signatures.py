@@ -1,0 +1,177 @@
+import ast
+import collections
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+import python_signatures
+from python_signatures import Function, PythonSignatures
+
+from official_bert.errors import InputError
+from official_bert.options import RunClassifier
+from official_bert.tasks import own_data
+from official_bert.tasks.documents import TRUNCATE_TAIL
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PARTS = ("train", "dev", "test")
+
+
+@pytest.mark.parametrize(
+    ("source", "signature"),
+    [
+        ("def f(): ...", "f()"),
+        ("def f(self, a, b=1): ...", "f(a, b)"),
+        ("async def f(cls: type) -> str: ...", "f()"),
+        ("def f(a, /, b, *, c='x', **rest): ...", "f(a, b, c, rest)"),
+        ("def f(other, self, *args): ...", "f(other, self, args)"),
+    ],
+)
+def test_a_signature_is_what_a_call_gives(source, signature):
+    (function,) = ast.parse(source).body
+    assert python_signatures.signature_of(function) == signature
+
+
+@pytest.mark.parametrize(
+    ("docstring", "summary"),
+    [
+        ("Return `it` of the\nothers. Or not so.", "Return it of the others."),
+        ("f(a) -> Return the one of it.", "Return the one of it."),
+        ("Short.\n\nThis is not the summary of it.", None),
+        ("", None),
+    ],
+)
+def test_a_summary_is_the_first_sentence(docstring, summary):
+    (function,) = ast.parse(f"def f():\n    {docstring!r}").body
+    assert python_signatures.summary_of(function) == summary
+
+
+def test_methods_are_named_with_their_classes():
+    module = ast.parse(
+        "class A:\n"
+        "    class B:\n"
+        "        def f(self):\n"
+        "            'This is f of B.'\n"
+        "            def inner(): 'This is not for users.'\n"
+        "    def g(self): 'This is g of A.'\n"
+        "    def h(self): ...\n"
+        "if A:\n"
+        "    def i(x): 'This is i of all.'\n"
+    )
+    assert list(python_signatures.functions(module)) == [
+        ("A.B.f()", "This is f of B."),
+        ("A.g()", "This is g of A."),
+        ("i(x)", "This is i of all."),
+    ]
+
+
+def test_no_summary_is_taken_twice(tmp_path):
+    (tmp_path / "b").mkdir()
+    for name, text in {
+        "a.py": "def f(): 'This is it.'\ndef g(): 'This is it.'\n",
+        "b/c.py": "def h(): 'This is it.'\ndef i(): 'That is it.'\n",
+        "broken.py": "def (",
+    }.items():
+        (tmp_path / name).write_text(text)
+    assert python_signatures.collect(tmp_path) == [
+        ("a", "f()", "This is it."),
+        ("b", "i()", "That is it."),
+    ]
+
+
+@pytest.mark.parametrize("count", [2, 3, 50])
+def test_every_half_is_right_once_and_wrong_once(count):
+    functions = [Function("p", f"f{n}()", f"It is {n}.") for n in range(count)]
+    rows = python_signatures.pairs(functions, random.Random(1))
+    belongs = {(f.signature, f.summary) for f in functions}
+    for row in rows:
+        assert ((row.signature, row.summary) in belongs) == (row.label == "yes")
+    for column in ("signature", "summary"):
+        seen = collections.Counter(
+            (getattr(row, column), row.label) for row in rows
+        )
+        assert len(seen) == 2 * count
+        assert set(seen.values()) == {1}
+
+
+def test_rows_of_one_function_are_not_neighbours():
+    functions = [Function("p", f"f{n}()", f"It is {n}.") for n in range(500)]
+    rows = python_signatures.pairs(functions, random.Random(1))
+    neighbours = zip(rows, rows[1:], strict=False)
+    assert sum(a.signature == b.signature for a, b in neighbours) < 10
+
+
+def test_a_library_without_source_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(python_signatures, "collect", lambda library: [])
+    with pytest.raises(InputError, match="0 for train, 0 for dev, 0 for test"):
+        python_signatures.main(PythonSignatures(output_dir=str(tmp_path)))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def output_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("signatures")
+    command = [sys.executable, "-W", "error", "data/python_signatures.py"]
+    subprocess.run([*command, f"--output_dir={folder}"], check=True, cwd=ROOT)
+    return folder
+
+
+def read(folder, part):
+    header, *lines = (folder / f"{part}.tsv").read_text("utf-8").splitlines()
+    assert header == "signature\tsummary\tlabel"
+    return [line.split("\t") for line in lines]
+
+
+def test_the_files_are_balanced_and_whole(output_dir):
+    for part, at_least in zip(PARTS, (8000, 500, 500), strict=True):
+        rows = read(output_dir, part)
+        assert len(rows) >= at_least
+        for signature, summary, _ in rows:
+            assert re.fullmatch(r"[\w.]+\([\w, ]*\)", signature)
+            assert summary == " ".join(summary.split()) != ""
+        labels = collections.Counter(label for _, _, label in rows)
+        assert labels["yes"] == labels["no"] == len(rows) / 2
+
+
+def test_no_package_and_no_summary_is_in_two_files(output_dir):
+    summaries = [{row[1] for row in read(output_dir, part)} for part in PARTS]
+    assert sum(map(len, summaries)) == len(set.union(*summaries))
+    library = pathlib.Path(ast.__file__).parent
+    found = collections.defaultdict(set)
+    for package, _, summary in python_signatures.collect(library):
+        for part, known in zip(PARTS, summaries, strict=True):
+            if summary in known:
+                found[package].add(part)
+    assert len(found) > 100
+    assert all(len(parts) == 1 for parts in found.values())
+
+
+def test_the_same_python_writes_the_same_files(output_dir, tmp_path):
+    python_signatures.main(PythonSignatures(output_dir=str(tmp_path)))
+    for part in PARTS:
+        name = f"{part}.tsv"
+        assert (tmp_path / name).read_bytes() == (
+            output_dir / name
+        ).read_bytes()
+
+
+def test_run_classifier_reads_them(output_dir, tmp_path):
+    for name, text in {"config": '{"vocab_size": 9}', "vocab": "[PAD]"}.items():
+        (tmp_path / name).write_text(text)
+    options = RunClassifier(
+        task_name="tsv",
+        data_dir=str(output_dir),
+        text_a_column="signature",
+        text_b_column="summary",
+        output_dir=str(tmp_path / "out"),
+        bert_config_file=str(tmp_path / "config"),
+        vocab_file=str(tmp_path / "vocab"),
+        do_train=True,
+    )
+    task = own_data.make(options, TRUNCATE_TAIL)
+    assert task.labels == ("no", "yes")
+    for part in PARTS:
+        found = [(e.text_a, e.text_b) for e in task.examples(part)]
+        assert found == [(a, b) for a, b, _ in read(output_dir, part)]

@@ -1,0 +1,124 @@
+"""Batches hold all of every row, and little else."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_bert.inputs import datasets, padding, records
+from official_bert.inputs.records import Feature, RecordFiles
+
+SCHEMA = {**records.text_schema(64), "label_ids": Feature(1)}
+
+
+def make_rows(number, seed=0):
+    random = np.random.RandomState(seed)
+    for index in range(number):
+        length = random.randint(3, 65)
+        yield {
+            "input_ids": random.randint(1, 100, length).tolist(),
+            "input_mask": [1] * length,
+            "segment_ids": [0] * length,
+            "label_ids": [index],
+        }
+
+
+def test_lengths_are_few_and_end_with_the_longest():
+    assert padding.buckets(128) == (16, 24, 32, 48, 64, 96, 128)
+    assert padding.buckets(100) == (16, 24, 32, 48, 64, 96, 100)
+    assert padding.buckets(10) == (10,)
+
+
+@pytest.mark.parametrize(
+    ("length", "padded"), [(1, 16), (16, 16), (17, 24), (97, 128), (128, 128)]
+)
+def test_the_next_length_is_taken(length, padded):
+    assert padding.padded_length(length, 128, "bucket") == padded
+    assert padding.padded_length(length, 128, "max") == 128
+
+
+def test_a_batch_holds_its_rows_and_zeros():
+    rows = list(make_rows(3))
+    batch = padding.pad_batch(SCHEMA, rows, 64, 5)
+    for number, row in enumerate(rows):
+        length = len(row["input_ids"])
+        for name in ("input_ids", "input_mask", "segment_ids"):
+            assert batch[name].shape == (5, 64)
+            assert batch[name][number, :length].tolist() == row[name]
+            assert not batch[name][number, length:].any()
+            assert not batch[name][3:].any()
+    assert batch["label_ids"].tolist() == [[0], [1], [2], [0], [0]]
+
+
+def test_choices_are_padded_each_by_itself():
+    schema = records.text_schema(8, num_choices=2)
+    row = {name: [[1, 2, 3], [4]] for name in schema}
+    assert padding.row_length(row) == 3
+    batch = padding.pad_batch(schema, [row], 4, 1)
+    assert batch["input_ids"].tolist() == [[[1, 2, 3, 0], [4, 0, 0, 0]]]
+    assert padding.pad_row(schema, row)["input_ids"] == [
+        *[1, 2, 3, 0, 0, 0, 0, 0],
+        *[4, 0, 0, 0, 0, 0, 0, 0],
+    ]
+
+
+@pytest.fixture
+def data(tmp_path):
+    """100 records of different lengths."""
+    path = str(tmp_path / "train.tf_record")
+    with tf.io.TFRecordWriter(path) as writer:
+        for row in make_rows(100):
+            writer.write(records.encode(SCHEMA, padding.pad_row(SCHEMA, row)))
+    return RecordFiles([path], SCHEMA)
+
+
+def batches(data, number, **settings):
+    keras.utils.set_random_seed(1)
+    found = datasets.finetuning_batches(data, 4, seed=1, **settings)
+    return [
+        {name: v.numpy() for name, v in batch.items()}
+        for batch in found.take(number)
+    ]
+
+
+def test_bucketed_batches_hold_whole_rows_in_random_order(data):
+    rows = {row["label_ids"][0]: row["input_ids"] for row in make_rows(100)}
+    found = batches(data, 200, pad_to="bucket")
+    seen = []
+    for batch in found:
+        length = batch["input_ids"].shape[1]
+        longest = batch["input_mask"].sum(1).max()
+        assert padding.padded_length(longest, 64, "bucket") == length
+        for ids, label in zip(
+            batch["input_ids"], batch["label_ids"], strict=True
+        ):
+            row = rows[label[0]]
+            assert ids[: len(row)].tolist() == row
+            assert not ids[len(row) :].any()
+            seen.append(label[0])
+    counts = np.bincount(seen, minlength=100)
+    # 800 of 100 rows: each about eight times. Some wait for company, and the
+    # shuffle buffer lets epochs run into each other.
+    assert counts.min() >= 4
+    assert counts.max() <= 12
+    widths = [batch["input_ids"].shape[1] for batch in found]
+    assert set(widths) == set(padding.buckets(64))
+    assert widths[:50] != sorted(widths[:50])
+
+
+@pytest.mark.parametrize("pad_to", ["max", "bucket"])
+def test_the_same_seed_gives_the_same_order_anywhere(data, pad_to):
+    whole = batches(data, 30, pad_to=pad_to)
+    rest = batches(data, 18, pad_to=pad_to, start=4 * 12)
+    for one, other in zip(whole[12:], rest, strict=True):
+        for name in SCHEMA:
+            np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_without_buckets_rows_come_at_full_length_and_shuffled(data):
+    found = batches(data, 25)
+    labels = [label for batch in found for label in batch["label_ids"][:, 0]]
+    assert {b["input_ids"].shape for b in found} == {(4, 64)}
+    # The buffer of 100 has room for the next epoch's first ones.
+    assert len(set(labels)) > 50
+    assert labels != sorted(labels)

@@ -1,0 +1,161 @@
+"""Heads for tasks: recorded outputs, names of weights, what each one reads."""
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling import losses
+from official_bert.modeling.finetuning import (
+    ChoiceClassifier,
+    SequenceClassifier,
+    SpanModel,
+    TokenClassifier,
+)
+
+CONFIG = BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=16,
+    type_vocab_size=2,
+)
+
+
+@pytest.mark.parametrize("num_labels", [2, 3])
+def test_equals_the_recorded_classifier(num_labels, golden):
+    arrays = np.load(
+        golden / "classifier" / "model" / f"labels{num_labels}.npz"
+    )
+    config = BertConfig.from_json_file(
+        str(golden / "model" / "base" / "bert_config.json")
+    )
+    model = SequenceClassifier(config, num_labels)
+    recorded.set_weights(model.trainable_variables, 101)
+    batch = {
+        name: tf.constant(value)
+        for name, value in recorded.part(arrays, "in/").items()
+    }
+    with tf.GradientTape() as tape:
+        logits = model(batch)
+        example_losses = losses.cross_entropy(logits, batch["label_ids"])
+        loss = tf.reduce_mean(example_losses)
+    for name, ours in {
+        "logits": logits,
+        "probabilities": tf.nn.softmax(logits),
+        "per_example_loss": example_losses,
+        "loss": loss,
+    }.items():
+        np.testing.assert_allclose(ours, arrays[f"out/{name}"], atol=2e-5)
+    weights = {w.path: w for w in model.trainable_variables}
+    gradients = dict(
+        zip(weights, tape.gradient(loss, list(weights.values())), strict=True)
+    )
+    stored = recorded.part(arrays, "grad/")
+    assert num_labels == 3 or set(stored) == set(gradients)
+    for name, array in stored.items():
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(gradients[name]),
+            array,
+            atol=1e-5,
+            err_msg=name,
+        )
+
+
+def paths(model):
+    return {
+        w.path: tuple(w.shape)
+        for w in model.trainable_variables
+        if not w.path.startswith("bert/")
+    }
+
+
+def test_weights_have_the_names_of_2018():
+    assert paths(SequenceClassifier(CONFIG, 3)) == {
+        "output_weights": (3, 8),
+        "output_bias": (3,),
+    }
+    assert paths(SpanModel(CONFIG)) == {
+        "cls/squad/output_weights": (2, 8),
+        "cls/squad/output_bias": (2,),
+    }
+
+
+def test_initial_weights_do_not_follow_the_config():
+    """As in 2018, where the heads' deviation of 0.02 is fixed."""
+    config = BertConfig(**vars(CONFIG) | {"initializer_range": 1.0})
+    weights = SequenceClassifier(config, 500).output_weights.numpy()
+    assert 0.016 < weights.std() < 0.019
+    assert abs(weights).max() <= 0.0401
+
+
+def batch(shape, seed=0):
+    random = np.random.RandomState(seed)
+    return {
+        "input_ids": tf.constant(random.randint(0, 30, shape), tf.int32),
+        "input_mask": tf.constant(random.randint(0, 2, shape), tf.int32),
+        "segment_ids": tf.constant(random.randint(0, 2, shape), tf.int32),
+    }
+
+
+def test_choices_are_scored_one_by_one():
+    model = ChoiceClassifier(CONFIG)
+    together = batch((4, 3, 10))
+    logits = model(together)
+    assert logits.shape == (4, 3)
+    for choice in range(3):
+        alone = {name: v[:, choice] for name, v in together.items()}
+        pooled = model.encode(alone, training=False).pooled_output
+        scores = np.array(pooled) @ model.output_weights.numpy().T
+        np.testing.assert_allclose(
+            logits[:, choice], scores[:, 0], atol=1e-6, rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize(
+    ("model", "outputs"), [(TokenClassifier, 5), (SpanModel, 2)]
+)
+def test_pieces_are_read_one_by_one(model, outputs):
+    made = model(CONFIG, 5) if outputs == 5 else model(CONFIG)
+    given = batch((4, 10))
+    vectors = made.encode(given, training=False).sequence_output
+    expected = np.array(vectors) @ made.output_weights.numpy().T
+    logits = made(given)
+    assert logits.shape == (4, 10, outputs)
+    np.testing.assert_allclose(logits, expected, atol=1e-6, rtol=1e-5)
+    assert len(made.learning_variables) == len(made.trainable_variables) - 2
+
+
+def test_dropout_is_for_training_and_not_for_spans():
+    config = BertConfig(
+        **vars(CONFIG)
+        | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    )
+    given = batch((4, 10))
+    for model, differs in (
+        (SequenceClassifier(config, 3), True),
+        (TokenClassifier(config, 3), True),
+        (SpanModel(config), False),
+    ):
+        same = np.allclose(model(given), model(given, training=True))
+        assert same != differs
+
+
+def test_losses_equal_their_formulas():
+    random = np.random.RandomState(0)
+    logits = random.normal(size=(6, 4)).astype(np.float32)
+    labels = random.randint(0, 2, (6, 4))
+    p = 1 / (1 + np.exp(-logits.astype(np.float64)))
+    expected = -(labels * np.log(p) + (1 - labels) * np.log(1 - p)).mean(1)
+    np.testing.assert_allclose(
+        losses.binary_cross_entropy(logits, labels), expected, rtol=1e-5
+    )
+    numbers = random.normal(size=6).astype(np.float32)
+    np.testing.assert_allclose(
+        losses.squared_error(logits[:, 0], numbers),
+        (logits[:, 0].astype(np.float64) - numbers) ** 2,
+        rtol=1e-5,
+    )
