@@ -1,6 +1,6 @@
 """Writes a pre-training corpus of the English that comes with every Python.
 
-    python -m data.python_english --output_dir=/tmp/english
+    python data/python_english.py --output_dir=/tmp/english
 
 The topics of the language reference and the docstrings of the standard library
 together are some 250,000 words, enough to watch a small model learn without

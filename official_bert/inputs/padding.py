@@ -16,9 +16,12 @@ from official_bert.inputs.records import Schema
 
 Row = Mapping[str, Any]
 
-# Few, because XLA compiles a program for each; the denser, the shorter, because
-# most sentences are short.
-_BUCKETS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+# Few, because XLA compiles a program for each; the shorter, the denser, because
+# most texts are short.
+_BUCKETS = (
+    *(16, 24, 32, 48, 64, 80, 96, 112, 128),
+    *(160, 192, 256, 320, 384, 448, 512),
+)
 
 
 def buckets(max_seq_length: int) -> tuple[int, ...]:

@@ -24,13 +24,13 @@ def make_rows(number, seed=0):
 
 
 def test_lengths_are_few_and_end_with_the_longest():
-    assert padding.buckets(128) == (16, 24, 32, 48, 64, 96, 128)
-    assert padding.buckets(100) == (16, 24, 32, 48, 64, 96, 100)
+    assert padding.buckets(128) == (16, 24, 32, 48, 64, 80, 96, 112, 128)
+    assert padding.buckets(100) == (16, 24, 32, 48, 64, 80, 96, 100)
     assert padding.buckets(10) == (10,)
 
 
 @pytest.mark.parametrize(
-    ("length", "padded"), [(1, 16), (16, 16), (17, 24), (97, 128), (128, 128)]
+    ("length", "padded"), [(1, 16), (16, 16), (17, 24), (113, 128), (128, 128)]
 )
 def test_the_next_length_is_taken(length, padded):
     assert padding.padded_length(length, 128, "bucket") == padded
