@@ -36,7 +36,7 @@ TASKS: Mapping[str, tuple[str, Mapping[str, Any], Sequence[str]]] = {
     "RTE": ("glue/RTE", {"max_seq_length": 256}, ["accuracy"]),
     "POS": ("pos", {"tag_column": 1}, ["accuracy"]),
 }
-SQUAD = {"num_train_epochs": 0.2, "eval_pad_to": "bucket", "do_eval": True}
+SQUAD = {"num_train_epochs": 0.1, "eval_pad_to": "bucket", "do_eval": True}
 
 
 def run(script: str, flags: Mapping[str, Any]) -> None:
