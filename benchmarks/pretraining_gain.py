@@ -1,12 +1,12 @@
 """What pre-training is worth: tasks learned from it, and from random weights.
 
-  python -m benchmarks.pretraining_gain FOLDER VOCAB_FILE MODEL OUTPUT_DIR
+  python -m benchmarks.pretraining_gain \\
+    FOLDER VOCAB_FILE BERT_CONFIG_FILE INIT_CHECKPOINT OUTPUT_DIR
 
-FOLDER has the tasks' data in it (`glue/MRPC`, ..., `pos`, `squad`), MODEL is
-the output folder of `run_pretraining.py`. Each line of the table is one command
-for random weights and one for MODEL's, three seeds each; SQuAD takes a command
-for each seed. What was run before is not run again. For two layers of 128 it
-takes about an hour on two cores.
+FOLDER has the tasks' data in it (`glue/MRPC`, ..., `pos`, `squad`). Each line of
+the table is one command for random weights and one for INIT_CHECKPOINT, three
+seeds each; SQuAD takes a command for each seed. What was run before is not run
+again. For two layers of 128 it takes about an hour on two cores.
 """
 
 import json
@@ -104,18 +104,22 @@ def shown(results: Sequence[Mapping[str, Any]], metric: str) -> str:
     return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
-def main(folder: str, vocab_file: str, model: str, output_dir: str) -> None:
+def main(
+    folder: str,
+    vocab_file: str,
+    bert_config_file: str,
+    init_checkpoint: str,
+    output_dir: str,
+) -> None:
     """Runs everything that was not run before, then prints the table."""
-    with open(os.path.join(model, "checkpoint"), encoding="utf-8") as file:
-        newest = file.readline().split('"')[1]
     flags = {
         **COMMON,
         "vocab_file": vocab_file,
-        "bert_config_file": os.path.join(model, "bert_config.json"),
+        "bert_config_file": bert_config_file,
     }
     starts: dict[str, dict[str, Any]] = {
         "random": {},
-        "pre-trained": {"init_checkpoint": os.path.join(model, newest)},
+        "pre-trained": {"init_checkpoint": init_checkpoint},
     }
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for task in (*TASKS, "SQuAD"):
