@@ -1,12 +1,12 @@
-"""What pre-training is worth: tasks learned from it, and from random weights.
+r"""What pre-training is worth: tasks learned from it, and from random weights.
 
-  python -m benchmarks.pretraining_gain \\
+  python -m benchmarks.pretraining_gain \
     FOLDER VOCAB_FILE BERT_CONFIG_FILE INIT_CHECKPOINT OUTPUT_DIR
 
-FOLDER has the tasks' data in it (`glue/MRPC`, ..., `pos`, `squad`). Each line of
-the table is one command for random weights and one for INIT_CHECKPOINT, three
-seeds each; SQuAD takes a command for each seed. What was run before is not run
-again. For two layers of 128 it takes about an hour on two cores.
+FOLDER has the tasks' data in it (`glue/MRPC`, ..., `pos`, `squad`). Each line
+of the table is one command for random weights and one for INIT_CHECKPOINT,
+three seeds each; SQuAD takes a command for each seed. What was run before is
+not run again. For two layers of 128 it takes about an hour on two cores.
 """
 
 import json
