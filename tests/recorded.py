@@ -13,7 +13,22 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from official_bert.config import BertConfig
+
 EXTRACT = pathlib.Path(__file__).parent / "golden"
+
+# Of all recorded training runs, which were made without dropout.
+TRAINING_CONFIG = BertConfig(
+    vocab_size=1000,
+    hidden_size=64,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=128,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    max_position_embeddings=128,
+    type_vocab_size=2,
+)
 
 
 def weight_value(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:

@@ -7,7 +7,6 @@ import pytest
 import recorded
 import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.modeling.finetuning import SequenceClassifier, SpanModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -16,17 +15,6 @@ from official_bert.tasks.text import TextTask
 from official_bert.training.objectives import FinetuningObjective
 from official_bert.training.step import train_step
 
-CONFIG = BertConfig(
-    vocab_size=1000,
-    hidden_size=64,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    intermediate_size=128,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-    max_position_embeddings=128,
-    type_vocab_size=2,
-)
 TASKS = {
     "classifier": TextTask(task_type="classification", labels=("a", "b", "c")),
     "squad": SquadTask(),
@@ -60,7 +48,7 @@ def trained(request):
     extract = np.load(recorded.EXTRACT / "finetuning.npz")
     arrays = recorded.part(extract, f"{name}/")
     task = TASKS[name]
-    model = task.build_model(CONFIG)
+    model = task.build_model(recorded.TRAINING_CONFIG)
     # The recorded runs were made without any dropout.
     model.dropout.rate = 0.0
     recorded.set_weights(model.trainable_variables, 101)

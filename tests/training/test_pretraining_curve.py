@@ -7,7 +7,6 @@ import pytest
 import recorded
 import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -15,17 +14,6 @@ from official_bert.training import distribution
 from official_bert.training.objectives import PretrainingObjective
 from official_bert.training.step import train_step
 
-CONFIG = BertConfig(
-    vocab_size=1000,
-    hidden_size=64,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    intermediate_size=128,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-    max_position_embeddings=128,
-    type_vocab_size=2,
-)
 SCHEDULE = LinearWarmupDecay(0.002, num_train_steps=50, num_warmup_steps=10)
 
 # Recorded name and largest difference of each number; the recorded run differs
@@ -40,7 +28,7 @@ CURVES = {
 
 
 def start():
-    model = PretrainingModel(CONFIG)
+    model = PretrainingModel(recorded.TRAINING_CONFIG)
     recorded.set_weights(model.trainable_variables, 101)
     return model, AdamWeightDecay(model.trainable_variables, SCHEDULE)
 
