@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from official_bert.inputs import features
 from official_bert.inputs.records import Schema
 
 Row = Mapping[str, Any]
@@ -66,7 +67,7 @@ def pad_row(schema: Schema, row: Row) -> dict[str, list[Any]]:
 
 def _flat(values: Sequence[Any], num_choices: int, length: int) -> list[Any]:
     if num_choices == 1:
-        return [*values, *([0] * (length - len(values)))]
+        return features.pad(values, length)
     return [n for part in values for n in _flat(part, 1, length)]
 
 

@@ -67,18 +67,12 @@ def write_records(
     if files.exists(_note_path(path)):
         files.write_text(_note_path(path), "{}\n")  # No longer true.
     schema = task.schema(max_seq_length, is_training=is_training)
-    num_records = 0
-    with (
-        writing(path) as writer,
-        progress.bar(description="Featurizing", unit="row") as shown,
-    ):
-        rows = task.featurize(
-            examples, tokenizer, max_seq_length, is_training=is_training
-        )
-        while block := [r.row for r in itertools.islice(rows, _BLOCK)]:
-            write_rows(writer, schema, block)
-            num_records += len(block)
-            shown.update(len(block))
+    rows = task.featurize(
+        examples, tokenizer, max_seq_length, is_training=is_training
+    )
+    shown = progress.bar(rows, description="Featurizing", unit="row")
+    with writing(path) as writer:
+        num_records = write_rows(writer, schema, (r.row for r in shown))
     note = {
         "made_of": made_of,
         "num_records": num_records,
@@ -98,12 +92,15 @@ def writing(path: str) -> Iterator[Any]:
         yield writer
 
 
-def write_rows(writer: Any, schema: Schema, rows: Iterable[Row]) -> None:
-    """Writes rows, each sequence at its full length."""
+def write_rows(writer: Any, schema: Schema, rows: Iterable[Row]) -> int:
+    """Writes rows, each sequence at its full length; returns how many."""
+    num_rows = 0
     remaining = iter(rows)
     while block := list(itertools.islice(remaining, _BLOCK)):
         for example in _encoded(schema, block):
             writer.write(example)
+        num_rows += len(block)
+    return num_rows
 
 
 def _encoded(schema: Schema, rows: Sequence[Row]) -> Iterator[bytes]:
