@@ -27,6 +27,7 @@ import fnmatch
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,7 @@ from official_bert import files, json_files, progress
 COMPILER = os.path.join(os.path.dirname(__file__), "tpu_compiler.py")
 OPERATIONS_PER_SECOND = 197e12  # In bfloat16: cloud.google.com/tpu/docs/v5e
 BYTES_PER_SECOND = 819e9
+MEMORY = 15.75 * 2**30  # What programs may have of a v5e's 16 GiB.
 TITAN_X = {
     "base": {128: 32, 384: 12, 512: 6},
     "large": {128: 6, 384: 0, 512: 0},
@@ -91,24 +93,32 @@ def sizes() -> Iterator[int]:
         yield from (digits << exponent for digits in range(4, 8))
 
 
-def largest(fits: Callable[[int], bool], guess: int) -> int:
+def largest(needs: Callable[[int], tuple[bool, float]], guess: int) -> int:
     """Returns the largest of `sizes` that fits; 0 if none does.
 
+    What two sizes need says where the next one should be tried.
+
     Args:
-        fits: Whether a batch size does; if one does, smaller ones do.
+        needs: Whether a batch size fits, and how much of the memory it needs,
+            as a share; if one fits, smaller ones do.
         guess: Where to begin.
     """
     grid = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
     below, above = -1, len(grid)
-    place, stride = sum(size <= guess for size in grid) - 1, 1
+    tried = [(0.0, 0.0)]
+    wanted = float(guess)
     while above - below > 1:
-        if fits(grid[place]):
-            below, place = place, place + stride
-        else:
-            above, place = place, place - stride
-        stride *= 2
-        if not below < place < above:
-            place = (below + above) // 2
+        place = sum(size <= wanted for size in grid) - 1
+        place = min(max(place, below + 1), above - 1)
+        is_fit, share = needs(grid[place])
+        below, above = (place, above) if is_fit else (below, place)
+        tried.append((grid[place], share))
+        # The line through the two that are nearest to all of the memory.
+        (a, share_a), (b, share_b) = sorted(
+            tried, key=lambda pair: abs(pair[1] - 1)
+        )[:2]
+        slope = (share_b - share_a) / (b - a) or 1.0
+        wanted = a + (1 - share_a) / slope
     return grid[below] if below >= 0 else 0
 
 
@@ -135,6 +145,15 @@ class Results:
         compiled = self.found.get(case.name, {}).get(str(batch_size))
         return None if compiled is None else "error" not in compiled
 
+    def share(self, case: Case, batch_size: int) -> float:
+        """Returns which share of the memory a size needs."""
+        compiled = self.found[case.name][str(batch_size)]
+        if "error" not in compiled:
+            return memory(compiled) / MEMORY
+        # The compiler says how much it would have needed.
+        told = re.search(r"\(([\d.]+)G\) exceeds", compiled["error"])
+        return float(told[1]) * 2**30 / MEMORY if told else 2.0
+
     def largest(self, case: Case) -> tuple[int, Compiled] | None:
         """Returns the largest batch that was compiled, and what it needs."""
         fitting = [
@@ -151,7 +170,7 @@ def measure(
     """Compiles a case: at one size, or at those that lead to the largest."""
     step: Step | None = None
 
-    def fits(size: int) -> bool:
+    def needs(size: int) -> tuple[bool, float]:
         nonlocal step
         if results.is_fit(case, size) is None:
             bar.set_postfix_str(f"{case.name} x {size}")
@@ -159,12 +178,12 @@ def measure(
             compiled = compile_hlo(python, step.lower(size))
             results.add(case, size, compiled)
             bar.write(f"{case.name} x {size}: {_one_line(compiled)}")
-        return bool(results.is_fit(case, size))
+        return bool(results.is_fit(case, size)), results.share(case, size)
 
     if only_size:
-        fits(only_size)
+        needs(only_size)
     else:
-        largest(fits, tpu_steps.first_guess(case))
+        largest(needs, tpu_steps.first_guess(case))
 
 
 def _one_line(compiled: Compiled) -> str:

@@ -139,6 +139,6 @@ def first_guess(case: Case) -> int:
     fixed = 16.0 * config.num_parameters(with_heads=True)
     scores = config.num_attention_heads * case.length
     layer = case.length * (8 * width * config.hidden_size + width * scores)
-    inside = layer / config.num_hidden_layers if case.remat else layer
+    inside = layer / 3 if case.remat else layer
     kept = case.length * width * config.hidden_size + inside
     return max(1, int((16.9e9 - fixed) / (config.num_hidden_layers * kept)))
