@@ -1,0 +1,44 @@
+"""Two real worker processes, one of which is killed."""
+
+import re
+
+import pytest
+import workers
+
+from benchmarks import fault_drill
+from official_bert.checkpoints import numbered, tf1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dead", [0, 1])
+def test_a_dead_host_ends_the_other_with_a_message(tmp_path, dead):
+    fault_drill.write_inputs(str(tmp_path))
+    given = {
+        "do_train": True,
+        "bert_config_file": f"{tmp_path}/bert_config.json",
+        "input_file": f"{tmp_path}/*.tfrecord",
+        "output_dir": f"{tmp_path}/out",
+        "max_seq_length": fault_drill.LENGTH,
+        "max_predictions_per_seq": 5,
+        "train_batch_size": 8,
+        "num_train_steps": 100_000,
+        "save_checkpoints_steps": 20,
+    }
+    running = workers.start("run_pretraining.py", [given, given])
+    try:
+        for line in running[0].stderr:
+            if re.search(r"Saved .*model\.ckpt-40$", line):
+                break
+        running[dead].kill()
+        survivor = running[1 - dead]
+        _, told = survivor.communicate(timeout=120)
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+    assert survivor.returncode == 1, told
+    assert "All hosts of a run must stay until its end" in told
+    assert "Traceback" not in told
+    prefix = numbered.latest(f"{tmp_path}/out")
+    assert prefix is not None
+    tf1.check(prefix)
