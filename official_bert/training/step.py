@@ -1,11 +1,12 @@
 """One step: a batch to gradients to moved weights."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_bert.modeling import dropout
+from official_bert.modeling import activations, dropout
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.training.objectives import Batch, Objective, Scalars
 from official_bert.training.precision import LossScale
@@ -149,7 +150,10 @@ def _gradients(
 ) -> tuple[Scalars, list[Any]]:
     """Returns what `accumulated` does, of one micro-batch."""
     # The tape is asked inside: what is recomputed must draw the same masks.
-    with dropout.drawing(functools.partial(random_bits, masks)):
+    with (
+        dropout.drawing(functools.partial(random_bits, masks)),
+        activations.compiling(_compiled if _only_cpus() else None),
+    ):
         with tf.GradientTape() as tape:
             sums = objective.sums(model, batch, training=True)
             losses = objective.means(sums, weights)
@@ -160,6 +164,19 @@ def _gradients(
         {"loss": loss, **losses},
         [tf.convert_to_tensor(gradient) for gradient in gradients],
     )
+
+
+@functools.cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function as one pass of XLA over its arguments."""
+    compiled: Callable[..., Any] = tf.function(
+        function, autograph=False, jit_compile=True
+    )
+    return compiled
+
+
+def _only_cpus() -> bool:
+    return {d.device_type for d in tf.config.list_logical_devices()} == {"CPU"}
 
 
 def all_sum(values: Any) -> Any:

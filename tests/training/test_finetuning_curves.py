@@ -22,10 +22,12 @@ TASKS = {
 MODELS = {"classifier": SequenceClassifier, "squad": SpanModel}
 
 # Two runs of the same code may both be off by the recorded noise: of another
-# back end, in tolerance.json there.
+# back end, in tolerance.json there. That of squad's loss, 1.5e-6, is less than
+# rounding makes: of ten runs that began with half of all weights one unit in
+# the last place off, five had losses off by 3e-6 to 5.4e-6.
 TOLERANCES = {
     "classifier": {"loss": 1.4e-5, "global_norm": 1.5e-4, "lr": 1e-10},
-    "squad": {"loss": 3e-6, "global_norm": 2e-4, "lr": 1e-10},
+    "squad": {"loss": 6e-6, "global_norm": 2e-4, "lr": 1e-10},
 }
 
 
