@@ -22,7 +22,8 @@ class BertConfig:
         num_hidden_layers: L, the number of Transformer layers.
         num_attention_heads: A, which must divide H.
         intermediate_size: The width inside each layer's feed-forward part.
-        hidden_act: Its activation: gelu, relu, tanh or linear, in any case.
+        hidden_act: Its activation: gelu, relu, tanh or linear, in any case;
+            gelu_erf, which is not of the 2018 release, is the exact form.
         hidden_dropout_prob: Dropout of embeddings and of layers' outputs.
         attention_probs_dropout_prob: Dropout of attention probabilities.
         max_position_embeddings: The longest sequence the model can read.
@@ -30,6 +31,9 @@ class BertConfig:
             in the 2018 release; every released file says 2.
         initializer_range: Standard deviation of the initial weights, before
             truncation at two of them.
+        is_left_to_right: Whether a token attends to itself and to those before
+            it only, and the last token is pooled rather than the first. Not of
+            the 2018 release: to be found in a file only if it is true.
     """
 
     vocab_size: int | None
@@ -43,6 +47,7 @@ class BertConfig:
     max_position_embeddings: int = 512
     type_vocab_size: int = 16
     initializer_range: float = 0.02
+    is_left_to_right: bool = False
 
     @classmethod
     def from_dict(cls, json_object: dict[str, Any]) -> "BertConfig":
@@ -68,7 +73,10 @@ class BertConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields, and the unknown ones that came with them."""
-        return copy.deepcopy(vars(self))
+        found = copy.deepcopy(vars(self))
+        if not self.is_left_to_right:
+            del found["is_left_to_right"]
+        return found
 
     def to_json_string(self) -> str:
         """Returns the JSON text of the 2018 release, byte for byte."""
@@ -91,6 +99,11 @@ class BertConfig:
                     f"`{name}` must be a number from 0 to below 1. "
                     f"Received: {value!r}."
                 )
+        if not isinstance(self.is_left_to_right, bool):
+            raise InputError(
+                "`is_left_to_right` must be true or false. "
+                f"Received: {self.is_left_to_right!r}."
+            )
         deviation = self.initializer_range
         if not isinstance(deviation, (int, float)) or not deviation >= 0:
             raise InputError(
@@ -158,7 +171,7 @@ class BertConfig:
 
 
 # The empty name, None and "linear" all mean the identity.
-ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh")
+ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")
 
 _COUNTS = (
     "vocab_size",

@@ -11,7 +11,12 @@ from official_bert.modeling.dropout import Dropout
 from official_bert.modeling.layers import ResidualOutput, dense
 
 
-def attention_bias(input_mask: Any, dtype: str, is_packed: bool = False) -> Any:
+def attention_bias(
+    input_mask: Any,
+    dtype: str,
+    is_packed: bool = False,
+    is_left_to_right: bool = False,
+) -> Any:
     """Returns 0 for what may be attended to and -10000 for what may not.
 
     Not minus infinity: a row that is all padding must still give numbers.
@@ -23,13 +28,19 @@ def attention_bias(input_mask: Any, dtype: str, is_packed: bool = False) -> Any:
         is_packed: Whether the mask is the number of the sequence that a token
             belongs to. Then a token attends to those of its own number only,
             and padding to padding.
+        is_left_to_right: Whether a token attends to none behind it.
 
     Returns:
-        float Tensor [B, 1, 1, T], or [B, 1, F, T] of packed sequences.
+        float Tensor [B, 1, 1, T], or [B, 1, F, T] of packed sequences and from
+        left to right.
     """
     mask = ops.expand_dims(ops.expand_dims(input_mask, 1), 1)
     if is_packed:
         mask = ops.equal(mask, ops.transpose(mask, (0, 1, 3, 2)))
+    if is_left_to_right:
+        places = ops.arange(ops.shape(input_mask)[1])
+        is_behind = ops.expand_dims(places, 1) < places  # [F, T]
+        mask = ops.where(is_behind, 0, ops.cast(mask, "int32"))
     return (1.0 - ops.cast(mask, dtype)) * -10000.0
 
 

@@ -177,7 +177,8 @@ class BertOutput(NamedTuple):
     Attributes:
         sequence_output: A vector for every token, [B, S, H] (the paper's T_i).
         pooled_output: One for the whole sequence, [B, H] (the paper's C); where
-            sequences are packed, one for each, [B, K, H].
+            sequences are packed, one for each, [B, K, H]. From left to right it
+            is made of the last token, the only one that has seen all.
         embedding_output: What the first layer reads, [B, S, H].
         encoder_outputs: The outputs of all layers, the last of them
             `sequence_output`.
@@ -256,18 +257,23 @@ class Bert(keras.layers.Layer):
             training=training,
         )
         # Here rather than in every layer, because S * S numbers take time.
-        bias = attention_bias(input_mask, self.compute_dtype, is_packed)
+        is_left_to_right = self.config.is_left_to_right
+        bias = attention_bias(
+            input_mask, self.compute_dtype, is_packed, is_left_to_right
+        )
         outputs, attention_probs = self.encoder(
             embedding_output, bias, training=training
         )
         # The paper pools by taking the vector of the first token, [CLS].
-        if is_packed:
-            first = gather_positions(outputs[-1], cls_positions)
+        if is_left_to_right:
+            pooled = _last_tokens(outputs[-1], input_mask, cls_positions)
+        elif is_packed:
+            pooled = gather_positions(outputs[-1], cls_positions)
         else:
-            first = outputs[-1][:, 0]
+            pooled = outputs[-1][:, 0]
         return BertOutput(
             sequence_output=outputs[-1],
-            pooled_output=self.pooler(first),
+            pooled_output=self.pooler(pooled),
             embedding_output=embedding_output,
             encoder_outputs=outputs,
             attention_probs=attention_probs if return_attention else [],
@@ -282,6 +288,21 @@ class Bert(keras.layers.Layer):
         length = input_ids.shape[1]
         if length is not None:
             self.config.require_length(length)
+
+
+def _last_tokens(x: Any, input_mask: Any, cls_positions: Any) -> Any:
+    """Returns of [B, S, H] what each sequence ends with: [B, H] or [B, K, H].
+
+    Of no token at all, it is the first place.
+    """
+    mask = ops.cast(ops.expand_dims(input_mask, 1), "int32")  # [B, 1, S]
+    is_packed = cls_positions is not None
+    num_sequences = ops.shape(cls_positions)[1] if is_packed else 1
+    numbers = ops.expand_dims(ops.arange(1, num_sequences + 1), 1)
+    places = ops.arange(ops.shape(input_mask)[1])
+    last = ops.max(ops.where(ops.equal(mask, numbers), places, 0), axis=-1)
+    found = gather_positions(x, last)
+    return found if is_packed else found[:, 0]
 
 
 def _position_ids(input_mask: Any, cls_positions: Any) -> Any:

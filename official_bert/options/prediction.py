@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from official_bert import cli, files
+from official_bert import cli, files, json_files
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -145,7 +145,7 @@ class Predict(cli.Options):
         assert self.bert_config_file
         assert self.vocab_file
         assert self.init_checkpoint
-        BertConfig.from_json_file(self.bert_config_file)
+        require_masked_lm(self.bert_config_file)
         files.require(self.vocab_file, "--vocab_file")
         require_checkpoint(self.init_checkpoint)
         validate_case_matches_checkpoint(
@@ -163,8 +163,12 @@ def require_finetuned(folder: str) -> None:
             "Received: a folder without task.json, as of a model that is only "
             "pre-trained. That can do --fill_mask and --score."
         )
-    for name in ("task.json", "bert_config.json", "vocab.txt"):
+    for name in ("task.json", "vocab.txt"):
         _require_in(folder, name, "Fine-tuning leaves it there.")
+    # The models of others on the TF Hub have no config.
+    task = json_files.read_object(os.path.join(folder, "task.json"))
+    if "hub_module" not in task:
+        _require_in(folder, "bert_config.json", "Fine-tuning leaves it there.")
 
 
 def require_pretrained(folder: str) -> None:
@@ -177,6 +181,7 @@ def require_pretrained(folder: str) -> None:
             "LM. Give the model it was made of."
         )
     _require_in(folder, "bert_config.json", "Pre-training leaves it there.")
+    require_masked_lm(os.path.join(folder, "bert_config.json"))
     _require_in(
         folder,
         "vocab.txt",
@@ -184,6 +189,16 @@ def require_pretrained(folder: str) -> None:
         "or give --bert_config_file, --vocab_file and --init_checkpoint "
         "instead of --model_dir.",
     )
+
+
+def require_masked_lm(config_file: str) -> None:
+    """Raises `InputError` if a model cannot have learned masked LM."""
+    if BertConfig.from_json_file(config_file).is_left_to_right:
+        raise InputError(
+            f"{config_file}: --fill_mask and --score need a model that learned "
+            "masked LM. Received: one that reads from left to right, and "
+            "learned to guess the next piece. Give another."
+        )
 
 
 def _require_folder(folder: str) -> None:

@@ -12,6 +12,9 @@ from official_bert.options.training import Training
 
 RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
 
+# What the two segments of an instance are for.
+PAIR_TASKS = ("next", "sop", "none")
+
 # Short ones, of some 30 pieces, still fill a row of 512.
 MAX_SEQUENCES_PER_ROW = 16
 
@@ -115,6 +118,26 @@ class CreatePretrainingData(cli.Options):
     masked_lm_prob: float = option(
         "The share of pieces to mask.", 0.15, at_least=0, at_most=1
     )
+    mask_share: float = option(
+        "The share of these that [MASK] stands for; with the next two it must "
+        "sum to 1.",
+        0.8,
+        at_least=0,
+        at_most=1,
+    )
+    random_share: float = option(
+        "The share that a random piece stands for.", 0.1, at_least=0, at_most=1
+    )
+    same_share: float = option(
+        "The share that is left as it is.", 0.1, at_least=0, at_most=1
+    )
+    nsp: str = option(
+        "What instances are. next: two segments, the second from elsewhere "
+        "half the time. sop: two that follow each other, half the time in the "
+        "other order. none: one segment.",
+        "next",
+        choices=PAIR_TASKS,
+    )
     short_seq_prob: float = option(
         "The share of instances made shorter than `max_seq_length`.",
         0.1,
@@ -189,6 +212,12 @@ class CreatePretrainingData(cli.Options):
             )
         if self.pack_sequences:
             self._require_room_for_predictions()
+        shares = (self.mask_share, self.random_share, self.same_share)
+        if not math.isclose(sum(shares), 1, abs_tol=1e-6):
+            raise InputError(
+                "--mask_share, --random_share and --same_share must sum to 1. "
+                f"Received: {', '.join(map(str, shares))}. Give all three."
+            )
 
     def _require_room_for_predictions(self) -> None:
         needed = math.ceil(self.masked_lm_prob * self.max_seq_length)
@@ -229,6 +258,12 @@ class RunPretraining(Training):
         "With `pack_sequences`: instances per row, as the records were made.",
         MAX_SEQUENCES_PER_ROW,
         at_least=1,
+    )
+    nsp: str = option(
+        "What to learn from pairs. next: next sentence. sop: sentence order; "
+        "the records must be made with --nsp=sop. none: nothing.",
+        "next",
+        choices=PAIR_TASKS,
     )
     do_eval: bool = option("Whether to evaluate on `input_file`.", False)
     eval_batch_size: int = option(

@@ -7,7 +7,11 @@ from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options import cluster
-from official_bert.options.checks import require_checkpoint, require_pattern
+from official_bert.options.checks import (
+    require_checkpoint,
+    require_package,
+    require_pattern,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -130,6 +134,12 @@ class Training(Computing):
     save_checkpoints_steps: int = option(
         "Steps between checkpoints.", 1000, at_least=1
     )
+    left_to_right: bool = option(
+        "Whether a piece sees only itself and those before it, as in an "
+        "ordinary language model; the same as is_left_to_right in the "
+        "bert_config.json, where it is left for later commands.",
+        False,
+    )
     may_initialize: str = option(
         "Regular expression of weights that `init_checkpoint` may lack, and "
         "that then start anew, such as ^cls/.",
@@ -149,14 +159,30 @@ class Training(Computing):
         at_least=0,
         at_most=2**31 - 1,
     )
+    plots: bool = option(
+        "Whether to draw training_curves and, of classes, confusion_matrix as "
+        ".png and .html in `output_dir` at the end of the run.",
+        False,
+    )
 
     def __post_init__(self) -> None:
         """Checks everything that can be checked without TensorFlow."""
         super().__post_init__()
-        config = BertConfig.from_json_file(self.bert_config_file)
-        config.require_length(self.max_seq_length)
-        if self.init_checkpoint:
-            require_checkpoint(self.init_checkpoint)
+        self._check_model()
+        if self.plots:
+            require_package("--plots", "matplotlib")
         files.require_room(self.output_dir)
         for name in ("may_initialize", "may_skip"):
             require_pattern(name, getattr(self, name))
+
+    def _check_model(self) -> None:
+        """Looks at the files that the model is made of."""
+        self.model_config().require_length(self.max_seq_length)
+        if self.init_checkpoint:
+            require_checkpoint(self.init_checkpoint)
+
+    def model_config(self) -> BertConfig:
+        """Reads `bert_config_file`; `left_to_right` is added to it."""
+        config = BertConfig.from_json_file(self.bert_config_file)
+        config.is_left_to_right |= self.left_to_right
+        return config

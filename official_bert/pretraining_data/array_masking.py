@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from official_bert.pretraining_data.masking import KEEP
+from official_bert.pretraining_data.masking import KEEP, PAPERS_MIX, Mix
 
 _Bools = npt.NDArray[np.bool_]
 _Ints = npt.NDArray[np.int32]
@@ -42,6 +42,7 @@ def choose_masks(
     mask_id: int,
     piece_ids: npt.NDArray[np.int32],
     keys: _Keys,
+    mix: Mix = PAPERS_MIX,
 ) -> MaskArrays:
     """Chooses what to mask.
 
@@ -55,6 +56,7 @@ def choose_masks(
         mask_id: The id of [MASK].
         piece_ids: What random pieces are taken from.
         keys: uint64 [n], a random number for each sequence.
+        mix: What the model sees where it must guess.
     """
     num_rows, length = is_piece.shape
     order = random_words(keys, length)
@@ -72,7 +74,7 @@ def choose_masks(
     positions[rows, slots] = places
     drawn = random_words(keys, max_predictions_per_seq, skip=length)
     return MaskArrays(
-        positions, _replacements(drawn, mask_id, piece_ids), counts
+        positions, _replacements(drawn, mask_id, piece_ids, mix), counts
     )
 
 
@@ -151,10 +153,11 @@ def _first_words(
 
 
 def _replacements(
-    drawn: _Keys, mask_id: int, piece_ids: npt.NDArray[np.int32]
+    drawn: _Keys, mask_id: int, piece_ids: npt.NDArray[np.int32], mix: Mix
 ) -> _Ints:
     share = (drawn >> np.uint64(32)).astype(np.float64) / 2**32
     # The remainder of 32 bits favours no piece by more than V / 2**32.
     which = (drawn & np.uint64(2**32 - 1)) % np.uint64(len(piece_ids))
-    other = np.where(share < 0.9, KEEP, piece_ids[which.astype(np.intp)])
-    return np.where(share < 0.8, mask_id, other).astype(np.int32)
+    is_random = share >= 1 - mix.random
+    other = np.where(is_random, piece_ids[which.astype(np.intp)], KEEP)
+    return np.where(share < mix.mask, mask_id, other).astype(np.int32)

@@ -42,14 +42,14 @@ def pieces_of(vocab: Mapping[str, int]) -> Pieces:
 
 
 class Sequences(NamedTuple):
-    """n sequences `[CLS] a [SEP] b [SEP]`, before masking.
+    """n sequences `[CLS] a [SEP] b [SEP]` or `[CLS] a [SEP]`, before masking.
 
     Attributes:
         input_ids: int32 [n, S], zeros behind the end.
         is_piece: bool [n, S], true in a and b.
         num_tokens_a: int64 [n], the pieces of a.
         num_tokens: int64 [n], all of the sequence.
-        is_random_next: bool [n].
+        is_random_next: bool [n], as in `instances.Pair`.
     """
 
     input_ids: Ints
@@ -76,7 +76,7 @@ def pack(
     starts, ends = pairs[:, 0:4:2], pairs[:, 1:4:2]
     length_a, length_b = (ends - starts).T
     end_a = 1 + length_a
-    end_b = end_a + 1 + length_b
+    end_b = end_a + np.where(length_b > 0, 1 + length_b, 0)
     places = np.arange(max_seq_length)
     is_piece = (places > 0) & (places < end_b[:, np.newaxis])
     is_piece &= places != end_a[:, np.newaxis]

@@ -1,4 +1,10 @@
-"""Documents to instances: pairs of segments, and what to mask in them.
+"""Documents to instances: segments, two or one, that stand in the text.
+
+What B is depends on `--nsp`::
+
+    next  A follows its document; B follows A, or is from elsewhere
+    sop   A and B follow each other, or stand in the other order
+    none  there is no B
 
 Segments are spans of the corpus, so that no piece is moved before the records
 are made. With a `random.Random` every draw is made in the order in which the
@@ -18,14 +24,15 @@ Document = Sequence[int] | Offsets
 
 
 class Pair(NamedTuple):
-    """Two segments, as spans of the corpus.
+    """Two segments, as spans of the corpus; the second may be empty.
 
     Attributes:
         start_a: The first piece of segment A.
         end_a: The piece behind its last.
         start_b: The first piece of segment B.
         end_b: The piece behind its last.
-        is_random_next: Whether B comes from elsewhere rather than after A.
+        is_random_next: Whether B comes from elsewhere rather than after A; of
+            sentence order, whether it comes from before A.
     """
 
     start_a: int
@@ -36,8 +43,9 @@ class Pair(NamedTuple):
 
     @property
     def num_tokens(self) -> int:
-        """The length of `[CLS] a [SEP] b [SEP]`."""
-        return self.end_a - self.start_a + self.end_b - self.start_b + 3
+        """The length of `[CLS] a [SEP] b [SEP]` or `[CLS] a [SEP]`."""
+        length_b = self.end_b - self.start_b
+        return self.end_a - self.start_a + (length_b + 3 if length_b else 2)
 
 
 def document_pairs(
@@ -48,24 +56,36 @@ def document_pairs(
     options: CreatePretrainingData,
     rng: random.Random,
 ) -> Iterator[Pair]:
-    """Yields the pairs whose A comes from one document.
+    """Returns the pairs whose A comes from one document.
 
     Args:
         document: The document.
         index: Its number among all.
         num_documents: How many there are.
         document_at: Gives any one by its number.
-        options: Lengths and shares.
+        options: Lengths and shares, and what the pairs are for.
         rng: The random stream, which is moved on between pairs.
     """
+    if options.nsp == "none":
+        return _single_segments(document, options, rng)
+    if options.nsp == "sop":
+        return _ordered_pairs(document, options, rng)
+    return _next_pairs(
+        document, index, num_documents, document_at, options, rng
+    )
+
+
+def _next_pairs(
+    document: Document,
+    index: int,
+    num_documents: int,
+    document_at: Callable[[int], Document],
+    options: CreatePretrainingData,
+    rng: random.Random,
+) -> Iterator[Pair]:
+    """Yields pairs for next sentence: section 3.1, task 2 of the paper."""
     max_num_tokens = options.max_seq_length - 3  # [CLS], [SEP], [SEP].
-
-    # Sequences are mostly filled up, since padding is computed in vain; some
-    # are made short, since the model will be used on short texts as well.
-    target_length = max_num_tokens
-    if rng.random() < options.short_seq_prob:
-        target_length = rng.randint(2, max_num_tokens)
-
+    target_length = _target_length(max_num_tokens, options, rng)
     start = 0
     while start < len(document) - 1:
         end = _reach(document, start, target_length)
@@ -85,6 +105,61 @@ def document_pairs(
             span_b = document[middle], document[end]
             start = end
         yield _truncate(*span_a, *span_b, is_random_next, max_num_tokens, rng)
+
+
+def _ordered_pairs(
+    document: Document, options: CreatePretrainingData, rng: random.Random
+) -> Iterator[Pair]:
+    """Yields pairs for sentence order: section 3.1 of Lan et al., 2019."""
+    max_num_tokens = options.max_seq_length - 3  # [CLS], [SEP], [SEP].
+    target_length = _target_length(max_num_tokens, options, rng)
+    start, last = 0, len(document) - 1
+    while start < last:
+        # Two sentences at least, if the document still has as many.
+        end = max(_reach(document, start, target_length), start + 2)
+        end = min(end, last)
+        first, behind = document[start], document[end]
+        if end - start > 1:
+            middle = document[start + rng.randint(1, end - start - 1)]
+        else:  # A sentence by itself is cut; of one piece, it has no order.
+            middle = rng.randint(first + 1, max(behind - 1, first + 1))
+        start = end
+        if middle == behind:
+            continue
+        is_swapped = rng.random() < 0.5
+        spans = (first, middle, middle, behind)
+        if is_swapped:
+            spans = (middle, behind, first, middle)
+        yield _truncate(*spans, is_swapped, max_num_tokens, rng)
+
+
+def _single_segments(
+    document: Document, options: CreatePretrainingData, rng: random.Random
+) -> Iterator[Pair]:
+    """Yields segments of whole sentences, each by itself."""
+    max_num_tokens = options.max_seq_length - 2  # [CLS], [SEP].
+    target_length = _target_length(max_num_tokens, options, rng)
+    start = 0
+    while start < len(document) - 1:
+        end = _reach(document, start, target_length)
+        first, behind = document[start], document[end]
+        yield _truncate(
+            first, behind, behind, behind, False, max_num_tokens, rng
+        )
+        start = end
+
+
+def _target_length(
+    max_num_tokens: int, options: CreatePretrainingData, rng: random.Random
+) -> int:
+    """Returns how many pieces the sequences of a document are to have.
+
+    They are mostly filled up, since padding is computed in vain; some are made
+    short, since the model will be used on short texts as well.
+    """
+    if rng.random() < options.short_seq_prob:
+        return rng.randint(2, max_num_tokens)
+    return max_num_tokens
 
 
 def _reach(document: Document, start: int, length: int) -> int:

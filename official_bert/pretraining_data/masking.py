@@ -8,6 +8,8 @@ replaced by [MASK], 10% by a random piece, and 10% left as they are::
             [CLS] my   dog is apple  [SEP]     10%
             [CLS] my   dog is hairy  [SEP]     10%
 
+Other shares are another `Mix`: appendix C.2.
+
 Here one sequence is masked, drawing as the 2018 release draws. `array_masking`
 does the same for many at once, drawing otherwise.
 """
@@ -18,6 +20,23 @@ from typing import Any, NamedTuple
 
 # What a piece is replaced by that is left as it is.
 KEEP = -1
+
+
+class Mix(NamedTuple):
+    """What is seen in place of the chosen pieces: shares, 1 together.
+
+    Attributes:
+        mask: Of [MASK].
+        random: Of random pieces.
+        same: Of those left as they are.
+    """
+
+    mask: float = 0.8
+    random: float = 0.1
+    same: float = 0.1
+
+
+PAPERS_MIX = Mix()
 
 
 class Masks(NamedTuple):
@@ -38,6 +57,7 @@ def choose_masks(
     mask_id: int,
     piece_ids: Sequence[int],
     rng: random.Random,
+    mix: Mix = PAPERS_MIX,
 ) -> Masks:
     """Chooses from the candidates, drawing as the 2018 release draws.
 
@@ -47,8 +67,11 @@ def choose_masks(
         mask_id: The id of [MASK].
         piece_ids: What random pieces are taken from.
         rng: The random stream, which is moved on.
+        mix: What the model sees there.
     """
     shuffle(candidates, rng)
+    # Of what is not masked. The default gives 0.5 exactly, as it was drawn.
+    same_share = mix.same / ((mix.same + mix.random) or 1.0)
     chosen: dict[int, int] = {}
     for word in candidates:
         if len(chosen) >= num_to_predict:
@@ -57,8 +80,10 @@ def choose_masks(
         if len(chosen) + len(word) > num_to_predict:
             continue
         for position in word:
-            is_mask = rng.random() < 0.8
-            chosen[position] = mask_id if is_mask else _other(piece_ids, rng)
+            is_mask = rng.random() < mix.mask
+            chosen[position] = (
+                mask_id if is_mask else _other(piece_ids, same_share, rng)
+            )
     positions = sorted(chosen)
     return Masks(positions, [chosen[position] for position in positions])
 
@@ -114,7 +139,9 @@ def shuffle(x: list[Any], rng: random.Random) -> None:
         last = end
 
 
-def _other(piece_ids: Sequence[int], rng: random.Random) -> int:
-    if rng.random() < 0.5:
+def _other(
+    piece_ids: Sequence[int], same_share: float, rng: random.Random
+) -> int:
+    if rng.random() < same_share:
         return KEEP
     return piece_ids[rng.randint(0, len(piece_ids) - 1)]

@@ -8,6 +8,7 @@ import numpy as np
 from absl import logging
 
 from official_bert import files
+from official_bert.errors import InputError
 from official_bert.inputs import framing
 from official_bert.inputs.row_encoding import encode_rows
 from official_bert.options import CreatePretrainingData
@@ -65,7 +66,11 @@ def parts(
 
 
 def write(parts: Iterable[Part], options: CreatePretrainingData) -> None:
-    """Writes all output files, or none of them."""
+    """Writes all output files, or none of them.
+
+    Raises:
+        InputError: There is nothing to write.
+    """
     names = options.output_files()
     num_records = num_pieces = 0
     with contextlib.ExitStack() as stack:
@@ -75,6 +80,12 @@ def write(parts: Iterable[Part], options: CreatePretrainingData) -> None:
                 file.write(data)
             num_records += part.num_records
             num_pieces += part.num_pieces
+        if not num_records:
+            raise InputError(
+                "The text must hold a document of more than one piece, since a "
+                "piece by itself has no order. Received: --nsp=sop, and none. "
+                "Give other text, or another --nsp."
+            )
     logging.info(
         "Wrote %d records, %.1f%% of which are padding, to %s",
         num_records,

@@ -8,6 +8,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data.examples import Pieces, pieces_of
+from official_bert.pretraining_data.masking import Mix
 from official_bert.tokenization import BatchTokenizer
 
 _NEEDED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -41,6 +42,12 @@ class Recipe:
     def pieces(self) -> Pieces:
         """What the vocabulary's ids mean."""
         return pieces_of(self.tokenizer.vocab)
+
+    @functools.cached_property
+    def mix(self) -> Mix:
+        """What chosen pieces are replaced by."""
+        options = self.options
+        return Mix(options.mask_share, options.random_share, options.same_share)
 
     def check_vocabulary(self) -> None:
         """Raises `InputError` unless the vocabulary fits the options."""

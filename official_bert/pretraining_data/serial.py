@@ -28,7 +28,7 @@ from official_bert.pretraining_data.recipe import Recipe
 
 
 class Instance(NamedTuple):
-    """Two segments, and what to mask in `[CLS] a [SEP] b [SEP]`."""
+    """Two segments, or one, and what to mask in their sequence."""
 
     pair: Pair
     masks: Masks
@@ -96,6 +96,7 @@ class _MaskChooser:
         self._options = recipe.options
         self._mask_id = recipe.pieces.mask
         self._piece_ids = recipe.pieces.ids.tolist()
+        self._mix = recipe.mix
         self._continues = recipe.pieces.is_continuation[text.ids]
         self._rng = rng
         # The same objects for all pairs: making them takes time.
@@ -116,6 +117,7 @@ class _MaskChooser:
             self._mask_id,
             self._piece_ids,
             self._rng,
+            self._mix,
         )
 
     def _candidates(self, pair: Pair) -> list[Sequence[int]]:

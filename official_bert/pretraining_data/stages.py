@@ -130,5 +130,6 @@ def _masked(
         pieces.mask,
         pieces.ids,
         pairs[:, -1].astype(np.uint64),
+        recipe.mix,
     )
     return examples.features(sequences, masks)

@@ -22,6 +22,8 @@ _SUMMARY_STEPS = 10
 _SHORT = {
     "masked_lm_loss": "mlm",
     "next_sentence_loss": "nsp",
+    "sentence_order_loss": "sop",
+    "lm_loss": "lm",
     "gradient_norm": "norm",
     "learning_rate": "lr",
 }

@@ -34,29 +34,40 @@ class Objective(Protocol):
 
 
 class PretrainingObjective:
-    """Masked LM and next sentence: section 3.1 of the paper."""
+    """Masked LM and next sentence: section 3.1 of the paper.
+
+    Args:
+        pieces: What guessing pieces is called.
+        pairs: What is learned of pairs: next_sentence or, if the records are
+            made for it, sentence_order; None for nothing.
+    """
+
+    def __init__(
+        self, pieces: str = "masked_lm", pairs: str | None = "next_sentence"
+    ) -> None:
+        self.pieces = pieces
+        self.pairs = pairs
 
     def weights(self, batch: Batch) -> Scalars:
         """Returns the numbers of masked pieces and of instances."""
-        return {
-            "masked_lm_loss": tf.reduce_sum(batch["masked_lm_weights"]),
-            "next_sentence_loss": tf.reduce_sum(_instance_weights(batch)),
-        }
+        return self._named(
+            "loss",
+            tf.reduce_sum(batch["masked_lm_weights"]),
+            tf.reduce_sum(_instance_weights(batch)),
+        )
 
     def sums(
         self, model: PretrainingModel, batch: Batch, training: bool
     ) -> Scalars:
-        """Runs the model and sums both losses."""
+        """Runs the model and sums the losses."""
         return self._loss_sums(model(batch, training=training), batch)
 
     def means(self, sums: Scalars, weights: Scalars) -> Scalars:
-        """Returns both losses; without any masked piece the first is 0."""
-        return {
-            "masked_lm_loss": sums["masked_lm_loss"]
-            / (weights["masked_lm_loss"] + 1e-5),
-            "next_sentence_loss": sums["next_sentence_loss"]
-            / weights["next_sentence_loss"],
-        }
+        """Returns the losses; without any masked piece the first is 0."""
+        # Of pieces there may be none at all.
+        of_pieces = f"{self.pieces}_loss"
+        divisors = {**weights, of_pieces: weights[of_pieces] + 1e-5}
+        return {name: sums[name] / divisors[name] for name in divisors}
 
     def evaluation_sums(self, model: PretrainingModel, batch: Batch) -> Scalars:
         """Returns the loss sums, and how much was guessed right."""
@@ -70,11 +81,10 @@ class PretrainingObjective:
         )
         return {
             **self._loss_sums(output, batch),
-            "masked_lm_accuracy": tf.reduce_sum(
-                masked_lm_right * batch["masked_lm_weights"]
-            ),
-            "next_sentence_accuracy": tf.reduce_sum(
-                next_sentence_right * _instance_weights(batch)
+            **self._named(
+                "accuracy",
+                tf.reduce_sum(masked_lm_right * batch["masked_lm_weights"]),
+                tf.reduce_sum(next_sentence_right * _instance_weights(batch)),
             ),
         }
 
@@ -85,14 +95,18 @@ class PretrainingObjective:
         next_sentence = cross_entropy(
             _instance_logits(output, batch), batch["next_sentence_labels"]
         )
-        return {
-            "masked_lm_loss": tf.reduce_sum(
-                masked_lm * batch["masked_lm_weights"]
-            ),
-            "next_sentence_loss": tf.reduce_sum(
-                next_sentence * _instance_weights(batch)
-            ),
-        }
+        return self._named(
+            "loss",
+            tf.reduce_sum(masked_lm * batch["masked_lm_weights"]),
+            tf.reduce_sum(next_sentence * _instance_weights(batch)),
+        )
+
+    def _named(self, kind: str, of_pieces: Any, of_pairs: Any) -> Scalars:
+        """Names a number of pieces and, if they count, one of pairs."""
+        named = {f"{self.pieces}_{kind}": of_pieces}
+        if self.pairs:
+            named[f"{self.pairs}_{kind}"] = of_pairs
+        return named
 
 
 def _instance_logits(output: PretrainingOutput, batch: Batch) -> Any:

@@ -1,19 +1,24 @@
-"""Pre-training: masked LM and next sentence, trained and evaluated."""
+"""Pre-training: masked LM and next sentence, trained and evaluated.
+
+Or what stands in their place: sentence order, or the next piece of a model that
+reads from left to right.
+"""
 
 import os
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import files, plots
 from official_bert.checkpoints import loading
 from official_bert.config import BertConfig
-from official_bert.inputs import damage, datasets, records
+from official_bert.inputs import damage, datasets, left_to_right, records
 from official_bert.inputs.records import RecordFiles
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.options import RunPretraining
+from official_bert.options import RunPretraining, cluster
 from official_bert.tokenization import load_vocab
 from official_bert.training import (
     computing,
@@ -39,10 +44,12 @@ def run(options: RunPretraining) -> None:
     """
     with locking.only_run(options):
         _run(options)
+        if options.plots and cluster.is_chief(options.strategy_name):
+            plots.write(options.output_dir)
 
 
 def _run(options: RunPretraining) -> None:
-    config = BertConfig.from_json_file(options.bert_config_file)
+    config = options.model_config()
     assert config.vocab_size is not None  # Reading the file made sure of it.
     strategy = distribution.choose(options)
     data = RecordFiles(
@@ -142,7 +149,7 @@ def train(
     )
     with strategy.scope():
         optimizer = computing.make_optimizer(
-            options, model.trainable_variables, schedule
+            options, _learning_variables(model, options), schedule
         )
     computation = computing.make_computation(options, strategy)
     weights = loading.by_name(model.trainable_variables)
@@ -165,13 +172,14 @@ def train(
         seed=plan.seed,
         start=plan.first_example,
     )
-    objective = PretrainingObjective()
+    objective = _objective(model.config, options)
 
     def step(batch: Batch) -> Scalars:
         return train_step(
             model, objective, optimizer, batch, plan.seed, computation
         )
 
+    batches = _as_read(batches, model.config)
     for _ in loop.train(step, batches, state, plan, strategy):
         pass
     return int(optimizer.step.numpy())
@@ -194,15 +202,61 @@ def evaluate(
         global_step: How long the model was trained, for the results.
 
     Returns:
-        What it wrote: accuracies and losses as float32, as in 2018.
+        What it wrote: accuracies and losses as float32, as in 2018; from left
+        to right also the perplexity of a piece.
     """
     batches = datasets.evaluation_batches(
         data, options.eval_batch_size, options.max_eval_steps
     )
     means = evaluation.run(
-        model, PretrainingObjective(), batches, strategy, options.max_eval_steps
+        model,
+        _objective(model.config, options),
+        _as_read(batches, model.config),
+        strategy,
+        options.max_eval_steps,
     )
     results = {"global_step": global_step, **means}
+    if model.config.is_left_to_right:
+        results["lm_perplexity"] = np.exp(means["lm_loss"])
     if distribution.is_chief(strategy):
         evaluation.write_results(options.output_dir, results)
     return results
+
+
+def _objective(
+    config: BertConfig, options: RunPretraining
+) -> PretrainingObjective:
+    """Returns what the model is to learn, under names of its own."""
+    return PretrainingObjective(
+        pieces="lm" if config.is_left_to_right else "masked_lm",
+        pairs=_PAIR_TASKS[options.nsp],
+    )
+
+
+_PAIR_TASKS = {"next": "next_sentence", "sop": "sentence_order", "none": None}
+
+
+def _learning_variables(
+    model: PretrainingModel, options: RunPretraining
+) -> list[Any]:
+    """Returns the weights that the losses depend on.
+
+    The others stay what they were, and stay in the checkpoints, so that these
+    are those of any BERT.
+    """
+    learns_pairs = _PAIR_TASKS[options.nsp] is not None
+    return [
+        weight
+        for weight in model.trainable_variables
+        if learns_pairs
+        or not weight.path.startswith(("bert/pooler/", "cls/seq_relationship/"))
+    ]
+
+
+def _as_read(batches: tf.data.Dataset, config: BertConfig) -> tf.data.Dataset:
+    """Returns batches for a model that reads in its direction."""
+    if not config.is_left_to_right:
+        return batches
+    return batches.map(
+        left_to_right.to_next_pieces, num_parallel_calls=tf.data.AUTOTUNE
+    )

@@ -52,6 +52,8 @@ def make(folder, names, **changes):
         {"dupe_factor": 40},
         {"do_whole_word_mask": True, "compress": True},
         {"beam_options": "--direct_num_workers=2"},
+        {"nsp": "sop", "mask_share": 0.0, "random_share": 0.9},
+        {"nsp": "none", "pack_sequences": True},
     ],
     ids=str,
 )

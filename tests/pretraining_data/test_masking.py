@@ -5,26 +5,27 @@ import random
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from official_bert.pretraining_data import array_masking, masking
-from official_bert.pretraining_data.masking import KEEP
+from official_bert.pretraining_data.masking import KEEP, PAPERS_MIX, Mix
 
 MASK = 4
 PIECE_IDS = list(range(100, 200))
 
 
-def one_by_one(continues, wanted, seed, whole_words):
+def one_by_one(continues, wanted, seed, whole_words, mix=PAPERS_MIX):
     """Masks [CLS] and len(continues) pieces, as `many_at_once`."""
     places = range(1, len(continues) + 1)
     candidates = [(place,) for place in places]
     if whole_words:
         candidates = masking.words(places, continues)
     return masking.choose_masks(
-        candidates, wanted, MASK, PIECE_IDS, random.Random(seed)
+        candidates, wanted, MASK, PIECE_IDS, random.Random(seed), mix
     )
 
 
-def many_at_once(continues, wanted, seed, whole_words):
+def many_at_once(continues, wanted, seed, whole_words, mix=PAPERS_MIX):
     is_piece = np.zeros((1, len(continues) + 2), np.bool_)
     is_piece[0, 1:-1] = True
     arrays = array_masking.choose_masks(
@@ -35,6 +36,7 @@ def many_at_once(continues, wanted, seed, whole_words):
         MASK,
         np.array(PIECE_IDS, np.int32),
         np.array([hash(("key", seed)) % 2**63], np.uint64),
+        mix,
     )
     [count] = arrays.counts
     assert not arrays.positions[0, count:].any()
@@ -99,6 +101,37 @@ def test_80_10_10(choose):
     assert abs(kinds["random"] / total - 0.1) < 0.016
     assert set(pieces) <= set(PIECE_IDS)
     assert len(pieces) > 95
+
+
+# Table 8 of the paper, and what it leaves out: mask, same, random.
+MIXES = [
+    (80, 10, 10),
+    (100, 0, 0),
+    (80, 0, 20),
+    (80, 20, 0),
+    (0, 20, 80),
+    (0, 0, 100),
+    (0, 100, 0),
+    (34, 33, 33),
+]
+
+
+@both
+@pytest.mark.parametrize(("mask", "same", "rest"), MIXES)
+def test_the_mix_is_what_was_asked_for(choose, mask, same, rest):
+    mix = Mix(mask=mask / 100, random=rest / 100, same=same / 100)
+    counts = collections.Counter()
+    for seed in range(400):
+        for replacement in choose([False] * 100, 15, seed, True, mix)[1]:
+            known = replacement in (MASK, KEEP)
+            counts[replacement if known else "random"] += 1
+    shares = {MASK: mask, KEEP: same, "random": rest}
+    wanted = {kind: share for kind, share in shares.items() if share}
+    assert counts.keys() == wanted.keys()
+    if len(wanted) > 1:
+        found = [counts[kind] for kind in wanted]
+        expected = [60 * share for share in wanted.values()]
+        assert scipy.stats.chisquare(found, expected).pvalue > 1e-3
 
 
 @both

@@ -66,3 +66,40 @@ def test_pretraining(weights):
     assert evaluated["next_sentence_accuracy"] == np.sum(
         NEXT_SENTENCE_LOGITS.argmax(-1) == LABELS[:, 0]
     )
+
+
+def test_other_tasks_have_the_same_numbers_under_other_names():
+    batch = {
+        "masked_lm_ids": tf.constant(IDS),
+        "masked_lm_weights": tf.constant(RANDOM.rand(3, 4), tf.float32),
+        "next_sentence_labels": tf.constant(LABELS),
+    }
+
+    def numbers(objective):
+        weights = objective.weights(batch)
+        sums = objective.sums(model, batch, training=True)
+        return {
+            **objective.evaluation_sums(model, batch),
+            **{f"{k} weight": v for k, v in weights.items()},
+            **{
+                f"{k} mean": v
+                for k, v in objective.means(sums, weights).items()
+            },
+        }
+
+    default = numbers(PretrainingObjective())
+    ordered = numbers(PretrainingObjective("lm", "sentence_order"))
+    alone = numbers(PretrainingObjective(pairs=None))
+
+    assert len(default) == 8
+    assert ordered == {
+        name.replace("masked_lm", "lm").replace(
+            "next_sentence", "sentence_order"
+        ): value
+        for name, value in default.items()
+    }
+    assert alone == {
+        name: value
+        for name, value in default.items()
+        if name.startswith("masked_lm")
+    }

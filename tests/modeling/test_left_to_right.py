@@ -1,0 +1,139 @@
+"""A model that reads from left to right knows nothing of what comes later."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import recorded
+
+from official_bert.config import BertConfig
+from official_bert.modeling.encoder import Bert
+
+CONFIG = BertConfig(
+    vocab_size=50,
+    hidden_size=24,
+    num_hidden_layers=3,
+    num_attention_heads=3,
+    intermediate_size=40,
+    max_position_embeddings=16,
+    type_vocab_size=2,
+    is_left_to_right=True,
+)
+LENGTH = 12
+
+
+def make(**changes):
+    model = Bert(dataclasses.replace(CONFIG, **changes))
+    model.build()
+    recorded.set_weights(model.trainable_variables, seed=5)
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make()
+
+
+def draw(seed=0):
+    random = np.random.RandomState(seed)
+    ids = random.randint(0, 50, (3, LENGTH)).astype(np.int32)
+    segments = np.sort(random.randint(0, 2, ids.shape)).astype(np.int32)
+    return ids, np.ones_like(ids), segments
+
+
+@pytest.mark.parametrize("place", [1, 5, LENGTH - 1])
+def test_earlier_outputs_do_not_depend_on_later_tokens(model, place):
+    """Nor on their segments, nor on whether they are there."""
+    given, other = draw(0), draw(1)
+    changed = [a.copy() for a in given]
+    for array, from_other in zip(changed, other, strict=True):
+        array[:, place:] = from_other[:, place:]
+    changed[1][0, place:] = 0
+    before, after = model(*given), model(*changed)
+    for one, same in zip(
+        before.encoder_outputs, after.encoder_outputs, strict=True
+    ):
+        np.testing.assert_array_equal(one[:, :place], same[:, :place])
+        assert np.abs(one[:, place:] - same[:, place:]).min(-1).max() > 1e-3
+    if place < LENGTH - 1:
+        both_ways = make(is_left_to_right=False)
+        difference = (
+            both_ways(*given).sequence_output
+            - both_ways(*changed).sequence_output
+        )
+        assert np.abs(difference[:, :place]).max() > 0.1
+
+
+def test_one_layer_is_an_ordinary_one_on_each_beginning():
+    one, ordinary = (
+        make(num_hidden_layers=1, is_left_to_right=value)
+        for value in (True, False)
+    )
+    ids, mask, segments = draw()
+    found = one(ids, mask, segments).sequence_output
+    # Keras doubts that anybody means a softmax over one position.
+    for end in range(2, LENGTH + 1):
+        alone = ordinary(ids[:, :end], mask[:, :end], segments[:, :end])
+        np.testing.assert_allclose(
+            found[:, end - 1], alone.sequence_output[:, -1], atol=1e-6
+        )
+
+
+def test_attention_is_a_triangle_of_what_is_there(model):
+    ids, mask, segments = draw()
+    mask[1, 8:] = 0
+    for layer in model(
+        ids, mask, segments, return_attention=True
+    ).attention_probs:
+        probabilities = np.array(layer)
+        assert (np.triu(probabilities, 1) == 0).all()
+        assert (probabilities[1, ..., 8:] == 0).all()
+        np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-6)
+
+
+def test_the_last_token_is_pooled(model):
+    """The first has seen nothing but itself."""
+    ids, mask, segments = draw()
+    for row, length in enumerate((LENGTH, 7, 3)):
+        mask[row, length:] = 0
+    output = model(ids, mask, segments)
+    last = np.array(output.sequence_output)[range(3), mask.sum(1) - 1]
+    np.testing.assert_allclose(output.pooled_output, model.pooler(last), 1e-6)
+    ordinary = make(is_left_to_right=False)(ids, mask, segments)
+    assert np.abs(output.pooled_output - ordinary.pooled_output).max() > 0.1
+
+
+def test_packed_sequences_are_as_if_alone(model):
+    ids, mask, segments = draw()
+    row = np.concatenate([ids[0, :5], ids[1, :4], ids[2, :1], [0, 0]])
+    numbers = np.array([1] * 5 + [2] * 4 + [3] + [0] * 2)
+    parts = np.concatenate(
+        [segments[0, :5], segments[1, :4], segments[2, :1], [0, 0]]
+    )
+    starts = np.array([0, 5, 9, 0])
+    packed = model(row[None], numbers[None], parts[None], starts[None])
+    for index, (start, size) in enumerate(((0, 5), (5, 4))):
+        alone = model(
+            ids[index : index + 1, :size],
+            mask[index : index + 1, :size],
+            segments[index : index + 1, :size],
+        )
+        np.testing.assert_allclose(
+            packed.sequence_output[0, start : start + size],
+            alone.sequence_output[0],
+            atol=2e-6,
+        )
+        np.testing.assert_allclose(
+            packed.pooled_output[0, index], alone.pooled_output[0], atol=2e-6
+        )
+
+
+def test_a_config_says_so_only_if_it_is_so():
+    text = CONFIG.to_json_string()
+    assert '"is_left_to_right": true' in text
+    assert BertConfig.from_dict(CONFIG.to_dict()) == CONFIG
+    ordinary = dataclasses.replace(CONFIG, is_left_to_right=False)
+    assert "left" not in ordinary.to_json_string()
+    assert ordinary.to_dict().keys() == CONFIG.to_dict().keys() - {
+        "is_left_to_right"
+    }
