@@ -146,7 +146,7 @@ def define_flags(
     field_types = typing.get_type_hints(options_class)
     for field in dataclasses.fields(options_class):
         required = field.default is dataclasses.MISSING
-        define = _DEFINE[_plain_type(field_types[field.name])]
+        define = _DEFINE[plain_type(field_types[field.name])]
         help = field.metadata["help"]
         if field.metadata["choices"]:
             help = f"<{'|'.join(field.metadata['choices'])}>: {help}"
@@ -163,7 +163,7 @@ def define_flags(
         )
 
 
-def _plain_type(annotation: Any) -> type:
+def plain_type(annotation: Any) -> type:
     """Returns `str` for `str | None`, and anything else as it is."""
     if isinstance(annotation, types.UnionType):
         return next(

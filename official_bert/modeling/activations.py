@@ -42,7 +42,8 @@ def gelu(x: Any) -> Any:
     compile_function: Compile | None = getattr(_active, "compile", None)
     if compile_function is None:
         return _gelu(x)
-    value, derivative = map(compile_function, (_gelu, _gelu_gradient))
+    value = compile_function(_gelu)
+    derivative = compile_function(_gelu_gradient)
 
     @ops.custom_gradient
     def compiled(x: Any) -> Any:
@@ -73,11 +74,17 @@ def _gelu_gradient(x: Any, upstream: Any) -> Any:
     return ops.cast(upstream * slope, dtype)
 
 
+def exact_gelu(x: Any) -> Any:
+    """The exact (erf) form, that of most models of transformers."""
+    return ops.gelu(x, approximate=False)
+
+
 _ACTIVATIONS: dict[str, Callable[[Any], Any] | None] = {
     "": None,
     "linear": None,
     "relu": ops.relu,
     "gelu": gelu,
+    "gelu_erf": exact_gelu,
     "tanh": ops.tanh,
 }
 

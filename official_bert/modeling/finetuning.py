@@ -1,4 +1,7 @@
-"""BERT with a linear layer for a task: section 4 and figure 4 of the paper."""
+"""BERT with a linear layer for a task: section 4 and figure 4 of the paper.
+
+Between them there may be a BiLSTM, and BERT may be frozen: see `Top`.
+"""
 
 import contextlib
 from collections.abc import Sequence
@@ -8,8 +11,10 @@ import keras
 from keras import ops
 
 from official_bert.config import BertConfig
+from official_bert.modeling.bilstm import BiLstm
 from official_bert.modeling.dropout import Dropout
 from official_bert.modeling.encoder import Bert, BertOutput
+from official_bert.modeling.features import NO_TOP, Features, Top, means
 
 
 class FinetuningModel(keras.Model):
@@ -17,13 +22,16 @@ class FinetuningModel(keras.Model):
 
     The layer's weights are `output_weights` [C, H] and `output_bias` [C], as in
     the checkpoints of 2018; they and the dropout of 0.1 do not depend on the
-    config's `initializer_range` and dropout, as in its code.
+    config's `initializer_range` and dropout, as in its code. With a `top`, it
+    reads vectors of another size than H.
 
     Args:
         config: Of BERT.
         num_outputs: C.
+        top: What stands between BERT and the layer.
         scope: What stands before the names of the layer's weights.
         dropout: Of what the layer reads, in training.
+        bert: What is called like `Bert`, in its place.
     """
 
     reads_pooler = True
@@ -32,37 +40,65 @@ class FinetuningModel(keras.Model):
         self,
         config: BertConfig,
         num_outputs: int,
+        top: Top = NO_TOP,
         *,
         scope: Sequence[str] = (),
         dropout: float = 0.1,
+        bert: Any = None,
     ) -> None:
         super().__init__()
         self.config = config
-        self.bert = Bert(config)
+        self.bert = bert or Bert(config)
         self.bert.build()
+        self.top = top
+        size = self._build_top()
         # Variables rather than a layer, whose name would precede theirs.
         with contextlib.ExitStack() as scopes:
             for name in scope:
                 scopes.enter_context(keras.name_scope(name))
             self.output_weights = keras.Variable(
                 keras.initializers.TruncatedNormal(stddev=0.02),
-                shape=(num_outputs, config.hidden_size),
+                shape=(num_outputs, size),
                 name="output_weights",
             )
             self.output_bias = keras.Variable(
                 "zeros", shape=(num_outputs,), name="output_bias"
             )
         self.dropout = Dropout(dropout, name="output_dropout")
-        self.dropout.build((None, config.hidden_size))
+        self.dropout.build((None, size))
         self.built = True
+
+    def _build_top(self) -> int:
+        """Makes what `top` says; returns the size of its vectors."""
+        size = self.config.hidden_size
+        self.features = self.bilstm = None
+        if self.top.freezes_bert:
+            num_layers = self.config.num_hidden_layers
+            self.features = Features(self.top.feature_layers)
+            self.features.build(num_layers)
+            if self.top.feature_layers == "concat_last_4":
+                size *= min(4, num_layers)
+        if self.top.bilstm_size:
+            self.bilstm = BiLstm(self.top.bilstm_size)
+            self.bilstm.build((None, None, size))
+            size = 2 * self.top.bilstm_size
+        return size
 
     @property
     def learning_variables(self) -> list[Any]:
-        """The weights that outputs depend on: without pooler, if not read."""
+        """The weights that outputs depend on and that are not frozen.
+
+        Without those of the pooler, if it is not read.
+        """
+        fixed: tuple[str, ...] = ()
+        if self.top.freezes_bert:
+            fixed = ("bert/",)
+        elif not self.reads_pooler or self.bilstm:
+            fixed = ("bert/pooler/",)
         return [
             weight
             for weight in self.trainable_variables
-            if self.reads_pooler or not weight.path.startswith("bert/pooler/")
+            if not weight.path.startswith(fixed)
         ]
 
     def encode(self, batch: dict[str, Any], training: bool) -> BertOutput:
@@ -74,6 +110,36 @@ class FinetuningModel(keras.Model):
             training=training,
         )
         return output
+
+    def vectors(self, batch: dict[str, Any], training: bool) -> Any:
+        """Returns a vector for every piece, [B, S, H] or of the top's size."""
+        x = self._vectors_of_bert(batch, training)
+        return self.bilstm(x, batch["input_mask"])[0] if self.bilstm else x
+
+    def pooled(self, batch: dict[str, Any], training: bool) -> Any:
+        """Returns one for all pieces, [B, H] or of the top's size.
+
+        That is the pooler's; of a BiLSTM, the last states of both directions;
+        of features without one, their mean.
+        """
+        if self.top == NO_TOP:
+            return self.encode(batch, training).pooled_output
+        x, mask = self._vectors_of_bert(batch, training), batch["input_mask"]
+        return self.bilstm(x, mask)[1] if self.bilstm else means(x, mask)
+
+    def _vectors_of_bert(self, batch: dict[str, Any], training: bool) -> Any:
+        """Returns what the top reads, or if there is none, the task's layer."""
+        if not self.features:
+            return self.encode(batch, training).sequence_output
+        output = self.encode(batch, training=False)
+        return self.features(
+            output._replace(
+                embedding_output=ops.stop_gradient(output.embedding_output),
+                encoder_outputs=[
+                    ops.stop_gradient(layer) for layer in output.encoder_outputs
+                ],
+            )
+        )
 
     def project(self, x: Any, training: bool) -> Any:
         """Maps [..., H] to logits [..., C]."""
@@ -95,8 +161,7 @@ class SequenceClassifier(FinetuningModel):
 
     def call(self, batch: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
-        output = self.encode(batch, training)
-        return self.project(output.pooled_output, training)
+        return self.project(self.pooled(batch, training), training)
 
 
 class ChoiceClassifier(FinetuningModel):
@@ -112,8 +177,10 @@ class ChoiceClassifier(FinetuningModel):
         Logits [B, C].
     """
 
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__(config, num_outputs=1)
+    def __init__(
+        self, config: BertConfig, top: Top = NO_TOP, bert: Any = None
+    ) -> None:
+        super().__init__(config, 1, top, bert=bert)
 
     def call(self, batch: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
@@ -124,8 +191,8 @@ class ChoiceClassifier(FinetuningModel):
             name: ops.reshape(batch[name], (-1, length))
             for name in ("input_ids", "input_mask", "segment_ids")
         }
-        output = self.encode(flat, training)
-        scores = self.project(output.pooled_output, training)  # [B * C, 1]
+        pooled = self.pooled(flat, training)
+        scores = self.project(pooled, training)  # [B * C, 1]
         return ops.reshape(scores, (-1, num_choices))
 
 
@@ -143,8 +210,7 @@ class TokenClassifier(FinetuningModel):
 
     def call(self, batch: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
-        output = self.encode(batch, training)
-        return self.project(output.sequence_output, training)
+        return self.project(self.vectors(batch, training), training)
 
 
 class SpanModel(FinetuningModel):
@@ -160,10 +226,12 @@ class SpanModel(FinetuningModel):
 
     reads_pooler = False
 
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__(config, 2, scope=("cls", "squad"), dropout=0.0)
+    def __init__(
+        self, config: BertConfig, top: Top = NO_TOP, bert: Any = None
+    ) -> None:
+        scope = ("cls", "squad")
+        super().__init__(config, 2, top, scope=scope, dropout=0.0, bert=bert)
 
     def call(self, batch: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
-        output = self.encode(batch, training)
-        return self.project(output.sequence_output, training)
+        return self.project(self.vectors(batch, training), training)

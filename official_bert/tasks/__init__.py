@@ -1,14 +1,17 @@
 """Tasks: what their examples are, and what a model must do with them."""
 
+import dataclasses
 from typing import Any
 
 from official_bert.errors import InputError
+from official_bert.modeling.features import Top
 from official_bert.options import RunClassifier
 from official_bert.tasks import glue, own_data, swag, xnli
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging import task as tagging
+from official_bert.tasks.tagging.task import TaggingTask
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
 
@@ -19,6 +22,11 @@ def get(options: RunClassifier) -> Task:
     Raises:
         InputError: There is no such task.
     """
+    top = Top(options.feature_layers, options.bilstm_units)
+    return dataclasses.replace(_find(options), top=top)
+
+
+def _find(options: RunClassifier) -> ChoiceTask | TaggingTask | TextTask:
     long_documents = LongDocuments(
         options.long_document, options.window_stride, options.window_pooling
     )
@@ -55,7 +63,7 @@ def from_json(given: dict[str, Any]) -> Task:
     if kind == "choice":
         return ChoiceTask.from_json(given)
     if kind == "tagging":
-        return tagging.TaggingTask.from_json(given)
+        return TaggingTask.from_json(given)
     if kind == "squad":
         return SquadTask.from_json(given)
     raise InputError(

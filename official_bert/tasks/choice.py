@@ -24,6 +24,7 @@ from official_bert.inputs.features import Marks
 from official_bert.inputs.records import Feature, Schema, text_schema
 from official_bert.metrics import classification
 from official_bert.modeling import losses
+from official_bert.modeling.features import NO_TOP, Top
 from official_bert.modeling.finetuning import ChoiceClassifier
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import Ids, LongDocuments
@@ -69,11 +70,13 @@ class ChoiceTask:
         num_choices: C: how many every example has.
         data: The examples; not needed to predict.
         long_documents: How to shorten texts; each choice is one sequence.
+        top: What the model has above BERT.
     """
 
     num_choices: int
     data: ChoiceData | None = None
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    top: Top = NO_TOP
 
     def __post_init__(self) -> None:
         """Raises `InputError` for what cannot be."""
@@ -146,9 +149,11 @@ class ChoiceTask:
             rows.append(features.text_row(*pair, marks))
         return {name: [row[name] for row in rows] for name in rows[0]}
 
-    def build_model(self, config: BertConfig) -> ChoiceClassifier:
+    def build_model(
+        self, config: BertConfig, bert: Any = None
+    ) -> ChoiceClassifier:
         """Returns BERT with one output, which scores a choice."""
-        return ChoiceClassifier(config)
+        return ChoiceClassifier(config, self.top, bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B]: cross-entropies of the right choices."""
@@ -198,6 +203,7 @@ class ChoiceTask:
             "kind": "choice",
             "num_choices": self.num_choices,
             "long_documents": self.long_documents._asdict(),
+            **self.top.to_json(),
         }
 
     @classmethod
@@ -206,6 +212,7 @@ class ChoiceTask:
         return cls(
             num_choices=given["num_choices"],
             long_documents=LongDocuments(**given["long_documents"]),
+            top=Top.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> ChoiceExample:

@@ -86,8 +86,13 @@ class Task(Protocol):
     ) -> Iterator[Features]:
         """Yields the rows of examples, in their order."""
 
-    def build_model(self, config: BertConfig) -> Any:
-        """Returns a `modeling.finetuning` model: BERT and a head."""
+    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
+        """Returns a `modeling.finetuning` model: BERT and a head.
+
+        Args:
+            config: Of BERT.
+            bert: What is called like `Bert`, in its place.
+        """
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns the float32 losses of a batch: [B], or [B, S] per piece."""

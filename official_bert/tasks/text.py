@@ -16,6 +16,7 @@ from official_bert.inputs import features
 from official_bert.inputs.records import Feature, Schema, text_schema
 from official_bert.metrics import classification, multilabel, regression
 from official_bert.modeling import losses
+from official_bert.modeling.features import NO_TOP, Top
 from official_bert.modeling.finetuning import SequenceClassifier
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
@@ -44,6 +45,7 @@ class TextTask:
         metric: For classification: accuracy, accuracy_and_f1 or matthews.
         data: The examples; not needed to predict.
         long_documents: What to do with texts that are too long.
+        top: What the model has above BERT.
     """
 
     task_type: str
@@ -51,6 +53,7 @@ class TextTask:
     metric: str = "accuracy"
     data: TextData | None = None
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    top: Top = NO_TOP
 
     epoch_has_all_rows: ClassVar[bool] = True
 
@@ -120,9 +123,12 @@ class TextTask:
             return [example.label]
         return [self.labels.index(example.label)]
 
-    def build_model(self, config: BertConfig) -> SequenceClassifier:
+    def build_model(
+        self, config: BertConfig, bert: Any = None
+    ) -> SequenceClassifier:
         """Returns BERT with as many outputs as there are labels, or one."""
-        return SequenceClassifier(config, len(self.labels) or 1)
+        num_outputs = len(self.labels) or 1
+        return SequenceClassifier(config, num_outputs, self.top, bert=bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B]: cross-entropies or squared errors."""
@@ -208,6 +214,7 @@ class TextTask:
             "labels": list(self.labels),
             "metric": self.metric,
             "long_documents": self.long_documents._asdict(),
+            **self.top.to_json(),
         }
 
     @classmethod
@@ -218,6 +225,7 @@ class TextTask:
             labels=tuple(given["labels"]),
             metric=given["metric"],
             long_documents=LongDocuments(**given["long_documents"]),
+            top=Top.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> TextExample:

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import cli, files, json_files, tasks
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks.task import Task
@@ -45,16 +45,11 @@ def run(task: Task, options: RunClassifier) -> None:
         path = os.path.join(folder, "eval_results.json")
         if not files.exists(path):
             keras.backend.clear_session()
-            finetune.run(
-                task,
-                dataclasses.replace(
-                    options,
-                    output_dir=folder,
-                    sweep="",
-                    do_eval=True,
-                    **setting,
-                ),
+            its_options = dataclasses.replace(
+                options, output_dir=folder, sweep="", do_eval=True, **setting
             )
+            # Some flags are the task's.
+            finetune.run(tasks.get(its_options), its_options)
         results.append(json_files.read_object(path))
         # After each, so that one can look on.
         _write(options.output_dir, settings, results, task.main_metric)
@@ -70,7 +65,10 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
     Raises:
         InputError: It names no flag, or a value that is not of its kind.
     """
-    kinds = typing.get_type_hints(type(options))
+    kinds = {
+        name: cli.plain_type(kind)
+        for name, kind in typing.get_type_hints(type(options)).items()
+    }
     values: dict[str, list[Any]] = {}
     for part in filter(None, sweep.split(";")):
         name, equals, listed = part.strip().partition("=")

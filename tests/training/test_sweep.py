@@ -51,6 +51,11 @@ def test_all_combinations_are_run(options):
     assert list(sweep.combinations("do_predict=true", options)) == [
         {"do_predict": True}
     ]
+    # A number that may also be left out.
+    assert list(sweep.combinations("bilstm_size=0,4", options)) == [
+        {"bilstm_size": 0},
+        {"bilstm_size": 4},
+    ]
 
 
 @pytest.mark.parametrize(

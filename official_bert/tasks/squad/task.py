@@ -13,6 +13,7 @@ from official_bert.errors import InputError
 from official_bert.inputs.records import Schema
 from official_bert.metrics import squad
 from official_bert.modeling import losses
+from official_bert.modeling.features import NO_TOP, Top
 from official_bert.modeling.finetuning import SpanModel
 from official_bert.options.squad import RunSquad
 from official_bert.tasks.shuffling import shuffled
@@ -54,6 +55,7 @@ class SquadTask:
         doc_stride: As `windows.WindowOptions` has it.
         max_query_length: Likewise.
         decoding: How answers are chosen.
+        top: What the model has above BERT.
     """
 
     train_file: str | None = None
@@ -61,6 +63,7 @@ class SquadTask:
     doc_stride: int = 128
     max_query_length: int = 64
     decoding: DecodingOptions = decoding.DEFAULT
+    top: Top = NO_TOP
 
     epoch_has_all_rows: ClassVar[bool] = False
 
@@ -122,9 +125,9 @@ class SquadTask:
                 }
                 yield Features(next(numbers), row, (made, tokenizer))
 
-    def build_model(self, config: BertConfig) -> SpanModel:
+    def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
         """Returns BERT with the logits of starts and ends."""
-        return SpanModel(config)
+        return SpanModel(config, self.top, bert=bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B], the mean loss of start and end; 0 if not known."""
@@ -208,6 +211,7 @@ class SquadTask:
             "doc_stride": self.doc_stride,
             "max_query_length": self.max_query_length,
             "decoding": self.decoding._asdict(),
+            **self.top.to_json(),
         }
 
     @classmethod
@@ -217,6 +221,7 @@ class SquadTask:
             doc_stride=given["doc_stride"],
             max_query_length=given["max_query_length"],
             decoding=DecodingOptions(**given["decoding"]),
+            top=Top.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> SquadExample:
@@ -272,6 +277,7 @@ def make(options: RunSquad) -> SquadTask:
             options.version_2_with_negative,
             options.null_score_diff_threshold,
         ),
+        top=Top(options.feature_layers, options.bilstm_units),
     )
 
 

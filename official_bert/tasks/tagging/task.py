@@ -18,6 +18,7 @@ from official_bert.inputs import features
 from official_bert.inputs.records import Feature, Schema, text_schema
 from official_bert.metrics import entities
 from official_bert.modeling import losses
+from official_bert.modeling.features import NO_TOP, Top
 from official_bert.modeling.finetuning import TokenClassifier
 from official_bert.options import RunClassifier
 from official_bert.tasks.tagging import columns, data
@@ -59,11 +60,13 @@ class TaggingTask:
             after it in its document, as many as there is room for, half of
             them on each side if the document has them.
         data: The examples; not needed to predict.
+        top: What the model has above BERT.
     """
 
     labels: tuple[str, ...]
     document_context: bool = False
     data: TaggingData | None = None
+    top: Top = NO_TOP
 
     epoch_has_all_rows: ClassVar[bool] = True
 
@@ -134,9 +137,11 @@ class TaggingTask:
         end = sentence.start + len(sentence.words) + room
         return sentence.document[begin:end], sentence.start - begin
 
-    def build_model(self, config: BertConfig) -> TokenClassifier:
+    def build_model(
+        self, config: BertConfig, bert: Any = None
+    ) -> TokenClassifier:
         """Returns BERT with as many outputs for a piece as there are labels."""
-        return TokenClassifier(config, len(self.labels))
+        return TokenClassifier(config, len(self.labels), self.top, bert=bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B, S]: cross-entropies, also of pieces without a label."""
@@ -191,6 +196,7 @@ class TaggingTask:
             "kind": "tagging",
             "labels": list(self.labels),
             "document_context": self.document_context,
+            **self.top.to_json(),
         }
 
     @classmethod
@@ -199,6 +205,7 @@ class TaggingTask:
         return cls(
             labels=tuple(given["labels"]),
             document_context=given["document_context"],
+            top=Top.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> Sentence:

@@ -1,0 +1,32 @@
+r"""Writes BERT's vectors of texts: one JSON line, or a row, for each.
+
+  echo "Who was Jim Henson ? ||| Jim Henson was a puppeteer" > /tmp/input.txt
+
+  python extract_features.py \
+    --input_file=/tmp/input.txt --output_file=/tmp/output.jsonl \
+    --vocab_file=$BERT_BASE_DIR/vocab.txt \
+    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
+    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --layers=-1,-2,-3,-4 --max_seq_length=128 --batch_size=8
+
+  {"linex_index": 0, "features": [{"token": "[CLS]", "layers":
+  [{"index": -1, "values": [...]}, ...]}, ...]}
+
+With --pooling=mean there is one vector for the line and each layer, and
+--output_file=/tmp/output.npy then is an array of all.
+"""
+
+from official_bert import cli
+from official_bert.options import ExtractFeatures
+
+
+def main(options: ExtractFeatures) -> None:
+    """Writes the vectors of all lines, as the options say."""
+    # TensorFlow takes seconds to import; errors in flags should not.
+    from official_bert.inference import features
+
+    features.run(options)
+
+
+if __name__ == "__main__":
+    cli.run(main, ExtractFeatures)

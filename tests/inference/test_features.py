@@ -1,0 +1,182 @@
+"""Vectors of lines: their formulas, their order, and how much is held."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import recorded
+import tensorflow as tf
+import tiny
+
+from official_bert.config import BertConfig
+from official_bert.inference import features
+from official_bert.inference.features import FeatureExtractor, Reading
+from official_bert.modeling.encoder import Bert
+from official_bert.tokenization import BatchTokenizer, vectorized
+
+CONFIG = BertConfig.from_dict({**tiny.CONFIG, "num_hidden_layers": 3})
+LINES = [
+    "good cat",
+    "",
+    "red sun ? ||| it is rain",
+    "what " * 30,
+    "cat ||| dog ||| sun",
+    "bad",
+    "rain " * 9 + "||| " + "dog " * 11,
+]
+
+
+@pytest.fixture(scope="module")
+def bert():
+    layer = Bert(CONFIG)
+    layer.build()
+    recorded.set_weights(layer.trainable_variables, 3)
+    return layer
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+    path.write_text("\n".join(tiny.VOCAB) + "\n")
+    return BatchTokenizer(str(path))
+
+
+@pytest.fixture
+def make(bert, tokenizer):
+    def made(*reading, **changes):
+        given = {"max_seq_length": 16, "batch_size": 3, **changes}
+        return FeatureExtractor(bert, tokenizer, Reading(*reading), **given)
+
+    return made
+
+
+def alone(bert, tokens, segments):
+    """Returns all layers' float64 outputs for one sequence, [L, S, H]."""
+    ids = [[tiny.VOCAB.index(token) for token in tokens]]
+    output = bert(tf.constant(ids), None, tf.constant([segments]))
+    layers = [layer[0] for layer in output.encoder_outputs]
+    return np.asarray(layers, np.float64)
+
+
+def test_every_piece_has_the_vectors_of_its_line_alone(bert, make):
+    found = list(make([-1, 0, -3]).stream(LINES))
+    assert [line.number for line in found] == list(range(7))
+    whole = ["[CLS]", *["what"] * 14, "[SEP]"]
+    pair = ["[CLS]", "red", "sun", "?", "[SEP]", "it", "is", "rain", "[SEP]"]
+    cut = ["[CLS]", *["rain"] * 7, "[SEP]", *["dog"] * 6, "[SEP]"]
+    for number, tokens, num_second in (
+        (0, ["[CLS]", "good", "cat", "[SEP]"], 0),
+        (1, ["[CLS]", "[SEP]"], 0),
+        (2, pair, 4),
+        (3, whole, 0),
+        (6, cut, 7),
+    ):
+        line = found[number]
+        assert line.tokens == tokens
+        segments = [0] * (len(tokens) - num_second) + [1] * num_second
+        expected = alone(bert, tokens, segments)[[-1, 0, 0]]
+        np.testing.assert_allclose(
+            line.values, expected.transpose(1, 0, 2), atol=1e-5
+        )
+        assert line.values.dtype == np.float32
+        assert line.values.flags.owndata  # It keeps no whole batch alive.
+
+
+def test_the_last_bar_divides_a_line():
+    for line, pair in (
+        (" a ||| b ||| c ", ("a ||| b", "c")),
+        ("x|||y", ("x|||y", "")),
+        (" ||| only b", ("||| only b", "")),
+        ("only a ||| ", ("only a |||", "")),
+        ("a |||  b", ("a", " b")),
+        ("\t", ("", "")),
+    ):
+        assert features.split_pair(line) == pair
+
+
+POOLED = {
+    "cls": lambda vectors: vectors[:, 0],
+    "mean": lambda vectors: vectors.mean(axis=1),
+    "max": lambda vectors: vectors.max(axis=1),
+}
+
+
+@pytest.mark.parametrize("is_normalized", [False, True])
+@pytest.mark.parametrize("pooling", POOLED)
+def test_pooled_vectors_are_those_of_the_formula(
+    bert, make, pooling, is_normalized
+):
+    found = list(make([-1, 1], pooling, is_normalized).stream(LINES))
+    # In a batch with longer ones, so that there is padding.
+    for number, words in ((0, "good cat"), (1, ""), (5, "bad")):
+        tokens = ["[CLS]", *words.split(), "[SEP]"]
+        vectors = alone(bert, tokens, [0] * len(tokens))[[-1, 1]]
+        expected = POOLED[pooling](vectors)
+        if is_normalized:
+            expected /= np.sqrt((expected**2).sum(-1, keepdims=True))
+        np.testing.assert_allclose(found[number].values, expected, atol=1e-5)
+
+
+def test_pieces_can_be_normalized_too(make):
+    plain, scaled = (
+        list(make([-1], "none", flag).stream(LINES)) for flag in (False, True)
+    )
+    for line, other in zip(plain, scaled, strict=True):
+        norms = np.linalg.norm(line.values, axis=-1, keepdims=True)
+        np.testing.assert_allclose(other.values, line.values / norms, atol=1e-6)
+
+
+def texts(number, seed=0):
+    random = np.random.RandomState(seed)
+    for _ in range(number):
+        yield " ".join(random.choice(tiny.WORDS, random.randint(0, 20)))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+def test_order_and_vectors_do_not_depend_on_batches_and_chunks(
+    make, batch_size, monkeypatch
+):
+    expected = list(make([-1], "mean").stream(texts(40)))
+    monkeypatch.setattr(features, "_CHUNK_LINES", 9)
+    found = list(make([-1], "mean", batch_size=batch_size).stream(texts(40)))
+    assert [line.number for line in found] == list(range(40))
+    for line, other in zip(found, expected, strict=True):
+        assert line.tokens == other.tokens
+        np.testing.assert_allclose(line.values, other.values, atol=1e-5)
+
+
+def test_what_is_held_does_not_grow_with_the_input(make, monkeypatch):
+    monkeypatch.setattr(features, "_CHUNK_BYTES", 2**16)
+    monkeypatch.setattr(vectorized, "BLOCK_LENGTH", 2**12)
+    extractor = make([-1, -2], batch_size=8)
+
+    def peak(number):
+        tracemalloc.start()
+        num_bytes = sum(
+            line.values.nbytes for line in extractor.stream(texts(number))
+        )
+        _, found = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return found, num_bytes
+
+    peak(200)  # What is made once.
+    few, _ = peak(300)
+    many, num_bytes = peak(3000)
+    assert num_bytes > 2**22
+    assert many < few + 2**18
+
+
+def test_a_chunk_is_read_when_it_is_wanted(make, monkeypatch):
+    """All but the tokenizer's block ahead."""
+    monkeypatch.setattr(features, "_CHUNK_LINES", 50)
+    read = 0
+
+    def arriving():
+        nonlocal read
+        for text in texts(20_000):
+            read += 1
+            yield text
+
+    stream = make([-1], "cls").stream(arriving())
+    next(stream)
+    assert 0 < read < 10_000
