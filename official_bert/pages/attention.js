@@ -1,0 +1,250 @@
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const { tokens, segments, numLayers, numHeads } = JSON.parse(
+    $("data").textContent);
+  const size = tokens.length;
+  const ROW = 24; // Pixels; as the height of a token in style.css.
+  const FAINTEST = 1 / 255; // Of what a screen can show.
+  const THUMB = Math.max(28, Math.min(64, Math.floor(408 / numHeads)));
+  const COLORS = [[29, 95, 191], [184, 71, 15]]; // Of A and B, as in style.css.
+  const weights = decode($("weights").textContent.trim());
+  const state = { layer: 0, head: 0, filter: "all", over: null, held: null };
+
+  /** Returns the little-endian uint16 numbers in base64 text. */
+  function decode(text) {
+    const characters = atob(text);
+    const bytes = new Uint8Array(characters.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
+    return new Uint16Array(bytes.buffer);
+  }
+
+  function weight(layer, head, from, to) {
+    return weights[((layer * numHeads + head) * size + from) * size + to]
+      / 65535;
+  }
+
+  /** Returns the color of lines from a token. */
+  const shade = (from, opacity) =>
+    `rgba(${COLORS[segments[from]].join(", ")}, ${opacity.toFixed(3)})`;
+
+  /** Whether the filter lets a line from one token to another be. */
+  function isShown(from, to) {
+    return state.filter === "all"
+      || state.filter === "AB"[segments[from]] + "AB"[segments[to]];
+  }
+
+  /** The token whose lines alone are shown: {column, index}, or null. */
+  const active = () => state.over || state.held;
+
+  function drawLines() {
+    const svg = $("lines");
+    const width = svg.clientWidth || 300;
+    const middle = width / 2;
+    svg.setAttribute("height", size * ROW);
+    svg.setAttribute("viewBox", `0 0 ${width} ${size * ROW}`);
+    const one = active();
+    const lines = [];
+    for (let from = 0; from < size; from++) {
+      if (one && one.column === "from" && one.index !== from) continue;
+      for (let to = 0; to < size; to++) {
+        if (one && one.column === "to" && one.index !== to) continue;
+        const value = weight(state.layer, state.head, from, to);
+        if (value < FAINTEST || !isShown(from, to)) continue;
+        const start = (from + 0.5) * ROW, end = (to + 0.5) * ROW;
+        const line = document.createElementNS(svg.namespaceURI, "path");
+        line.setAttribute("d", `M0 ${start}C${middle} ${start} ${middle} ${end}`
+          + ` ${width} ${end}`);
+        line.setAttribute("class", "ab"[segments[from]]);
+        line.setAttribute("stroke-opacity", value.toFixed(4));
+        line.dataset.from = from;
+        line.dataset.to = to;
+        line.dataset.weight = value;
+        lines.push(line);
+      }
+    }
+    svg.replaceChildren(...lines);
+  }
+
+  /** The attention between the active token and another, or null. */
+  function share(column, index) {
+    const one = active();
+    if (!one || one.column === column) return null;
+    const [from, to] = column === "to" ? [one.index, index]
+      : [index, one.index];
+    return isShown(from, to) ? weight(state.layer, state.head, from, to) : null;
+  }
+
+  function markTokens() {
+    const one = active();
+    for (const button of document.querySelectorAll(".token")) {
+      const { column } = button.dataset, index = Number(button.dataset.index);
+      const isActive = Boolean(one) && one.column === column
+        && one.index === index;
+      const value = share(column, index);
+      const isHeld = Boolean(state.held) && state.held.column === column
+        && state.held.index === index;
+      button.classList.toggle("active", isActive);
+      button.classList.toggle("off", one ? value === null && !isActive
+        : !hasLines(column, index));
+      button.setAttribute("aria-pressed", isHeld);
+      button.style.background = value === null ? ""
+        : shade(column === "to" ? one.index : index, value * 0.35);
+      button.querySelector(".number").textContent = value === null ? ""
+        : value.toFixed(3);
+    }
+  }
+
+  /** Whether the filter leaves a token any line. */
+  function hasLines(column, index) {
+    if (state.filter === "all") return true;
+    const own = column === "from" ? state.filter[0] : state.filter[1];
+    return "AB"[segments[index]] === own;
+  }
+
+  function speak() {
+    const one = active();
+    let text = `Layer ${state.layer + 1}, head ${state.head + 1}`;
+    if (one) {
+      const other = one.column === "from" ? "to" : "from";
+      const best = tokens.map((token, index) => [share(other, index), token])
+        .filter(([value]) => value >= 0.005) // Not null either.
+        .sort((x, y) => y[0] - x[0]).slice(0, 5)
+        .map(([value, token]) => `${token} ${value.toFixed(2)}`);
+      text += `: “${tokens[one.index]}” `
+        + (one.column === "from" ? "attends to " : "is attended to by ")
+        + (best.join(", ") || "nothing that is shown");
+    }
+    $("spoken").textContent = text;
+  }
+
+  function drawPicture() {
+    drawLines();
+    markTokens();
+    speak();
+  }
+
+  /** Draws a head small: its stronger lines. */
+  function drawThumb(button) {
+    const layer = Number(button.dataset.layer);
+    const head = Number(button.dataset.head);
+    const canvas = button.firstElementChild;
+    const scale = window.devicePixelRatio || 1;
+    canvas.width = canvas.height = THUMB * scale;
+    canvas.style.width = canvas.style.height = `${THUMB}px`;
+    const context = canvas.getContext("2d");
+    context.scale(scale, scale);
+    const step = (THUMB - 6) / size;
+    for (let from = 0; from < size; from++) {
+      context.strokeStyle = shade(from, 1);
+      for (let to = 0; to < size; to++) {
+        const value = weight(layer, head, from, to);
+        if (value < 0.05 || !isShown(from, to)) continue;
+        context.globalAlpha = value;
+        context.beginPath();
+        context.moveTo(3, 3 + (from + 0.5) * step);
+        context.lineTo(THUMB - 3, 3 + (to + 0.5) * step);
+        context.stroke();
+      }
+    }
+  }
+
+  const thumbs = [...document.querySelectorAll(".thumb")];
+
+  function choose(layer, head) {
+    state.layer = Math.max(0, Math.min(numLayers - 1, layer));
+    state.head = Math.max(0, Math.min(numHeads - 1, head));
+    $("layer").value = state.layer;
+    $("head").value = state.head;
+    thumbs.forEach((button, number) => {
+      const isChosen = number === state.layer * numHeads + state.head;
+      button.setAttribute("aria-pressed", isChosen);
+      button.tabIndex = isChosen ? 0 : -1;
+    });
+    drawPicture();
+  }
+
+  const ARROWS = {
+    ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+  };
+
+  $("heads").addEventListener("click", (event) => {
+    const button = event.target.closest(".thumb");
+    if (button) choose(Number(button.dataset.layer), Number(button.dataset.head));
+  });
+  $("heads").addEventListener("keydown", (event) => {
+    const move = ARROWS[event.key];
+    if (!move) return;
+    event.preventDefault();
+    choose(state.layer + move[0], state.head + move[1]);
+    thumbs[state.layer * numHeads + state.head].focus();
+  });
+  for (const id of ["layer", "head"]) {
+    $(id).addEventListener("change", () =>
+      choose(Number($("layer").value), Number($("head").value)));
+  }
+  if ($("filter")) {
+    $("filter").addEventListener("change", (event) => {
+      state.filter = event.target.value;
+      thumbs.forEach(drawThumb);
+      drawPicture();
+    });
+  }
+
+  const picture = $("picture");
+
+  /** The token an event is about: {column, index}, or null. */
+  function tokenOf(event) {
+    const button = event.target.closest(".token");
+    return button && {
+      column: button.dataset.column, index: Number(button.dataset.index),
+    };
+  }
+
+  function look(token) {
+    state.over = token;
+    drawPicture();
+  }
+
+  picture.addEventListener("pointerover", (event) => look(tokenOf(event)));
+  picture.addEventListener("pointerleave", () => look(null));
+  picture.addEventListener("focusin", (event) => {
+    // A click is not meant to be looked at twice.
+    if (event.target.matches(":focus-visible")) look(tokenOf(event));
+  });
+  picture.addEventListener("focusout", () => look(null));
+  picture.addEventListener("click", (event) => {
+    const token = tokenOf(event);
+    if (!token) return;
+    const { held } = state;
+    const isSame = held && held.column === token.column
+      && held.index === token.index;
+    state.held = isSame ? null : token;
+    state.over = null;
+    drawPicture();
+  });
+  picture.addEventListener("keydown", (event) => {
+    const token = tokenOf(event), move = ARROWS[event.key];
+    if (!token || !move) return;
+    event.preventDefault();
+    const column = move[1] ? (move[1] < 0 ? "from" : "to") : token.column;
+    const index = Math.max(0, Math.min(size - 1, token.index + move[0]));
+    const next = picture.querySelector(
+      `[data-column="${column}"][data-index="${index}"]`);
+    for (const button of picture.querySelectorAll(".token")) {
+      if (button.dataset.column === column) {
+        button.tabIndex = button === next ? 0 : -1;
+      }
+    }
+    next.focus();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    state.held = null;
+    look(null);
+  });
+  window.addEventListener("resize", drawLines);
+
+  thumbs.forEach(drawThumb);
+  choose(0, 0);
+})();

@@ -1,0 +1,96 @@
+"""Confusion matrices: what is taken for what."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from official_bert import files, pages
+from official_bert.plots import drawing
+
+_NAME = "confusion_matrix"
+
+# With more classes, numbers would not fit their cells.
+_MOST_WITH_NUMBERS = 25
+
+
+class Matrix(NamedTuple):
+    """Of one set of examples.
+
+    Attributes:
+        name: Of the set; nothing, if it is the only one or the first.
+        labels: Of C classes.
+        counts: C lists of C, a row for each true label, a column for each
+            predicted one.
+        scores: Of every class, {precision, recall, f1, support}.
+    """
+
+    name: str
+    labels: list[str]
+    counts: list[list[int]]
+    scores: list[Mapping[str, float]]
+
+    def shares(self) -> list[list[float]]:
+        """Returns the counts over the sums of their rows."""
+        return [
+            [count / (sum(row) or 1) for count in row] for row in self.counts
+        ]
+
+
+def find(results: Mapping[str, Any]) -> list[Matrix]:
+    """Returns the matrices in what `eval_results.json` holds.
+
+    Args:
+        results: Metrics, and other sets' metrics under their names.
+    """
+    found = []
+    for name, part in [("", results), *results.items()]:
+        if isinstance(part, Mapping) and "confusion_matrix" in part:
+            scores = part["per_class"]
+            counts = part["confusion_matrix"]
+            found.append(
+                Matrix(name, list(scores), counts, list(scores.values()))
+            )
+    return found
+
+
+def draw(output_dir: str, matrices: list[Matrix]) -> list[str]:
+    """Writes `confusion_matrix.png` and `.html`; returns their names."""
+    path = os.path.join(output_dir, _NAME)
+    size = max(3.2, 1.6 + 0.42 * min(len(matrices[0].labels), 40))
+    with drawing.figure(size * len(matrices), size) as figure:
+        axes = figure.subplots(1, len(matrices), squeeze=False).ravel()
+        for axis, matrix in zip(axes, matrices, strict=True):
+            _draw(axis, matrix)
+        drawing.write_png(figure, path + ".png")
+    page = pages.render(
+        "confusion.html",
+        title="Confusion matrix",
+        subtitle=output_dir,
+        matrices=matrices,
+    )
+    files.write_text(path + ".html", page)
+    return [path + ".png", path + ".html"]
+
+
+def _draw(axis: Any, matrix: Matrix) -> None:
+    num_labels = len(matrix.labels)
+    shares = matrix.shares()
+    axis.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    axis.grid(visible=False)
+    axis.set_xticks(range(num_labels), matrix.labels, rotation=90)
+    axis.set_yticks(range(num_labels), matrix.labels)
+    axis.set_xlabel("predicted")
+    axis.set_ylabel("true")
+    axis.set_title(matrix.name)
+    if num_labels > _MOST_WITH_NUMBERS:
+        return
+    for row, counts in enumerate(matrix.counts):
+        for column, count in enumerate(counts):
+            axis.text(
+                column,
+                row,
+                str(count),
+                ha="center",
+                va="center",
+                color="white" if shares[row][column] > 0.5 else "#1b2330",
+            )

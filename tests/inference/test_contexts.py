@@ -1,0 +1,118 @@
+"""A word's vectors are its own, in every place and of every layer."""
+
+import json
+
+import numpy as np
+import pytest
+import recorded
+import tiny
+from sklearn.metrics.pairwise import cosine_similarity
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inference import contexts
+from official_bert.inference.encoder import Encoder
+from official_bert.modeling.encoder import Bert
+from official_bert.tokenization import BatchTokenizer
+
+VOCAB = [*tiny.VOCAB, "##s", "##fish"]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("contexts")
+    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    config = {
+        **tiny.CONFIG,
+        "vocab_size": len(VOCAB),
+        "num_hidden_layers": 2,
+        "max_position_embeddings": 16,
+    }
+    bert = Bert(BertConfig.from_dict(json.loads(json.dumps(config))))
+    bert.build()
+    recorded.set_weights(bert.trainable_variables, 3)
+    tokenizer = BatchTokenizer(str(folder / "vocab.txt"))
+    return Encoder(bert, tokenizer, 12, "drawn")
+
+
+def write(tmp_path, text):
+    path = tmp_path / "s.txt"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_word_is_found_wherever_it_stands(encoder, tmp_path):
+    path = write(
+        tmp_path,
+        "\ufeffa Catfish is red\n \nIt is a red CATFISH, catfish!\n"
+        "cat catfishs catfish\n",
+    )
+    found = contexts.find(encoder, "catfish", path)
+    assert [(c.where, c.text[c.start : c.end]) for c in found] == [
+        (f"{path}:1", "Catfish"),
+        (f"{path}:3", "CATFISH"),
+        (f"{path}:3", "catfish"),
+        (f"{path}:4", "catfish"),
+    ]
+    assert found[0].text == "a Catfish is red"
+    # Not the word in "catfishs", nor the first piece of it in "cat".
+    assert (found[3].first, found[3].last) == (4, 6)
+    assert all(c.pieces[c.first : c.last] == ["cat", "##fish"] for c in found)
+
+
+def test_several_words_are_one(encoder, tmp_path):
+    path = write(tmp_path, "the red cat is red\nbad red cat\n")
+    found = contexts.find(encoder, "Red Cat", path)
+    assert [c.text[c.start : c.end] for c in found] == ["red cat"] * 2
+
+
+def test_cosines_are_those_of_mean_vectors(encoder, tmp_path):
+    path = write(
+        tmp_path, "catfish is red\nwhat is it ? catfish\nsun catfish\n"
+    )
+    compared = contexts.compare(encoder, "catfish", path)
+    assert compared.cosines.shape == (3, 3, 3)
+    for layer in range(3):
+        vectors = []
+        for text, first in (
+            ("catfish is red", 1),
+            ("what is it ? catfish", 5),
+            ("sun catfish", 2),
+        ):
+            pieces = ["[CLS]", *encoder.tokenizer.tokenize(text), "[SEP]"]
+            output = encoder.bert(
+                np.array([encoder.tokenizer.convert_tokens_to_ids(pieces)])
+            )
+            outputs = [output.embedding_output, *output.encoder_outputs]
+            vectors.append(
+                np.mean(np.float64(outputs[layer][0, first : first + 2]), 0)
+            )
+        np.testing.assert_allclose(
+            compared.cosines[layer], cosine_similarity(vectors), atol=2e-6
+        )
+    off_diagonal = compared.cosines[:, ~np.eye(3, dtype=bool)]
+    assert off_diagonal.max() < 0.9999
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "message"),
+    [
+        ("red cat\n\nred dog\n", "cat", r"s\.txt:3: every sentence must have"),
+        ("red cat\nred cats\n", "cat", r"s\.txt:2: every sentence must have"),
+        ("red cat\n", "cat", r"s\.txt: the word must stand in 2 to 60 places"),
+        ("cat\n" * 61, "cat", "Received: 61"),
+        ("red cat\n", "wolf", "must be made of the vocabulary's pieces"),
+        ("red cat\n", "\x00", "must be made of the vocabulary's pieces"),
+        (
+            "cat\n" + "cat " * 11 + "\n",
+            "cat",
+            r"s\.txt:2: must have at most .*=12 .*Received: 13. Pass .*=13",
+        ),
+        ("cat\n" + "cat " * 15, "cat", r"s\.txt:2: .*has 16 positions"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(
+    encoder, tmp_path, text, word, message
+):
+    with pytest.raises(InputError, match=message):
+        contexts.find(encoder, word, write(tmp_path, text))

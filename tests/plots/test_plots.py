@@ -1,0 +1,203 @@
+"""Plots show what is in the events, and of runs that went on, what counts."""
+
+import json
+import re
+import struct
+import time
+
+import chromium
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny
+
+from official_bert import plots
+from official_bert.errors import InputError
+from official_bert.plots import confusion, curves
+from official_bert.plots.events import Point
+
+
+def write(folder, scalars):
+    """Writes {name: {step: value}} as training does, in a file of its own."""
+    writer = tf.summary.create_file_writer(str(folder))
+    with writer.as_default():
+        for name, points in scalars.items():
+            for step, value in points.items():
+                tf.summary.scalar(name, value, step=step)
+    writer.close()
+    time.sleep(0.01)  # The next one's time is another.
+
+
+def steps(points):
+    return [point.step for point in points]
+
+
+def test_a_killed_run_counts_up_to_where_it_was_taken_up(tmp_path):
+    write(tmp_path, {"loss": {10: 5.0, 20: 4.0, 30: 3.0, 40: 2.5}})
+    write(tmp_path, {"loss": {30: 3.1}, "norm": {30: 1.0}})
+    write(tmp_path, {})  # Had nothing left to do.
+    found = curves.read(str(tmp_path))
+    assert found.trained == {
+        "loss": [Point(10, 5.0), Point(20, 4.0), Point(30, pytest.approx(3.1))],
+        "norm": [Point(30, 1.0)],
+    }
+    assert found.measured == {}
+
+
+def test_a_measurement_made_again_holds(tmp_path):
+    """And an evaluation of an earlier step takes none of the others away."""
+    for step, value in ((10, 0.5), (20, 0.75), (30, 0.25), (20, 1.0)):
+        write(tmp_path / "eval", {"eval_accuracy": {step: value}})
+    found = curves.read(str(tmp_path))
+    assert found.trained == {}
+    assert found.measured == {
+        "eval_accuracy": [Point(10, 0.5), Point(20, 1.0), Point(30, 0.25)]
+    }
+
+
+def test_files_are_read_in_the_order_of_their_first_event(tmp_path):
+    write(tmp_path, {"loss": {10: 5.0, 20: 4.0}})
+    (first,) = tmp_path.glob("events*")
+    # As of a machine whose name sorts later.
+    first.rename(tmp_path / "events.out.tfevents.9999999999.z.1.0.v2")
+    write(tmp_path, {"loss": {20: 3.0}})
+    (points,) = curves.read(str(tmp_path)).trained.values()
+    assert points == [Point(10, 5.0), Point(20, 3.0)]
+
+
+def test_what_a_killed_run_did_not_finish_is_left_out(tmp_path):
+    write(tmp_path, {"loss": {10: 5.0, 20: 4.0}})
+    (file,) = tmp_path.glob("events*")
+    with open(file, "rb+") as stream:
+        stream.truncate(stream.seek(0, 2) - 5)
+    (points,) = curves.read(str(tmp_path)).trained.values()
+    assert steps(points) == [10]
+
+
+def test_nothing_is_nothing(tmp_path):
+    assert curves.read(str(tmp_path)) is None
+    assert curves.read(str(tmp_path / "none")) is None
+    assert plots.write(str(tmp_path)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_averages_are_exponential():
+    values = np.random.default_rng(1).normal(size=200)
+    found = curves.smooth([Point(*pair) for pair in enumerate(values)])
+    # 0.1 for the next value, and divided by the sum of weights.
+    expected = [
+        np.average(values[: n + 1], weights=0.9 ** np.arange(n, -1, -1))
+        for n in range(200)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+LABELS = ["$a_1$", "<b>&", "猫", "d"]
+COUNTS = [[5, 1, 0, 0], [0, 0, 0, 0], [2, 2, 4, 0], [0, 0, 0, 9]]
+
+
+def results(labels=LABELS, counts=COUNTS):
+    score = {"precision": 0.5, "recall": 0.25, "f1": 0.125, "support": 3}
+    return {
+        "global_step": 7,
+        "per_class": dict.fromkeys(labels, score),
+        "confusion_matrix": counts,
+    }
+
+
+def pixels(path):
+    """Returns width and height of a PNG."""
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    return struct.unpack(">II", data[16:24])
+
+
+@pytest.mark.parametrize("more", [{}, {"dev_mismatched": results()}])
+def test_all_matrices_are_drawn(tmp_path, more):
+    (tmp_path / "eval_results.json").write_text(
+        json.dumps({**results(), **more})
+    )
+    assert plots.write(str(tmp_path)) == [
+        str(tmp_path / f"confusion_matrix.{kind}") for kind in ("png", "html")
+    ]
+    width, height = pixels(tmp_path / "confusion_matrix.png")
+    assert width >= 400 * (1 + len(more))
+    assert height >= 400
+    page = (tmp_path / "confusion_matrix.html").read_text()
+    assert "&lt;b&gt;&amp;" in page
+    assert "<b>" not in page
+    cells = re.findall(r"<td style=.*?>(\d+)</td>", page)
+    assert [*map(int, cells)] == np.ravel(COUNTS).tolist() * (1 + len(more))
+    assert ("dev_mismatched" in page) == bool(more)
+
+
+def test_many_classes_have_no_numbers_but_a_picture(tmp_path):
+    labels = [f"label {n}" for n in range(120)]
+    counts = np.eye(120, dtype=int).tolist()
+    matrices = confusion.find(results(labels, counts))
+    confusion.draw(str(tmp_path), matrices)
+    assert max(pixels(tmp_path / "confusion_matrix.png")) < 4000
+
+
+def test_shares_are_of_rows():
+    (matrix,) = confusion.find(results())
+    assert matrix.shares()[2] == [0.25, 0.25, 0.5, 0.0]
+    assert matrix.shares()[1] == [0.0] * 4
+
+
+def test_curves_are_seen_in_a_browser(tmp_path):
+    many = {step: 1 / step for step in range(1, 100)}
+    write(tmp_path, {"loss": many, "learning_rate": many})
+    write(tmp_path / "eval", {"loss": {99: 0.5}, "eval_accuracy": {99: 0.5}})
+    (tmp_path / "eval_results.json").write_text(json.dumps(results()))
+    assert len(plots.write(str(tmp_path))) == 4
+    assert min(pixels(tmp_path / "training_curves.png")) > 400
+    with chromium.browser() as driver:
+        chromium.show(driver, tmp_path / "training_curves.html")
+        (picture,) = driver.find_elements("css selector", "#plot svg")
+        assert picture.size["width"] > 800
+        # An axis each; matplotlib names them so.
+        axes = driver.find_elements("css selector", "#plot g[id^=axes_]")
+        assert len(axes) == 3
+        assert chromium.complaints(driver) == []
+        chromium.show(driver, tmp_path / "confusion_matrix.html")
+        cells = driver.find_elements("css selector", "td[title]")
+        assert [int(cell.text) for cell in cells] == np.ravel(COUNTS).tolist()
+        assert chromium.complaints(driver) == []
+
+
+def test_the_commands_draw(tmp_path):
+    """Evaluations on the way are among the events, and so on the curves."""
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text(
+            "text\tlabel\n" + "good cat\tyes\nbad dog\tno\n" * 40
+        )
+    output, _ = tiny.run(
+        tmp_path,
+        task_name="tsv",
+        do_predict=False,
+        num_train_epochs=6.0,
+        eval_every=10,
+        plots=True,
+    )
+    for name in ("training_curves", "confusion_matrix"):
+        assert pixels(output / f"{name}.png")
+        assert (output / f"{name}.html").exists()
+    found = curves.read(str(output))
+    assert steps(found.trained["loss"]) == [10, 20, 30]
+    assert steps(found.measured["eval_accuracy"]) == [10, 20, 30]
+    history = [
+        json.loads(line)
+        for line in (output / "eval_history.jsonl").read_text().splitlines()
+    ]
+    for point, entry in zip(found.measured["eval_loss"], history, strict=True):
+        assert point == (
+            entry["global_step"],
+            pytest.approx(entry["eval_loss"], rel=1e-6),
+        )
+
+
+def test_without_matplotlib_a_run_does_not_begin(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="--plots needs matplotlib"):
+        tiny.options(tmp_path, plots=True, task_name="tsv")

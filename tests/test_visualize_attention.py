@@ -1,0 +1,371 @@
+"""The command as its user runs it, and its pages in a real browser."""
+
+import json
+import re
+
+import chromium
+import numpy as np
+import pytest
+import recorded
+import tiny
+
+import visualize_attention
+from official_bert.checkpoints import numbered
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inference import attention, contexts, encoder
+from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.options import VisualizeAttention
+from official_bert.tasks.text import TextTask
+
+CONFIG = {**tiny.CONFIG, "num_hidden_layers": 2}
+SCRIPT = "<script>window.hacked = 1</script> & 'dog'"
+SENTENCES = "the red cat\n\nCat is bad & <b>red</b>\nit is what cat cat ?\n"
+
+
+def save(folder, model):
+    """Leaves a model with drawn weights in a folder, as training does."""
+    folder.mkdir()
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    (folder / "vocab.txt").write_text("\n".join(tiny.VOCAB) + "\n")
+    recorded.set_weights(model.trainable_variables, 5)
+    arrays = {w.path: w.numpy() for w in model.trainable_variables}
+    # As training keeps beside the weights.
+    arrays["bert/pooler/dense/bias/adam_m"] = np.zeros(3, np.float32)
+    arrays["global_step"] = np.int64(3)
+    numbered.save(str(folder), 3, arrays, None, keep=1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with models, sentences and two pages."""
+    folder = tmp_path_factory.mktemp("pages")
+    config = BertConfig.from_dict(CONFIG)
+    save(folder / "pretrained", PretrainingModel(config))
+    task = TextTask(task_type="classification", labels=("no", "yes"))
+    save(folder / "tuned", task.build_model(config))
+    described = {**task.to_json(), "max_seq_length": 16, "do_lower_case": False}
+    (folder / "tuned" / "task.json").write_text(json.dumps(described))
+    (folder / "cats.txt").write_text(SENTENCES)
+    visualize_attention.main(options(folder))
+    visualize_attention.main(
+        options(
+            folder, text_a=None, text_b=None, word="cat", output_file="cat.html"
+        )
+    )
+    return folder
+
+
+def options(folder, **changes):
+    given = {
+        "model_dir": "pretrained",
+        "text_a": f"The good cat [MASK] {SCRIPT}",
+        "text_b": "it is bad",
+        "output_file": "attention.html",
+        "max_seq_length": 64,
+        **changes,
+    }
+    if given.get("word"):
+        given["input_file"] = given.get("input_file", "cats.txt")
+    for name in given:
+        if re.search("(_dir|_file|_checkpoint)$", name) and given[name]:
+            given[name] = str(folder / given[name])
+    return VisualizeAttention(**given)
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    """What the model itself says."""
+    loaded = encoder.load(options(folder))
+    given = options(folder)
+    return attention.attend(loaded, given.text_a, given.text_b)
+
+
+def test_a_page_needs_nothing_and_trusts_nobody(folder):
+    for name in ("attention.html", "cat.html"):
+        page = (folder / name).read_text()
+        urls = re.findall(r"\w+://[^\s\"'<]+", page)
+        assert [url for url in urls if "www.w3.org" not in url] == []
+        assert "default-src 'none'" in page
+    assert "<script>window" not in (folder / "attention.html").read_text()
+    assert "<b>red" not in (folder / "cat.html").read_text()
+
+
+def test_all_ways_to_name_a_model_give_the_same(folder, expected):
+    of_files = options(
+        folder,
+        model_dir=None,
+        bert_config_file="pretrained/bert_config.json",
+        vocab_file="pretrained/vocab.txt",
+        init_checkpoint="pretrained/model.ckpt-3",
+    )
+    # The same names, and so the same weights of BERT itself.
+    for given in (of_files, options(folder, model_dir="tuned")):
+        loaded = encoder.load(given)
+        found = attention.attend(loaded, "good cat [MASK]", "it is bad")
+        again = attention.attend(
+            encoder.load(options(folder)), "good cat [MASK]", "it is bad"
+        )
+        assert found.tokens == again.tokens
+        assert "[MASK]" in found.tokens
+        np.testing.assert_array_equal(found.probabilities, again.probabilities)
+
+
+def test_a_fine_tuned_model_knows_its_case(folder):
+    tuned = encoder.load(options(folder, model_dir="tuned"))
+    other = encoder.load(options(folder))
+    assert attention.attend(tuned, "Good cat").tokens[1] == "[UNK]"
+    assert attention.attend(other, "Good cat").tokens[1] == "good"
+
+
+WRONG = [
+    ({"text_a": None}, "Either --text_a or --word must be given.*neither"),
+    ({"word": "cat"}, "Either --text_a or --word .*both"),
+    ({"text_a": None, "word": "cat"}, "--text_b goes with --text_a"),
+    ({"input_file": "cats.txt"}, "--input_file goes with --word"),
+    (
+        {"text_a": None, "text_b": None, "word": "x", "input_file": "none"},
+        "--input_file must be an existing",
+    ),
+    ({"text_a": " "}, "--text_a must have a word"),
+    ({"text_b": "caf\udce9"}, "--text_b must be UTF-8"),
+    ({"model_dir": None}, "Either --model_dir or all of.*neither"),
+    ({"vocab_file": "pretrained/vocab.txt"}, "Either --model_dir or .*both"),
+    (
+        {"model_dir": None, "vocab_file": "pretrained/vocab.txt"},
+        "--bert_config_file, --init_checkpoint must be given as well",
+    ),
+    ({"model_dir": "none"}, "which does not exist"),
+    ({"model_dir": "tuned", "do_lower_case": True}, "knows it itself"),
+    ({"max_seq_length": 65}, "max_seq_length"),
+    ({"output_file": "pretrained/vocab.txt"}, "and no input"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG)
+def test_impossible_options_are_refused(folder, changes, message):
+    with pytest.raises(InputError, match=message):
+        options(folder, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"text_a": "cat " * 20, "max_seq_length": 16},
+            r"^--text_a and --text_b: .*Received: 26. Pass --max_seq_length=26",
+        ),
+        ({"text_a": "cat " * 70, "max_seq_length": 64}, "has 64 positions"),
+        ({"text_b": "\u200b\x00"}, "^--text_b: must have a word"),
+    ],
+)
+def test_texts_that_cannot_be_shown_are_refused(folder, changes, message):
+    with pytest.raises(InputError, match=message):
+        visualize_attention.main(
+            options(folder, output_file="none.html", **changes)
+        )
+    assert not (folder / "none.html").exists()
+
+
+def test_a_page_has_an_end(folder, monkeypatch):
+    monkeypatch.setattr(attention, "_MOST_NUMBERS", 8 * 100)
+    with pytest.raises(InputError, match="8 heads must have at most 10 pieces"):
+        visualize_attention.main(options(folder))
+
+
+# What follows is in a browser.
+
+
+@pytest.fixture(scope="module")
+def driver():
+    with chromium.browser() as started:
+        yield started
+
+
+@pytest.fixture
+def page(driver, folder):
+    """The page of attention, just opened; complains to the end."""
+    chromium.show(driver, folder / "attention.html")
+    yield driver
+    assert chromium.complaints(driver) == []
+
+
+def find(driver, selector):
+    return driver.find_elements("css selector", selector)
+
+
+def lines(driver):
+    """Returns {(from, to): weight} of what is drawn, opacity checked."""
+    drawn = driver.execute_script(
+        "return [...document.querySelectorAll('#lines path')].map(line => "
+        "[line.dataset.from, line.dataset.to, line.dataset.weight, "
+        "line.getAttribute('stroke-opacity')])"
+    )
+    for *_, weight, opacity in drawn:
+        assert float(opacity) == pytest.approx(float(weight), abs=6e-5)
+    return {(int(f), int(t)): float(weight) for f, t, weight, _ in drawn}
+
+
+def numbers(driver, column):
+    """Returns {index: what is written beside the token}."""
+    texts = driver.execute_script(
+        "return [...document.querySelectorAll("
+        f"'[data-column={column}] .number')].map(span => span.textContent)"
+    )
+    return {n: float(text) for n, text in enumerate(texts) if text}
+
+
+def check(drawn, probabilities):
+    """Holds lines against a head's attention: all, and none too many."""
+    assert drawn == {
+        (f, t): pytest.approx(float(value), abs=0.51 / 65535)
+        for (f, t), value in np.ndenumerate(probabilities)
+        if value >= 1 / 255
+    }
+
+
+def choose(driver, layer, head):
+    (button,) = find(driver, f'[data-layer="{layer}"][data-head="{head}"]')
+    button.click()
+
+
+def hover(driver, selector):
+    from selenium.webdriver import ActionChains
+
+    (element,) = find(driver, selector)
+    driver.execute_script(
+        "arguments[0].scrollIntoView({block: 'center'})", element
+    )
+    ActionChains(driver).move_to_element(element).perform()
+
+
+def test_the_page_shows_what_was_read(page, expected):
+    for column in ("from", "to"):
+        shown = find(page, f".tokens.{column} bdi")
+        assert [element.text for element in shown] == expected.tokens
+    assert len(find(page, ".thumb")) == 2 * 4
+    assert SCRIPT in find(page, "#text-a")[0].text
+    assert page.execute_script("return window.hacked") is None
+
+
+def test_every_head_is_drawn_as_it_is(page, expected):
+    for layer in range(2):
+        for head in range(4):
+            choose(page, layer, head)
+            check(lines(page), expected.probabilities[layer, head])
+            (chosen,) = find(page, '.thumb[aria-pressed="true"]')
+            assert chosen.accessible_name == (
+                f"Layer {layer + 1}, head {head + 1}"
+            )
+            assert find(page, "#head")[0].get_property("value") == str(head)
+
+
+def test_every_head_is_in_the_overview(page):
+    """Something is drawn, and of no two heads the same."""
+    pictures = page.execute_script(
+        "return [...document.querySelectorAll('.thumb canvas')]"
+        ".map(canvas => canvas.toDataURL())"
+    )
+    blank = page.execute_script(
+        "const c = document.querySelector('canvas').cloneNode();"
+        "return c.toDataURL()"
+    )
+    assert len({*pictures, blank}) == 2 * 4 + 1
+
+
+def test_heads_are_chosen_from_lists(page, expected):
+    for name, value in (("layer", 2), ("head", 3)):
+        (option,) = find(page, f"#{name} option:nth-child({value})")
+        option.click()
+    check(lines(page), expected.probabilities[1, 2])
+
+
+@pytest.mark.parametrize("column", ["from", "to"])
+def test_a_token_is_shown_alone(page, expected, column):
+    choose(page, 1, 3)
+    hover(page, f'.token[data-column="{column}"][data-index="3"]')
+    whole = expected.probabilities[1, 3]
+    only = np.zeros_like(whole)
+    mine = np.s_[3, :] if column == "from" else np.s_[:, 3]
+    only[mine] = whole[mine]
+    check(lines(page), only)
+    other = "to" if column == "from" else "from"
+    assert numbers(page, column) == {}
+    assert numbers(page, other) == {
+        n: pytest.approx(float(value), abs=0.00051)
+        for n, value in enumerate(whole[mine])
+    }
+    hover(page, "h1")
+    check(lines(page), whole)
+    assert numbers(page, other) == {}
+
+
+@pytest.mark.parametrize("pair", ["AA", "AB", "BA", "BB"])
+def test_the_filter_leaves_one_direction(page, expected, pair):
+    (label,) = find(page, f"label:has([value={pair}])")
+    label.click()
+    segments = np.array(expected.segment_ids)
+    keep = np.outer(segments == "AB".index(pair[0]), segments == 1)
+    if pair[1] == "A":
+        keep = np.outer(segments == "AB".index(pair[0]), segments == 0)
+    left = np.where(keep, expected.probabilities[0, 0], 0)
+    assert lines(page)
+    check(lines(page), left)
+    first = int(np.argmax(segments == "AB".index(pair[0])))
+    hover(page, f'.token[data-column="from"][data-index="{first}"]')
+    assert [*numbers(page, "to")] == [*np.flatnonzero(keep[first])]
+
+
+def test_all_is_done_from_the_keyboard(page, expected):
+    from selenium.webdriver import ActionChains, Keys
+
+    def press(*keys):
+        ActionChains(page).send_keys(*keys).perform()
+
+    page.execute_script("document.querySelector('.thumb').focus()")
+    press(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+    whole = expected.probabilities[1, 1]
+    check(lines(page), whole)
+    # Two lists, five filters in one stop, then the tokens.
+    press(Keys.TAB, Keys.TAB, Keys.TAB, Keys.ARROW_RIGHT)
+    assert find(page, ":checked[name=filter]")[0].get_property("value") == "AA"
+    press(Keys.ARROW_LEFT, Keys.TAB, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    assert {start for start, _ in lines(page)} == {2}
+    assert "good" in find(page, "#spoken")[0].text
+    press(Keys.ENTER)
+    hover(page, "h1")
+    page.execute_script("document.activeElement.blur()")
+    assert {start for start, _ in lines(page)} == {2}
+    press(Keys.ESCAPE)
+    check(lines(page), whole)
+
+
+def test_contexts_are_compared(driver, folder):
+    loaded = encoder.load(options(folder))
+    expected = contexts.compare(loaded, "cat", str(folder / "cats.txt"))
+    chromium.show(driver, folder / "cat.html")
+    marked = find(driver, "#heat mark")
+    assert [mark.text for mark in marked] == ["cat", "Cat", "cat", "cat"]
+    assert "Cat is bad & <b>red</b>" in driver.page_source.replace(
+        "&lt;", "<"
+    ).replace("&gt;", ">").replace("&amp;", "&").replace("<mark>", "").replace(
+        "</mark>", ""
+    )
+    for layer in (2, 0, 1):
+        driver.execute_script(
+            "const range = document.getElementById('layer');"
+            f"range.value = {layer};"
+            "range.dispatchEvent(new Event('input'))"
+        )
+        cells = [
+            float(cell.text) for cell in find(driver, "#heat td[data-row]")
+        ]
+        np.testing.assert_allclose(
+            np.reshape(cells, (4, 4)), expected.cosines[layer], atol=0.00506
+        )
+    hover(driver, 'td[data-row="1"][data-column="3"]')
+    said = find(driver, "#pair")[0].text
+    assert "Cat is bad" in said
+    assert "it is what cat" in said
+    assert f"{expected.cosines[1][1, 3]:.4f}" in said
+    assert chromium.complaints(driver) == []
