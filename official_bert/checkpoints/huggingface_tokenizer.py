@@ -1,0 +1,101 @@
+"""The tokenizer of a Hugging Face folder: its vocabulary and casing."""
+
+import json
+import os
+from typing import Any
+
+from absl import logging
+
+from official_bert import files, json_files
+from official_bert.checkpoints.conversion_model import Described
+from official_bert.errors import InputError
+
+_CONFIG = "tokenizer_config.json"
+_FAST = "tokenizer.json"
+_VOCAB = "vocab.txt"
+
+
+def read_vocab(folder: str) -> str | None:
+    """Returns the text of a `vocab.txt`; today's folders have it inside JSON.
+
+    Raises:
+        InputError: It is no WordPiece vocabulary, or its ids have gaps.
+    """
+    path = os.path.join(folder, _VOCAB)
+    if os.path.exists(path):
+        return files.read_text(path)
+    path = os.path.join(folder, _FAST)
+    if not os.path.exists(path):
+        return None
+    model = json_files.read_object(path).get("model") or {}
+    vocab = model.get("vocab")
+    if model.get("type", "WordPiece") != "WordPiece" or not isinstance(
+        vocab, dict
+    ):
+        raise InputError(
+            f"{path}: must be a WordPiece tokenizer, as BERT's. Received: "
+            f"{model.get('type')!r}."
+        )
+    pieces = sorted(vocab, key=vocab.__getitem__)
+    if [vocab[piece] for piece in pieces] != list(range(len(pieces))):
+        raise InputError(
+            f"{path}: the vocabulary's ids must be 0, 1, 2, ... without gaps, "
+            "as the lines of a vocab.txt are. Give a --vocab_file."
+        )
+    return "".join(f"{piece}\n" for piece in pieces)
+
+
+def read_casing(folder: str) -> bool | None:
+    """Returns `do_lower_case`, and warns of what ours cannot do."""
+    given = _normalizer(os.path.join(folder, _FAST))
+    path = os.path.join(folder, _CONFIG)
+    if os.path.exists(path):
+        given |= json_files.read_object(path)
+    lower = given.get("do_lower_case")
+    if not given:
+        return None
+    lower = True if lower is None else bool(lower)
+    strips = given.get("strip_accents")
+    if strips is not None and strips != lower:
+        logging.warning(
+            "%s: `strip_accents` is %s with `do_lower_case` %s. Here accents "
+            "are dropped if and only if words are lower-cased: other pieces.",
+            folder,
+            strips,
+            lower,
+        )
+    if given.get("tokenize_chinese_chars") is False:
+        logging.warning(
+            "%s: `tokenize_chinese_chars` is false. Here every Chinese "
+            "character is a word: other pieces.",
+            folder,
+        )
+    return lower
+
+
+def _normalizer(path: str) -> dict[str, Any]:
+    """Returns what `tokenizer.json` says, as tokenizer_config.json calls it."""
+    if not os.path.exists(path):
+        return {}
+    given = json_files.read_object(path).get("normalizer") or {}
+    names = {
+        "do_lower_case": "lowercase",
+        "strip_accents": "strip_accents",
+        "tokenize_chinese_chars": "handle_chinese_chars",
+    }
+    return {ours: given[name] for ours, name in names.items() if name in given}
+
+
+def write(described: Described, folder: str) -> None:
+    """Writes `vocab.txt` and `tokenizer_config.json`."""
+    assert described.vocab is not None
+    files.write_text(os.path.join(folder, _VOCAB), described.vocab)
+    config = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": described.do_lower_case,
+        "strip_accents": None,
+        "tokenize_chinese_chars": True,
+        "model_max_length": described.config.max_position_embeddings,
+    }
+    text = json.dumps(config, indent=2, sort_keys=True) + "\n"
+    files.write_text(os.path.join(folder, _CONFIG), text)

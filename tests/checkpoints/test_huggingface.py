@@ -1,0 +1,357 @@
+"""Hugging Face folders in and out, against transformers itself.
+
+What it saved is under `tests/golden/transformers`. Where the environment
+variable TRANSFORMERS_PYTHON names a Python that has it, it is run as well.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("safetensors")
+
+import transformers_side
+from conversions import (
+    HEADS,
+    VOCAB,
+    arrays_of,
+    assert_same,
+    change_json,
+    convert,
+    outputs,
+    released,
+)
+from safetensors.numpy import load_file, save_file
+
+from official_bert.checkpoints import huggingface, names
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "transformers"
+CLASSIFIERS = [h.name for h in HEADS.values() if h.parts == ("output_",)]
+
+every_head = pytest.mark.parametrize("head", HEADS)
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    """A folder that transformers wrote: pre-training, without vocab.txt."""
+    return shutil.copytree(GOLDEN / "pretraining", tmp_path / "theirs")
+
+
+def to_hf(folder, head, **flags):
+    if head in CLASSIFIERS:
+        flags = {"head": head, **flags}
+    return convert(
+        input=folder, output=folder.parent / "hf", to="huggingface", **flags
+    )
+
+
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+def test_names_and_shapes_are_those_of_transformers(head):
+    listed = json.loads((GOLDEN / "names.json").read_text())[head.architecture]
+    # A BertModel by itself is its own root.
+    listed = {
+        name
+        if "." not in head.architecture and head.parts
+        else f"bert.{name}": tuple(shape)
+        for name, shape in listed.items()
+    }
+    config = BertConfig(**transformers_side.SIZES)
+    every = names.shapes(config, num_classes=3)
+    if head.name == "multiple_choice":
+        every = names.shapes(config, num_classes=1)
+    places = [
+        huggingface.place(name, every[name], config)
+        for name in names.of_head(every, head)
+        if head.needs_pooler
+        or head.name == "encoder"
+        or not name.startswith(names.POOLER)
+    ]
+    assert {place.name: place.shape for place in places} == listed
+
+
+def test_a_model_of_transformers_says_the_same_here(theirs, tmp_path):
+    convert(input=theirs, output=tmp_path / "tf1", to="tf1")
+    recorded = np.load(theirs / "outputs.npz")
+    found = outputs(tmp_path / "tf1", "pretraining")
+    for name, values in found.items():
+        np.testing.assert_allclose(values, recorded[name], rtol=0, atol=1e-5)
+    assert (tmp_path / "tf1" / "vocab.txt").read_text().split() == VOCAB
+
+
+@every_head
+def test_there_and_back_is_the_same(tmp_path, head, capsys):
+    choices = 1 if head == "multiple_choice" else 3
+    # As released for Chinese, with a key that nobody reads.
+    arrays = released(tmp_path / "a", head, choices, hidden_dropout_prob=0.25)
+    change_json(tmp_path / "a" / "bert_config.json", pooler_type="first_token")
+    to_hf(tmp_path / "a", head, do_lower_case=False)
+    assert "largest difference 0" in capsys.readouterr().out
+    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+    assert_same(arrays_of(tmp_path / "b"), arrays)
+    before, after = (tmp_path / name for name in "ab")
+    assert (before / "vocab.txt").read_bytes() == (
+        after / "vocab.txt"
+    ).read_bytes()
+    assert json.loads((before / "bert_config.json").read_text()) == json.loads(
+        (after / "bert_config.json").read_text()
+    )
+    written = json.loads(
+        (tmp_path / "hf" / "tokenizer_config.json").read_text()
+    )
+    assert written["do_lower_case"] is False
+
+
+@pytest.mark.parametrize("old", [False, True])
+@every_head
+def test_files_of_other_versions(tmp_path, head, old):
+    """Old names, no `bert.`, buffers, tied copies, and several files."""
+    arrays = released(tmp_path / "a", head, 1)
+    to_hf(tmp_path / "a", head)
+    folder = tmp_path / "hf"
+    stored = load_file(folder / "model.safetensors")
+    if "cls.predictions.bias" in stored:
+        stored["cls.predictions.decoder.weight"] = stored[
+            "bert.embeddings.word_embeddings.weight"
+        ].copy()
+        stored["cls.predictions.decoder.bias"] = stored.pop(
+            "cls.predictions.bias"
+        )
+    stored["bert.embeddings.position_ids"] = np.arange(12)[None]
+    if old:
+        stored = {
+            name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+                "LayerNorm.bias", "LayerNorm.beta"
+            ): array
+            for name, array in stored.items()
+        }
+    if head == "encoder":
+        stored = {n.removeprefix("bert."): a for n, a in stored.items()}
+    (folder / "model.safetensors").unlink()
+    parts = {}
+    for number in range(3):
+        name = f"model-0000{number + 1}-of-00003.safetensors"
+        part = dict(list(stored.items())[number::3])
+        save_file(part, folder / name)
+        parts |= dict.fromkeys(part, name)
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": parts})
+    )
+    convert(input=folder, output=tmp_path / "b", to="tf1")
+    assert_same(arrays_of(tmp_path / "b"), arrays)
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16"])
+def test_half_precision_becomes_float32(tmp_path, kind):
+    released(tmp_path / "a", "encoder")
+    to_hf(tmp_path / "a", "encoder")
+    path = tmp_path / "hf" / "model.safetensors"
+    stored = load_file(path)
+    name = "bert.pooler.dense.bias"
+    wanted = np.array([0.5, -1.25, 0, 3, 1, 2, -7, 256], np.float32)
+    half = (
+        wanted.astype(np.float16).tobytes()
+        if kind == "F16"
+        else (wanted.view(np.uint32) >> 16).astype(np.uint16).tobytes()
+    )
+    del stored[name]
+    save_file(stored, path)
+    data = path.read_bytes()
+    [size] = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    end = len(data) - 8 - size
+    header[name] = {
+        "dtype": kind,
+        "shape": [8],
+        "data_offsets": [end, end + len(half)],
+    }
+    text = json.dumps(header).encode()
+    path.write_bytes(
+        struct.pack("<Q", len(text)) + text + data[8 + size :] + half
+    )
+    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+    found = arrays_of(tmp_path / "b")["bert/pooler/dense/bias"]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("head", ["masked_lm", "question_answering"])
+def test_a_pooler_that_is_not_there_is_made(tmp_path, capsys, head):
+    arrays = released(tmp_path / "a", head)
+    to_hf(tmp_path / "a", head)
+    path = tmp_path / "hf" / "model.safetensors"
+    kept = {n: a for n, a in load_file(path).items() if "pooler" not in n}
+    save_file(kept, path)
+    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+    assert "Made anew: bert/pooler/dense/kernel" in capsys.readouterr().out
+    found = arrays_of(tmp_path / "b")
+    assert sorted(found) == sorted(arrays)
+    kernel = found["bert/pooler/dense/kernel"]
+    assert 0.2 < kernel.std() < 0.7
+    assert np.abs(kernel).max() <= 1.0  # Two deviations.
+
+
+def test_both_forms_of_gelu(tmp_path, theirs):
+    released(tmp_path / "a", "encoder")
+    to_hf(tmp_path / "a", "encoder")
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert config["hidden_act"] == "gelu_pytorch_tanh"
+    change_json(theirs / "config.json", hidden_act="gelu")
+    convert(input=theirs, output=tmp_path / "b", to="tf1")
+    ours = json.loads((tmp_path / "b" / "bert_config.json").read_text())
+    assert ours["hidden_act"] == "gelu_erf"
+    to_hf(tmp_path / "b", "pretraining", overwrite=True)
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert config["hidden_act"] == "gelu"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "roberta"}, '`model_type` must be "bert".*roberta'),
+        ({"layer_norm_eps": 1e-5}, "`layer_norm_eps` must be 1e-12"),
+        ({"is_decoder": True}, "`is_decoder` must be false"),
+        ({"hidden_act": "silu"}, "`hidden_act` must be one of"),
+        ({"hidden_size": 9}, "multiple of `num_attention_heads`"),
+        ({"id2label": {"0": "a", "2": "b"}}, "without gaps"),
+        ({"id2label": [1]}, "`id2label` must be like"),
+        ({"intermediate_size": 20}, r"wrong shape: .*by the model's config"),
+        ({"num_hidden_layers": 3}, r"missing: bert\.encoder\.layer\.2\."),
+        ({"num_hidden_layers": 1}, r"no counterpart: bert\.encoder\.layer\.1"),
+        ({"vocab_size": 23}, r"wrong shape: .*word_emb.*\[23, 8\]"),
+    ],
+)
+def test_other_models_are_refused(theirs, tmp_path, changes, message):
+    change_json(theirs / "config.json", **changes)
+    with pytest.raises(InputError, match=message):
+        convert(input=theirs, output=tmp_path / "b", to="tf1")
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"strip_accents": True}, "`strip_accents` is True with"),
+        ({"tokenize_chinese_chars": False}, "`tokenize_chinese_chars` is fa"),
+    ],
+)
+def test_other_tokenizers_are_told(theirs, tmp_path, caplog, changes, message):
+    change_json(theirs / "tokenizer_config.json", **changes)
+    convert(input=theirs, output=tmp_path / "b", to="tf1")
+    assert message in caplog.text
+
+
+def test_other_vocabularies_are_refused(theirs, tmp_path):
+    path = theirs / "tokenizer.json"
+    model = json.loads(path.read_text())["model"]
+    change_json(path, model={**model, "vocab": {"[PAD]": 0, "[UNK]": 2}})
+    with pytest.raises(InputError, match="without gaps"):
+        convert(input=theirs, output=tmp_path / "b", to="tf1")
+    change_json(path, model={"type": "BPE", "vocab": {}})
+    with pytest.raises(InputError, match=r"a WordPiece tokenizer.*BPE"):
+        convert(input=theirs, output=tmp_path / "b", to="tf1")
+
+
+def test_a_larger_vocabulary_is_refused(theirs, tmp_path):
+    (theirs / "vocab.txt").write_text("\n".join([*VOCAB, "t"]) + "\n")
+    with pytest.raises(InputError, match="25 pieces"):
+        convert(input=theirs, output=tmp_path / "b", to="tf1")
+
+
+@pytest.mark.parametrize("size", [0, 7, 200, -1])
+def test_weights_cut_short_are_refused(theirs, tmp_path, size):
+    path = theirs / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(InputError, match="must be a whole safetensors file"):
+        convert(input=theirs, output=tmp_path / "b", to="tf1")
+
+
+def test_an_untied_output_layer_is_refused(theirs, tmp_path):
+    path = theirs / "model.safetensors"
+    stored = load_file(path)
+    words = stored["bert.embeddings.word_embeddings.weight"]
+    save_file({**stored, "cls.predictions.decoder.weight": words + 1}, path)
+    with pytest.raises(InputError, match="output layer of its own"):
+        convert(input=theirs, output=tmp_path / "b", to="tf1")
+
+
+def test_what_nobody_knows_is_refused_or_skipped(theirs, tmp_path, capsys):
+    path = theirs / "model.safetensors"
+    extra = {"crf.transitions": np.ones((2, 2), np.float32)}
+    save_file({**load_file(path), **extra}, path)
+    with pytest.raises(InputError, match=r"no counterpart: crf\.transitions"):
+        convert(input=theirs, output=tmp_path / "b", to="tf1")
+    convert(input=theirs, output=tmp_path / "b", to="tf1", skip="^crf")
+    assert "Left out: crf.transitions." in capsys.readouterr().out
+
+
+def test_a_missing_part_is_named(theirs, tmp_path):
+    (theirs / "model.safetensors").unlink()
+    index = theirs / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {"a": "part-1.safetensors"}}')
+    with pytest.raises(InputError, match=r"part-1\.safetensors"):
+        convert(input=theirs, output=tmp_path / "b", to="tf1")
+    index.write_text('{"weight_map": {"a": "../part-1.safetensors"}}')
+    with pytest.raises(InputError, match="beside it"):
+        convert(input=theirs, output=tmp_path / "b", to="tf1")
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    """Runs `transformers_side.py` in a Python that has transformers."""
+    python = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
+    command = [python, "-c", "import torch, transformers"]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip(
+            "needs torch and transformers, installed here or in a Python that "
+            "the environment variable TRANSFORMERS_PYTHON names"
+        )
+
+    def run(*arguments):
+        subprocess.run(
+            [python, transformers_side.__file__, *map(str, arguments)],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        )
+
+    return run
+
+
+@pytest.mark.slow
+@every_head
+def test_transformers_says_the_same_of_ours(tmp_path, transformers, head):
+    choices = 1 if head == "multiple_choice" else 3
+    released(tmp_path / "a", head, choices)
+    to_hf(tmp_path / "a", head)
+    transformers("run", HEADS[head].architecture, tmp_path / "hf")
+    loading = json.loads((tmp_path / "hf" / "loading.json").read_text())
+    assert loading["missing_keys"] == []
+    unread = [n for n in loading["unexpected_keys"] if "pooler" not in n]
+    assert unread == []
+    _assert_equal(tmp_path / "hf", tmp_path / "a", head)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gelu", ["gelu_new", "gelu"])
+@every_head
+def test_theirs_say_the_same_here(tmp_path, transformers, head, gelu):
+    name = HEADS[head].architecture
+    transformers("make", name, tmp_path / "hf", gelu)
+    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+    _assert_equal(tmp_path / "hf", tmp_path / "b", head)
+
+
+def _assert_equal(theirs, ours, head):
+    found = outputs(ours, head)
+    recorded = np.load(theirs / "outputs.npz")
+    assert set(found) <= set(recorded)
+    for name, values in found.items():
+        np.testing.assert_allclose(values, recorded[name], rtol=0, atol=1e-5)

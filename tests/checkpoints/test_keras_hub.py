@@ -1,0 +1,249 @@
+"""KerasHub's presets in and out, against KerasHub itself."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from conversions import (
+    VOCAB,
+    arrays_of,
+    assert_same,
+    batch,
+    change_json,
+    convert,
+    outputs,
+    released,
+)
+from transformers_side import SIZES
+
+from official_bert.errors import InputError
+from official_bert.tokenization import FullTokenizer
+
+pytest.importorskip("safetensors")
+keras_nlp = pytest.importorskip("keras_nlp")
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """Keras remarks on saving models that were never compiled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def call(model):
+    inputs = batch()
+    given = {
+        "token_ids": inputs["input_ids"],
+        "padding_mask": inputs["input_mask"],
+        "segment_ids": inputs["segment_ids"],
+    }
+    if hasattr(model, "masked_lm_head"):
+        given["mask_positions"] = inputs["masked_lm_positions"]
+    return model(given)
+
+
+def random_model(folder, *, with_head=True):
+    """Saves a preset with every weight drawn, biases too."""
+    backbone = keras_nlp.models.BertBackbone(
+        vocabulary_size=SIZES["vocab_size"],
+        num_layers=SIZES["num_hidden_layers"],
+        num_heads=SIZES["num_attention_heads"],
+        hidden_dim=SIZES["hidden_size"],
+        intermediate_dim=SIZES["intermediate_size"],
+        max_sequence_length=SIZES["max_position_embeddings"],
+        num_segments=SIZES["type_vocab_size"],
+        dropout=0.2,
+    )
+    tokenizer = keras_nlp.models.BertTokenizer(
+        vocabulary=VOCAB, lowercase=True, strip_accents=True
+    )
+    model = backbone
+    if with_head:
+        preprocessor = keras_nlp.models.BertMaskedLMPreprocessor(
+            tokenizer, sequence_length=12
+        )
+        model = keras_nlp.models.BertMaskedLM(backbone, preprocessor)
+    random = np.random.default_rng(3)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.4, weight.shape))
+    model.save_to_preset(str(folder))
+    if not with_head:
+        tokenizer.save_to_preset(str(folder))
+    return model
+
+
+def assert_close(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("with_head", [True, False])
+def test_a_model_of_theirs_says_the_same_here(tmp_path, with_head):
+    model = random_model(tmp_path / "kh", with_head=with_head)
+    convert(input=tmp_path / "kh", output=tmp_path / "tf1", to="tf1")
+    backbone = call(model.backbone if with_head else model)
+    found = outputs(
+        tmp_path / "tf1", "encoder" if not with_head else "masked_lm"
+    )
+    if with_head:
+        # Its masked LM has another gelu and epsilon: see below.
+        wanted = masked_lm(arrays_of(tmp_path / "tf1"), backbone)
+        assert_close(call(model), wanted)
+        assert np.abs(found["logits"] - call(model)).max() < 0.02
+    else:
+        assert_close(found["last_hidden_state"], backbone["sequence_output"])
+        assert_close(found["pooler_output"], backbone["pooled_output"])
+    config = json.loads((tmp_path / "tf1" / "bert_config.json").read_text())
+    assert config == {
+        **SIZES,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.2,
+        "attention_probs_dropout_prob": 0.2,
+        "initializer_range": 0.02,
+    }
+    assert (tmp_path / "tf1" / "vocab.txt").read_text().split() == VOCAB
+
+
+def masked_lm(weights, backbone):
+    """KerasHub's head by formula: the exact gelu, and an epsilon of 1e-5."""
+    scope = "cls/predictions/transform"
+    x = np.asarray(backbone["sequence_output"], np.float64)
+    x = x @ weights[f"{scope}/dense/kernel"] + weights[f"{scope}/dense/bias"]
+    x = x * 0.5 * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0)))
+    x = x - x.mean(-1, keepdims=True)
+    x = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5)
+    norm = f"{scope}/LayerNorm"
+    x = x * weights[f"{norm}/gamma"] + weights[f"{norm}/beta"]
+    words = weights["bert/embeddings/word_embeddings"]
+    return x @ words.T + weights["cls/predictions/output_bias"]
+
+
+@pytest.mark.parametrize("head", ["encoder", "masked_lm"])
+def test_theirs_says_the_same_of_ours(tmp_path, head, capsys):
+    arrays = released(
+        tmp_path / "a",
+        head,
+        hidden_dropout_prob=0.25,
+        attention_probs_dropout_prob=0.25,
+        initializer_range=0.02,
+    )
+    convert(
+        input=tmp_path / "a",
+        output=tmp_path / "kh",
+        to="keras_hub",
+        do_lower_case=True,
+    )
+    said = capsys.readouterr().out
+    assert "largest difference 0." in said
+    assert "Not kept" not in said
+    backbone = keras_nlp.models.BertBackbone.from_preset(str(tmp_path / "kh"))
+    theirs = call(backbone)
+    ours = outputs(tmp_path / "a", "encoder" if head == "encoder" else head)
+    if head == "encoder":
+        assert_close(ours["last_hidden_state"], theirs["sequence_output"])
+        assert_close(ours["pooler_output"], theirs["pooled_output"])
+    else:
+        model = keras_nlp.models.BertMaskedLM.from_preset(str(tmp_path / "kh"))
+        assert_close(call(model), masked_lm(arrays, theirs))
+        assert np.abs(ours["logits"] - call(model)).max() < 0.02
+    convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+    assert_same(arrays_of(tmp_path / "b"), arrays)
+    for name in ("bert_config.json", "vocab.txt"):
+        before = (tmp_path / "a" / name).read_text()
+        assert (tmp_path / "b" / name).read_text() == before
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_its_tokenizer_makes_the_same_pieces(tmp_path, shared_data, lower):
+    released(tmp_path / "a", "encoder", vocab_size=30522)
+    vocab_file = shared_data / "vocab" / "uncased.txt"
+    convert(
+        input=tmp_path / "a",
+        output=tmp_path / "kh",
+        to="keras_hub",
+        vocab_file=vocab_file,
+        do_lower_case=lower,
+    )
+    tokenizer = keras_nlp.models.BertTokenizer.from_preset(str(tmp_path / "kh"))
+    text = "Élan vital: the naïve typewriters of Zürich, unaffable."
+    ours = FullTokenizer(str(vocab_file), do_lower_case=lower)
+    wanted = ours.convert_tokens_to_ids(ours.tokenize(text))
+    assert np.asarray(tokenizer(text)).tolist() == wanted
+
+
+def test_a_pretrained_model_goes_without_next_sentence(tmp_path, capsys):
+    arrays = released(tmp_path / "a", "pretraining")
+    convert(
+        input=tmp_path / "a",
+        output=tmp_path / "kh",
+        to="keras_hub",
+        skip="^cls/seq_relationship/",
+    )
+    assert "Left out: cls/seq_relationship/output_b" in capsys.readouterr().out
+    convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+    kept = {n: a for n, a in arrays.items() if "seq_relationship" not in n}
+    assert_same(arrays_of(tmp_path / "b"), kept)
+
+
+def test_what_is_lost_is_said(tmp_path, capsys):
+    released(tmp_path / "a", "encoder", attention_probs_dropout_prob=0.3)
+    convert(input=tmp_path / "a", output=tmp_path / "kh", to="keras_hub")
+    said = capsys.readouterr().out
+    assert "Not kept by keras_hub: attention_probs_dropout_prob: 0.3" in said
+
+
+@pytest.mark.parametrize(
+    ("head", "config", "message"),
+    [
+        ("pretraining", {}, r"--skip='\^\(cls/seq_relationship/output_weig"),
+        ("question_answering", {}, "head question_answering"),
+        ("encoder", {"hidden_act": "relu"}, "have `hidden_act` gelu"),
+        ("encoder", {"is_left_to_right": True}, "both directions"),
+    ],
+)
+def test_what_it_cannot_hold_is_refused(tmp_path, head, config, message):
+    released(tmp_path / "a", head, **config)
+    with pytest.raises(InputError, match=message):
+        convert(input=tmp_path / "a", output=tmp_path / "kh", to="keras_hub")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_other_presets_are_refused(tmp_path):
+    random_model(tmp_path / "kh")
+    tokenizer = tmp_path / "kh" / "tokenizer.json"
+    before = tokenizer.read_text()
+    change_json(tokenizer, registered_name="keras_hub>OtherTokenizer")
+    with pytest.raises(InputError, match="Received: OtherTokenizer"):
+        convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+    tokenizer.write_text(before)
+    task = tmp_path / "kh" / "task.json"
+    change_json(task, registered_name="keras_hub>BertTextClassifier")
+    with pytest.raises(InputError, match="Save its backbone alone"):
+        convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+    config = tmp_path / "kh" / "config.json"
+    change_json(config, registered_name="keras_hub>RobertaBackbone")
+    with pytest.raises(InputError, match="Received: RobertaBackbone"):
+        convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+
+
+@pytest.mark.parametrize("size", [0, 100, 6000])
+def test_damaged_weights_are_refused(tmp_path, size):
+    random_model(tmp_path / "kh", with_head=False)
+    path = tmp_path / "kh" / "model.weights.h5"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(InputError, match="must be a whole preset"):
+        convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+
+
+def test_other_accents_are_told(tmp_path, caplog):
+    random_model(tmp_path / "kh")
+    path = tmp_path / "kh" / "tokenizer.json"
+    path.write_text(
+        path.read_text().replace(
+            '"strip_accents": true', '"strip_accents": false'
+        )
+    )
+    convert(input=tmp_path / "kh", output=tmp_path / "tf1", to="tf1")
+    assert "strip_accents=False with lowercase=True" in caplog.text

@@ -1,0 +1,126 @@
+"""Model Garden's checkpoints in, against what its own models said."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conversions import VOCAB, arrays_of, convert, outputs
+from transformers_side import SIZES
+
+from official_bert.checkpoints import tf1
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+
+pytest.importorskip("safetensors")
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "model_garden"
+UNTRAINED = "_pooler_layer"
+NAME = "encoder_v2"
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    path = tmp_path / "bert_config.json"
+    path.write_text(BertConfig(**SIZES).to_json_string())
+    return path
+
+
+def run(name, config_file, **flags):
+    output = config_file.parent / "out"
+    vocab = config_file.parent / "vocab.txt"
+    vocab.write_text("\n".join(VOCAB) + "\n")
+    convert(
+        input=GOLDEN / name,
+        output=output,
+        bert_config_file=config_file,
+        vocab_file=vocab,
+        **{"to": "tf1", **flags},
+    )
+    return output
+
+
+def assert_said(found, recorded, name):
+    (
+        np.testing.assert_allclose(
+            found, np.load(GOLDEN / "outputs.npz")[recorded], rtol=0, atol=1e-5
+        ),
+        name,
+    )
+
+
+@pytest.mark.parametrize("name", ["encoder_v1", "encoder_v2"])
+def test_an_encoder_says_the_same_here(config_file, name):
+    found = outputs(run(name, config_file), "encoder")
+    assert_said(found["last_hidden_state"], f"{name}/sequence_output", name)
+    assert_said(found["pooler_output"], f"{name}/pooled_output", name)
+
+
+@pytest.mark.parametrize("name", ["pretrainer_v1", "pretrainer_v2"])
+def test_a_pretrainer_says_the_same_here(config_file, name, capsys):
+    is_new = name.endswith("2")
+    flags = {"skip": UNTRAINED} if is_new else {}
+    found = outputs(run(name, config_file, **flags), "pretraining")
+    left_out = "Left out: model/encoder_network/_pooler_layer/bias, "
+    assert (left_out in capsys.readouterr().out) == is_new
+    masked_lm = "mlm_logits" if is_new else "masked_lm"
+    next_sentence = "next_sentence" if is_new else "classification"
+    assert_said(found["prediction_logits"], f"{name}/{masked_lm}", name)
+    assert_said(
+        found["seq_relationship_logits"], f"{name}/{next_sentence}", name
+    )
+
+
+def test_two_poolers_are_refused(config_file):
+    with pytest.raises(InputError, match=r"(?s)one weight.*classification_hea"):
+        run("pretrainer_v2", config_file)
+
+
+def test_other_sizes_are_refused(config_file):
+    given = json.loads(config_file.read_text())
+    given["num_attention_heads"] = 4
+    config_file.write_text(json.dumps(given))
+    with pytest.raises(
+        InputError, match=r"wrong shape.*\[8, 2, 4\].*\[8, 4, 2"
+    ):
+        run("encoder_v2", config_file)
+    given["num_hidden_layers"] = 1
+    config_file.write_text(json.dumps(given))
+    with pytest.raises(InputError, match="no counterpart: _transformer_layers"):
+        run("encoder_v2", config_file)
+
+
+def test_an_optimizer_is_left_out(config_file, tmp_path):
+    """Under the names that Keras 2's optimizers give, old and new."""
+    stored = {
+        name: tf1.read_array(tf1.open_reader(str(GOLDEN / NAME)), NAME, name)
+        for name, _ in tf.train.list_variables(str(GOLDEN / NAME))
+    }
+    end = "/.ATTRIBUTES/VARIABLE_VALUE"
+    slot = "/.OPTIMIZER_SLOT/optimizer/m"
+    extra = [
+        "save_counter",
+        "global_step",
+        "optimizer/iter",
+        "optimizer/_variables/1",
+        f"encoder/_pooler_layer/kernel{slot}",
+    ]
+    stored |= {f"{name}{end}": np.zeros([8, 8]) for name in extra}
+    tf1.write(str(tmp_path / "run"), stored)
+    out = run(tmp_path / "run", config_file)
+    assert len(arrays_of(out)) == 5 + 2 * 16 + 2
+    odd = {**stored, f"encoder/odd{end}": np.zeros(3)}
+    tf1.write(str(tmp_path / "run"), odd)
+    with pytest.raises(InputError, match="no counterpart: odd"):
+        run(tmp_path / "run", config_file, overwrite=True)
+
+
+def test_the_format_must_be_as_said(config_file):
+    with pytest.raises(InputError, match="with TF2's object graph"):
+        run("encoder_v2", config_file, input_format="tf1", to="huggingface")
+
+
+def test_its_optimizer_needs_no_stripping(config_file):
+    with pytest.raises(InputError, match="needs a TF1 checkpoint"):
+        run("encoder_v2", config_file, strip_optimizer=True)

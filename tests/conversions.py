@@ -1,0 +1,141 @@
+"""Small random models as released in 2018, and what they say."""
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+from transformers_side import INPUTS, SIZES
+
+import convert_checkpoint
+from official_bert.checkpoints import loading, names, tf1
+from official_bert.config import BertConfig
+from official_bert.modeling import finetuning
+from official_bert.modeling.encoder import Bert
+from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.options import ConvertCheckpoint
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrs"]
+
+HEADS = {head.name: head for head in names.HEADS}
+
+
+def convert(**flags: Any) -> None:
+    """Runs the command."""
+    options = {key: str(value) for key, value in flags.items()}
+    for key in ("do_lower_case", "strip_optimizer", "overwrite"):
+        if key in flags:
+            options[key] = flags[key]
+    convert_checkpoint.main(ConvertCheckpoint(**options))
+
+
+def released(
+    folder: pathlib.Path, head: str, num_classes: int = 3, **config: Any
+) -> dict[str, np.ndarray]:
+    """Writes a random model, with the state of an optimizer."""
+    folder.mkdir(exist_ok=True)
+    sizes = BertConfig(**{**SIZES, **config})
+    random = np.random.default_rng(5)
+    every = names.shapes(sizes, num_classes)
+    arrays = {
+        name: random.normal(0.0, 0.4, every[name]).astype(np.float32)
+        for name in names.of_head(every, HEADS[head])
+    }
+    moments = {f"{name}/adam_m": array for name, array in arrays.items()}
+    stored = {**arrays, **moments, "global_step": np.array(7, np.int64)}
+    tf1.write(str(folder / "bert_model.ckpt"), stored)
+    (folder / "bert_config.json").write_text(sizes.to_json_string())
+    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    return arrays
+
+
+def arrays_of(folder: pathlib.Path) -> dict[str, np.ndarray]:
+    """Returns all arrays of a folder's checkpoint."""
+    prefix = str(folder / "bert_model.ckpt")
+    reader = tf1.open_reader(prefix)
+    return {
+        name: tf1.read_array(reader, prefix, name)
+        for name in reader.get_variable_to_shape_map()
+    }
+
+
+def assert_same(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]):
+    """Compares names and every bit."""
+    assert sorted(found) == sorted(wanted)
+    for name, array in wanted.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+def batch() -> dict[str, np.ndarray]:
+    """Returns transformers' inputs as ours are called; P is all of S."""
+    ids = np.array(INPUTS["input_ids"], np.int32)
+    positions = np.tile(np.arange(ids.shape[1], dtype=np.int32), (len(ids), 1))
+    return {
+        "input_ids": ids,
+        "input_mask": np.array(INPUTS["attention_mask"], np.int32),
+        "segment_ids": np.array(INPUTS["token_type_ids"], np.int32),
+        "masked_lm_positions": positions,
+    }
+
+
+def outputs(folder: pathlib.Path, head: str) -> dict[str, np.ndarray]:
+    """Returns what our model says, by transformers' names of outputs."""
+    config = BertConfig.from_json_file(str(folder / "bert_config.json"))
+    inputs = batch()
+    if head in ("pretraining", "masked_lm", "next_sentence"):
+        model = PretrainingModel(config)
+        _load(model, folder, "^cls/")
+        masked_lm, next_sentence = model(inputs)
+        return {
+            "pretraining": {
+                "prediction_logits": masked_lm,
+                "seq_relationship_logits": next_sentence,
+            },
+            "masked_lm": {"logits": masked_lm},
+            "next_sentence": {"logits": next_sentence},
+        }[head]
+    if head == "encoder":
+        bert = Bert(config)
+        bert.build()
+        _load(bert, folder)
+        found = bert(
+            inputs["input_ids"], inputs["input_mask"], inputs["segment_ids"]
+        )
+        return {
+            "last_hidden_state": found.sequence_output,
+            "pooler_output": found.pooled_output,
+        }
+    if head == "multiple_choice":
+        model = finetuning.ChoiceClassifier(config)
+        inputs = {name: ids[:, None] for name, ids in inputs.items()}
+    elif head == "question_answering":
+        model = finetuning.SpanModel(config)
+    else:
+        kind = (
+            finetuning.SequenceClassifier
+            if head == "sequence_classification"
+            else finetuning.TokenClassifier
+        )
+        model = kind(config, 3)
+    _load(model, folder)
+    logits = np.asarray(model(inputs))
+    if head == "question_answering":
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+    return {"logits": logits}
+
+
+def _load(model: Any, folder: pathlib.Path, may_initialize: str = "") -> None:
+    loading.load(
+        loading.by_name(model.trainable_variables),
+        str(folder / "bert_model.ckpt"),
+        may_initialize=may_initialize,
+        may_skip=loading.OPTIMIZER_STATE,
+    )
+
+
+def change_json(path: pathlib.Path, **changes: Any) -> None:
+    """Changes a JSON file; None removes a key."""
+    given = {**json.loads(path.read_text()), **changes}
+    kept = {key: value for key, value in given.items() if value is not None}
+    path.write_text(json.dumps(kept))
