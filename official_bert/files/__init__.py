@@ -4,6 +4,11 @@ Local files are opened by Python itself, so that a command can check its paths
 before TensorFlow is imported; everything with a scheme goes to `tf.io.gfile`.
 """
 
+from official_bert.files.folders import (
+    replacing_folder,
+    require_free_folder,
+    size_of_folder,
+)
 from official_bert.files.reading import (
     exists,
     expand,
@@ -37,10 +42,13 @@ __all__ = [
     "read_text",
     "remove_folder",
     "replacing",
+    "replacing_folder",
     "require",
+    "require_free_folder",
     "require_room",
     "require_room_for_file",
     "size",
+    "size_of_folder",
     "sync",
     "write_text",
     "writing",

@@ -1,0 +1,77 @@
+r"""Writes a BERT as modules of the TF Hub, which others load and fine-tune.
+
+  python export_tfhub.py \
+    --vocab_file=$BERT_BASE_DIR/vocab.txt \
+    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
+    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --export_path=/tmp/hub/encoder --preprocessor_path=/tmp/hub/preprocessor
+
+  python export_tfhub.py --model_dir=/tmp/pretraining_output \
+    --export_path=/tmp/hub/encoder
+
+They are SavedModels with the interface of those that are published: see
+"Common SavedModel APIs for text tasks" in TensorFlow's documentation.
+"""
+
+from official_bert import cli
+from official_bert.options import ExportTfhub
+
+
+def main(options: ExportTfhub) -> None:
+    """Writes the encoder, the preprocessor or both, as the options say."""
+    if options.export_path:
+        export_encoder(options)
+    if options.preprocessor_path:
+        export_preprocessor(options)
+
+
+def export_encoder(options: ExportTfhub) -> None:
+    """Writes the encoder, and prints what it is and how to use it."""
+    # TensorFlow takes seconds to import; errors in flags should not.
+    from official_bert.config import BertConfig
+    from official_bert.export import encoder
+
+    assert options.export_path
+    path = options.export_path
+    written = encoder.export(
+        BertConfig.from_json_file(options.config_file),
+        options.checkpoint,
+        options.vocabulary,
+        path,
+        do_lower_case=options.lowers_case,
+    )
+    head = "with" if written.has_masked_lm else "without"
+    print(
+        f"Wrote the encoder to {path}: {written.num_weights:,} weights, "
+        f"{head} the masked-LM head, {written.num_bytes / 1e6:,.1f} MB"
+    )
+    if written.left_out:
+        print(f"Left out: {', '.join(written.left_out)}")
+    print(f'  encoder = hub.KerasLayer("{path}", trainable=True)  # tf_keras')
+    print(f'  encoder = official_bert.hub.HubEncoder("{path}")    # Keras 3')
+
+
+def export_preprocessor(options: ExportTfhub) -> None:
+    """Writes the preprocessor, and prints how to use it."""
+    from official_bert import files
+    from official_bert.export import preprocessor
+
+    assert options.preprocessor_path
+    path = options.preprocessor_path
+    preprocessor.export_preprocessor(
+        path,
+        options.vocabulary,
+        options.lowers_case,
+        seq_length=options.max_seq_length,
+    )
+    print(
+        f"Wrote the preprocessor to {path}: {options.max_seq_length} pieces "
+        f"per sequence, {files.size_of_folder(path) / 1e6:,.1f} MB"
+    )
+    print("  import tensorflow_text  # It brings what the module is made of.")
+    print(f'  preprocess = hub.KerasLayer("{path}")  # tf_keras')
+    print(f'  preprocess = tf.saved_model.load("{path}")')
+
+
+if __name__ == "__main__":
+    cli.run(main, ExportTfhub)

@@ -1,0 +1,1 @@
+"""Models for others to use: TF Hub modules and serving, as SavedModels."""

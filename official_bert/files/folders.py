@@ -1,0 +1,93 @@
+"""Folders that are written whole or not at all."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from official_bert.errors import InputError, reason_of
+from official_bert.files import remote, writing
+
+
+def require_free_folder(flag: str, path: str, overwrite: bool = False) -> None:
+    """Raises `InputError` unless a folder can be written to `path`.
+
+    Args:
+        flag: What names it.
+        path: The folder.
+        overwrite: Whether there may already be something in it.
+    """
+    if not remote.is_remote(path) and os.path.isfile(path):
+        raise InputError(
+            f"{flag} must be a folder. Received: {path!r}, which is a file. "
+            "Name a folder that does not exist yet."
+        )
+    if not overwrite and _has_content(path):
+        raise InputError(
+            f"{flag} must be new or empty. Received: {path!r}, in which "
+            "something is. Name another folder, or add --overwrite to replace "
+            "all that is in it."
+        )
+    writing.require_room(os.path.dirname(path.rstrip("/")) or ".")
+
+
+def _has_content(path: str) -> bool:
+    if remote.is_remote(path):
+        with remote.errors_as_input_errors(path):
+            is_folder = remote.gfile().isdir(path)
+            return bool(is_folder and remote.gfile().listdir(path))
+    return os.path.isdir(path) and bool(os.listdir(path))
+
+
+@contextlib.contextmanager
+def replacing_folder(path: str) -> Iterator[str]:
+    """Yields a temporary folder beside `path` that becomes `path` at the end.
+
+    What stood there before goes when all of the new one is on the disk.
+
+    Raises:
+        InputError: The disk is full, or the folder takes no files.
+    """
+    path = path.rstrip("/")
+    temporary, old = f"{path}.tmp-{os.getpid()}", f"{path}.old-{os.getpid()}"
+    writing.make_directory(temporary)
+    try:
+        yield temporary
+        # A folder with something in it cannot be replaced in one go.
+        is_there = _has_content(path)
+        if is_there:
+            _rename(path, old)
+        _rename(temporary, path)
+        if is_there:
+            writing.remove_folder(old)
+    except OSError as error:
+        raise InputError(
+            f"{path}: must be writable. Received: {reason_of(error)}. What "
+            "stood there before is as it was. Make room, or mend the "
+            "permissions, and run the command again."
+        ) from error
+    finally:
+        writing.remove_folder(temporary)
+
+
+def _rename(old: str, new: str) -> None:
+    if remote.is_remote(new):
+        with remote.errors_as_os_errors():
+            remote.gfile().rename(old, new)
+    else:
+        os.replace(old, new)
+
+
+def size_of_folder(path: str) -> int:
+    """Returns how many bytes all files in a folder have."""
+    if remote.is_remote(path):
+        gfile = remote.gfile()
+        return sum(
+            int(gfile.stat(os.path.join(folder, name)).length)
+            for folder, _, names in gfile.walk(path)
+            for name in names
+        )
+    return sum(
+        os.path.getsize(os.path.join(folder, name))
+        for folder, _, names in os.walk(path)
+        for name in names
+    )

@@ -1,0 +1,139 @@
+"""Options of `export_tfhub.py`."""
+
+import dataclasses
+import os
+
+from official_bert import cli, files, json_files
+from official_bert.cli import option
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.options.checks import require_checkpoint
+from official_bert.tokenization import (
+    load_vocab,
+    validate_case_matches_checkpoint,
+)
+
+# What a model is made of, where it is not all in one folder.
+_GIVEN = ("bert_config_file", "vocab_file", "init_checkpoint")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExportTfhub(cli.Options):
+    """Options of `export_tfhub.py`."""
+
+    bert_config_file: str | None = option(
+        "The bert_config.json of the model.", None
+    )
+    vocab_file: str | None = option(
+        "The vocabulary the model was trained with.", None
+    )
+    init_checkpoint: str | None = option(
+        "Its TF1 checkpoint, such as uncased_L-12_H-768_A-12/bert_model.ckpt.",
+        None,
+    )
+    model_dir: str | None = option(
+        "Instead of these three: the --output_dir of run_pretraining.py (with "
+        "--vocab_file, if it had none), run_classifier.py or their like. Of a "
+        "task's model, the module is the encoder without the task's layer.",
+        None,
+    )
+    do_lower_case: bool | None = option(
+        "Whether text is lower-cased. If not given, as a task's model in "
+        "`model_dir` was trained, and else true. False for cased models.",
+        None,
+    )
+    export_path: str | None = option("Folder for the encoder's module.", None)
+    preprocessor_path: str | None = option(
+        "Folder for the preprocessor's module, from text to what the encoder "
+        "reads.",
+        None,
+    )
+    max_seq_length: int = option(
+        "The preprocessor's: pieces per sequence, [CLS] and [SEP]s included, "
+        "where its user does not say.",
+        128,
+        at_least=3,
+    )
+    overwrite: bool = option(
+        "Whether to replace what is in these folders.", False
+    )
+
+    def __post_init__(self) -> None:
+        """Checks everything that can be checked without TensorFlow."""
+        super().__post_init__()
+        if not self.export_path and not self.preprocessor_path:
+            raise InputError(
+                "--export_path, --preprocessor_path or both must be given. "
+                "Received: neither. Name the folders to write."
+            )
+        self._check_model()
+        for name in ("export_path", "preprocessor_path"):
+            if folder := getattr(self, name):
+                files.require_free_folder(f"--{name}", folder, self.overwrite)
+        if self.export_path and self.preprocessor_path:
+            self._require_apart(self.export_path, self.preprocessor_path)
+
+    def _check_model(self) -> None:
+        """Looks at the files that will be read."""
+        given = [name for name in _GIVEN if getattr(self, name) is not None]
+        for name in ("bert_config_file", "init_checkpoint"):
+            if self.model_dir is not None and name in given:
+                raise InputError(
+                    "--model_dir stands for config and checkpoint. Received: "
+                    f"--{name} as well. Leave out one of both."
+                )
+        needed = _GIVEN if self.export_path else ("vocab_file",)
+        if self.model_dir is None:
+            missing = [name for name in needed if name not in given]
+            if missing:
+                raise InputError(
+                    f"--{', --'.join(missing)} must be given, or --model_dir "
+                    "in their place."
+                )
+        files.require(self.vocabulary, "--vocab_file, or vocab.txt there,")
+        if not self.export_path:
+            return
+        config = BertConfig.from_json_file(self.config_file)
+        if self.preprocessor_path:
+            config.require_length(self.max_seq_length)
+        config.require_vocabulary(
+            len(load_vocab(self.vocabulary)), self.vocabulary
+        )
+        require_checkpoint(self.checkpoint)
+        validate_case_matches_checkpoint(self.lowers_case, self.checkpoint)
+
+    def _require_apart(self, one: str, other: str) -> None:
+        paths = [os.path.realpath(one), os.path.realpath(other)]
+        if os.path.commonpath(paths) in paths:
+            raise InputError(
+                "--export_path and --preprocessor_path must be two folders "
+                f"side by side. Received: {one!r} and {other!r}. Name others."
+            )
+
+    @property
+    def config_file(self) -> str:
+        """The bert_config.json."""
+        return self._file("bert_config_file", "bert_config.json")
+
+    @property
+    def vocabulary(self) -> str:
+        """The vocabulary's file."""
+        return self._file("vocab_file", "vocab.txt")
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint's prefix, or a run's folder."""
+        return str(self.init_checkpoint or self.model_dir)
+
+    @property
+    def lowers_case(self) -> bool:
+        """What `do_lower_case` comes to."""
+        if self.do_lower_case is not None or not self.model_dir:
+            return self.do_lower_case is not False
+        task_file = os.path.join(self.model_dir, "task.json")
+        if not files.exists(task_file):
+            return True
+        return bool(json_files.read_object(task_file).get("do_lower_case"))
+
+    def _file(self, flag: str, name: str) -> str:
+        return getattr(self, flag) or os.path.join(self.model_dir or "", name)

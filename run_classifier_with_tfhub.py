@@ -1,0 +1,32 @@
+r"""Fine-tunes a BERT of the TF Hub on a task, measures it, and predicts.
+
+  python run_classifier_with_tfhub.py \
+    --bert_hub_module_handle=/tmp/hub/encoder \
+    --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
+    --do_train --do_eval \
+    --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 \
+    --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output/
+
+The module has vocabulary, casing and weights; all else is as in
+`run_classifier.py`.
+"""
+
+from official_bert import cli
+from official_bert.options import RunClassifierWithTfhub
+
+
+def main(options: RunClassifierWithTfhub) -> None:
+    """Trains, evaluates and predicts, as the options say."""
+    # TensorFlow takes seconds to import; errors in flags should not.
+    from official_bert import tasks
+    from official_bert.training import finetune, sweep
+
+    task = tasks.get(options)
+    if options.sweep:
+        sweep.run(task, options)
+    else:
+        finetune.run(task, options)
+
+
+if __name__ == "__main__":
+    cli.run(main, RunClassifierWithTfhub)

@@ -1,0 +1,94 @@
+"""The command as its user runs it: both modules, or one clear message."""
+
+import json
+
+import hub_modules
+import pytest
+import tensorflow as tf
+
+import export_tfhub
+from official_bert.errors import InputError
+from official_bert.options import ExportTfhub
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    hub_modules.write_files(folder)
+    return folder
+
+
+def options(folder, **changes):
+    given = {
+        "bert_config_file": str(folder / "bert_config.json"),
+        "vocab_file": str(folder / "vocab.txt"),
+        "init_checkpoint": str(folder / "bert_model.ckpt"),
+        "max_seq_length": 16,
+        **changes,
+    }
+    return ExportTfhub(**given)
+
+
+def test_writes_two_modules_that_fit(folder, tmp_path, capsys):
+    encoder, preprocessor = str(tmp_path / "a/e"), str(tmp_path / "a/p")
+    both = {"export_path": encoder, "preprocessor_path": preprocessor}
+    export_tfhub.main(options(folder, **both, do_lower_case=False))
+
+    printed = capsys.readouterr().out
+    assert f"{hub_modules.CONFIG.num_parameters():,} weights" in printed
+    assert "with the masked-LM head" in printed
+    assert "Left out: cls/seq_relationship/output_bias" in printed
+    pytest.importorskip("tensorflow_text")
+    pieces = tf.saved_model.load(preprocessor)(["good cat", "Good cat"])
+    module = tf.saved_model.load(encoder)
+    assert pieces["input_word_ids"].numpy()[:, :4].tolist() == [
+        [2, 5, 7, 3],
+        [2, 1, 7, 3],  # Not lower-cased.
+    ]
+    assert module(pieces)["sequence_output"].shape == (2, 16, 48)
+    assert not bool(module.do_lower_case)
+
+    with pytest.raises(InputError, match="--export_path must be new or empty"):
+        options(folder, **both)
+    export_tfhub.main(options(folder, export_path=encoder, overwrite=True))
+    assert bool(tf.saved_model.load(encoder).do_lower_case)
+
+
+def test_takes_a_runs_folder(folder, tmp_path, capsys):
+    for name in ("bert_config.json", "vocab.txt"):
+        (tmp_path / name).write_text((folder / name).read_text())
+    for path in folder.glob("bert_model.ckpt.*"):
+        name = path.name.replace("bert_model.ckpt", "model.ckpt-9")
+        (tmp_path / name).write_bytes(path.read_bytes())
+    (tmp_path / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-9"'
+    )
+    (tmp_path / "task.json").write_text(json.dumps({"do_lower_case": False}))
+    path = str(tmp_path / "e")
+    export_tfhub.main(ExportTfhub(model_dir=str(tmp_path), export_path=path))
+    assert not bool(tf.saved_model.load(path).do_lower_case)
+
+
+def test_what_is_wrong_is_said_at_once(folder, tmp_path):
+    new = str(tmp_path / "new")
+    both = {"export_path": new, "preprocessor_path": str(tmp_path / "other")}
+    for changes, message in [
+        ({}, "Received: neither"),
+        (
+            {"export_path": new, "init_checkpoint": None},
+            "--init_checkpoint must be given",
+        ),
+        ({"export_path": new, "model_dir": new}, "stands for config and check"),
+        ({"export_path": new, "preprocessor_path": new}, "side by side"),
+        ({"export_path": new, "preprocessor_path": new + "/p"}, "side by side"),
+        (
+            {**both, "max_seq_length": 65},
+            "64 positions",
+        ),
+        ({"export_path": str(folder / "vocab.txt")}, "which is a file"),
+        ({"export_path": new, "vocab_file": new}, "vocab_file, or vocab.txt"),
+        ({"export_path": new, "init_checkpoint": new}, "must name a TF1 check"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            options(folder, **changes)
+    assert not list(tmp_path.iterdir())

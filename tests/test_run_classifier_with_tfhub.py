@@ -1,0 +1,180 @@
+"""The command as its user runs it, on our modules and on others'."""
+
+import json
+
+import hub_modules
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny
+
+import run_classifier
+import run_classifier_with_tfhub
+from official_bert.checkpoints import numbered
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
+from official_bert.options import RunClassifierWithTfhub
+
+TEXTS = ["good cat", "bad dog", "is it good ?", "bad rain", "good sun", "bad"]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """A folder with data of our own and one of our modules."""
+    folder = tmp_path_factory.mktemp("run")
+    config = BertConfig.from_dict(tiny.CONFIG)
+    hub_modules.write_files(folder, config, vocab=tiny.VOCAB)
+    hub_modules.export(folder, config)
+    lines = [f"{t}\t{'yes' if 'good' in t else 'no'}" for t in TEXTS * 8]
+    for split in ("train", "dev", "test"):
+        text = "\n".join(["text\tlabel", *lines]) + "\n"
+        (folder / f"{split}.tsv").write_text(text)
+    return folder
+
+
+def options(base, output_dir, **changes):
+    return RunClassifierWithTfhub(
+        **{
+            "bert_hub_module_handle": str(base / "module"),
+            "task_name": "tsv",
+            "data_dir": str(base),
+            "output_dir": str(output_dir),
+            "max_seq_length": 8,
+            "train_batch_size": 8,
+            "learning_rate": 2e-3,
+            "num_train_epochs": 3.0,
+            "save_checkpoints_steps": 6,
+            **changes,
+        }
+    )
+
+
+def run(base, output_dir, **changes):
+    run_classifier_with_tfhub.main(options(base, output_dir, **changes))
+    return output_dir
+
+
+def weights(folder):
+    reader = tf.train.load_checkpoint(numbered.latest(str(folder)))
+    names = reader.get_variable_to_shape_map()
+    return {name: reader.get_tensor(name) for name in names}
+
+
+def results(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def trained(base, tmp_path_factory):
+    """A whole run; what it is called with but not read is as in 2018."""
+    output = tmp_path_factory.mktemp("out")
+    return run(
+        base,
+        output,
+        do_train=True,
+        do_eval=True,
+        do_predict=True,
+        do_lower_case=False,
+        vocab_file="no-such-file",
+        init_checkpoint="no-such-file",
+    )
+
+
+def test_learns_and_starts_from_the_module(base, trained):
+    assert results(trained)["accuracy"] == 1.0
+    first = tf.train.load_checkpoint(str(trained / "model.ckpt-0"))
+    start = tf.train.load_checkpoint(str(base / "bert_model.ckpt"))
+    after = weights(trained)
+    for name in start.get_variable_to_shape_map():
+        if name.startswith("bert/"):
+            array = start.get_tensor(name)
+            np.testing.assert_array_equal(first.get_tensor(name), array)
+            assert not np.array_equal(after[name], array), name
+    assert {n for n in after if "/adam" not in n} == {
+        *(n for n in start.get_variable_to_shape_map() if n[:5] == "bert/"),
+        "output_weights",
+        "output_bias",
+        "global_step",
+    }
+
+
+def test_what_it_leaves_is_an_ordinary_model(base, trained):
+    """`run_classifier.py` and `predict.py` find nothing unusual."""
+    expected = results(trained)
+    run_classifier.main(
+        tiny.options(
+            base,
+            task_name="tsv",
+            output_dir=str(trained),
+            max_seq_length=8,
+            do_train=False,
+            do_predict=False,
+        )
+    )
+    found = results(trained)
+    assert found["eval_loss"] == pytest.approx(expected["eval_loss"], rel=1e-4)
+    probabilities = np.loadtxt(trained / "test_results.tsv")
+    answers = Predictor.from_dir(str(trained))(TEXTS)
+    for answer, row in zip(answers, probabilities, strict=False):
+        assert answer["probabilities"]["yes"] == pytest.approx(row[1], abs=1e-4)
+
+
+def test_a_run_goes_on_where_it_stopped(base, trained, tmp_path):
+    """Without dropout, of which a module draws its own."""
+    flags = {"do_train": True, "seed": 5}
+    whole = run(base, tmp_path / "whole", **flags)
+    part = run(base, tmp_path / "part", **flags)
+    for path in part.glob("model.ckpt-1[28].*"):
+        path.unlink()
+    (part / "checkpoint").unlink()
+    run(base, part, **flags)
+    for name, array in weights(whole).items():
+        np.testing.assert_array_equal(weights(part)[name], array, name)
+
+
+def test_frozen_layers_stay(base, tmp_path):
+    out = run(base, tmp_path, do_train=True, freeze="embeddings")
+    start = tf.train.load_checkpoint(str(base / "bert_model.ckpt"))
+    name = "bert/embeddings/word_embeddings"
+    np.testing.assert_array_equal(weights(out)[name], start.get_tensor(name))
+
+
+@pytest.mark.parametrize(
+    "write", [hub_modules.write_another, hub_modules.write_old]
+)
+def test_the_modules_of_others(base, tmp_path, write):
+    path = write(tmp_path, tiny.VOCAB)
+    flags = {"bert_hub_module_handle": path, "learning_rate": 2e-2}
+    out = run(
+        base,
+        tmp_path / "out",
+        do_train=True,
+        do_eval=True,
+        do_predict=True,
+        num_train_epochs=6.0,
+        **flags,
+    )
+    assert results(out)["accuracy"] == 1.0
+    assert json.loads((out / "task.json").read_text())["hub_module"] == path
+    assert not (out / "bert_config.json").exists()
+    probabilities = np.loadtxt(out / "test_results.tsv")
+    for answer, row in zip(
+        Predictor.from_dir(str(out))(TEXTS), probabilities, strict=False
+    ):
+        assert answer["probabilities"]["yes"] == pytest.approx(row[1], abs=1e-4)
+    with pytest.raises(InputError, match="names of 2018"):
+        run(base, tmp_path / "other", do_train=True, freeze="0", **flags)
+
+
+def test_what_is_wrong_is_said_at_once(base, tmp_path):
+    for changes, message in [
+        ({"bert_hub_module_handle": "no/such"}, "an existing folder or an add"),
+        ({"bert_hub_module_handle": str(base)}, "without saved_model.pb"),
+        ({"remat": True}, "--remat goes with run_classifier.py only"),
+        ({"mixed_precision": "bfloat16"}, "--mixed_precision goes with"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            options(base, tmp_path, do_train=True, **changes)
+    with pytest.raises(InputError, match="64 positions"):
+        run(base, tmp_path, do_train=True, max_seq_length=65)
