@@ -17,16 +17,24 @@ from official_bert.options import RunClassifier
 
 
 def main(options: RunClassifier) -> None:
-    """Trains, evaluates and predicts, as the options say."""
+    """Trains, evaluates, predicts and exports, as the options say."""
     # TensorFlow takes seconds to import; errors in flags should not.
     from official_bert import tasks
+    from official_bert.export import serving
+    from official_bert.inference import finetuned
     from official_bert.training import finetune, sweep
 
-    task = tasks.get(options)
     if options.sweep:
-        sweep.run(task, options)
-    else:
-        finetune.run(task, options)
+        sweep.run(tasks.get(options), options)
+    elif options.is_run:
+        finetune.run(tasks.get(options), options)
+    if options.do_export:
+        serving.export(
+            finetuned.load(options.output_dir),
+            options.serving_dir,
+            has_text=options.export_text,
+            has_lite=options.export_tflite,
+        )
 
 
 if __name__ == "__main__":

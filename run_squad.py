@@ -17,12 +17,22 @@ from official_bert.options import RunSquad
 
 
 def main(options: RunSquad) -> None:
-    """Trains, evaluates and predicts, as the options say."""
+    """Trains, evaluates, predicts and exports, as the options say."""
     # TensorFlow takes seconds to import; errors in flags should not.
+    from official_bert.export import serving
+    from official_bert.inference import finetuned
     from official_bert.tasks.squad import task
     from official_bert.training import finetune
 
-    finetune.run(task.make(options), options)
+    if options.is_run:
+        finetune.run(task.make(options), options)
+    if options.do_export:
+        serving.export(
+            finetuned.load(options.output_dir),
+            options.serving_dir,
+            has_text=options.export_text,
+            has_lite=options.export_tflite,
+        )
 
 
 if __name__ == "__main__":

@@ -1,15 +1,10 @@
 """A fine-tuned model, loaded once and asked often."""
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from official_bert import json_files, tasks
-from official_bert.checkpoints import loading, numbered
-from official_bert.config import BertConfig
-from official_bert.errors import InputError
-from official_bert.options.prediction import require_finetuned
+from official_bert.inference import finetuned
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
 from official_bert.tokenization import BatchTokenizer
@@ -75,34 +70,12 @@ class Predictor:
         Raises:
             InputError: Something that is needed is missing or damaged.
         """
-        require_finetuned(output_dir)
-        path = os.path.join(output_dir, "task.json")
-        described = json_files.read_object(path)
-        vocab_file = os.path.join(output_dir, "vocab.txt")
-        config_file = os.path.join(output_dir, "bert_config.json")
-        config = BertConfig.from_json_file(config_file)
-        try:
-            task = tasks.from_json(described)
-            max_seq_length = int(described["max_seq_length"])
-            do_lower_case = bool(described["do_lower_case"])
-        except (KeyError, TypeError) as error:
-            raise InputError(
-                f"{path}: must be as fine-tuning wrote it. Received: one in "
-                f"which something is missing or wrong ({error})."
-            ) from error
-        tokenizer = BatchTokenizer(vocab_file, do_lower_case)
-        config.require_vocabulary(len(tokenizer.vocab), vocab_file)
-        model = task.build_model(config)
-        loading.load(
-            loading.by_name(model.trainable_variables),
-            _checkpoint(output_dir),
-            may_skip=loading.OPTIMIZER_STATE,
-        )
+        found = finetuned.load(output_dir)
         return cls(
-            task,
-            model,
-            tokenizer,
-            max_seq_length=max_seq_length,
+            found.task,
+            found.model,
+            found.tokenizer,
+            max_seq_length=found.max_seq_length,
             batch_size=batch_size,
             pad_to=pad_to,
         )
@@ -172,13 +145,3 @@ class Predictor:
             self.task.answer_to_json(example, answer)
             for example, answer in zip(examples, answers, strict=True)
         ]
-
-
-def _checkpoint(output_dir: str) -> str:
-    prefix = numbered.best_or_latest(output_dir)
-    if prefix is None:
-        raise InputError(
-            f"{output_dir}: must hold a checkpoint, model.ckpt-N.index and its "
-            "data. Received: none. Copy it as well, or train."
-        )
-    return prefix

@@ -1,0 +1,91 @@
+"""What is served is what `predict.py` answers, for every kind of task."""
+
+import pytest
+import served
+import tensorflow as tf
+
+from official_bert.export.serving import saving
+from official_bert.export.serving.signatures import RowSignatures
+from official_bert.tasks import featurized
+from official_bert.tasks.forward import Forward
+
+# Of the others, the graphs take long to make.
+FAST = {"truncate_tail"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in FAST else pytest.param(name, marks=pytest.mark.slow)
+        for name in served.CASES
+    ],
+)
+def test_texts_are_answered_as_predicted(name, tmp_path):
+    case = served.CASES[name]
+    trained = served.load(case.task, tmp_path)
+    kind = saving.make_kind(saving.make_served(trained))
+    function = saving.traced(kind.text_signatures()["serving_default"])
+
+    found = function(**{n: tf.constant(v) for n, v in case.inputs.items()})
+
+    served.check(case, as_lists(found), served.expected(trained, case.items))
+
+
+def as_lists(found):
+    """Returns outputs as they leave a server."""
+    return {name: texts_of(v.numpy().tolist()) for name, v in found.items()}
+
+
+def texts_of(value):
+    if isinstance(value, list):
+        return [texts_of(part) for part in value]
+    return value.decode("utf-8") if isinstance(value, bytes) else value
+
+
+@pytest.mark.parametrize("name", ["truncate_tail", "choice", "squad"])
+def test_records_of_fine_tuning_are_answered_as_ids_are(name, tmp_path):
+    case = served.CASES[name]
+    trained = served.load(case.task, tmp_path)
+    found = saving.make_served(trained, has_text=False)
+    rows = RowSignatures(saving.make_kind(found), found)
+    examples = [
+        trained.task.parse(item, "item") for item in case.items if any(item)
+    ]
+    made = list(
+        trained.task.featurize(
+            examples,
+            trained.tokenizer,
+            trained.max_seq_length,
+            is_training=False,
+        )
+    )
+    records = list(encoded(trained, made))
+
+    answers = rows.of_examples(tf.constant(records))
+
+    logits = Forward(
+        trained.task,
+        trained.model,
+        max_seq_length=trained.max_seq_length,
+        batch_size=4,
+        pad_to="max",
+    ).run(made)
+    expected = rows.kind.outputs(tf.stack([row.logits for row in logits]))
+    assert answers.keys() == expected.keys()
+    for output, values in expected.items():
+        if values.dtype == tf.float32:
+            tf.debugging.assert_near(answers[output], values, atol=2e-6)
+        else:
+            tf.debugging.assert_equal(answers[output], values)
+
+
+def encoded(trained, made):
+    """Returns the records that fine-tuning writes."""
+    schema = trained.task.schema(trained.max_seq_length, is_training=False)
+    kept = []
+
+    class Writer:
+        write = staticmethod(kept.append)
+
+    featurized.write_rows(Writer, schema, (row.row for row in made))
+    return kept

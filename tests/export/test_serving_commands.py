@@ -1,0 +1,138 @@
+"""`--do_export`: with training, and alone, when the data are gone."""
+
+import json
+import shutil
+
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  (the operations of exported models)
+import tiny
+
+import run_classifier
+import run_squad
+from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
+from official_bert.options import RunSquad
+
+NOTHING = {"do_train": False, "do_eval": False, "do_predict": False}
+TEXTS = ["good cat", "bad dog is it ?", ""]
+
+
+def write_data(folder):
+    rows = [f"{word} {word}\t{n % 2}" for n, word in enumerate(tiny.WORDS * 3)]
+    (folder / "data").mkdir()
+    (folder / "data" / "train.tsv").write_text(
+        "\n".join(["sentence\tlabel", *rows])
+    )
+
+
+@pytest.mark.slow
+def test_a_classifier_is_exported_with_and_without_training(tmp_path):
+    write_data(tmp_path)
+    given = {
+        "task_name": "SST-2",
+        "data_dir": str(tmp_path / "data"),
+        "do_export": True,
+    }
+    changes = {**NOTHING, "do_train": True, "num_train_epochs": 2.0}
+    run_classifier.main(tiny.options(tmp_path, **given, **changes))
+    shutil.rmtree(tmp_path / "data")
+    run_classifier.main(
+        tiny.options(tmp_path, **given, **NOTHING, export_tflite=True)
+    )
+
+    expected = Predictor.from_dir(str(tmp_path / "out"))(TEXTS)
+    for version in ("1", "2"):
+        folder = tmp_path / "out" / "export" / version
+        asked = tf.saved_model.load(str(folder)).signatures["text"]
+        found = asked(text=tf.constant(TEXTS))
+        probabilities = [[*e["probabilities"].values()] for e in expected]
+        tf.debugging.assert_near(
+            found["probabilities"], tf.constant(probabilities), atol=2e-6
+        )
+    assert (folder / "model.tflite").exists()
+
+
+@pytest.mark.slow
+def test_answers_to_questions_are_exported(tmp_path):
+    given = squad_options(tmp_path)
+    run_squad.main(RunSquad(**given, do_train=True))
+    (tmp_path / "train.json").unlink()
+    folder = tmp_path / "versions"
+    run_squad.main(RunSquad(**given, do_export=True, export_dir=str(folder)))
+
+    asked = tf.saved_model.load(str(folder / "1")).signatures["serving_default"]
+    found = asked(
+        question=tf.constant(["what is it ?"]),
+        context=tf.constant(["the Red cat is it ?"]),
+    )
+    [answer] = Predictor.from_dir(str(tmp_path / "out"))(
+        [["what is it ?", "the Red cat is it ?"]]
+    )
+    assert found["answer"].numpy()[0].decode() == answer["answer"]
+
+
+def squad_options(folder):
+    options = tiny.options(folder, task_name="SST-2")
+    answers = [{"text": "cat", "answer_start": 4}]
+    asked = {"id": "1", "question": "what ?", "answers": answers}
+    paragraph = {"context": "red cat", "qas": [asked]}
+    (folder / "train.json").write_text(
+        json.dumps({"data": [{"paragraphs": [paragraph]}]})
+    )
+    return {
+        "bert_config_file": options.bert_config_file,
+        "vocab_file": options.vocab_file,
+        "output_dir": options.output_dir,
+        "train_file": str(folder / "train.json"),
+        "max_seq_length": 16,
+        "max_query_length": 6,
+        "train_batch_size": 1,
+        "num_train_epochs": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "must have a fine-tuned model.*without task.json"),
+        ({"do_export": False}, "At least one of .* or `do_export` must"),
+        (
+            {"do_export": False, "do_train": True, "export_tflite": True},
+            "go with --do_export",
+        ),
+        (
+            {"do_export": False, "do_train": True, "export_dir": "there"},
+            "go with --do_export",
+        ),
+        (
+            {"do_train": True, "sweep": "seed=1,2"},
+            "--do_export must not come with --sweep",
+        ),
+        (
+            {"do_train": True, "export_dir": "vocab.txt/export"},
+            "output folder must be writable",
+        ),
+    ],
+)
+def test_what_cannot_be_exported_is_said_at_once(
+    changes, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    given = {"task_name": "SST-2", "do_export": True, **NOTHING, **changes}
+    with pytest.raises(InputError, match=message):
+        tiny.options(tmp_path, **given)
+
+
+def test_several_hosts_do_not_export(tmp_path, monkeypatch):
+    hosts = {"worker": ["a:1", "b:1"]}
+    task = {"type": "worker", "index": 0}
+    config = {"cluster": hosts, "task": task}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    with pytest.raises(InputError, match="must run on one host"):
+        tiny.options(
+            tmp_path,
+            task_name="SST-2",
+            do_export=True,
+            distribution_strategy="multi_worker_mirrored",
+        )
