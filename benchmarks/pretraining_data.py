@@ -10,9 +10,9 @@ the largest sum of the resident sets of all processes, looked at every 20 ms.
 
 The ratio is to the 3,980 instances a second of the 2018 release itself, which
 is not run here. It took 16.1 seconds for the 64,189 instances of 20,000 lines
-of Wikipedia, on one quiet core of the machine that the figures in
-benchmarks/README.md are from, with Python 3.11 and the import of TensorFlow 2.21
-counted. On another day 52 seconds had been measured.
+of Wikipedia, on one quiet core of the machine that the figures in README.md are
+from, with Python 3.11 and the import of TensorFlow 2.21 counted. On another day
+52 seconds had been measured.
 """
 
 import itertools

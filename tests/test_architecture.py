@@ -3,9 +3,9 @@
     floor 4   the commands
     floor 3   training        inference        export
     floor 2   tasks           checkpoints      pretraining_data
-    floor 1   modeling        inputs           optimization
+    floor 1   modeling        inputs           optimization      hub
     floor 0   config options cli files json_files errors progress tokenization
-              metrics
+              metrics pages plots
 
 A room is a module or a folder of `official_bert`. The rooms of floor 0 may
 import each other, but not in a circle, and nothing there imports TensorFlow or
@@ -24,8 +24,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 FLOORS = [
-    "config options cli files json_files errors progress tokenization metrics",
-    "modeling inputs optimization",
+    "config options cli files json_files errors progress tokenization metrics "
+    "pages plots",
+    "modeling inputs optimization hub",
     "tasks checkpoints pretraining_data",
     "training inference export",
 ]
@@ -37,9 +38,8 @@ FLOOR_OF = {
 LIGHT = {"absl", "tqdm", *sys.stdlib_module_names}
 MODELING = {"keras", *sys.stdlib_module_names}
 
-# The vectorised tokenizer and the scores of arrays, which are themselves
-# imported when they are first used. `test_startup.py` sees to it that no
-# command's --help does.
+# The vectorised tokenizer, the scores of arrays and the plots: imported when
+# they are first used. `test_startup.py` sees to it that no --help does.
 ON_FIRST_USE = {
     *(
         f"official_bert/tokenization/{name}.py"
@@ -49,6 +49,7 @@ ON_FIRST_USE = {
         f"official_bert/metrics/{name}.py"
         for name in ("classification", "multilabel", "regression")
     ),
+    *(f"official_bert/plots/{name}.py" for name in ("drawing", "events")),
 }
 
 

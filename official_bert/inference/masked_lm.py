@@ -16,7 +16,10 @@ from official_bert.inference.blanks import (
     require_text,
 )
 from official_bert.modeling.pretraining import PretrainingModel
-from official_bert.options.prediction import require_pretrained
+from official_bert.options.prediction import (
+    require_masked_lm,
+    require_pretrained,
+)
 from official_bert.tokenization import FullTokenizer
 
 
@@ -169,6 +172,7 @@ def load_files(
     tokenizer = FullTokenizer(
         vocab_file, do_lower_case=do_lower_case, never_split=(MASK,)
     )
+    require_masked_lm(bert_config_file)
     config = BertConfig.from_json_file(bert_config_file)
     config.require_vocabulary(len(tokenizer.vocab), vocab_file)
     model = PretrainingModel(config)

@@ -1,5 +1,6 @@
 """Checks that several commands make of their options."""
 
+import importlib.util
 import os
 import re
 from collections.abc import Iterable
@@ -45,3 +46,12 @@ def require_pattern(name: str, pattern: str) -> None:
             f"--{name} must be a regular expression. Received: {pattern!r} "
             f"({error})."
         ) from error
+
+
+def require_package(flag: str, package: str) -> None:
+    """Raises `InputError` unless a package that a flag needs is installed."""
+    if importlib.util.find_spec(package) is None:
+        raise InputError(
+            f"{flag} needs {package}. Received: an environment without it. "
+            f"Run `pip install {package}`."
+        )

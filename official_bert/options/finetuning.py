@@ -12,6 +12,17 @@ from official_bert.cli import option
 from official_bert.errors import InputError
 from official_bert.options.training import Training
 
+# What a frozen BERT may give to a model above it; none trains BERT.
+FEATURE_LAYERS = (
+    "none",
+    "embeddings",
+    "second_to_last",
+    "last",
+    "weighted_sum_last_4",
+    "concat_last_4",
+    "weighted_sum_all",
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finetuning(Training):
@@ -75,16 +86,72 @@ class Finetuning(Training):
         at_least=0,
         at_most=1,
     )
+    do_export: bool = option(
+        "Whether to write the trained model as TensorFlow Serving loads it; "
+        "alone, it needs no data.",
+        False,
+    )
+    export_dir: str | None = option(
+        "With `do_export`: the folder of all versions 1, 2, ...; `export` in "
+        "the output folder, if not given.",
+        None,
+    )
+    export_text: bool = option(
+        "With `do_export`: whether the model takes texts. It then needs the "
+        "operations of tensorflow_text, which TensorFlow Serving has.",
+        True,
+    )
+    export_tflite: bool = option(
+        "With `do_export`: whether to write model.tflite as well.", False
+    )
+    feature_layers: str = option(
+        "Freezes BERT and trains a model on its vectors (the paper's table 7): "
+        "those of the embeddings, the second to last layer, the last one, a "
+        "learned weighted sum of the last four, these behind one another, a "
+        "weighted sum of all. Take a learning rate of 1e-3. none: fine-tune "
+        "BERT.",
+        "none",
+        choices=FEATURE_LAYERS,
+    )
+    bilstm_size: int | None = option(
+        "Size, in each direction, of a two-layer BiLSTM between BERT and the "
+        "task's layer; 0 for none. If not given, 768 with `feature_layers`, "
+        "and else none.",
+        None,
+        at_least=0,
+    )
+
+    @property
+    def bilstm_units(self) -> int:
+        """What `bilstm_size` comes to."""
+        if self.bilstm_size is None:
+            return 768 if self.feature_layers != "none" else 0
+        return self.bilstm_size
+
+    @property
+    def is_run(self) -> bool:
+        """Whether there is more to do than to export."""
+        return self.do_train or self.do_eval or self.do_predict
+
+    @property
+    def serving_dir(self) -> str:
+        """Where versions are exported to."""
+        return self.export_dir or os.path.join(self.output_dir, "export")
+
+    def _check_model(self) -> None:
+        """Looks at the files that the model is made of."""
+        super()._check_model()
+        files.require(self.vocab_file, "--vocab_file")
 
     def __post_init__(self) -> None:
         """Checks everything that can be checked without TensorFlow."""
         super().__post_init__()
-        if not (self.do_train or self.do_eval or self.do_predict):
+        if not (self.is_run or self.do_export):
             raise InputError(
-                "At least one of `do_train`, `do_eval` or `do_predict` must be "
-                "True."
+                "At least one of `do_train`, `do_eval`, `do_predict` or "
+                "`do_export` must be True."
             )
-        files.require(self.vocab_file, "--vocab_file")
+        self._check_export()
         if self.early_stopping and not self.eval_every:
             raise InputError(
                 "--early_stopping needs --eval_every. Received: "
@@ -97,6 +164,29 @@ class Finetuning(Training):
                     "--freeze must name embeddings, pooler, layers as 3 or "
                     f"0-5, comma-separated. Received: {part!r}."
                 )
+
+    def _check_export(self) -> None:
+        if not self.do_export:
+            if self.export_dir or self.export_tflite:
+                raise InputError(
+                    "--export_dir and --export_tflite go with --do_export. "
+                    "Received: one without it. Add it, or leave them out."
+                )
+            return
+        if self.strategy_name == "multi_worker_mirrored":
+            raise InputError(
+                "--do_export must run on one host. Received: it with "
+                "--distribution_strategy=multi_worker_mirrored. Leave it out, "
+                "and then run the command with --do_export alone."
+            )
+        task_file = os.path.join(self.output_dir, "task.json")
+        if not (self.do_train or files.exists(task_file)):
+            raise InputError(
+                "--do_export must have a fine-tuned model. Received: "
+                f"--output_dir={self.output_dir!r} without task.json. Check "
+                "the folder, or add --do_train."
+            )
+        files.require_room(self.serving_dir)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -187,8 +277,10 @@ class RunClassifier(Finetuning):
     def __post_init__(self) -> None:
         """Checks everything that can be checked without TensorFlow."""
         super().__post_init__()
-        if not files.is_remote(self.data_dir) and not os.path.isdir(
-            self.data_dir
+        if (
+            self.is_run
+            and not files.is_remote(self.data_dir)
+            and not os.path.isdir(self.data_dir)
         ):
             raise InputError(
                 "--data_dir must be an existing folder. Received: "
@@ -198,3 +290,8 @@ class RunClassifier(Finetuning):
             files.require(self.label_file, "--label_file")
         if self.sweep and not self.do_train:
             raise InputError("--sweep must come with --do_train.")
+        if self.sweep and self.do_export:
+            raise InputError(
+                "--do_export must not come with --sweep. Export the best run, "
+                "with its own --output_dir, afterwards."
+            )

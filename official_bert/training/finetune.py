@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from absl import logging
 
+from official_bert import plots
 from official_bert.checkpoints import loading
 from official_bert.errors import InputError
 from official_bert.inputs import datasets
@@ -13,7 +14,7 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.optimization import layers
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.options import Finetuning
+from official_bert.options import Finetuning, RunClassifierWithTfhub, cluster
 from official_bert.tasks import featurized
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
@@ -31,12 +32,17 @@ from official_bert.training.objectives import (
     FinetuningObjective,
     Scalars,
 )
-from official_bert.training.preparing import Run, describe, prepare
+from official_bert.training.preparing import (
+    Run,
+    describe,
+    prepare,
+    prepare_module,
+)
 from official_bert.training.step import train_step
 
 # What a pre-trained checkpoint has beyond BERT, and what it lacks.
 _PRETRAINING_HEADS = "^cls/(predictions|seq_relationship)/"
-_TASK_HEADS = "^(cls/squad/)?output_(weights|bias)$"
+_TASK_HEADS = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
 
 
 def run(task: Task, options: Finetuning) -> None:
@@ -47,10 +53,16 @@ def run(task: Task, options: Finetuning) -> None:
     """
     with locking.only_run(options):
         _run(task, options)
+        if options.plots and cluster.is_chief(options.strategy_name):
+            plots.write(options.output_dir)
 
 
 def _run(task: Task, options: Finetuning) -> None:
-    parts = prepare(task, options)
+    if isinstance(options, RunClassifierWithTfhub):
+        parts = prepare_module(task, options)
+    else:
+        parts = prepare(task, options)
+    options = parts.options
     if options.do_train:
         train(parts)
         # The last checkpoint must be there before any host looks for it.
@@ -129,7 +141,9 @@ def train(run: Run) -> None:
         """Measures the model when it is due; says whether to stop early."""
         if plan.is_evaluated(number) and not best.has(number):
             results = _evaluate(run, forward, in_the_end=False)
-            best.add({"global_step": number, **results}, kept)
+            results = {"global_step": number, **results}
+            best.add(results, kept)
+            measuring.write_summary(run.folder, results, metric)
         return 0 < options.early_stopping <= best.evaluations_without_gain()
 
     # An earlier run may have ended after a checkpoint and before measuring it.

@@ -107,13 +107,30 @@ def write_results(
         main_metric: Its name, for the lines of a task without accuracy.
     """
     write_json(os.path.join(folder, "eval_results.json"), results)
+    evaluation.write_results(folder, _lines(results, main_metric))
+
+
+def write_summary(
+    folder: str, results: Mapping[str, Any], main_metric: str
+) -> None:
+    """Writes the lines of 2018 for TensorBoard alone.
+
+    Args:
+        folder: See `write_results`, as all.
+        results: Of an evaluation on the way.
+        main_metric: Its name.
+    """
+    evaluation.write_summary(folder, _lines(results, main_metric))
+
+
+def _lines(results: Mapping[str, Any], main_metric: str) -> dict[str, Any]:
     metric = "accuracy" if "accuracy" in results else main_metric
     lines = {f"eval_{metric}": np.float32(results[metric])}
     for name in ("eval_loss", "loss"):
         if name in results:
             lines[name] = np.float32(results[name])
     lines["global_step"] = results["global_step"]
-    evaluation.write_results(folder, lines)
+    return lines
 
 
 def write_json(path: str, results: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """What a fine-tuning run is made of, and what it leaves about itself."""
 
+import dataclasses
 import json
 import os
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from absl import logging
 from official_bert import files, json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options import Finetuning
+from official_bert.hub.encoder import HubBert
+from official_bert.options import Finetuning, RunClassifierWithTfhub
 from official_bert.tasks.task import Task
 from official_bert.tokenization import (
     BatchTokenizer,
@@ -30,6 +32,8 @@ class Run(NamedTuple):
         data: {split: its examples}.
         folder: Where this process writes: the output folder, if it is the one
             of several hosts that may.
+        hub_module: The handle of the TF Hub module that is trained, if it
+            is not one of our BERTs.
     """
 
     task: Task
@@ -40,11 +44,12 @@ class Run(NamedTuple):
     model: Any
     data: dict[str, Sequence[Any]]
     folder: str
+    hub_module: str = ""
 
 
 def prepare(task: Task, options: Finetuning) -> Run:
     """Reads all data and makes the model, in the order of their cost."""
-    config = BertConfig.from_json_file(options.bert_config_file)
+    config = options.model_config()
     validate_case_matches_checkpoint(
         options.do_lower_case, options.init_checkpoint
     )
@@ -52,6 +57,54 @@ def prepare(task: Task, options: Finetuning) -> Run:
     config.require_vocabulary(len(tokenizer.vocab), options.vocab_file)
     starting.require_same_model(options, config)
     _require_same_task(task, options)
+    strategy, data = _begin(task, options)
+    with computing.scope(options, strategy):
+        model = task.build_model(config)
+    computing.set_recomputing(model, options)
+    folder = distribution.own_folder(strategy, options.output_dir)
+    return Run(task, options, config, tokenizer, strategy, model, data, folder)
+
+
+def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
+    """Does the same with a TF Hub module, which knows its vocabulary."""
+    _require_same_task(task, options)
+    strategy, data = _begin(task, options)
+    with computing.scope(options, strategy):
+        bert = HubBert(options.bert_hub_module_handle)
+        config = bert.config
+        config.require_length(options.max_seq_length)
+        model = task.build_model(config, bert)
+    if not bert.is_ours:
+        _require_all_layers(options)
+    vocab_file, do_lower_case = bert.encoder.text_info
+    options = dataclasses.replace(
+        options,
+        vocab_file=vocab_file,
+        do_lower_case=do_lower_case,
+        init_checkpoint=None,
+    )
+    tokenizer = BatchTokenizer(vocab_file, do_lower_case)
+    folder = distribution.own_folder(strategy, options.output_dir)
+    handle = "" if bert.is_ours else options.bert_hub_module_handle
+    return Run(
+        task, options, config, tokenizer, strategy, model, data, folder, handle
+    )
+
+
+def _require_all_layers(options: RunClassifierWithTfhub) -> None:
+    """Refuses what must know which weight belongs to which layer."""
+    if options.freeze or options.layerwise_lr_decay != 1.0:
+        raise InputError(
+            "--freeze and --layerwise_lr_decay need a module whose weights "
+            "have the names of 2018, as export_tfhub.py writes them. Received: "
+            f"{options.bert_hub_module_handle!r}. Leave them out."
+        )
+
+
+def _begin(
+    task: Task, options: Finetuning
+) -> tuple[tf.distribute.Strategy, dict[str, Sequence[Any]]]:
+    """Returns the devices and the data, with a folder and a seed set."""
     strategy = distribution.choose(options)
     _require_divisible(options, strategy)
     data = {
@@ -63,11 +116,7 @@ def prepare(task: Task, options: Finetuning) -> Run:
         logging.info("%s: %d examples", split, len(examples))
     files.make_directory(options.output_dir)
     keras.utils.set_random_seed(options.seed)
-    with computing.scope(options, strategy):
-        model = task.build_model(config)
-    computing.set_recomputing(model, options)
-    folder = distribution.own_folder(strategy, options.output_dir)
-    return Run(task, options, config, tokenizer, strategy, model, data, folder)
+    return strategy, data
 
 
 def _require_divisible(
@@ -89,7 +138,7 @@ def _require_same_task(task: Task, options: Finetuning) -> None:
     if not files.exists(path):
         return
     trained, wanted = json_files.read_object(path), task.to_json()
-    for name in ("kind", "task_type", "labels"):
+    for name in ("kind", "task_type", "labels", "top"):
         before, now = trained.get(name), wanted.get(name)
         if before != now:
             raise InputError(
@@ -116,11 +165,14 @@ def describe(run: Run) -> None:
         "max_seq_length": options.max_seq_length,
         "do_lower_case": options.do_lower_case,
     }
+    if run.hub_module:
+        task["hub_module"] = run.hub_module
     texts = {
         _TASK_FILE: json.dumps(task, indent=2, ensure_ascii=False) + "\n",
-        "bert_config.json": run.config.to_json_string(),
         "vocab.txt": files.read_text(options.vocab_file),
         "train_options.json": options.to_json("train"),
     }
+    if not run.hub_module:
+        texts["bert_config.json"] = run.config.to_json_string()
     for name, text in texts.items():
         files.write_text(os.path.join(run.folder, name), text)

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.checkpoints import loading, numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -95,6 +95,25 @@ def load_weights(
     logging.info("Loaded %s", prefix)
     if made_anew:
         logging.warning("Made anew: %s", ", ".join(made_anew))
+    _warn_of_other_direction(model.config, prefix)
+
+
+def _warn_of_other_direction(config: BertConfig, prefix: str) -> None:
+    """Compares with the config beside a checkpoint; one may want it so."""
+    folder = prefix if files.exists(prefix) else os.path.dirname(prefix)
+    path = os.path.join(folder, "bert_config.json")
+    if not files.exists(path):
+        return
+    before = json_files.read_object(path).get("is_left_to_right", False)
+    if before != config.is_left_to_right:
+        logging.warning(
+            "%s says is_left_to_right=%s, and the model here has %s: it must "
+            "learn to read anew. --left_to_right, or the config beside the "
+            "checkpoint, makes them the same.",
+            path,
+            before,
+            config.is_left_to_right,
+        )
 
 
 def either(*patterns: str) -> str:
@@ -108,7 +127,7 @@ def require_same_model(options: Training, config: BertConfig) -> None:
     if not files.exists(path):
         return
     trained = BertConfig.from_json_file(path)
-    for name in ("num_attention_heads", "hidden_act"):
+    for name in ("num_attention_heads", "hidden_act", "is_left_to_right"):
         before, now = getattr(trained, name), getattr(config, name)
         if before != now:
             raise InputError(
