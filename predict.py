@@ -49,20 +49,16 @@ def load(options: Predict) -> Answerer:
         return Predictor.from_dir(
             options.model_dir, batch_size=options.batch_size
         )
-    do_lower_case = options.do_lower_case is not False
     if options.model_dir:
         model, tokenizer = masked_lm.load(
-            options.model_dir, do_lower_case=do_lower_case
+            options.model_dir, do_lower_case=options.lowers_case
         )
     else:
-        assert options.bert_config_file
-        assert options.vocab_file
-        assert options.init_checkpoint
         model, tokenizer = masked_lm.load_files(
-            options.bert_config_file,
-            options.vocab_file,
-            options.init_checkpoint,
-            do_lower_case=do_lower_case,
+            options.config_file,
+            options.vocabulary,
+            options.checkpoint,
+            do_lower_case=options.lowers_case,
         )
     asked = MaskedLanguageModel(model, tokenizer, options.batch_size)
     if options.score:

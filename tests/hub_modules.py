@@ -7,23 +7,12 @@ import recorded
 import tensorflow as tf
 
 from official_bert.checkpoints import tf1
-from official_bert.config import BertConfig
 from official_bert.export import encoder
 from official_bert.modeling.pretraining import PretrainingModel
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
-# Of the recorded outputs in golden/model.npz.
-CONFIG = BertConfig(
-    vocab_size=513,
-    hidden_size=48,
-    num_hidden_layers=2,
-    num_attention_heads=6,
-    intermediate_size=100,
-    hidden_act="relu",
-    max_position_embeddings=64,
-    type_vocab_size=16,
-)
+CONFIG = recorded.RELU_CONFIG
 SEED = 102
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "cat"]
 

@@ -30,6 +30,18 @@ TRAINING_CONFIG = BertConfig(
     type_vocab_size=2,
 )
 
+# Of the outputs and gradients in golden/model.npz; the weights' seed is 102.
+RELU_CONFIG = BertConfig(
+    vocab_size=513,
+    hidden_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=6,
+    intermediate_size=100,
+    hidden_act="relu",
+    max_position_embeddings=64,
+    type_vocab_size=16,
+)
+
 
 def weight_value(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Returns the float32 value that the recorded model gave a weight."""

@@ -73,14 +73,9 @@ def test_the_recorded_command_line_gives_the_recorded_file(golden, tmp_path):
 @pytest.fixture
 def folder(tmp_path):
     """A pre-trained model with drawn weights, and some text."""
-    (tmp_path / "bert_config.json").write_text(json.dumps(tiny.CONFIG))
-    (tmp_path / "vocab.txt").write_text("\n".join(tiny.VOCAB) + "\n")
     (tmp_path / "text.txt").write_text(TEXT)
     model = PretrainingModel(BertConfig.from_dict(tiny.CONFIG))
-    recorded.set_weights(model.trainable_variables, 3)
-    arrays = {w.path: w.numpy() for w in model.trainable_variables}
-    arrays["global_step"] = np.int64(3)
-    numbered.save(str(tmp_path), 3, arrays, None, keep=1)
+    tiny.save(tmp_path, model, tiny.CONFIG, 3)
     return tmp_path
 
 

@@ -7,13 +7,10 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-import recorded
 import tiny
 
 import predict
-from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import lines, masked_lm, scoring
@@ -26,27 +23,16 @@ from official_bert.tasks.text import TextTask
 CONFIG = {**tiny.CONFIG, "hidden_size": 8, "intermediate_size": 8}
 
 
-def save(folder, model):
-    """Leaves a model with drawn weights in a folder, as training does."""
-    folder.mkdir()
-    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
-    (folder / "vocab.txt").write_text("\n".join(tiny.VOCAB) + "\n")
-    recorded.set_weights(model.trainable_variables, 5)
-    arrays = {w.path: w.numpy() for w in model.trainable_variables}
-    arrays["global_step"] = np.int64(3)
-    numbered.save(str(folder), 3, arrays, None, keep=1)
-
-
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """A folder with a fine-tuned and a pre-trained model."""
     folder = tmp_path_factory.mktemp("models")
     config = BertConfig.from_dict(CONFIG)
     task = TextTask(task_type="classification", labels=("no", "yes"))
-    save(folder / "tuned", task.build_model(config))
+    tiny.save(folder / "tuned", task.build_model(config), CONFIG, 5)
     described = {**task.to_json(), "max_seq_length": 16, "do_lower_case": True}
     (folder / "tuned" / "task.json").write_text(json.dumps(described))
-    save(folder / "pretrained", PretrainingModel(config))
+    tiny.save(folder / "pretrained", PretrainingModel(config), CONFIG, 5)
     return folder
 
 

@@ -6,11 +6,9 @@ import re
 import chromium
 import numpy as np
 import pytest
-import recorded
 import tiny
 
 import visualize_attention
-from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import attention, contexts, encoder
@@ -24,16 +22,9 @@ SENTENCES = "the red cat\n\nCat is bad & <b>red</b>\nit is what cat cat ?\n"
 
 
 def save(folder, model):
-    """Leaves a model with drawn weights in a folder, as training does."""
-    folder.mkdir()
-    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
-    (folder / "vocab.txt").write_text("\n".join(tiny.VOCAB) + "\n")
-    recorded.set_weights(model.trainable_variables, 5)
-    arrays = {w.path: w.numpy() for w in model.trainable_variables}
     # As training keeps beside the weights.
-    arrays["bert/pooler/dense/bias/adam_m"] = np.zeros(3, np.float32)
-    arrays["global_step"] = np.int64(3)
-    numbered.save(str(folder), 3, arrays, None, keep=1)
+    moments = {"bert/pooler/dense/bias/adam_m": np.zeros(3, np.float32)}
+    tiny.save(folder, model, CONFIG, 5, **moments)
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +125,15 @@ WRONG = [
     (
         {"model_dir": None, "vocab_file": "pretrained/vocab.txt"},
         "--bert_config_file, --init_checkpoint must be given as well",
+    ),
+    (
+        {
+            "model_dir": None,
+            "bert_config_file": "pretrained/bert_config.json",
+            "vocab_file": "",
+            "init_checkpoint": "pretrained/model.ckpt-3",
+        },
+        "--vocab_file must be an existing file. Received: ''",
     ),
     ({"model_dir": "none"}, "which does not exist"),
     ({"model_dir": "tuned", "do_lower_case": True}, "knows it itself"),

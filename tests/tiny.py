@@ -1,8 +1,12 @@
-"""A model small enough to learn in seconds, and a run of it."""
+"""A model small enough to learn in seconds, and what runs of it leave."""
 
 import json
 
+import numpy as np
+import recorded
+
 import run_classifier
+from official_bert.checkpoints import numbered
 from official_bert.options import RunClassifier
 
 WORDS = [
@@ -60,3 +64,17 @@ def run(folder, **changes):
     run_classifier.main(options(folder, **changes))
     results = (folder / "out" / "eval_results.json").read_text()
     return folder / "out", json.loads(results)
+
+
+def save(folder, model, config, seed, **others):
+    """Leaves a model with drawn weights in a folder, as training does.
+
+    `others` are arrays beside the weights.
+    """
+    folder.mkdir(exist_ok=True)
+    (folder / "bert_config.json").write_text(json.dumps(config))
+    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    recorded.set_weights(model.trainable_variables, seed)
+    arrays = {w.path: w.numpy() for w in model.trainable_variables}
+    arrays |= {"global_step": np.int64(3), **others}
+    numbered.save(str(folder), 3, arrays, None, keep=1)

@@ -63,10 +63,7 @@ def find(path: str) -> str:
     for prefix in (path, released):
         if files.exists(prefix + ".index"):
             return prefix
-    found = numbered.best_or_latest(path)
-    if found is None:
-        raise InputError(f"{path}: must hold a checkpoint. Received: none.")
-    return found
+    return numbered.require(path)
 
 
 def is_model_garden(prefix: str) -> bool:

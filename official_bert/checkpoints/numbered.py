@@ -76,6 +76,18 @@ def best_or_latest(folder: str) -> str | None:
     return latest(os.path.join(folder, BEST)) or latest(folder)
 
 
+def require(folder: str) -> str:
+    """Returns `best_or_latest` of a folder that must have a checkpoint.
+
+    Raises:
+        InputError: It has none.
+    """
+    prefix = best_or_latest(folder)
+    if prefix is None:
+        raise InputError(f"{folder}: must hold a checkpoint. Received: none.")
+    return prefix
+
+
 def save(
     folder: str,
     step: int,

@@ -6,7 +6,6 @@ the signatures of the modules that the 2018 release had on the Hub. Who loads it
 needs TensorFlow and nothing of this project.
 """
 
-import os
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from absl import logging
 from official_bert import files
 from official_bert.checkpoints import loading, numbered, tf1
 from official_bert.config import BertConfig
+from official_bert.export import saved_model
 from official_bert.hub import modules
 from official_bert.modeling import dropout
 from official_bert.modeling.pretraining import PretrainingModel
@@ -93,7 +93,8 @@ def export(
     )
     logging.info("Writing %s", export_path)
     with files.replacing_folder(export_path) as folder:
-        _save(module, signatures, config, folder)
+        texts = {modules.CONFIG: config.to_json_string()}
+        saved_model.save(module, folder, signatures, texts)
     return Exported(
         files.size_of_folder(export_path),
         config.num_parameters(),
@@ -105,18 +106,6 @@ def export(
             and not re.search(loading.OPTIMIZER_STATE, name)
         ),
     )
-
-
-def _save(
-    module: Any, signatures: dict[str, Any], config: BertConfig, folder: str
-) -> None:
-    try:
-        tf.saved_model.save(module, folder, signatures)
-        config_file = os.path.join(folder, modules.CONFIG)
-        files.make_directory(os.path.dirname(config_file))
-        files.write_text(config_file, config.to_json_string())
-    except tf.errors.OpError as error:
-        raise OSError(error.message) from error
 
 
 class _Calls(NamedTuple):

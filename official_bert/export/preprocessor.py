@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from official_bert import files
 from official_bert.errors import InputError
+from official_bert.export import saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 
 # The published names of special tokens' ids.
@@ -65,10 +66,7 @@ def export_preprocessor(
         )
     module = _make_module(vocab_file, do_lower_case, seq_length)
     with files.replacing_folder(path) as folder:
-        try:
-            tf.saved_model.save(module, folder, module.__call__)
-        except tf.errors.OpError as error:
-            raise OSError(error.message) from error
+        saved_model.save(module, folder, module.__call__)
 
 
 class _Calls(NamedTuple):

@@ -1,11 +1,9 @@
 """BERT itself, without heads, out of whatever checkpoint has it."""
 
-import os
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from official_bert import files, json_files
 from official_bert.checkpoints import loading, numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -85,27 +83,49 @@ def load(options: VisualizeAttention) -> Encoder:
     Raises:
         InputError: Its files are damaged, or not of one model.
     """
-    do_lower_case = options.do_lower_case is not False
-    prefix = options.init_checkpoint
-    if options.model_dir:
-        prefix = numbered.best_or_latest(options.model_dir)
-        described = os.path.join(options.model_dir, "task.json")
-        if files.exists(described):
-            do_lower_case = bool(
-                json_files.read_object(described).get("do_lower_case", True)
-            )
-    if prefix is None:
-        raise InputError(
-            f"{options.model_dir}: must hold a checkpoint. Received: none."
-        )
-    tokenizer = BatchTokenizer(
-        options.vocabulary, do_lower_case, never_split=(MASK,)
+    prefix = options.init_checkpoint or numbered.require(options.checkpoint)
+    bert, tokenizer = load_files(
+        options.config_file,
+        options.vocabulary,
+        prefix,
+        do_lower_case=options.lowers_case,
+        never_split=(MASK,),
     )
-    config = BertConfig.from_json_file(options.config_file)
-    config.require_vocabulary(len(tokenizer.vocab), options.vocabulary)
+    return Encoder(bert, tokenizer, options.max_seq_length, prefix)
+
+
+def load_files(
+    bert_config_file: str,
+    vocab_file: str,
+    init_checkpoint: str,
+    *,
+    do_lower_case: bool,
+    never_split: tuple[str, ...] = (),
+    may_initialize: str = "",
+) -> tuple[Bert, BatchTokenizer]:
+    """Returns a BERT and its tokenizer.
+
+    Args:
+        bert_config_file: Its sizes.
+        vocab_file: Its vocabulary.
+        init_checkpoint: A TF1 checkpoint, or a run's folder, whose newest is
+            meant; heads may lie there.
+        do_lower_case: Whether the model is uncased.
+        never_split: Tokens that are kept whole in texts.
+        may_initialize: Regular expression of weights that may be missing.
+
+    Raises:
+        InputError: These are damaged, or not of one model.
+    """
+    tokenizer = BatchTokenizer(vocab_file, do_lower_case, never_split)
+    config = BertConfig.from_json_file(bert_config_file)
+    config.require_vocabulary(len(tokenizer.vocab), vocab_file)
     bert = Bert(config)
     bert.build()
     loading.load(
-        loading.by_name(bert.trainable_variables), prefix, may_skip=_NOT_BERT
+        loading.by_name(bert.trainable_variables),
+        init_checkpoint,
+        may_initialize=may_initialize,
+        may_skip=_NOT_BERT,
     )
-    return Encoder(bert, tokenizer, options.max_seq_length, prefix)
+    return bert, tokenizer

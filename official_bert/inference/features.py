@@ -8,10 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert import files, progress
-from official_bert.checkpoints import loading
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inference import features_output
+from official_bert.inference import encoder, features_output
 from official_bert.inference.features_output import LineVectors
 from official_bert.inputs import features, padding
 from official_bert.inputs.records import text_schema
@@ -191,17 +189,13 @@ def load(options: ExtractFeatures) -> FeatureExtractor:
     Raises:
         InputError: Vocabulary, config and checkpoint do not fit.
     """
-    tokenizer = BatchTokenizer(options.vocab_file, options.do_lower_case)
-    config = BertConfig.from_json_file(options.bert_config_file)
-    config.require_vocabulary(len(tokenizer.vocab), options.vocab_file)
-    bert = Bert(config)
-    bert.build()
-    loading.load(
-        loading.by_name(bert.trainable_variables),
+    bert, tokenizer = encoder.load_files(
+        options.bert_config_file,
+        options.vocab_file,
         options.init_checkpoint,
-        # No vector comes from the pooler, and heads are not run.
+        do_lower_case=options.do_lower_case,
+        # No vector comes from it.
         may_initialize="^bert/pooler/",
-        may_skip=rf"^(?!bert/)|{loading.OPTIMIZER_STATE}",
     )
     return FeatureExtractor(
         bert,

@@ -16,10 +16,7 @@ from official_bert.inference.blanks import (
     require_text,
 )
 from official_bert.modeling.pretraining import PretrainingModel
-from official_bert.options.prediction import (
-    require_masked_lm,
-    require_pretrained,
-)
+from official_bert.options.models import require_masked_lm, require_pretrained
 from official_bert.tokenization import FullTokenizer
 
 
@@ -140,13 +137,10 @@ def load(
         InputError: Something that is needed is not there.
     """
     require_pretrained(folder)
-    prefix = numbered.latest(folder)
-    if prefix is None:
-        raise InputError(f"{folder}: must hold a checkpoint. Received: none.")
     return load_files(
         os.path.join(folder, "bert_config.json"),
         os.path.join(folder, "vocab.txt"),
-        prefix,
+        numbered.require(folder),
         do_lower_case=do_lower_case,
     )
 

@@ -1,4 +1,4 @@
-"""BERT itself: embeddings, Transformer layers, pooler.
+"""BERT itself: embeddings (`embeddings.py`), Transformer layers, pooler.
 
 Shape letters, here and everywhere:
 
@@ -20,77 +20,12 @@ from keras import ops
 
 from official_bert.config import BertConfig
 from official_bert.modeling.attention import Attention, attention_bias
-from official_bert.modeling.dropout import Dropout
+from official_bert.modeling.embeddings import Embeddings, packed_position_ids
 from official_bert.modeling.layers import (
     ActivatedDense,
     ResidualOutput,
     gather_positions,
-    initializer,
 )
-from official_bert.modeling.normalization import LayerNorm
-
-
-class Embeddings(keras.layers.Layer):
-    """Word, segment and position embeddings, summed and normalized.
-
-    Call arguments:
-        input_ids: int Tensor [B, S].
-        segment_ids: int Tensor [B, S]; an id outside the table adds nothing.
-        position_ids: int Tensor [B, S]; 0, 1, 2, ... in every row if None.
-
-    Returns:
-        float Tensor [B, S, H].
-    """
-
-    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.config = config
-        self.layer_norm = LayerNorm()
-        self.dropout = Dropout(config.hidden_dropout_prob, name="dropout")
-
-    def build(self, input_ids_shape: Any) -> None:
-        """Makes the three tables."""
-        self.word_embeddings = self._table(
-            "word_embeddings", self.config.vocab_size
-        )
-        self.token_type_embeddings = self._table(
-            "token_type_embeddings", self.config.type_vocab_size
-        )
-        self.position_embeddings = self._table(
-            "position_embeddings", self.config.max_position_embeddings
-        )
-        output_shape = (*input_ids_shape, self.config.hidden_size)
-        self.layer_norm.build(output_shape)
-        self.dropout.build(output_shape)
-
-    def _table(self, name: str, rows: int | None) -> Any:
-        return self.add_weight(
-            name=name,
-            shape=(rows, self.config.hidden_size),
-            initializer=initializer(self.config),
-        )
-
-    def call(
-        self,
-        input_ids: Any,
-        segment_ids: Any,
-        position_ids: Any = None,
-        training: bool = False,
-    ) -> Any:
-        """See the class."""
-        words = ops.take(self.word_embeddings, input_ids, axis=0)
-        # A product with so small a table beats gathering, whose gradient would
-        # have to add up thousands of rows into two.
-        one_hot = ops.one_hot(
-            segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
-        )
-        segments = ops.matmul(one_hot, self.token_type_embeddings)
-        if position_ids is None:
-            positions = self.position_embeddings[: ops.shape(input_ids)[1]]
-        else:
-            positions = ops.take(self.position_embeddings, position_ids, axis=0)
-        x = self.layer_norm(words + segments + positions)
-        return self.dropout(x, training=training)
 
 
 class TransformerLayer(keras.layers.Layer):
@@ -250,11 +185,11 @@ class Bert(keras.layers.Layer):
         if segment_ids is None:
             segment_ids = ops.zeros_like(input_ids)
         is_packed = cls_positions is not None
+        position_ids = None
+        if is_packed:
+            position_ids = packed_position_ids(input_mask, cls_positions)
         embedding_output = self.embeddings(
-            input_ids,
-            segment_ids,
-            _position_ids(input_mask, cls_positions) if is_packed else None,
-            training=training,
+            input_ids, segment_ids, position_ids, training=training
         )
         # Here rather than in every layer, because S * S numbers take time.
         is_left_to_right = self.config.is_left_to_right
@@ -303,10 +238,3 @@ def _last_tokens(x: Any, input_mask: Any, cls_positions: Any) -> Any:
     last = ops.max(ops.where(ops.equal(mask, numbers), places, 0), axis=-1)
     found = gather_positions(x, last)
     return found if is_packed else found[:, 0]
-
-
-def _position_ids(input_mask: Any, cls_positions: Any) -> Any:
-    """Counts from 0 in each of the packed sequences; returns int [B, S]."""
-    index = ops.maximum(input_mask - 1, 0)
-    starts = ops.take_along_axis(cls_positions, index, axis=1)
-    return ops.arange(ops.shape(input_mask)[1], dtype=starts.dtype) - starts

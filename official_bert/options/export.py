@@ -3,22 +3,20 @@
 import dataclasses
 import os
 
-from official_bert import cli, files, json_files
+from official_bert import files
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import require_checkpoint
+from official_bert.options.models import RELEASED, NamedModel
 from official_bert.tokenization import (
     load_vocab,
     validate_case_matches_checkpoint,
 )
 
-# What a model is made of, where it is not all in one folder.
-_GIVEN = ("bert_config_file", "vocab_file", "init_checkpoint")
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportTfhub(cli.Options):
+class ExportTfhub(NamedModel):
     """Options of `export_tfhub.py`."""
 
     bert_config_file: str | None = option(
@@ -75,14 +73,14 @@ class ExportTfhub(cli.Options):
 
     def _check_model(self) -> None:
         """Looks at the files that will be read."""
-        given = [name for name in _GIVEN if getattr(self, name) is not None]
+        given = self._given_files()
         for name in ("bert_config_file", "init_checkpoint"):
             if self.model_dir is not None and name in given:
                 raise InputError(
                     "--model_dir stands for config and checkpoint. Received: "
                     f"--{name} as well. Leave out one of both."
                 )
-        needed = _GIVEN if self.export_path else ("vocab_file",)
+        needed = RELEASED if self.export_path else ("vocab_file",)
         if self.model_dir is None:
             missing = [name for name in needed if name not in given]
             if missing:
@@ -109,31 +107,3 @@ class ExportTfhub(cli.Options):
                 "--export_path and --preprocessor_path must be two folders "
                 f"side by side. Received: {one!r} and {other!r}. Name others."
             )
-
-    @property
-    def config_file(self) -> str:
-        """The bert_config.json."""
-        return self._file("bert_config_file", "bert_config.json")
-
-    @property
-    def vocabulary(self) -> str:
-        """The vocabulary's file."""
-        return self._file("vocab_file", "vocab.txt")
-
-    @property
-    def checkpoint(self) -> str:
-        """The checkpoint's prefix, or a run's folder."""
-        return str(self.init_checkpoint or self.model_dir)
-
-    @property
-    def lowers_case(self) -> bool:
-        """What `do_lower_case` comes to."""
-        if self.do_lower_case is not None or not self.model_dir:
-            return self.do_lower_case is not False
-        task_file = os.path.join(self.model_dir, "task.json")
-        if not files.exists(task_file):
-            return True
-        return bool(json_files.read_object(task_file).get("do_lower_case"))
-
-    def _file(self, flag: str, name: str) -> str:
-        return getattr(self, flag) or os.path.join(self.model_dir or "", name)

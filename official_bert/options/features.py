@@ -7,8 +7,8 @@ from official_bert import cli, files
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options.checks import check_outputs, require_checkpoint
-from official_bert.tokenization import validate_case_matches_checkpoint
+from official_bert.options.checks import check_outputs
+from official_bert.options.models import require_released
 
 _ENDINGS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 
@@ -103,10 +103,8 @@ class ExtractFeatures(cli.Options):
                 "--pooling=none. Choose cls, mean or max, or another "
                 "--output_format."
             )
-        files.require(self.vocab_file, "--vocab_file")
-        require_checkpoint(self.init_checkpoint)
-        validate_case_matches_checkpoint(
-            self.do_lower_case, self.init_checkpoint
+        require_released(
+            self.vocab_file, self.init_checkpoint, self.do_lower_case
         )
         self._check_files()
 

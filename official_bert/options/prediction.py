@@ -1,21 +1,23 @@
 """Options of `predict.py`."""
 
 import dataclasses
-import os
 
-from official_bert import cli, files, json_files
+from official_bert import files
 from official_bert.cli import option
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options.checks import check_outputs, require_checkpoint
-from official_bert.tokenization import validate_case_matches_checkpoint
-
-# The three files of a model as it was released.
-_RELEASED = ("bert_config_file", "vocab_file", "init_checkpoint")
+from official_bert.options.checks import check_outputs
+from official_bert.options.models import (
+    RELEASED,
+    NamedModel,
+    require_finetuned,
+    require_masked_lm,
+    require_pretrained,
+    require_released,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Predict(cli.Options):
+class Predict(NamedModel):
     """Options of `predict.py`."""
 
     model_dir: str | None = option(
@@ -65,14 +67,6 @@ class Predict(cli.Options):
         "bert_config.json.",
         None,
     )
-    vocab_file: str | None = option(
-        "The same: the vocabulary it was trained with.", None
-    )
-    init_checkpoint: str | None = option(
-        "The same: its TF1 checkpoint, such as uncased_L-12_H-768_A-12/"
-        "bert_model.ckpt.",
-        None,
-    )
     do_lower_case: bool | None = option(
         "With `fill_mask` and `score`: whether to lower-case the text, true if "
         "not given. False for cased models.",
@@ -119,7 +113,7 @@ class Predict(cli.Options):
                 "--model_dir must be given: the folder of a trained model. "
                 "With a pre-trained one, add --fill_mask or --score."
             )
-        for name in (*_RELEASED, "do_lower_case"):
+        for name in (*RELEASED, "do_lower_case"):
             if getattr(self, name) is not None:
                 raise InputError(
                     f"--{name} goes with --fill_mask and --score only. A "
@@ -129,89 +123,9 @@ class Predict(cli.Options):
         require_finetuned(self.model_dir)
 
     def _check_pretrained(self) -> None:
-        given = [name for name in _RELEASED if getattr(self, name) is not None]
-        if (self.model_dir is None) == (not given):
-            raise InputError(
-                "Either --model_dir or all of --bert_config_file, --vocab_file "
-                "and --init_checkpoint must be given. Received: "
-                f"{'both' if given else 'neither'}."
-            )
+        self._require_one_name()
         if self.model_dir is not None:
             require_pretrained(self.model_dir)
             return
-        if len(given) < len(_RELEASED):
-            missing = ", ".join(f"--{n}" for n in _RELEASED if n not in given)
-            raise InputError(f"{missing} must be given as well.")
-        assert self.bert_config_file
-        assert self.vocab_file
-        assert self.init_checkpoint
-        require_masked_lm(self.bert_config_file)
-        files.require(self.vocab_file, "--vocab_file")
-        require_checkpoint(self.init_checkpoint)
-        validate_case_matches_checkpoint(
-            self.do_lower_case is not False, self.init_checkpoint
-        )
-
-
-def require_finetuned(folder: str) -> None:
-    """Raises `InputError` unless a folder describes a fine-tuned model."""
-    _require_folder(folder)
-    has_config = files.exists(os.path.join(folder, "bert_config.json"))
-    if has_config and not files.exists(os.path.join(folder, "task.json")):
-        raise InputError(
-            f"{folder}: must be what run_classifier.py or its like wrote. "
-            "Received: a folder without task.json, as of a model that is only "
-            "pre-trained. That can do --fill_mask and --score."
-        )
-    for name in ("task.json", "vocab.txt"):
-        _require_in(folder, name, "Fine-tuning leaves it there.")
-    # The models of others on the TF Hub have no config.
-    task = json_files.read_object(os.path.join(folder, "task.json"))
-    if "hub_module" not in task:
-        _require_in(folder, "bert_config.json", "Fine-tuning leaves it there.")
-
-
-def require_pretrained(folder: str) -> None:
-    """Raises `InputError` unless a folder describes a pre-trained model."""
-    _require_folder(folder)
-    if files.exists(os.path.join(folder, "task.json")):
-        raise InputError(
-            f"{folder}: --fill_mask and --score need a pre-trained model. "
-            "Received: a fine-tuned one, which has lost its head for masked "
-            "LM. Give the model it was made of."
-        )
-    _require_in(folder, "bert_config.json", "Pre-training leaves it there.")
-    require_masked_lm(os.path.join(folder, "bert_config.json"))
-    _require_in(
-        folder,
-        "vocab.txt",
-        "run_pretraining.py leaves it there if it has --vocab_file. Copy it, "
-        "or give --bert_config_file, --vocab_file and --init_checkpoint "
-        "instead of --model_dir.",
-    )
-
-
-def require_masked_lm(config_file: str) -> None:
-    """Raises `InputError` if a model cannot have learned masked LM."""
-    if BertConfig.from_json_file(config_file).is_left_to_right:
-        raise InputError(
-            f"{config_file}: --fill_mask and --score need a model that learned "
-            "masked LM. Received: one that reads from left to right, and "
-            "learned to guess the next piece. Give another."
-        )
-
-
-def _require_folder(folder: str) -> None:
-    if not files.exists(folder):
-        raise InputError(
-            "--model_dir must be the folder of a trained model. Received: "
-            f"{folder!r}, which does not exist. Check the path."
-        )
-
-
-def _require_in(folder: str, name: str, what_to_know: str) -> None:
-    if not files.exists(os.path.join(folder, name)):
-        raise InputError(
-            f"{folder}: must hold {name}. Received: a folder without it. "
-            f"{what_to_know}"
-        )
+        require_masked_lm(self.config_file)
+        require_released(self.vocabulary, self.checkpoint, self.lowers_case)

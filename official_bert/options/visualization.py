@@ -3,52 +3,29 @@
 import dataclasses
 import os
 
-from official_bert import cli, files
+from official_bert import files
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options.checks import check_outputs, require_checkpoint
-from official_bert.options.prediction import (
+from official_bert.options.checks import check_outputs
+from official_bert.options.models import (
+    NamedModel,
     require_finetuned,
     require_pretrained,
+    require_released,
 )
-from official_bert.tokenization import validate_case_matches_checkpoint
-
-# The three files of a model as it was released.
-_RELEASED = ("bert_config_file", "vocab_file", "init_checkpoint")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VisualizeAttention(cli.Options):
+class VisualizeAttention(NamedModel):
     """Options of `visualize_attention.py`."""
 
     output_file: str = option("The page to write, such as attention.html.")
-    bert_config_file: str | None = option(
-        "The model's bert_config.json, if there is no `model_dir`.", None
-    )
-    vocab_file: str | None = option(
-        "The same: the vocabulary it was trained with.", None
-    )
-    init_checkpoint: str | None = option(
-        "The same: its TF1 checkpoint, such as uncased_L-12_H-768_A-12/"
-        "bert_model.ckpt.",
-        None,
-    )
-    do_lower_case: bool | None = option(
-        "Whether to lower-case the text, true if not given. False for cased "
-        "models. What is fine-tuned in `model_dir` knows it itself.",
-        None,
-    )
     max_seq_length: int = option(
         "At most how many pieces to read, [CLS] and [SEP]s included. Longer "
         "texts are refused rather than cut.",
         128,
         at_least=3,
-    )
-    model_dir: str | None = option(
-        "A trained model instead of the three files: the --output_dir of "
-        "run_pretraining.py, run_classifier.py or run_squad.py.",
-        None,
     )
     text_a: str | None = option(
         "The text whose attention to show. [MASK] is kept whole.", None
@@ -68,26 +45,10 @@ class VisualizeAttention(cli.Options):
         super().__post_init__()
         self._check_texts()
         self._check_model()
-        config_file, vocab_file = self.config_file, self.vocabulary
-        BertConfig.from_json_file(config_file).require_length(
-            self.max_seq_length
-        )
-        inputs = [config_file, vocab_file, self.input_file]
+        config = BertConfig.from_json_file(self.config_file)
+        config.require_length(self.max_seq_length)
+        inputs = [self.config_file, self.vocabulary, self.input_file]
         check_outputs("--output_file", [self.output_file], filter(None, inputs))
-
-    @property
-    def config_file(self) -> str:
-        """The model's `bert_config.json`."""
-        return self.bert_config_file or self._in_folder("bert_config.json")
-
-    @property
-    def vocabulary(self) -> str:
-        """The model's `vocab.txt`."""
-        return self.vocab_file or self._in_folder("vocab.txt")
-
-    def _in_folder(self, name: str) -> str:
-        assert self.model_dir
-        return os.path.join(self.model_dir, name)
 
     def _check_texts(self) -> None:
         if (self.text_a is None) == (self.word is None):
@@ -115,25 +76,11 @@ class VisualizeAttention(cli.Options):
                 _require_text(name, value)
 
     def _check_model(self) -> None:
-        given = [name for name in _RELEASED if getattr(self, name) is not None]
-        if (self.model_dir is None) == (not given):
-            raise InputError(
-                "Either --model_dir or all of --bert_config_file, --vocab_file "
-                "and --init_checkpoint must be given. Received: "
-                f"{'both' if given else 'neither'}."
-            )
+        self._require_one_name()
         if self.model_dir is not None:
             self._check_folder(self.model_dir)
             return
-        if len(given) < len(_RELEASED):
-            missing = ", ".join(f"--{n}" for n in _RELEASED if n not in given)
-            raise InputError(f"{missing} must be given as well.")
-        files.require(self.vocabulary, "--vocab_file")
-        assert self.init_checkpoint
-        require_checkpoint(self.init_checkpoint)
-        validate_case_matches_checkpoint(
-            self.do_lower_case is not False, self.init_checkpoint
-        )
+        require_released(self.vocabulary, self.checkpoint, self.lowers_case)
 
     def _check_folder(self, folder: str) -> None:
         if not files.exists(os.path.join(folder, "task.json")):

@@ -19,8 +19,6 @@ _ORDER = (
     "examples_per_second",
 )
 _TRAINED, _SMOOTH, _MEASURED = "#9dbbe3", "#1d5fbf", "#b8470f"
-# What has no noise to be averaged away.
-_EVEN = ("learning_rate", "loss_scale", "examples_per_second")
 # Fewer points are seen well enough as they are.
 _SMOOTHED_FROM = 50
 

@@ -13,6 +13,7 @@ from official_bert.hub.encoder import HubBert
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks.text import TextTask
+from official_bert.training import distribution
 from official_bert.training.objectives import FinetuningObjective
 from official_bert.training.step import train_step
 
@@ -158,7 +159,7 @@ def test_keras_saves_and_loads_what_it_learned(path, tmp_path):
 
 
 def test_every_replica_has_the_same_weights(path):
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = distribution.get_strategy("mirrored")
     with strategy.scope():
         model = model_on(HubEncoder(path, name="encoder"))
         model.compile("sgd", "mse")

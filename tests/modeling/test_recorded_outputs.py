@@ -112,17 +112,7 @@ def test_equals_the_original(golden, name, case):
 
 def test_equals_the_extract():
     arrays = recorded.part(np.load(recorded.EXTRACT / "model.npz"), "case/")
-    config = BertConfig(
-        vocab_size=513,
-        hidden_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=6,
-        intermediate_size=100,
-        hidden_act="relu",
-        max_position_embeddings=64,
-        type_vocab_size=16,
-    )
-    model = PretrainingModel(config)
+    model = PretrainingModel(recorded.RELU_CONFIG)
     recorded.set_weights(model.trainable_variables, SEEDS["relu"])
 
     outputs, gradients = run(model, recorded.part(arrays, "in/"))

@@ -1,16 +1,13 @@
-"""Vocabularies made for a test, and the small extract of recorded results."""
+"""Texts that are treated in every way there is, and recorded results."""
 
 import gzip
 import json
-import lzma
-import pathlib
 import random
 import sys
 import unicodedata
 from collections.abc import Iterator
 
 import pytest
-from recorded import EXTRACT
 
 TOKENS = [
     *("[UNK]", "[MASK]", "a", "##a", "ab", "##bc", "σ", "##σ", "##ς", "é"),
@@ -22,18 +19,6 @@ ALPHABET = (
     "éÉİßςσΣ中\uf900\u3000\u2028\u200b\u200d\ufffd\ue000\ud800€—한가"
     "\u0300\u0301\u0345\u0e31\u302e\U0001d165\U0001d16d\U00020000\U0002ceb0"
 )
-
-
-@pytest.fixture
-def make_vocab(tmp_path):
-    """A function of tokens that returns a vocabulary file with them."""
-
-    def make(*tokens: str) -> str:
-        path = tmp_path / "vocab.txt"
-        path.write_text("".join(f"{t}\n" for t in tokens), encoding="utf-8")
-        return str(path)
-
-    return make
 
 
 @pytest.fixture
@@ -58,13 +43,6 @@ def random_texts():
     return draw
 
 
-@pytest.fixture(scope="session")
-def extract():
-    """Recorded results that are kept with the tests."""
-    path: pathlib.Path = EXTRACT / "tokenization.json"
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def is_recorded_with_other_tables(record):
     """Whether the running Python is among those marked as different.
 
@@ -85,19 +63,3 @@ def records(golden):
     kept = [r for r in every if not is_recorded_with_other_tables(r)]
     assert len(kept) == len(every) or (unicodedata.unidata_version != "14.0.0")
     return kept
-
-
-@pytest.fixture(scope="session")
-def vocab_files(shared_data, tmp_path_factory):
-    """{name: file} of the released vocabularies."""
-    folder = shared_data / "vocab"
-    unpacked = tmp_path_factory.mktemp("vocab") / "multi_cased.txt"
-    unpacked.write_bytes(
-        lzma.decompress((folder / "multi_cased.txt.xz").read_bytes())
-    )
-    return {
-        "uncased": str(folder / "uncased.txt"),
-        "cased": str(folder / "cased.txt"),
-        "chinese": str(folder / "chinese.txt"),
-        "multi_cased": str(unpacked),
-    }

@@ -100,12 +100,13 @@ def test_recorded_texts(records, vocab_files, vocabulary):
             assert_offsets_hold(tokenizer, record["text"], do_lower_case)
 
 
-def test_texts_of_the_extract(extract, make_vocab):
+def test_texts_of_the_extract(tokenization_extract, make_vocab):
     for vocabulary in ("uncased", "multi_cased"):
         do_lower_case = vocabulary == "uncased"
         tokenizer = BatchTokenizer(
-            make_vocab(*extract["vocabularies"][vocabulary]), do_lower_case
+            make_vocab(*tokenization_extract["vocabularies"][vocabulary]),
+            do_lower_case,
         )
-        for record in extract["records"]:
+        for record in tokenization_extract["records"]:
             if "text" in record:
                 assert_offsets_hold(tokenizer, record["text"], do_lower_case)

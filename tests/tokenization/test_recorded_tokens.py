@@ -54,20 +54,20 @@ def test_pieces_of_raw_text(records, vocab_files):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_extract(extract, make_vocab, engine):
-    records = extract["records"]
-    for vocabulary, tokens in extract["vocabularies"].items():
+def test_extract(tokenization_extract, make_vocab, engine):
+    records = tokenization_extract["records"]
+    for vocabulary, tokens in tokenization_extract["vocabularies"].items():
         tokenizer = engine(
             make_vocab(*tokens), do_lower_case=vocabulary != "multi_cased"
         )
         assert_equal(records, f"tok_{vocabulary}", tokenizer.tokenize)
 
 
-def test_words_and_raw_text_of_the_extract(extract):
-    records = extract["records"]
+def test_words_and_raw_text_of_the_extract(tokenization_extract):
+    records = tokenization_extract["records"]
     assert_equal(records, "basic_lower", BasicTokenizer(True).tokenize)
     assert_equal(records, "basic_cased", BasicTokenizer(False).tokenize)
-    raw = WordpieceTokenizer(extract["vocabularies"]["uncased"])
+    raw = WordpieceTokenizer(tokenization_extract["vocabularies"]["uncased"])
     assert_equal(records, "wp_raw_uncased", raw.tokenize)
 
 

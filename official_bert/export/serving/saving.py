@@ -18,6 +18,7 @@ from absl import logging
 
 from official_bert import files
 from official_bert.errors import InputError
+from official_bert.export import saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.serving import lite
 from official_bert.export.serving.choice import ChoiceKind
@@ -41,6 +42,8 @@ from official_bert.tasks.text import TextTask
 from official_bert.tokenization import BatchTokenizer
 
 _DEFAULT = "serving_default"
+# A folder of this name is not TensorFlow's own, and left alone.
+_TASK = os.path.join("assets.extra", "task.json")
 
 
 class Exported(NamedTuple):
@@ -203,15 +206,8 @@ def _save(
             name = os.path.join(beside, "labels.txt")
             files.write_text(name, "".join(f"{label}\n" for label in labels))
             module.labels_file = tf.saved_model.Asset(name)
-        try:
-            tf.saved_model.save(module, folder, functions)
-        except tf.errors.OpError as error:
-            raise OSError(error.message) from error
-    # A folder of that name is not TensorFlow's own, and left alone.
-    extra = os.path.join(folder, "assets.extra")
-    files.make_directory(extra)
-    text = json.dumps(described, indent=2, ensure_ascii=False) + "\n"
-    files.write_text(os.path.join(extra, "task.json"), text)
+        text = json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+        saved_model.save(module, folder, functions, {_TASK: text})
 
 
 def next_version(export_dir: str) -> int:

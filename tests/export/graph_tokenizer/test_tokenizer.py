@@ -47,13 +47,15 @@ def assert_pieces(tokenizer, reference, texts):
 
 
 @pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased"])
-def test_recorded_pieces(extract, make_vocab, vocabulary):
-    tokens = extract["vocabularies"][vocabulary]
+def test_recorded_pieces(tokenization_extract, make_vocab, vocabulary):
+    tokens = tokenization_extract["vocabularies"][vocabulary]
     others = [mark for mark in MARKS if mark not in tokens]
     tokenizer = GraphTokenizer(
         make_vocab(*tokens, *others), do_lower_case=vocabulary == "uncased"
     )
-    records = [r for r in extract["records"] if text_of(r) is not None]
+    records = [
+        r for r in tokenization_extract["records"] if text_of(r) is not None
+    ]
     texts = [text_of(record) for record in records]
 
     rows = tokenizer.tokenize(tf.constant(texts)).to_list()
