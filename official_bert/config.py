@@ -8,6 +8,8 @@ import dataclasses
 import json
 from typing import Any
 
+from absl import logging
+
 from official_bert import json_files
 from official_bert.errors import InputError
 
@@ -125,7 +127,7 @@ class BertConfig:
     def require_vocabulary(self, num_pieces: int, vocab_file: str) -> None:
         """Raises `InputError` if a vocabulary has more pieces than the model.
 
-        Fewer are harmless: released models pad their tables as well.
+        A few less are harmless: some models pad their tables.
         """
         if self.vocab_size is None or num_pieces > self.vocab_size:
             raise InputError(
@@ -133,6 +135,14 @@ class BertConfig:
                 f"vocabulary. Received: vocab_size={self.vocab_size}, and "
                 f"{num_pieces} pieces in {vocab_file!r}. Use the vocabulary "
                 "the model was made for."
+            )
+        if num_pieces < self.vocab_size - _MOST_PADDING:
+            logging.warning(
+                "%s: has %d pieces, and the model %d. Check that it is the "
+                "vocabulary the model was made for.",
+                vocab_file,
+                num_pieces,
+                self.vocab_size,
             )
 
     def require_length(self, max_seq_length: int) -> None:
@@ -169,6 +179,9 @@ class BertConfig:
         heads = masked_lm + next_sentence if with_heads else 0
         return embeddings + layers + pooler + heads
 
+
+# Rows of a table made a multiple of a power of two.
+_MOST_PADDING = 256
 
 # The empty name, None and "linear" all mean the identity.
 ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")

@@ -17,7 +17,14 @@ SEED = 102
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "cat"]
 
 
-def write_files(folder, config=CONFIG, seed=SEED, vocab=VOCAB, without="-"):
+def write_files(
+    folder,
+    config=CONFIG,
+    seed=SEED,
+    vocab=VOCAB,
+    without="-",
+    has_moments=False,
+):
     """Writes checkpoint, config and vocabulary; returns the model."""
     model = PretrainingModel(config)
     recorded.set_weights(model.trainable_variables, seed)
@@ -26,6 +33,9 @@ def write_files(folder, config=CONFIG, seed=SEED, vocab=VOCAB, without="-"):
         for weight in model.trainable_variables
         if not weight.path.startswith(without)
     }
+    if has_moments:  # As training leaves them.
+        moments = [f"{path}/adam_{m}" for path in arrays for m in "mv"]
+        arrays.update({name: arrays[name[:-7]] for name in moments})
     arrays["global_step"] = np.int64(9)
     tf1.write(str(folder / "bert_model.ckpt"), arrays)
     (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")

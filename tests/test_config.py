@@ -193,6 +193,14 @@ def test_a_vocabulary_may_be_smaller_than_the_model_but_not_larger():
         config.require_vocabulary(101, "vocab.txt")
 
 
+def test_a_vocabulary_much_smaller_than_the_model_is_pointed_out(caplog):
+    config = BertConfig(vocab_size=30522)
+    config.require_vocabulary(30522 - 256, "vocab.txt")
+    assert not caplog.text
+    config.require_vocabulary(20000, "vocab.txt")
+    assert "vocab.txt: has 20000 pieces, and the model 30522" in caplog.text
+
+
 def test_a_sequence_may_be_as_long_as_the_model_reads_but_no_longer():
     config = BertConfig(vocab_size=9, max_position_embeddings=64)
 

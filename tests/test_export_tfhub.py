@@ -14,7 +14,7 @@ from official_bert.options import ExportTfhub
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    hub_modules.write_files(folder)
+    hub_modules.write_files(folder, has_moments=True)
     return folder
 
 
@@ -67,6 +67,13 @@ def test_takes_a_runs_folder(folder, tmp_path, capsys):
     path = str(tmp_path / "e")
     export_tfhub.main(ExportTfhub(model_dir=str(tmp_path), export_path=path))
     assert not bool(tf.saved_model.load(path).do_lower_case)
+
+
+def test_what_is_read_is_never_replaced(folder):
+    for path in (folder, folder.parent):
+        with pytest.raises(InputError, match="which would be replaced"):
+            options(folder, export_path=str(path), overwrite=True)
+    assert (folder / "vocab.txt").exists()
 
 
 def test_what_is_wrong_is_said_at_once(folder, tmp_path):

@@ -234,6 +234,12 @@ def test_a_folder_is_made_with_all_above_it(tmp_path):
     assert os.listdir(path) == []
 
 
+def test_a_file_is_written_into_a_new_folder(tmp_path):
+    path = tmp_path / "a" / "b" / "c.txt"
+    files.write_text(str(path), "text")
+    assert path.read_text() == "text"
+
+
 @pytest.mark.parametrize("name", ["taken", "taken/below"])
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path, name):
     # A file in the way stops every user, root included.

@@ -102,6 +102,17 @@ def test_all_ways_to_name_a_model_give_the_same(folder, expected):
         np.testing.assert_array_equal(found.probabilities, again.probabilities)
 
 
+def test_a_model_that_reads_from_left_to_right_may_be_looked_at(folder):
+    config = BertConfig.from_dict({**CONFIG, "is_left_to_right": True})
+    model = PretrainingModel(config)
+    tiny.save(folder / "ltr", model, config.to_dict(), 5)
+    found = attention.attend(
+        encoder.load(options(folder, model_dir="ltr")), "good cat", "it is bad"
+    )
+    later = np.triu(np.ones(found.probabilities.shape[-2:]), 1) == 1
+    assert np.all(found.probabilities[..., later] == 0)
+
+
 def test_a_fine_tuned_model_knows_its_case(folder):
     tuned = encoder.load(options(folder, model_dir="tuned"))
     other = encoder.load(options(folder))

@@ -86,7 +86,11 @@ def export(
         for weight in model.trainable_variables
         if weight.path.startswith(wanted)
     ]
-    loading.load(loading.by_name(weights), prefix, may_skip="^(?!bert/)")
+    loading.load(
+        loading.by_name(weights),
+        prefix,
+        may_skip=f"^(?!bert/)|{loading.OPTIMIZER_STATE}",
+    )
     logging.info("Loaded %s", prefix)
     module, signatures = _make_module(
         model, vocab_file, do_lower_case, has_masked_lm

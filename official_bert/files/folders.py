@@ -2,25 +2,35 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from official_bert.errors import InputError, reason_of
 from official_bert.files import remote, writing
 
 
-def require_free_folder(flag: str, path: str, overwrite: bool = False) -> None:
+def require_free_folder(
+    flag: str, path: str, overwrite: bool = False, inputs: Iterable[str] = ()
+) -> None:
     """Raises `InputError` unless a folder can be written to `path`.
 
     Args:
         flag: What names it.
         path: The folder.
         overwrite: Whether there may already be something in it.
+        inputs: Files and folders that will be read, and must not be in it.
     """
     if not remote.is_remote(path) and os.path.isfile(path):
         raise InputError(
             f"{flag} must be a folder. Received: {path!r}, which is a file. "
             "Name a folder that does not exist yet."
         )
+    for name in inputs:
+        if _is_within(name, path):
+            raise InputError(
+                f"{flag} must be another folder than that of the input. "
+                f"Received: {path!r}, where {name!r} is, which would be "
+                "replaced. Name another folder."
+            )
     if not overwrite and _has_content(path):
         raise InputError(
             f"{flag} must be new or empty. Received: {path!r}, in which "
@@ -28,6 +38,11 @@ def require_free_folder(flag: str, path: str, overwrite: bool = False) -> None:
             "all that is in it."
         )
     writing.require_room(os.path.dirname(path.rstrip("/")) or ".")
+
+
+def _is_within(path: str, folder: str) -> bool:
+    outer, inner = os.path.realpath(folder), os.path.realpath(path)
+    return os.path.join(inner, "").startswith(os.path.join(outer, ""))
 
 
 def _has_content(path: str) -> bool:

@@ -95,6 +95,8 @@ def writing(path: str) -> Iterator[BinaryIO]:
         InputError: The disk is full, or the folder takes no files.
     """
     try:
+        if not remote.is_remote(path):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with replacing(path) as temporary:
             opener = remote.gfile().GFile if remote.is_remote(path) else io.open
             with opener(temporary, "wb") as file:

@@ -68,10 +68,11 @@ def load(handle: str) -> Any:
     is_old = files.exists(os.path.join(path, _OLD_FORMAT))
     try:
         return tf.saved_model.load(path, tags=[] if is_old else None)
-    except (OSError, ValueError, tf.errors.OpError) as error:
+    except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
+        # Of operations that TensorFlow does not have it says so at length.
         raise InputError(
-            f"{path}: must be a TF Hub module, which is a SavedModel. "
-            f"Received: {reason_of(error)}"
+            f"{path}: must be a TF Hub module that encodes texts, a SavedModel "
+            f"that TensorFlow alone can load. Received: {reason_of(error)}"
         ) from error
 
 

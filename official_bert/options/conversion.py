@@ -94,13 +94,9 @@ class ConvertCheckpoint(cli.Options):
                 f"{self.output!r}. Copy it there afterwards."
             )
         inputs = [self.input, self.bert_config_file, self.vocab_file]
-        for path in filter(None, inputs):
-            if _is_within(path, self.output):
-                raise InputError(
-                    "--output must be another folder than that of the input. "
-                    f"Received: {self.output!r}, where {path!r} is."
-                )
-        folders.require_free_folder("--output", self.output, self.overwrite)
+        folders.require_free_folder(
+            "--output", self.output, self.overwrite, filter(None, inputs)
+        )
 
     @property
     def found_format(self) -> str:
@@ -147,11 +143,6 @@ def refuse_same_format(name: str) -> None:
         f"{name} for both. To leave out an optimizer's state, add "
         "--strip_optimizer."
     )
-
-
-def _is_within(path: str, folder: str) -> bool:
-    outer, inner = os.path.realpath(folder), os.path.realpath(path)
-    return os.path.join(inner, "").startswith(os.path.join(outer, ""))
 
 
 def find_format(path: str) -> str:

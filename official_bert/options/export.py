@@ -67,7 +67,9 @@ class ExportTfhub(NamedModel):
         self._check_model()
         for name in ("export_path", "preprocessor_path"):
             if folder := getattr(self, name):
-                files.require_free_folder(f"--{name}", folder, self.overwrite)
+                files.require_free_folder(
+                    f"--{name}", folder, self.overwrite, self._inputs()
+                )
         if self.export_path and self.preprocessor_path:
             self._require_apart(self.export_path, self.preprocessor_path)
 
@@ -99,6 +101,12 @@ class ExportTfhub(NamedModel):
         )
         require_checkpoint(self.checkpoint)
         validate_case_matches_checkpoint(self.lowers_case, self.checkpoint)
+
+    def _inputs(self) -> list[str]:
+        inputs = [self.vocabulary, self.model_dir]
+        if self.export_path:
+            inputs += [self.config_file, self.checkpoint]
+        return [name for name in inputs if name]
 
     def _require_apart(self, one: str, other: str) -> None:
         paths = [os.path.realpath(one), os.path.realpath(other)]

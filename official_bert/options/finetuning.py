@@ -173,6 +173,12 @@ class Finetuning(Training):
                     "Received: one without it. Add it, or leave them out."
                 )
             return
+        if self.export_tflite and self.bilstm_units:
+            raise InputError(
+                "--export_tflite must come without a BiLSTM, which TensorFlow "
+                f"Lite cannot compute. Received: --bilstm_size="
+                f"{self.bilstm_units}. Leave out one of both."
+            )
         if self.strategy_name == "multi_worker_mirrored":
             raise InputError(
                 "--do_export must run on one host. Received: it with "

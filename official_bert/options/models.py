@@ -126,7 +126,6 @@ def require_pretrained(folder: str) -> None:
             "LM. Give the model it was made of."
         )
     _require_in(folder, "bert_config.json", "Pre-training leaves it there.")
-    require_masked_lm(os.path.join(folder, "bert_config.json"))
     _require_in(
         folder,
         "vocab.txt",

@@ -126,6 +126,6 @@ class Predict(NamedModel):
         self._require_one_name()
         if self.model_dir is not None:
             require_pretrained(self.model_dir)
-            return
         require_masked_lm(self.config_file)
-        require_released(self.vocabulary, self.checkpoint, self.lowers_case)
+        if self.model_dir is None:
+            require_released(self.vocabulary, self.checkpoint, self.lowers_case)

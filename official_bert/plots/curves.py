@@ -102,6 +102,7 @@ def _draw(axis: Any, name: str, curves: Curves) -> None:
         axis.plot(
             steps,
             [point.value for point in trained],
+            marker="o" if len(trained) == 1 else None,
             color=_TRAINED if is_smoothed else _SMOOTH,
             linewidth=0.8 if is_smoothed else 1.6,
             label="training",

@@ -98,6 +98,10 @@ def squad_options(folder):
         ({}, "must have a fine-tuned model.*without task.json"),
         ({"do_export": False}, "At least one of .* or `do_export` must"),
         (
+            {"export_tflite": True, "do_train": True, "bilstm_size": 8},
+            "--export_tflite must come without a BiLSTM",
+        ),
+        (
             {"do_export": False, "do_train": True, "export_tflite": True},
             "go with --do_export",
         ),

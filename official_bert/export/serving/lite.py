@@ -40,8 +40,8 @@ def write(rows: RowSignatures, module: Any, path: str) -> float:
     except Exception as error:  # Its own class is in no public module.
         raise InputError(
             "--export_tflite: the model must be one that TensorFlow Lite can "
-            "compute, which is any but those with a BiLSTM. Received: "
-            f"{str(error).splitlines()[0]}. Leave it out."
+            "compute, which is any but those with a BiLSTM. Received: one that "
+            f"it cannot ({str(error).splitlines()[0]}). Leave out the flag."
         ) from error
     with files.writing(path) as file:
         file.write(content)
