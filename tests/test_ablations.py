@@ -121,6 +121,7 @@ MASKED_LM = {"masked_lm_accuracy", "masked_lm_loss"}
 ALWAYS = {"global_step", "loss"}
 
 
+@pytest.mark.slow
 def test_sentence_order_is_learned(inputs, tmp_path):
     found = run(
         inputs,
@@ -201,6 +202,7 @@ def test_left_to_right_works_with_pairs_too(inputs, tmp_path):
     assert "lm_perplexity" in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "is_packed", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
@@ -264,6 +266,7 @@ def test_a_left_to_right_model_fills_no_blanks(inputs, tmp_path):
             )
 
 
+@pytest.mark.slow
 def test_fine_tuning_from_left_to_right(inputs, tmp_path, caplog):
     """What the first word says reaches the last, and `Predictor` knows how."""
     rng = random.Random(1)

@@ -62,6 +62,7 @@ for which in ("first", "second"):
 """
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_call_leaves_a_good_checkpoint(tmp_path):
     subprocess.run(
         [sys.executable, "-c", CRASHES, str(tmp_path)],

@@ -222,6 +222,7 @@ def test_evaluation_does_not_depend_on_padding(folder):
     np.testing.assert_allclose(found["max"][1], found["bucket"][1], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_a_run_goes_on_where_it_stopped(folder, pad_to):
     kept = {"keep_checkpoint_max": 9, "pad_to": pad_to}
@@ -299,6 +300,7 @@ def test_frozen_weights_stay_and_have_no_moments(folder):
     assert any(name.startswith("bert/encoder/layer_1/") for name in moved)
 
 
+@pytest.mark.slow
 def test_two_devices_end_like_one(folder):
     """Dropout apart, whose masks differ from device to device."""
     config = {**CONFIG, "hidden_dropout_prob": 0.0}

@@ -120,6 +120,7 @@ def test_what_it_leaves_is_an_ordinary_model(base, trained):
         assert answer["probabilities"]["yes"] == pytest.approx(row[1], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped(base, trained, tmp_path):
     """Without dropout, of which a module draws its own."""
     flags = {"do_train": True, "seed": 5}

@@ -324,6 +324,7 @@ def test_a_record_damaged_in_the_middle_is_named(folder):
         run(folder, do_train=True)
 
 
+@pytest.mark.slow
 def test_damaged_records_are_skipped_if_asked_to(folder, caplog):
     whole = run(folder, "whole", do_train=True, skip_damaged_records=True)
     plain = run(folder, "plain", do_train=True)
@@ -368,6 +369,7 @@ def test_a_model_with_other_heads_is_refused(folder):
     assert kept["num_attention_heads"] == 2
 
 
+@pytest.mark.slow
 def test_another_seed_does_not_disturb_a_run_gone_on_with(folder):
     whole = run(folder, "whole", do_train=True, num_train_steps=8, seed=1)
     halved = run(folder, "halved", do_train=True, num_train_steps=8, seed=1)

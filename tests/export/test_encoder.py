@@ -224,6 +224,7 @@ def test_says_what_it_is(made, module):
     ]
 
 
+@pytest.mark.slow
 def test_needs_none_of_this_project(made, module, tmp_path):
     ids = [[2, 5, 7, 3], [2, 6, 3, 3]]
     result = subprocess.run(

@@ -53,6 +53,7 @@ def test_weights_are_the_modules_own(path):
         assert file.read().split() == hub_modules.VOCAB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("optimizer", "rate"), [("sgd", 0.01), ("adam", 1e-3)])
 def test_keras_trains_all_of_it(path, optimizer, rate):
     encoder = HubEncoder(path)
@@ -80,6 +81,7 @@ def test_keras_trains_all_of_it(path, optimizer, rate):
     )
 
 
+@pytest.mark.slow
 def test_our_optimizer_trains_it_as_the_original_was_trained(tmp_path):
     """Thirty recorded steps: loss, gradients' norm, learning rate."""
     extract = np.load(recorded.EXTRACT / "finetuning.npz")
@@ -158,6 +160,7 @@ def test_keras_saves_and_loads_what_it_learned(path, tmp_path):
     np.testing.assert_allclose(loaded(inputs), model(inputs), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_every_replica_has_the_same_weights(path):
     strategy = distribution.get_strategy("mirrored")
     with strategy.scope():

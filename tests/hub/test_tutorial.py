@@ -24,6 +24,7 @@ def paths(tmp_path_factory):
     return str(folder / "pre"), hub_modules.export(folder)[0]
 
 
+@pytest.mark.slow
 def test_fine_tunes_all_weights(paths):
     preprocessor, encoder = paths
     text = tf_keras.layers.Input(shape=(), dtype=tf.string, name="text")

@@ -75,6 +75,7 @@ def test_arrays(make_vocab):
     assert encoded.ends.tolist() == [2, 5, 8, 1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_every_character(odd_vocab, do_lower_case):
     tokenizer = BatchTokenizer(odd_vocab, do_lower_case)

@@ -220,6 +220,7 @@ def test_the_scale_is_at_least_one():
     assert scale.value.numpy() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "optimizer_class"), [("float16", AdamWeightDecay), ("none", Lamb)]
 )

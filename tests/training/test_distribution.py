@@ -109,6 +109,7 @@ def test_how_often_a_step_is_traced(name, is_static, traced):
         assert len(shapes) == 3 * strategy.num_replicas_in_sync
 
 
+@pytest.mark.slow
 def test_without_a_tpu():
     with pytest.raises(InputError, match="there must be a TPU on this machine"):
         distribution.choose(Devices(use_tpu=True))

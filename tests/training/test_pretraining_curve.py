@@ -85,6 +85,7 @@ def test_final_weights_and_slots_equal_the_original(trained, golden):
         )
 
 
+@pytest.mark.slow
 def test_two_replicas_of_16_end_like_one_of_32():
     """The masked-LM denominator and the clip norm are those of all 32."""
     random = np.random.RandomState(0)

@@ -148,6 +148,7 @@ def test_an_inner_loop(folder, whole, tmp_path, steps):
     assert names == {f"model.ckpt-{step}.index" for step in (0, 7, 14, 20)}
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_in_another_precision(folder, tmp_path):
     run(folder, tmp_path, num_train_steps=20)
     scale = {"loss_scale/value", "loss_scale/finite_steps"}

@@ -74,6 +74,7 @@ def test_nonsense_is_refused(options, wrong, message):
         list(sweep.combinations(wrong, options))
 
 
+@pytest.mark.slow
 def test_the_table_is_over_seeds_and_runs_are_not_repeated(
     options, tmp_path, monkeypatch
 ):

@@ -121,6 +121,7 @@ def test_bert_stays_as_it_is_and_what_is_above_it_learns(folder):
     assert [tag for answer in again for tag in answer["tags"]] == predicted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "feature_layers",
     [pytest.param("none", marks=pytest.mark.slow), "concat_last_4"],
@@ -180,6 +181,7 @@ def test_it_learns_however_it_is_computed(folder, feature_layers, changes):
     assert results["accuracy"] > 0.8  # Guessing gives 0.5.
 
 
+@pytest.mark.slow
 def test_a_folder_holds_one_kind_of_model(folder):
     """Also where the weights would fit."""
     run(folder, feature_layers="last")
