@@ -83,6 +83,21 @@ def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     }
 
 
+def finetuning_batches(arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the six batches of a recorded run, as the pipeline gives them."""
+    return [
+        {
+            name: tf.constant(
+                value if value.ndim > 1 else value[:, None], tf.int32
+            )
+            for name, value in part(
+                arrays, f"batches/batch{number:02d}/"
+            ).items()
+        }
+        for number in range(6)
+    ]
+
+
 def decode(serialized: bytes) -> dict[str, list[Any]]:
     """Returns all features of one serialized `tf.train.Example`."""
     example = tf.train.Example.FromString(serialized)

@@ -144,7 +144,7 @@ def test_frozen_layers_stay(base, tmp_path):
 @pytest.mark.parametrize(
     "write", [hub_modules.write_another, hub_modules.write_old]
 )
-def test_the_modules_of_others(base, tmp_path, write):
+def test_the_modules_of_others(base, tmp_path, caplog, write):
     path = write(tmp_path, tiny.VOCAB)
     flags = {"bert_hub_module_handle": path, "learning_rate": 2e-2}
     out = run(
@@ -164,6 +164,7 @@ def test_the_modules_of_others(base, tmp_path, write):
         Predictor.from_dir(str(out))(TEXTS), probabilities, strict=False
     ):
         assert answer["probabilities"]["yes"] == pytest.approx(row[1], abs=1e-4)
+    assert "pieces, and the model" not in caplog.text
     with pytest.raises(InputError, match="names of 2018"):
         run(base, tmp_path / "other", do_train=True, freeze="0", **flags)
 
@@ -178,4 +179,8 @@ def test_what_is_wrong_is_said_at_once(base, tmp_path):
         with pytest.raises(InputError, match=message):
             options(base, tmp_path, do_train=True, **changes)
     with pytest.raises(InputError, match="64 positions"):
-        run(base, tmp_path, do_train=True, max_seq_length=65)
+        run(base, tmp_path / "out", do_train=True, max_seq_length=65)
+    tf.saved_model.save(tf.train.Checkpoint(), str(tmp_path / "empty"))
+    path = str(tmp_path / "empty")
+    with pytest.raises(InputError, match="must be a text encoder"):
+        run(base, tmp_path / "out", do_train=True, bert_hub_module_handle=path)

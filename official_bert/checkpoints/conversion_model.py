@@ -22,8 +22,8 @@ class Place(NamedTuple):
 
     Attributes:
         name: There.
-        shape: There. It has as many numbers, in the same order, unless
-        is_transposed: the two axes are swapped.
+        shape: There. It has as many numbers, in the same order.
+        is_transposed: Whether the two axes are swapped.
     """
 
     name: str

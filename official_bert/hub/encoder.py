@@ -12,6 +12,7 @@ import tensorflow as tf
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.hub import modules
+from official_bert.tokenization import load_vocab
 
 # What the signature `tokens` of 2018 calls the inputs.
 _OLD_NAMES = {
@@ -187,7 +188,7 @@ class HubBert(keras.layers.Layer):
             if "position_embedding" in weight.path
         ]
         return BertConfig(
-            vocab_size=sys.maxsize,
+            vocab_size=len(load_vocab(self.encoder.text_info.vocab_file)),
             hidden_size=int(output.pooled_output.shape[-1]),
             num_hidden_layers=max(1, len(output.encoder_outputs)),
             num_attention_heads=1,

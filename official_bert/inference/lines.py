@@ -8,8 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
-import tensorflow as tf
-
 from official_bert import files, progress
 from official_bert.errors import InputError
 from official_bert.options import Predict
@@ -161,11 +159,7 @@ def _writing(path: str | None) -> Iterator[Any]:
             # Python would complain at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    files.make_directory(os.path.dirname(path) or ".")
-    with (
-        files.replacing(path) as temporary,
-        tf.io.gfile.GFile(temporary, "wb") as file,
-    ):
+    with files.writing(path) as file:
         yield file
 
 

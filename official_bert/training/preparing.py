@@ -57,7 +57,8 @@ def prepare(task: Task, options: Finetuning) -> Run:
     config.require_vocabulary(len(tokenizer.vocab), options.vocab_file)
     starting.require_same_model(options, config)
     _require_same_task(task, options)
-    strategy, data = _begin(task, options)
+    strategy = _devices(options)
+    data = _begin(task, options)
     with computing.scope(options, strategy):
         model = task.build_model(config)
     computing.set_recomputing(model, options)
@@ -68,12 +69,11 @@ def prepare(task: Task, options: Finetuning) -> Run:
 def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
     """Does the same with a TF Hub module, which knows its vocabulary."""
     _require_same_task(task, options)
-    strategy, data = _begin(task, options)
+    strategy = _devices(options)
     with computing.scope(options, strategy):
         bert = HubBert(options.bert_hub_module_handle)
-        config = bert.config
-        config.require_length(options.max_seq_length)
-        model = task.build_model(config, bert)
+    config = bert.config
+    config.require_length(options.max_seq_length)
     if not bert.is_ours:
         _require_all_layers(options)
     vocab_file, do_lower_case = bert.encoder.text_info
@@ -84,6 +84,9 @@ def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
         init_checkpoint=None,
     )
     tokenizer = BatchTokenizer(vocab_file, do_lower_case)
+    data = _begin(task, options)
+    with computing.scope(options, strategy):
+        model = task.build_model(config, bert)
     folder = distribution.own_folder(strategy, options.output_dir)
     handle = "" if bert.is_ours else options.bert_hub_module_handle
     return Run(
@@ -101,12 +104,8 @@ def _require_all_layers(options: RunClassifierWithTfhub) -> None:
         )
 
 
-def _begin(
-    task: Task, options: Finetuning
-) -> tuple[tf.distribute.Strategy, dict[str, Sequence[Any]]]:
-    """Returns the devices and the data, with a folder and a seed set."""
-    strategy = distribution.choose(options)
-    _require_divisible(options, strategy)
+def _begin(task: Task, options: Finetuning) -> dict[str, Sequence[Any]]:
+    """Returns the data, with a folder and a seed set."""
     data = {
         split: task.examples(split)
         for mode in _modes(options)
@@ -116,12 +115,12 @@ def _begin(
         logging.info("%s: %d examples", split, len(examples))
     files.make_directory(options.output_dir)
     keras.utils.set_random_seed(options.seed)
-    return strategy, data
+    return data
 
 
-def _require_divisible(
-    options: Finetuning, strategy: tf.distribute.Strategy
-) -> None:
+def _devices(options: Finetuning) -> tf.distribute.Strategy:
+    """Returns the devices, between which batches can be divided."""
+    strategy = distribution.choose(options)
     for flag, parts in (
         ("train_batch_size", options.gradient_accumulation_steps),
         ("eval_batch_size", 1),
@@ -130,6 +129,7 @@ def _require_divisible(
         distribution.require_divisible(
             getattr(options, flag), strategy, flag, parts
         )
+    return strategy
 
 
 def _require_same_task(task: Task, options: Finetuning) -> None:

@@ -103,17 +103,7 @@ def test_our_optimizer_trains_it_as_the_original_was_trained(tmp_path):
     step = tf.function(
         lambda batch: train_step(model, objective, optimizer, batch, seed=0)
     )
-    batches = [
-        {
-            name: tf.constant(
-                value if value.ndim > 1 else value[:, None], tf.int32
-            )
-            for name, value in recorded.part(
-                arrays, f"batches/batch{number:02d}/"
-            ).items()
-        }
-        for number in range(6)
-    ]
+    batches = recorded.finetuning_batches(arrays)
     steps = [step(batches[number % 6]) for number in range(30)]
     # Twice the recorded noise, because both sides may be off by it.
     for ours, theirs, tolerance in [

@@ -31,18 +31,6 @@ TOLERANCES = {
 }
 
 
-def batches(arrays):
-    """Returns the six recorded batches, as the pipeline gives them."""
-    for number in range(6):
-        part = recorded.part(arrays, f"batches/batch{number:02d}/")
-        yield {
-            name: tf.constant(
-                value if value.ndim > 1 else value[:, None], tf.int32
-            )
-            for name, value in part.items()
-        }
-
-
 @pytest.fixture(scope="module", params=TASKS)
 def trained(request):
     """Runs the thirty steps: task's name, curves, model and optimizer."""
@@ -65,8 +53,8 @@ def trained(request):
     step = tf.function(
         lambda batch: train_step(model, objective, optimizer, batch, seed=0)
     )
-    data = list(batches(arrays))
-    steps = [step(data[number % 6]) for number in range(30)]
+    batches = recorded.finetuning_batches(arrays)
+    steps = [step(batches[number % 6]) for number in range(30)]
     names = {"loss": "loss", "global_norm": "gradient_norm"}
     curves = {
         theirs: [float(s[ours]) for s in steps]
