@@ -137,6 +137,7 @@ def test_sentence_order_is_learned(inputs, tmp_path):
     assert found["masked_lm_loss"] < 0.5 * np.log(len(VOCAB))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["next", "none"])
 def test_without_pairs_their_weights_stay(inputs, tmp_path, data):
     found = run(inputs, tmp_path, data, nsp="none", num_train_steps=100)
@@ -153,6 +154,7 @@ def test_without_pairs_their_weights_stay(inputs, tmp_path, data):
         assert is_same == name.startswith(PAIRS), name
 
 
+@pytest.mark.slow
 def test_a_checkpoint_without_pairs_is_one_of_any_bert(inputs, tmp_path):
     run(inputs, tmp_path / "alone", "none", nsp="none")
     found = run(
@@ -164,6 +166,7 @@ def test_a_checkpoint_without_pairs_is_one_of_any_bert(inputs, tmp_path):
     assert "next_sentence_loss" in found
 
 
+@pytest.mark.slow
 def test_pieces_are_guessed_from_left_to_right(inputs, tmp_path):
     found = run(
         inputs,

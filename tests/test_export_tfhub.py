@@ -54,6 +54,7 @@ def test_writes_two_modules_that_fit(folder, tmp_path, capsys):
     assert bool(tf.saved_model.load(encoder).do_lower_case)
 
 
+@pytest.mark.slow
 def test_takes_a_runs_folder(folder, tmp_path, capsys):
     for name in ("bert_config.json", "vocab.txt"):
         (tmp_path / name).write_text((folder / name).read_text())

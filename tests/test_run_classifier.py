@@ -202,6 +202,7 @@ def test_a_smoke_run_leaves_the_recorded_variables(golden, tmp_path):
     assert shapes == dict(expected["variables"])
 
 
+@pytest.mark.slow
 def test_evaluation_does_not_depend_on_padding(folder):
     run(folder, do_train=True)
     found = {}
@@ -261,6 +262,7 @@ def test_the_best_checkpoint_is_kept_and_used(folder):
     assert not any(name.endswith("adam_m") for name in kept)
 
 
+@pytest.mark.slow
 def test_early_stopping_ends_training(folder):
     flags = {
         "do_train": True,

@@ -198,6 +198,7 @@ def test_a_signal_saves_and_ends_the_run(folder, monkeypatch, caplog, number):
     assert_same_weights(run(folder, do_train=True, num_train_steps=8), whole)
 
 
+@pytest.mark.slow
 def test_a_bad_checkpoint_is_passed_over(folder, caplog):
     caplog.set_level("INFO", logger="absl")
     whole = run(folder, "whole", do_train=True)
@@ -382,6 +383,7 @@ def test_another_seed_does_not_disturb_a_run_gone_on_with(folder):
         np.testing.assert_array_equal(resumed[name], value, err_msg=name)
 
 
+@pytest.mark.slow
 def test_surplus_weights_are_refused_unless_allowed(folder):
     first = run(folder, "first", do_train=True)
     prefix = str(folder / "more.ckpt")

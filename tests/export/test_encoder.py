@@ -84,6 +84,7 @@ def test_equals_the_original(module, case):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["base", "relu"])
 def test_equals_all_that_is_recorded(golden, name, tmp_path):
     folder = golden / "model" / name

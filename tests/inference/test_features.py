@@ -145,6 +145,7 @@ def test_order_and_vectors_do_not_depend_on_batches_and_chunks(
         np.testing.assert_allclose(line.values, other.values, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_is_held_does_not_grow_with_the_input(make, monkeypatch):
     monkeypatch.setattr(features, "_CHUNK_BYTES", 2**16)
     monkeypatch.setattr(vectorized, "BLOCK_LENGTH", 2**12)

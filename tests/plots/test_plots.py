@@ -166,6 +166,7 @@ def test_curves_are_seen_in_a_browser(tmp_path):
         assert chromium.complaints(driver) == []
 
 
+@pytest.mark.slow
 def test_the_commands_draw(tmp_path):
     """Evaluations on the way are among the events, and so on the curves."""
     for split in ("train", "dev"):

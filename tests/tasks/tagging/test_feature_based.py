@@ -146,6 +146,7 @@ def test_a_run_goes_on_where_it_stopped(folder, feature_layers):
         np.testing.assert_array_equal(resumed[name], array, name)
 
 
+@pytest.mark.slow
 def test_a_bilstm_above_a_trained_bert(folder):
     before, after = weights(folder / "pre"), weights(run(folder))
     for name, array in before.items():
