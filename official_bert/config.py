@@ -6,12 +6,14 @@ The field names and defaults are those of the 2018 release's `BertConfig`.
 import copy
 import dataclasses
 import json
+from collections.abc import Collection
 from typing import Any
 
 from absl import logging
 
 from official_bert import json_files
 from official_bert.errors import InputError
+from official_bert.tokenization.vocabulary import require_tokens
 
 
 @dataclasses.dataclass
@@ -124,11 +126,16 @@ class BertConfig:
                 f"Received: {self.hidden_act!r}."
             )
 
-    def require_vocabulary(self, num_pieces: int, vocab_file: str) -> None:
-        """Raises `InputError` if a vocabulary has more pieces than the model.
+    def require_vocabulary(
+        self, vocab: Collection[str], vocab_file: str
+    ) -> None:
+        """Raises `InputError` if a model cannot be used with a vocabulary.
 
-        A few less are harmless: some models pad their tables.
+        That is, if this has more pieces, or lacks one that every text needs. A
+        few less are harmless: some models pad their tables.
         """
+        require_tokens(vocab, vocab_file)
+        num_pieces = len(vocab)
         if self.vocab_size is None or num_pieces > self.vocab_size:
             raise InputError(
                 "The model's `vocab_size` must not be smaller than the "

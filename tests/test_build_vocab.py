@@ -66,7 +66,7 @@ def test_writes_a_config_that_fits(folder):
     config = BertConfig.from_json_file(name)
     assert (config.vocab_size, config.intermediate_size) == (500, 256)
     tokenizer = FullTokenizer(str(folder / "vocab.txt"))
-    config.require_vocabulary(len(tokenizer.vocab), "vocab.txt")
+    config.require_vocabulary(tokenizer.vocab, "vocab.txt")
 
 
 def test_case_is_kept_if_asked_for(folder):

@@ -182,22 +182,35 @@ def test_activations_are_those_the_original_knows(name, outcome):
             config.validate()
 
 
+def pieces(number):
+    return ["[UNK]", "[CLS]", "[SEP]", *map(str, range(number - 3))]
+
+
+@pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]"])
+def test_a_vocabulary_has_what_every_text_needs(token):
+    vocab = pieces(10)
+    vocab.remove(token)
+    name = token.replace("[", r"\[")
+    with pytest.raises(InputError, match=f"a.txt: .* 9 pieces without {name}"):
+        BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
+
+
 def test_a_vocabulary_may_be_smaller_than_the_model_but_not_larger():
     config = BertConfig(vocab_size=100)
 
-    config.require_vocabulary(99, "vocab.txt")
-    config.require_vocabulary(100, "vocab.txt")
+    config.require_vocabulary(pieces(99), "vocab.txt")
+    config.require_vocabulary(pieces(100), "vocab.txt")
     with pytest.raises(
         InputError, match=r"vocab_size=100, and 101 pieces in 'vocab.txt'. Use"
     ):
-        config.require_vocabulary(101, "vocab.txt")
+        config.require_vocabulary(pieces(101), "vocab.txt")
 
 
 def test_a_vocabulary_much_smaller_than_the_model_is_pointed_out(caplog):
     config = BertConfig(vocab_size=30522)
-    config.require_vocabulary(30522 - 256, "vocab.txt")
+    config.require_vocabulary(pieces(30522 - 256), "vocab.txt")
     assert not caplog.text
-    config.require_vocabulary(20000, "vocab.txt")
+    config.require_vocabulary(pieces(20000), "vocab.txt")
     assert "vocab.txt: has 20000 pieces, and the model 30522" in caplog.text
 
 

@@ -100,7 +100,7 @@ def _completed(described: Described, options: ConvertCheckpoint) -> Described:
             described, do_lower_case=options.do_lower_case
         )
     described.config.require_vocabulary(
-        vocab.count("\n") + (not vocab.endswith("\n")),
+        [line.strip() for line in vocab.removesuffix("\n").split("\n")],
         options.vocab_file or options.input,
     )
     lower = options.do_lower_case

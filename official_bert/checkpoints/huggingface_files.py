@@ -208,11 +208,9 @@ def _config(model: Model) -> dict[str, Any]:
 
 
 def labels_of_task(
-    task: dict[str, Any] | None,
+    task: dict[str, Any],
 ) -> tuple[tuple[str, ...], str | None, str | None]:
     """Returns labels, transformers' problem type and head of a `task.json`."""
-    if task is None:
-        return (), None, None
     labels = tuple(map(str, task.get("labels") or ()))
     problem = _PROBLEMS.get(task.get("task_type", ""))
     heads = {

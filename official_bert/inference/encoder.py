@@ -119,7 +119,7 @@ def load_files(
     """
     tokenizer = BatchTokenizer(vocab_file, do_lower_case, never_split)
     config = BertConfig.from_json_file(bert_config_file)
-    config.require_vocabulary(len(tokenizer.vocab), vocab_file)
+    config.require_vocabulary(tokenizer.vocab, vocab_file)
     bert = Bert(config)
     bert.build()
     loading.load(

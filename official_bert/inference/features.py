@@ -71,7 +71,7 @@ class FeatureExtractor:
         self.reading = reading
         self.max_seq_length = max_seq_length
         self.batch_size = batch_size
-        self._marks = features.find_marks(tokenizer.vocab, "The vocabulary")
+        self._marks = features.find_marks(tokenizer.vocab)
         ids = tf.TensorSpec([None, None], tf.int32)
         self._compiled = tf.function(self._run, input_signature=[ids] * 3)
 

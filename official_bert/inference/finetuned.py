@@ -61,7 +61,7 @@ def load(output_dir: str) -> Finetuned:
             f"which something is missing or wrong ({error})."
         ) from error
     tokenizer = BatchTokenizer(vocab_file, do_lower_case)
-    config.require_vocabulary(len(tokenizer.vocab), vocab_file)
+    config.require_vocabulary(tokenizer.vocab, vocab_file)
     model = task.build_model(config, bert)
     loading.load(
         loading.by_name(model.trainable_variables),

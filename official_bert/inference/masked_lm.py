@@ -124,7 +124,7 @@ def fill(
 def load(
     folder: str, *, do_lower_case: bool
 ) -> tuple[PretrainingModel, FullTokenizer]:
-    """Returns the newest model in an output folder of `run_pretraining.py`.
+    """Returns the model in an output folder of `run_pretraining.py`.
 
     Args:
         folder: Which holds `vocab.txt`, as `--vocab_file` makes it.
@@ -168,7 +168,7 @@ def load_files(
     )
     require_masked_lm(bert_config_file)
     config = BertConfig.from_json_file(bert_config_file)
-    config.require_vocabulary(len(tokenizer.vocab), vocab_file)
+    config.require_vocabulary(tokenizer.vocab, vocab_file)
     model = PretrainingModel(config)
     loading.load(
         loading.by_name(model.trainable_variables),

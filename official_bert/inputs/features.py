@@ -9,8 +9,6 @@ The convention is that of section 3 of the paper::
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from official_bert.errors import InputError
-
 
 def pack(tokens_a: Sequence[str], tokens_b: Sequence[str] = ()) -> list[str]:
     """Returns `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]` if there is a b."""
@@ -44,19 +42,8 @@ class Marks(NamedTuple):
     sep: int
 
 
-def find_marks(vocab: Mapping[str, int], vocab_file: str) -> Marks:
-    """Returns the ids of [CLS] and [SEP].
-
-    Raises:
-        InputError: The vocabulary lacks one.
-    """
-    for token in ("[CLS]", "[SEP]"):
-        if token not in vocab:
-            raise InputError(
-                f"{vocab_file}: a vocabulary must have {token}. Received: "
-                f"{len(vocab)} pieces without it. Use the vocabulary the model "
-                "was made for."
-            )
+def find_marks(vocab: Mapping[str, int]) -> Marks:
+    """Returns the ids of [CLS] and [SEP]."""
     return Marks(vocab["[CLS]"], vocab["[SEP]"])
 
 

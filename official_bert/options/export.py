@@ -96,9 +96,7 @@ class ExportTfhub(NamedModel):
         config = BertConfig.from_json_file(self.config_file)
         if self.preprocessor_path:
             config.require_length(self.max_seq_length)
-        config.require_vocabulary(
-            len(load_vocab(self.vocabulary)), self.vocabulary
-        )
+        config.require_vocabulary(load_vocab(self.vocabulary), self.vocabulary)
         require_checkpoint(self.checkpoint)
         validate_case_matches_checkpoint(self.lowers_case, self.checkpoint)
 

@@ -5,11 +5,10 @@ import functools
 from typing import Any
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data.examples import Pieces, pieces_of
 from official_bert.pretraining_data.masking import Mix
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import BatchTokenizer, require_tokens
 
 _NEEDED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -52,13 +51,7 @@ class Recipe:
     def check_vocabulary(self) -> None:
         """Raises `InputError` unless the vocabulary fits the options."""
         vocab, options = self.tokenizer.vocab, self.options
-        missing = [token for token in _NEEDED if token not in vocab]
-        if missing:
-            raise InputError(
-                f"{options.vocab_file}: must hold {', '.join(_NEEDED)}, one "
-                f"piece a line. Received: a file of {len(vocab)} pieces "
-                f"without {', '.join(missing)}."
-            )
+        require_tokens(vocab, options.vocab_file, _NEEDED)
         if options.bert_config_file:
             config = BertConfig.from_json_file(options.bert_config_file)
-            config.require_vocabulary(len(vocab), options.vocab_file)
+            config.require_vocabulary(vocab, options.vocab_file)

@@ -121,7 +121,7 @@ class ChoiceTask:
         is_training: bool = True,
     ) -> Iterator[Features]:
         """Yields one row for each example, each text feature C lists."""
-        marks = features.find_marks(tokenizer.vocab, "The vocabulary")
+        marks = features.find_marks(tokenizer.vocab)
         remaining = enumerate(examples)
         while block := list(itertools.islice(remaining, _BLOCK)):
             texts = [t for _, e in block for t in (e.context, *e.choices)]

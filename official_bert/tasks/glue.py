@@ -116,7 +116,7 @@ def make(
 
 @dataclasses.dataclass(frozen=True)
 class GlueData:
-    """The files of a task: a `text.TextData`."""
+    """The files of a task: a `text_data.TextData`."""
 
     task: GlueTask
     data_dir: str

@@ -92,7 +92,7 @@ def _trained_task(
 
 @dataclasses.dataclass(frozen=True)
 class OwnData:
-    """The files of a folder: a `text.TextData`.
+    """The files of a folder: a `text_data.TextData`.
 
     Attributes:
         options: Which folder, which columns, and what they hold.

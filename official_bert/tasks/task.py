@@ -1,7 +1,7 @@
 """What a task is: the contract between data, model and the commands.
 
 A task reads examples, makes rows of features of them, says which model reads
-the rows and what its loss is, and makes answers of the logits. Five classes do
+the rows and what its loss is, and makes answers of the logits. Four classes do
 so, one for each kind: `text.TextTask`, `choice.ChoiceTask`,
 `tagging.TaggingTask`, and `squad.task.SquadTask`. Which data they read and what
 is measured is said by rows, as in `glue.py`.

@@ -97,7 +97,7 @@ class TextTask:
         is_training: bool = True,
     ) -> Iterator[Features]:
         """Yields one row for each example, or several for a long one."""
-        marks = features.find_marks(tokenizer.vocab, "The vocabulary")
+        marks = features.find_marks(tokenizer.vocab)
         remaining = enumerate(examples)
         while block := list(itertools.islice(remaining, _BLOCK)):
             texts = [t for _, e in block for t in (e.text_a, e.text_b or "")]

@@ -62,7 +62,7 @@ def make(options: RunClassifier, long_documents: LongDocuments) -> TextTask:
 
 @dataclasses.dataclass(frozen=True)
 class XnliData:
-    """The files: a `text.TextData`; see the module."""
+    """The files: a `text_data.TextData`; see the module."""
 
     data_dir: str
     language: str

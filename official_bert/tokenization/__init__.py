@@ -19,6 +19,7 @@ from official_bert.tokenization.vocabulary import (
     convert_ids_to_tokens,
     convert_tokens_to_ids,
     load_vocab,
+    require_tokens,
 )
 from official_bert.tokenization.wordpiece import WordpieceTokenizer
 
@@ -33,6 +34,7 @@ __all__ = [
     "convert_tokens_to_ids",
     "load_vocab",
     "printable_text",
+    "require_tokens",
     "validate_case_matches_checkpoint",
     "whitespace_tokenize",
 ]

@@ -73,20 +73,6 @@ class BatchTokenizer(FullTokenizer):
                 pieces += self._pieces_of_word[word]
         return pieces
 
-    def tokenize_lines(
-        self, lines: Iterable[str | bytes]
-    ) -> Iterator[list[str]]:
-        """Yields the pieces of every line, reading a block ahead."""
-        if self.wordpiece_tokenizer.unk_token not in self.vocab:
-            return map(self.tokenize, lines)  # Unknown words have no id.
-        return map(
-            self.convert_ids_to_tokens, self.tokenize_lines_to_ids(lines)
-        )
-
-    def tokenize_to_ids(self, text: str | bytes) -> list[int]:
-        """Returns the ids of the pieces of `text`."""
-        return self.convert_tokens_to_ids(self.tokenize(text))
-
     def tokenize_lines_to_ids(
         self, lines: Iterable[str | bytes]
     ) -> Iterator[list[int]]:
@@ -110,8 +96,8 @@ class BatchTokenizer(FullTokenizer):
             lines: Strings, or bytes in UTF-8.
 
         Returns:
-            NumPy arrays with what `tokenize_to_ids` and `tokenize_with_offsets`
-            give for each line, one after the other.
+            NumPy arrays with the ids and places of the pieces that
+            `tokenize_with_offsets` gives for each line, one after the other.
 
         Raises:
             KeyError: A word is unknown, and the vocabulary has no "[UNK]".

@@ -8,10 +8,14 @@ the        2     a whole word, or the start of one
 ```
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from official_bert import files
+from official_bert.errors import InputError
+
+# What stands for words that are not there, and what frames every text.
+FRAMING = ("[UNK]", "[CLS]", "[SEP]")
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -35,6 +39,19 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
     """
     lines = files.read_lines(vocab_file)
     return {token.strip(): index for index, token in enumerate(lines)}
+
+
+def require_tokens(
+    vocab: Collection[str], vocab_file: str, tokens: Iterable[str] = FRAMING
+) -> None:
+    """Raises `InputError` unless a vocabulary has all of `tokens`."""
+    missing = [token for token in tokens if token not in vocab]
+    if missing:
+        raise InputError(
+            f"{vocab_file}: a vocabulary must have {', '.join(tokens)}, one "
+            f"piece a line. Received: {len(vocab)} pieces without "
+            f"{', '.join(missing)}. Use the vocabulary the model was made for."
+        )
 
 
 def convert_by_vocab(

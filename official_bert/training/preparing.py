@@ -54,7 +54,7 @@ def prepare(task: Task, options: Finetuning) -> Run:
         options.do_lower_case, options.init_checkpoint
     )
     tokenizer = BatchTokenizer(options.vocab_file, options.do_lower_case)
-    config.require_vocabulary(len(tokenizer.vocab), options.vocab_file)
+    config.require_vocabulary(tokenizer.vocab, options.vocab_file)
     starting.require_same_model(options, config)
     _require_same_task(task, options)
     strategy = _devices(options)
@@ -84,6 +84,7 @@ def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
         init_checkpoint=None,
     )
     tokenizer = BatchTokenizer(vocab_file, do_lower_case)
+    config.require_vocabulary(tokenizer.vocab, vocab_file)
     data = _begin(task, options)
     with computing.scope(options, strategy):
         model = task.build_model(config, bert)

@@ -104,7 +104,7 @@ def _schema(options: RunPretraining) -> records.Schema:
 def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
-        config.require_vocabulary(len(vocab), options.vocab_file)
+        config.require_vocabulary(vocab, options.vocab_file)
 
 
 def _describe(

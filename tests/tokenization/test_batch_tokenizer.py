@@ -24,7 +24,7 @@ def test_equals_the_reference(
     reference, tokenizer = FullTokenizer(*settings), BatchTokenizer(*settings)
     texts = list(random_texts(5000))
     expected = [reference.tokenize(text) for text in texts]
-    assert list(tokenizer.tokenize_lines(texts)) == expected
+    assert [tokenizer.tokenize(text) for text in texts] == expected
     assert list(tokenizer.tokenize_lines_to_ids(texts)) == [
         reference.convert_tokens_to_ids(pieces) for pieces in expected
     ]
@@ -46,7 +46,7 @@ def test_every_character_is_treated_as_in_the_reference(do_lower_case):
 def test_bytes(odd_vocab):
     tokenizer = BatchTokenizer(odd_vocab)
     assert tokenizer.tokenize(b"\xc3\x89\xff!") == ["[UNK]", "!"]
-    assert tokenizer.tokenize_to_ids(b"a!") == [2, 14]
+    assert [*tokenizer.tokenize_lines_to_ids([b"a!"])] == [[2, 14]]
 
 
 def test_memory_is_bounded(odd_vocab, random_texts, monkeypatch):

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_bert.errors import InputError
 from official_bert.export.graph_tokenizer import packing
 from official_bert.export.graph_tokenizer.characters import (
     CasedNormalizer,
@@ -18,7 +17,11 @@ from official_bert.export.graph_tokenizer.characters import (
 )
 from official_bert.export.graph_tokenizer.tables import Kind
 from official_bert.inputs import features
-from official_bert.tokenization import WordpieceTokenizer, load_vocab
+from official_bert.tokenization import (
+    WordpieceTokenizer,
+    load_vocab,
+    require_tokens,
+)
 
 UNKNOWN = "[UNK]"
 _BYTES_PER_CHARACTER = 4  # At most, in UTF-8.
@@ -62,13 +65,8 @@ class GraphTokenizer:
 
     def __init__(self, vocab_file: str, do_lower_case: bool):
         vocab = load_vocab(vocab_file)
-        if UNKNOWN not in vocab:
-            raise InputError(
-                f"{vocab_file}: a vocabulary must have {UNKNOWN}. Received: "
-                f"{len(vocab)} pieces without it. Use the vocabulary the model "
-                "was made for."
-            )
-        self.marks = features.find_marks(vocab, vocab_file)
+        require_tokens(vocab, vocab_file)
+        self.marks = features.find_marks(vocab)
         self.vocab = vocab
         self._normalizer = (
             UncasedNormalizer() if do_lower_case else CasedNormalizer()

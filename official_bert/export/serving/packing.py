@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from official_bert.export.graph_tokenizer import packing
 from official_bert.inputs.features import Marks
 from official_bert.tasks.documents import LongDocuments
 
@@ -58,32 +59,12 @@ def pack(ids_a: Any, ids_b: Any, marks: Marks) -> dict[str, Any]:
         `input_ids`, `input_mask` and `segment_ids`, int32 [R, S], where S is
         the length of the longest row.
     """
-    lengths_a, lengths_b = ids_a.row_lengths(), ids_b.row_lengths()
-    has_b = tf.cast(lengths_b > 0, tf.int64)
-    one = tf.ones_like(has_b)
-    parts = [
-        _repeated(marks.cls, one),
-        ids_a,
-        _repeated(marks.sep, one),
-        ids_b,
-        _repeated(marks.sep, has_b),
-    ]
-    input_ids = tf.concat(parts, axis=1).to_tensor()
-    length = tf.shape(input_ids)[1]
-    ends = lengths_a + 2 + lengths_b + has_b
-    mask = tf.sequence_mask(ends, length, tf.int32)
-    is_a = tf.sequence_mask(lengths_a + 2, length, tf.int32)
-    return {
-        "input_ids": input_ids,
-        "input_mask": mask,
-        "segment_ids": mask - is_a,
-    }
-
-
-def _repeated(mark: int, times: Any) -> Any:
-    """Returns a RaggedTensor: a mark, so many times in each row."""
-    values = tf.fill([tf.reduce_sum(times)], mark)
-    return tf.RaggedTensor.from_row_lengths(values, times)
+    a, b = ids_a.row_lengths(), ids_b.row_lengths()
+    lengths = a + b + tf.where(b > 0, tf.constant(3, tf.int64), 2)
+    longest = tf.maximum(tf.reduce_max(lengths), 0)  # There may be no row.
+    packed = packing.pack([ids_a, ids_b], longest, marks, ends_empty=False)
+    names = ("input_ids", "input_mask", "segment_ids")
+    return dict(zip(names, packed.values(), strict=True))
 
 
 def cut(

@@ -160,7 +160,7 @@ def make_served(trained: Trained, has_text: bool = True) -> Served:
         trained.model,
         tokenizer,
         tuple(pieces.get(number, "") for number in range(max(pieces) + 1)),
-        features.find_marks(vocab, trained.vocab_file),
+        features.find_marks(vocab),
         trained.max_seq_length,
     )
 

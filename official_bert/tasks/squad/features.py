@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert import progress
-from official_bert.errors import InputError
 from official_bert.tasks.squad.examples import SquadExample
 from official_bert.tasks.squad.windows import (
     NUM_SPECIAL,
@@ -96,11 +95,7 @@ def make_features(
         examples: In the order of the rows.
         tokenizer: One that keeps no tokens whole, as the 2018 release's.
         options: Lengths and stride.
-
-    Raises:
-        InputError: The vocabulary lacks a special token.
     """
-    _check_vocabulary(tokenizer)
     index_of = {
         paragraph: index
         for index, paragraph in enumerate(
@@ -132,18 +127,6 @@ def make_features(
         max_seq_length=options.max_seq_length,
         special_ids=(tokenizer.vocab["[CLS]"], tokenizer.vocab["[SEP]"]),
     )
-
-
-def _check_vocabulary(tokenizer: BatchTokenizer) -> None:
-    missing = [
-        t for t in ("[UNK]", "[CLS]", "[SEP]") if t not in tokenizer.vocab
-    ]
-    if missing:
-        raise InputError(
-            "The vocabulary must hold [UNK], [CLS] and [SEP]. Received: one of "
-            f"{len(tokenizer.vocab)} pieces without {', '.join(missing)}. Use "
-            "the vocab.txt of the released model."
-        )
 
 
 def _encode_questions(

@@ -111,7 +111,7 @@ class TaggingTask:
         Every word begins, with `label_mask` 1, in one row, in their order. Of
         a word with more pieces than the model reads, the first are kept.
         """
-        marks = features.find_marks(tokenizer.vocab, "The vocabulary")
+        marks = features.find_marks(tokenizer.vocab)
         room = max_seq_length - 2
         ids_of_word = IdsOfWord(tokenizer, room)
         id_of_label = {label: i for i, label in enumerate(self.labels)}

@@ -6,10 +6,9 @@ import random
 import numpy as np
 import pytest
 
-from official_bert.errors import InputError
 from official_bert.tasks.squad import answers, features
 from official_bert.tasks.squad.windows import WindowOptions
-from official_bert.tokenization import BatchTokenizer, FullTokenizer
+from official_bert.tokenization import FullTokenizer
 
 PIECES = [
     *("who", "was", "he", "when", "born", "1895", "1943"),
@@ -155,15 +154,6 @@ def test_many_rows_come_in_blocks(read, tokenizer):
     assert sizes == [1024, 376]
     ids = np.concatenate([b["unique_ids"] for b in features.rows(made)])
     assert (ids[:, 0] == 10**9 + np.arange(1400)).all()
-
-
-def test_the_vocabulary_needs_special_pieces(read, tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("[UNK]\n[CLS]\na\n")
-    with pytest.raises(InputError, match=r"of 3 pieces without \[SEP\]"):
-        features.make_features(
-            read(("a", ("1", "a", "a", 0))), BatchTokenizer(str(path)), OPTIONS
-        )
 
 
 def test_pieces_are_those_of_each_word_apart(read, make_tokenizer, tmp_path):
