@@ -40,7 +40,8 @@ def evaluate(
 
     Args:
         dataset: The list under "data" of a SQuAD file.
-        predictions: {question's id: answer}, "" where there is none.
+        predictions: {question's id: answer}, "" where there is none. Ids that
+            are numbers in the data are strings here, as all keys in JSON.
         null_odds: {question's id: how much speaks against any answer}, in any
             unit. With it the best threshold is sought.
 
@@ -69,8 +70,7 @@ def evaluate(
         for question in questions
     )
     scored = [
-        _score(question, predictions.get(question["id"]), is_version_2)
-        for question in questions
+        _score(question, predictions, is_version_2) for question in questions
     ]
     overall = _means(scored)
     results = {
@@ -101,13 +101,15 @@ def normalize(text: str) -> str:
 
 
 def _score(
-    question: Mapping[str, Any], prediction: str | None, is_version_2: bool
+    question: Mapping[str, Any],
+    predictions: Mapping[str, str],
+    is_version_2: bool,
 ) -> _Scored:
-    """Compares a prediction with all answers; the best counts."""
-    is_answerable = bool(question["answers"])
-    if prediction is None:
-        return _Scored(question["id"], is_answerable, 0.0, 0.0)
-    predicted = normalize(prediction)
+    """Compares its prediction with all answers; the best counts."""
+    name, is_answerable = str(question["id"]), bool(question["answers"])
+    if name not in predictions:
+        return _Scored(name, is_answerable, 0.0, 0.0)
+    predicted = normalize(predictions[name])
     answers = {normalize(answer["text"]) for answer in question["answers"]}
     if is_version_2:
         answers = answers - {""} or {""}  # Nothing is the answer, if it is all.
@@ -115,7 +117,7 @@ def _score(
     f1 = max(_f1(answer.split(), predicted.split()) for answer in answers)
     if is_version_2:
         f1 = max(exact, f1)  # Nothing equals nothing; 1.1 gives it F1 0.
-    return _Scored(question["id"], is_answerable, exact, f1)
+    return _Scored(name, is_answerable, exact, f1)
 
 
 def _f1(answer: list[str], predicted: list[str]) -> float:

@@ -157,6 +157,18 @@ def test_missing_predictions_are_wrong(answers):
     assert results["exact_match"] == results["f1"] == 50.0
 
 
+def test_ids_may_be_numbers():
+    results = squad.evaluate(
+        dataset(question(7, "cat"), question(8, "dog"), question(9)),
+        {"7": "cat", "8": "ox"},
+        {"7": -1.0, "8": 2.0},
+    )
+
+    assert results["HasAns_exact"] == results["HasAns_f1"] == 50.0
+    assert results["best_exact"] == pytest.approx(100 / 3)
+    assert results["missing"] == ["9"]
+
+
 def test_without_questions_scores_are_zero():
     assert squad.evaluate([], {}, {}) == {
         "exact_match": 0.0,
