@@ -184,10 +184,10 @@ def _check_squad(inputs, number, row, answer):
         [candidate["probability"] for candidate in answer["n_best"]],
         atol=1e-5,
     )
-    if answer["probability"] is not None:
-        np.testing.assert_allclose(
-            row["probability"], answer["probability"], atol=1e-5
-        )
+    np.testing.assert_allclose(
+        row["probability"], answer["probability"], atol=1e-5
+    )
+    assert ("null_odds" in row) == ("null_odds" in answer)
     if "null_odds" in answer:
         np.testing.assert_allclose(
             row["null_odds"], answer["null_odds"], rtol=1e-4, atol=1e-4

@@ -107,6 +107,25 @@ def test_learns_to_find_names(folder):
     assert read_json(output / "predictions.json") == before
 
 
+def test_what_cannot_be_evaluated_is_told_before_training(folder):
+    content = read_json(folder / "dev.json")
+    question = content["data"][0]["paragraphs"][2]["qas"][0]
+    del question["answers"]
+    (folder / "dev.json").write_text(json.dumps(content))
+    message = rf"dev.json: data.*{question['id']}.*must have `answers`"
+    for wanted in (
+        {"do_eval": True},
+        {"do_train": True, "eval_every": 1},
+        {"do_train": True, "do_eval": True, "do_predict": True},
+    ):
+        with pytest.raises(InputError, match=message):
+            run(folder, **wanted)
+    assert not (folder / "out" / "train.tf_record").exists()
+    output = run(folder, do_train=True, num_train_epochs=0.1, do_predict=True)
+    assert len(read_json(output / "predictions.json")) == 40
+    assert not (output / "predict_results.json").exists()
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_recorded_command_lines_give_the_recorded_files(
     version, golden, tmp_path

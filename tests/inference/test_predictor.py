@@ -17,6 +17,7 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging.task import TaggingTask
 from official_bert.tasks.text import TextTask
@@ -200,10 +201,28 @@ def test_every_kind_of_task_comes_back_and_answers(
     described = json.loads(json.dumps(task.to_json()))
     again = tasks.from_json(described)
     assert again == task
-    found = make(again, vocab_file, batch_size=2)([item, item])
+    asked = make(again, vocab_file, batch_size=2)
+    assert asked([]) == []
+    found = asked([item, item])
     assert len(found) == 2
     assert set(found[0]) == keys
     json.dumps(found)
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+def test_a_passage_without_words_is_answered_alone_as_in_company(
+    vocab_file, version_2
+):
+    options = DecodingOptions(version_2_with_negative=version_2)
+    task = SquadTask(doc_stride=4, max_query_length=6, decoding=options)
+    asked = make(task, vocab_file)
+    blank, other = ["what is it ?", " \t "], ["what is it ?", "cat dog"]
+    [alone] = asked([blank])
+    in_company, _ = asked([blank, other])
+    assert alone == in_company
+    assert alone["answer"] == ("" if version_2 else "empty")
+    assert alone["probability"] == 1.0
+    assert alone.get("null_odds") == (1e6 if version_2 else None)
 
 
 def change_task(folder, **changes):

@@ -82,7 +82,7 @@ def answer(
         What `output_signature` says.
     """
     if tf.equal(tf.shape(logits)[0], 0):  # No word, and so no answer.
-        found = _nothing(options, "")
+        found = _nothing(options)
     else:
         spans = best_spans(windows, logits, options)
         found = _choose(passage, spans, null_logits(logits), options, pieces)
@@ -100,7 +100,7 @@ def _choose(
     texts = _best_texts(passage, spans, null, options, pieces)
     if not options.version_2_with_negative:
         if tf.equal(tf.size(texts.texts), 0):
-            found = _nothing(options, "empty")  # As in 2018.
+            found = _nothing(options)
         else:
             found = _described(texts, tf.constant(0), options)
         return found
@@ -190,18 +190,19 @@ def _described(
     }
 
 
-def _nothing(options: DecodingOptions, answer: str) -> Tensors:
+def _nothing(options: DecodingOptions) -> Tensors:
     """Returns what is said where no span can be the answer."""
     [number] = output_signature(options)["n_best_answers"].shape
-    is_text = float(answer != "")
+    # "empty" as in 2018, where every question has an answer.
+    answer = "" if options.version_2_with_negative else "empty"
     found = {
         "answer": tf.constant(answer),
         "start": tf.constant(-1),
         "end": tf.constant(-1),
-        "probability": tf.constant(is_text),
+        "probability": tf.constant(1.0),
         "score": tf.constant(0.0),
         "n_best_answers": tf.constant([answer] + [""] * (number - 1)),
-        "n_best_probabilities": tf.constant([is_text] + [0.0] * (number - 1)),
+        "n_best_probabilities": tf.constant([1.0] + [0.0] * (number - 1)),
     }
     if options.version_2_with_negative:
         found["null_odds"] = tf.constant(NO_CANDIDATE_ODDS)

@@ -21,11 +21,12 @@ from official_bert.tasks.squad.windows import NUM_SPECIAL
 class SquadKind:
     """Signatures of a `tasks.squad.task.SquadTask`.
 
-    Outputs, for each question: `answer` [B], "" for none; `start` and `end`
-    [B], between which characters of the context it stands, -1 for none;
-    `probability` [B]; `score` [B], the sum of its logits; `n_best_answers` and
-    `n_best_probabilities` [B, N], best first, with "" and 0 behind the last;
-    in SQuAD 2.0 `null_odds` [B]. For ids `start_logits`, `end_logits` [B, S].
+    Outputs, for each question: `answer` [B], "" for none (in SQuAD 1.1
+    "empty"); `start` and `end` [B], between which characters of the context it
+    stands, -1 for none; `probability` [B]; `score` [B], the sum of its logits;
+    `n_best_answers` and `n_best_probabilities` [B, N], best first, with "" and
+    0 behind the last; in SQuAD 2.0 `null_odds` [B]. For ids `start_logits`,
+    `end_logits` [B, S].
     """
 
     num_choices = 1

@@ -68,7 +68,8 @@ class Predictions(NamedTuple):
     """What is written: each by question, in their order.
 
     Attributes:
-        answers: {question: text}, "" for "no answer".
+        answers: {question: text}, "" for "no answer"; "empty", as in 2018,
+            where every question has one and none was found.
         n_best: {question: texts with logits and probabilities, best first}.
         null_odds: {question: score of "no answer" less that of the best text};
             empty unless `version_2_with_negative`.
@@ -122,12 +123,18 @@ def predict(
         )
     ):
         texts = _texts(example, index, features, tokenizer, spans)
-        if options.version_2_with_negative:
-            candidates = _best_with_null(texts, spans.null, options.n_best_size)
-        else:
-            candidates = _best(texts, options.n_best_size)
+        _add_prediction(predictions, example.qas_id, texts, spans.null, options)
+    return predictions
+
+
+def predict_without_windows(
+    examples: Sequence[SquadExample], options: DecodingOptions
+) -> Predictions:
+    """Answers questions none of whose passages has a word."""
+    predictions = Predictions({}, {}, {})
+    for example in examples:
         _add_prediction(
-            predictions, example.qas_id, candidates, spans.null, options
+            predictions, example.qas_id, iter(()), Null(0.0, 0.0), options
         )
     return predictions
 
@@ -195,11 +202,15 @@ def _inserted(
 def _add_prediction(
     predictions: Predictions,
     name: str,
-    candidates: list[Candidate],
+    texts: Iterator[Candidate],
     null: Null,
     options: DecodingOptions,
 ) -> None:
     """Adds what is written about one question."""
+    if options.version_2_with_negative:
+        candidates = _best_with_null(texts, null, options.n_best_size)
+    else:
+        candidates = _best(texts, options.n_best_size)
     probabilities = softmax([c.score for c in candidates])
     predictions.n_best[name] = [
         {

@@ -145,6 +145,31 @@ def read_examples(
     return examples
 
 
+def find_unanswered(path: str) -> str | None:
+    """Returns the place of the first question without `answers`, if any.
+
+    An empty list is an answer: that there is none.
+
+    Args:
+        path: A file that `read_examples` has read.
+    """
+    for where, node in squad_json.paragraphs(path):
+        for i, qa in enumerate(node["qas"]):
+            if not _is_answered(qa):
+                place = f"{where}.qas[{i}]"
+                return f"{place} (question {_question_id(qa, place)!r})"
+    return None
+
+
+def _is_answered(qa: Any) -> bool:
+    """Whether a question's answers can be compared with a predicted one."""
+    answers = qa.get("answers")
+    return isinstance(answers, list) and all(
+        isinstance(answer, dict) and isinstance(answer.get("text"), str)
+        for answer in answers
+    )
+
+
 def _question_id(qa: Any, where: str) -> str:
     # Some data sets number their questions, which are keys in the results.
     if isinstance(qa, dict) and isinstance(qa.get("id"), int):

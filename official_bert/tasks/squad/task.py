@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from official_bert import json_files
 from official_bert.config import BertConfig
@@ -22,6 +23,7 @@ from official_bert.tasks.squad.decoding import DecodingOptions, Predictions
 from official_bert.tasks.squad.examples import (
     Paragraph,
     SquadExample,
+    find_unanswered,
     read_examples,
 )
 from official_bert.tasks.squad.schema import schema
@@ -34,7 +36,8 @@ class SquadAnswer(NamedTuple):
     """What is predicted for a question.
 
     Attributes:
-        text: The answer; "" for none.
+        text: The answer; "" for none. (In SQuAD 1.1, which has an answer to
+            every question, "empty" if none was found, as in 2018.)
         n_best: Texts with probabilities and logits, best first.
         null_odds: By how much "no answer" scores better than the best text;
             None where every question has one.
@@ -77,7 +80,12 @@ class SquadTask:
         return [mode]
 
     def examples(self, split: str) -> Sequence[SquadExample]:
-        """Reads the file to train on, or the one to predict."""
+        """Reads the file to train on, or the one to predict.
+
+        Raises:
+            InputError: It cannot be used, or what is to be evaluated lacks
+                answers.
+        """
         path = self.train_file if split == "train" else self.predict_file
         assert path is not None
         examples = read_examples(
@@ -85,8 +93,14 @@ class SquadTask:
             is_training=split == "train",
             version_2_with_negative=self.decoding.version_2_with_negative,
         )
-        if not examples:
-            raise InputError(f"{path}: must hold questions. Received: none.")
+        place = None if split != "dev" else find_unanswered(path)
+        if place is not None:
+            raise InputError(
+                f"{place}: must have `answers`, each with a `text`, to be "
+                "evaluated. Received: a question without. Add them, an empty "
+                "list where there is no answer; or predict this file with "
+                "--do_predict, and neither --do_eval nor --eval_every."
+            )
         return shuffled(examples) if split == "train" else examples
 
     def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
@@ -103,6 +117,8 @@ class SquadTask:
     ) -> Iterator[Features]:
         """Yields a row for each window of each example's passage."""
         examples = list(examples)
+        if not examples:
+            return
         made = features.make_features(
             examples,
             tokenizer,
@@ -151,22 +167,12 @@ class SquadTask:
         outputs: Sequence[Output],
     ) -> list[SquadAnswer]:
         """Chooses an answer to each question, out of all its windows."""
-        if not rows:  # None of the passages has a word.
-            return [SquadAnswer("", [], None) for _ in examples]
-        made, tokenizer = rows[0].made_of
-        # Beyond a batch's length is no position that could be chosen.
-        shape = (len(rows), made.max_seq_length, 2)
-        logits = np.full(shape, -np.inf, np.float32)
-        for number, output in enumerate(outputs):
-            logits[number, : len(output.logits)] = output.logits
-        predictions = decoding.predict(
-            examples,
-            made,
-            tokenizer,
-            logits[..., 0],
-            logits[..., 1],
-            self.decoding,
-        )
+        if rows:
+            predictions = self._decoded(examples, rows, outputs)
+        else:
+            predictions = decoding.predict_without_windows(
+                examples, self.decoding
+            )
         return [
             SquadAnswer(
                 predictions.answers[e.qas_id],
@@ -176,19 +182,40 @@ class SquadTask:
             for e in examples
         ]
 
+    def _decoded(
+        self,
+        examples: Sequence[SquadExample],
+        rows: Sequence[Features],
+        outputs: Sequence[Output],
+    ) -> Predictions:
+        made, tokenizer = rows[0].made_of
+        # Beyond a batch's length is no position that could be chosen.
+        shape = (len(rows), made.max_seq_length, 2)
+        logits = np.full(shape, -np.inf, np.float32)
+        for number, output in enumerate(outputs):
+            logits[number, : len(output.logits)] = output.logits
+        return decoding.predict(
+            examples,
+            made,
+            tokenizer,
+            logits[..., 0],
+            logits[..., 1],
+            self.decoding,
+        )
+
     def metrics(
         self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
     ) -> dict[str, Any]:
-        """Returns what the official scripts return; none without answers."""
+        """Returns what the official scripts return.
+
+        Nothing, unless the file has the answers to all questions: half a test
+        set's score would be taken for the whole one's.
+        """
         assert self.predict_file is not None
-        dataset = json_files.read_object(self.predict_file)["data"]
-        if not any(
-            "answers" in question
-            for article in dataset
-            for paragraph in article["paragraphs"]
-            for question in paragraph["qas"]
-        ):
+        if (place := find_unanswered(self.predict_file)) is not None:
+            logging.info("%s has no answers: nothing is scored", place)
             return {}
+        dataset = json_files.read_object(self.predict_file)["data"]
         predictions = _predictions(examples, answers)
         return squad.evaluate(
             dataset, predictions.answers, predictions.null_odds or None
@@ -248,12 +275,9 @@ class SquadTask:
         return {
             "answer": answer.text,
             "probability": next(
-                (
-                    candidate["probability"]
-                    for candidate in answer.n_best
-                    if candidate["text"] == answer.text
-                ),
-                None,
+                candidate["probability"]
+                for candidate in answer.n_best
+                if candidate["text"] == answer.text
             ),
             "n_best": answer.n_best,
             **(
