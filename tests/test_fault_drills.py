@@ -46,8 +46,8 @@ def drill(which, number):
         save(folder, 1, 500)
     left = number
     for module, name in (
-        (os, "replace"), (os, "fsync"), (tf.io.gfile, "rename"),
-        (tf.io.gfile, "remove"), (tf.raw_ops, "SaveV2"),
+        (os, "replace"), (os, "fsync"), (os, "remove"),
+        (tf.raw_ops, "SaveV2"),
     ):
         setattr(module, name, dying(getattr(module, name)))
     save(folder, 2, 5000)

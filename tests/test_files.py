@@ -271,6 +271,64 @@ def test_paths_with_a_scheme_go_to_gfile(tmp_path):
         files.read_text(f"{address}/new/b.txt")
     with pytest.raises(InputError, match=r"must be writable. Received: 'file:"):
         files.make_directory(f"{address}/new/a.txt/below")
+    with pytest.raises(InputError, match=r"a.txt: must be writable.*No such"):
+        files.write_text(f"{address}/missing/a.txt", "text")
+    with pytest.raises(InputError, match=r"look for .*b.txt': .*No such"):
+        files.size(f"{address}/new/b.txt")
+
+
+def test_writers_of_one_file_do_not_meet(tmp_path):
+    # As two threads of one process, or processes of one number elsewhere.
+    path = str(tmp_path / "out.txt")
+    with files.writing(path) as one, files.writing(path) as other:
+        one.write(b"one")
+        other.write(b"other")
+    assert os.listdir(tmp_path) == ["out.txt"]
+    assert files.read_text(path) == "one"  # The last to end.
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_folder_is_listed(tmp_path, scheme):
+    (tmp_path / "[a]" / "b").mkdir(parents=True)
+    (tmp_path / "[a]" / "a.txt").touch()
+
+    assert files.list_folder(f"{scheme}{tmp_path}/[a]") == ["a.txt", "b"]
+    assert files.list_folder(f"{scheme}{tmp_path}/[a]/b") == []
+    assert files.list_folder(f"{scheme}{tmp_path}/[a]/a.txt") == []
+    assert files.list_folder(f"{scheme}{tmp_path}/missing") == []
+
+
+def write_folder(path, name):
+    with files.replacing_folder(path) as folder:
+        files.write_text(os.path.join(folder, name), "text")
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_folder_is_replaced(tmp_path, scheme):
+    path = f"{scheme}{tmp_path}/a"
+    (tmp_path / "a").mkdir()
+    for name in ("old", "new"):
+        write_folder(path, name)
+        assert files.list_folder(path) == [name]
+    assert os.listdir(tmp_path) == ["a"]
+    assert files.size_of_folder(path) == 4
+
+
+@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
+def test_what_cannot_be_replaced_comes_back(tmp_path, monkeypatch, failure):
+    path, replace = str(tmp_path / "a"), os.replace
+    write_folder(path, "old")
+
+    def fail_with_the_new_one(source, target):
+        if ".tmp-" in source and target == path:
+            raise failure
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail_with_the_new_one)
+    with pytest.raises((InputError, KeyboardInterrupt)):
+        write_folder(path, "new")
+    assert os.listdir(tmp_path) == ["a"]
+    assert os.listdir(path) == ["old"]
 
 
 def test_room_is_looked_for_without_making_anything(tmp_path):

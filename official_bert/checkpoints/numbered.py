@@ -84,8 +84,23 @@ def require(folder: str) -> str:
     """
     prefix = best_or_latest(folder)
     if prefix is None:
-        raise InputError(f"{folder}: must hold a checkpoint. Received: none.")
+        raise InputError(
+            f"{folder}: must hold a checkpoint, model.ckpt-N.index and its "
+            "data. Received: none. Copy it as well, or train."
+        )
     return prefix
+
+
+def trained_steps(prefix: str) -> int:
+    """Returns how many steps a checkpoint was trained for.
+
+    One without what only training needs, as it was released or stripped, does
+    not say: 0.
+    """
+    reader = tf1.open_reader(prefix)
+    if not reader.has_tensor("global_step"):
+        return 0
+    return int(tf1.read_array(reader, prefix, "global_step"))
 
 
 def save(
@@ -121,13 +136,13 @@ def save(
         tf1.write(prefix, arrays)
     except InputError:
         if name not in listed:
-            _remove(prefix)
+            tf1.remove(prefix)
         raise
     names = [*(n for n in listed if _step_of(n) < step), name]
     _write_list(folder, names[-keep:])
     files.sync(folder)  # Before what it named until now is gone.
     for old in names[:-keep]:
-        _remove(os.path.join(folder, old))
+        tf1.remove(os.path.join(folder, old))
     return prefix
 
 
@@ -158,8 +173,7 @@ def _listed(folder: str) -> list[str]:
     path = os.path.join(folder, _LIST)
     if not files.exists(path):
         # The first of a run, if it was killed between writing and listing it.
-        found = tf.io.gfile.glob(os.path.join(folder, "model.ckpt-*.index"))
-        matches = (_INDEX_NAME.fullmatch(os.path.basename(f)) for f in found)
+        matches = map(_INDEX_NAME.fullmatch, files.list_folder(folder))
         return sorted((m[1] for m in matches if m), key=_step_of)
     try:
         state = tf.train.get_checkpoint_state(folder)
@@ -187,10 +201,3 @@ def _write_list(folder: str, names: list[str]) -> None:
     lines = [f"model_checkpoint_path: {json.dumps(names[-1])}"]
     lines += [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in names]
     files.write_text(os.path.join(folder, _LIST), "\n".join(lines) + "\n")
-
-
-def _remove(prefix: str) -> None:
-    """Removes a checkpoint, its index first so that it is never half there."""
-    names = tf.io.gfile.glob(prefix + ".*")
-    for name in sorted(names, key=lambda name: not name.endswith(".index")):
-        tf.io.gfile.remove(name)

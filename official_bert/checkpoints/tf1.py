@@ -27,6 +27,7 @@ def open_reader(prefix: str) -> Any:
     Raises:
         InputError: There is no such checkpoint, or it is damaged.
     """
+    _require_plain(prefix)
     files.require(prefix + _INDEX, "A checkpoint's index")
     try:
         return tf.train.load_checkpoint(prefix)
@@ -34,6 +35,16 @@ def open_reader(prefix: str) -> Any:
         raise InputError(
             f"{prefix}: must be a TF1 checkpoint. {error}"
         ) from error
+
+
+def _require_plain(prefix: str) -> None:
+    # TensorFlow's reader looks for the index by a pattern, and escapes nothing.
+    if "[" in prefix or "\\" in prefix:
+        raise InputError(
+            f"{prefix}: a checkpoint's path must have no [ and no backslash, "
+            "with which TensorFlow cannot read it. Rename the folder, or "
+            "choose another."
+        )
 
 
 def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
@@ -72,8 +83,9 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
     Raises:
         InputError: The disk is full, or the folder takes no files.
     """
+    _require_plain(prefix)
     names = sorted(arrays)
-    temporary = f"{prefix}.tmp-{os.getpid()}"
+    temporary = files.temporary_name(prefix)
     try:
         tf.raw_ops.SaveV2(
             prefix=temporary,
@@ -85,11 +97,10 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
             files.sync(temporary + part)
         # The index last: no reader takes data without one for a checkpoint.
         for part in (_DATA, _INDEX):
-            tf.io.gfile.rename(temporary + part, prefix + part, overwrite=True)
+            files.rename(temporary + part, prefix + part)
         files.sync(os.path.dirname(prefix) or ".")
     except BaseException as error:
-        for name in tf.io.gfile.glob(temporary + "*"):
-            tf.io.gfile.remove(name)
+        remove(temporary)
         if not isinstance(error, (OSError, tf.errors.OpError)):
             raise
         raise InputError(
@@ -98,3 +109,14 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
             "Earlier checkpoints are as they were. Make room, or mend the "
             "permissions, and run the command again to go on from the newest."
         ) from error
+
+
+def remove(prefix: str) -> None:
+    """Removes all files of a checkpoint, as far as they are there.
+
+    Its index goes first, so that it is never half there.
+    """
+    folder, start = os.path.split(f"{prefix}.")
+    names = [n for n in files.list_folder(folder) if n.startswith(start)]
+    for name in sorted(names, key=lambda name: not name.endswith(_INDEX)):
+        files.remove(os.path.join(folder, name))

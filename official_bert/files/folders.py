@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from official_bert.errors import InputError, reason_of
-from official_bert.files import remote, writing
+from official_bert.files import reading, remote, writing
 
 
 def require_free_folder(
@@ -31,7 +31,7 @@ def require_free_folder(
                 f"Received: {path!r}, where {name!r} is, which would be "
                 "replaced. Name another folder."
             )
-    if not overwrite and _has_content(path):
+    if not overwrite and reading.list_folder(path):
         raise InputError(
             f"{flag} must be new or empty. Received: {path!r}, in which "
             "something is. Name another folder, or add --overwrite to replace "
@@ -45,14 +45,6 @@ def _is_within(path: str, folder: str) -> bool:
     return os.path.join(inner, "").startswith(os.path.join(outer, ""))
 
 
-def _has_content(path: str) -> bool:
-    if remote.is_remote(path):
-        with remote.errors_as_input_errors(path):
-            is_folder = remote.gfile().isdir(path)
-            return bool(is_folder and remote.gfile().listdir(path))
-    return os.path.isdir(path) and bool(os.listdir(path))
-
-
 @contextlib.contextmanager
 def replacing_folder(path: str) -> Iterator[str]:
     """Yields a temporary folder beside `path` that becomes `path` at the end.
@@ -63,15 +55,21 @@ def replacing_folder(path: str) -> Iterator[str]:
         InputError: The disk is full, or the folder takes no files.
     """
     path = path.rstrip("/")
-    temporary, old = f"{path}.tmp-{os.getpid()}", f"{path}.old-{os.getpid()}"
+    temporary = writing.temporary_name(path)
+    old = writing.temporary_name(path, "old")
     writing.make_directory(temporary)
     try:
         yield temporary
         # A folder with something in it cannot be replaced in one go.
-        is_there = _has_content(path)
+        is_there = bool(reading.list_folder(path))
         if is_there:
-            _rename(path, old)
-        _rename(temporary, path)
+            writing.rename(path, old)
+        try:
+            writing.rename(temporary, path)
+        except BaseException:
+            if is_there:
+                writing.rename(old, path)
+            raise
         if is_there:
             writing.remove_folder(old)
     except OSError as error:
@@ -84,25 +82,11 @@ def replacing_folder(path: str) -> Iterator[str]:
         writing.remove_folder(temporary)
 
 
-def _rename(old: str, new: str) -> None:
-    if remote.is_remote(new):
-        with remote.errors_as_os_errors():
-            remote.gfile().rename(old, new)
-    else:
-        os.replace(old, new)
-
-
 def size_of_folder(path: str) -> int:
     """Returns how many bytes all files in a folder have."""
-    if remote.is_remote(path):
-        gfile = remote.gfile()
-        return sum(
-            int(gfile.stat(os.path.join(folder, name)).length)
-            for folder, _, names in gfile.walk(path)
-            for name in names
-        )
+    walk = remote.gfile().walk if remote.is_remote(path) else os.walk
     return sum(
-        os.path.getsize(os.path.join(folder, name))
-        for folder, _, names in os.walk(path)
+        reading.size(os.path.join(folder, name))
+        for folder, _, names in walk(path)
         for name in names
     )

@@ -79,8 +79,21 @@ def require(path: str, what: str) -> None:
 def size(path: str) -> int:
     """Returns the length of a file in bytes, as it is stored."""
     if remote.is_remote(path):
-        return int(remote.gfile().stat(path).length)
+        with remote.errors_as_input_errors(path):
+            return int(remote.gfile().stat(path).length)
     return os.path.getsize(path)
+
+
+def list_folder(path: str) -> list[str]:
+    """Returns the names in a folder, sorted; none if there is no folder."""
+    path = path or "."
+    if not remote.is_remote(path):
+        return sorted(os.listdir(path)) if os.path.isdir(path) else []
+    with remote.errors_as_input_errors(path):
+        gfile = remote.gfile()
+        names = gfile.listdir(path) if gfile.isdir(path) else []
+    # There, names of folders end in a slash.
+    return sorted(name.rstrip("/") for name in names)
 
 
 @contextlib.contextmanager
@@ -103,7 +116,7 @@ def open_binary(path: str) -> Iterator[BinaryIO]:
 def _open(path: str) -> Any:
     if not remote.is_remote(path):
         return open(path, "rb")
-    with remote.errors_as_os_errors():
+    with remote.errors_as_os_errors(path):
         file = remote.gfile().GFile(path, "rb")
         file.seek(0)  # Else a missing file is noticed only when it is read.
         return file

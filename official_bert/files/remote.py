@@ -20,8 +20,14 @@ def gfile() -> Any:
 
 
 @contextlib.contextmanager
-def errors_as_os_errors() -> Iterator[None]:
-    """Raises TensorFlow's errors as Python would raise them."""
+def errors_as_os_errors(path: str) -> Iterator[None]:
+    """Raises TensorFlow's errors of a remote path as Python would raise them.
+
+    Of a local path, of which TensorFlow is not asked, nothing changes.
+    """
+    if not is_remote(path):
+        yield
+        return
     import tensorflow as tf
 
     try:
@@ -34,7 +40,7 @@ def errors_as_os_errors() -> Iterator[None]:
 def errors_as_input_errors(path: str) -> Iterator[None]:
     """Raises errors of looking for `path` as the user's."""
     try:
-        with errors_as_os_errors():
+        with errors_as_os_errors(path):
             yield
     except OSError as error:
         raise InputError(

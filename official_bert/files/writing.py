@@ -16,7 +16,7 @@ def make_directory(path: str) -> None:
     """Makes the folder `path`, if need be, and checks that it takes files."""
     try:
         if remote.is_remote(path):
-            with remote.errors_as_os_errors():
+            with remote.errors_as_os_errors(path):
                 remote.gfile().makedirs(path)
         else:
             os.makedirs(path, exist_ok=True)
@@ -58,6 +58,21 @@ def require_room_for_file(path: str) -> None:
     require_room(os.path.dirname(path))
 
 
+def remove(path: str) -> None:
+    """Removes a file."""
+    with remote.errors_as_os_errors(path):
+        (remote.gfile() if remote.is_remote(path) else os).remove(path)
+
+
+def rename(old: str, new: str) -> None:
+    """Gives a file or folder another name, over a file that has it."""
+    if remote.is_remote(new):
+        with remote.errors_as_os_errors(new):
+            remote.gfile().rename(old, new, overwrite=True)
+    else:
+        os.replace(old, new)
+
+
 def remove_folder(path: str) -> None:
     """Removes a folder and all that is in it, as far as that is possible."""
     if remote.is_remote(path):
@@ -67,6 +82,16 @@ def remove_folder(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def temporary_name(path: str, kind: str = "tmp") -> str:
+    """Returns a name beside `path` that nobody else uses.
+
+    It has the number of this process, by which a run knows what dead ones left
+    (`training.locking`), and more: processes of several machines may have one
+    number, and threads of one process write the same file.
+    """
+    return f"{path}.{kind}-{os.getpid()}.{os.urandom(4).hex()}"
+
+
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[str]:
     """Yields a temporary name beside `path` that becomes `path` at the end.
@@ -74,16 +99,13 @@ def replacing(path: str) -> Iterator[str]:
     An interrupted or failed writer so never leaves half a file under the final
     name, nor damages what stood there before.
     """
-    temporary = f"{path}.tmp-{os.getpid()}"
+    temporary = temporary_name(path)
     try:
         yield temporary
-        if remote.is_remote(path):
-            remote.gfile().rename(temporary, path, overwrite=True)
-        else:
-            os.replace(temporary, path)
+        rename(temporary, path)
     except BaseException:
         with contextlib.suppress(Exception):
-            (remote.gfile() if remote.is_remote(path) else os).remove(temporary)
+            remove(temporary)
         raise
 
 
@@ -97,7 +119,7 @@ def writing(path: str) -> Iterator[BinaryIO]:
     try:
         if not remote.is_remote(path):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with replacing(path) as temporary:
+        with remote.errors_as_os_errors(path), replacing(path) as temporary:
             opener = remote.gfile().GFile if remote.is_remote(path) else io.open
             with opener(temporary, "wb") as file:
                 yield file

@@ -1,5 +1,6 @@
 """Which devices a run uses, and who gets which part of a batch."""
 
+import atexit
 import contextlib
 import functools
 import tempfile
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.errors import InputError, reason_of
 from official_bert.options import cluster
 from official_bert.options.training import Devices
@@ -70,11 +72,13 @@ def own_folder(strategy: tf.distribute.Strategy, output_dir: str) -> str:
     """Returns where this process writes: other than the chief, somewhere else.
 
     What it returns to others than the chief is a folder made for it, in which
-    nobody looks.
+    nobody looks, and that goes with the process.
     """
     if is_chief(strategy):
         return output_dir
-    return tempfile.mkdtemp(prefix="official_bert_worker_")
+    folder = tempfile.mkdtemp(prefix="official_bert_worker_")
+    atexit.register(files.remove_folder, folder)
+    return folder
 
 
 def require_agreement(

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import glob
 import os
 import re
 import socket
@@ -17,6 +16,7 @@ from official_bert.options import cluster
 from official_bert.options.training import Training
 
 _LOCK = "run.lock"
+# Of `files.temporary_name`, and what follows it of a checkpoint's files.
 _LEFTOVER = re.compile(r".*\.tmp-(\d+)(\..*)?")
 
 
@@ -85,10 +85,15 @@ def _is_at(path: str, descriptor: int) -> bool:
 def _remove_leftovers(output_dir: str) -> None:
     """Removes what killed runs were in the midst of writing."""
     for folder in (output_dir, os.path.join(output_dir, numbered.BEST)):
-        for name in glob.glob(os.path.join(glob.escape(folder), "*.tmp-*")):
-            match = _LEFTOVER.fullmatch(os.path.basename(name))
-            if match and not _is_another_process(int(match[1])):
-                os.remove(name)
+        for name in files.list_folder(folder):
+            match = _LEFTOVER.fullmatch(name)
+            if not match or _is_another_process(int(match[1])):
+                continue
+            path = os.path.join(folder, name)
+            if os.path.isdir(path):  # Of an export, say.
+                files.remove_folder(path)
+            else:
+                os.remove(path)
 
 
 def _is_another_process(number: int) -> bool:

@@ -98,6 +98,16 @@ def test_everything_that_does_not_fit_is_listed(prefix):
     assert not mine["a/kernel"].numpy().any()
 
 
+def test_of_a_long_list_the_first_are_shown(prefix):
+    mine = {f"w_{number:02}": tf.Variable(0.0) for number in range(50)}
+    with pytest.raises(InputError) as caught:
+        loading.load(mine, prefix, may_skip=".")
+    message = str(caught.value)
+    assert "Received:\n  missing: w_00\n" in message
+    assert "  missing: w_39\n  ... and 10 more\nUsual" in message
+    assert "w_40" not in message
+
+
 def test_what_may_be_missing_keeps_its_value(prefix):
     mine = {**variables(), "cls/b": tf.Variable([5.0])}
     made_anew = loading.load(
@@ -153,6 +163,38 @@ def test_a_relative_folder(tmp_path, monkeypatch):
         prefix = save("runs/a", step)
     assert numbered.latest("runs/a") == prefix == "runs/a/model.ckpt-3"
     assert len(os.listdir("runs/a")) == 2 * 3 + 1
+
+
+def test_a_remote_folder(tmp_path):
+    folder = f"file://{tmp_path}"
+    for step in (1, 2, 3):
+        prefix = save(folder, step)
+    assert len(os.listdir(tmp_path)) == 2 * 3 + 1
+    assert numbered.latest(folder) == prefix
+    (tmp_path / "checkpoint").unlink()
+    assert numbered.latest(folder) == prefix
+
+
+@pytest.mark.parametrize("name", ["[a]", "a\\b"])
+def test_a_folder_that_tensorflow_cannot_read_takes_none(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="path must have no"):
+        save(tmp_path / name, 1)
+    assert os.listdir(tmp_path / name) == []
+    save(tmp_path, 1)
+    for path in tmp_path.glob("model.ckpt-1*"):
+        path.rename(tmp_path / name / path.name)
+    # The reason to refuse it; an error here says that it need not be.
+    with pytest.raises(tf.errors.NotFoundError):
+        tf.train.load_checkpoint(str(tmp_path / name / "model.ckpt-1"))
+    with pytest.raises(InputError, match="path must have no"):
+        loading.load(variables(), str(tmp_path / name / "model.ckpt-1"))
+
+
+def test_how_long_a_checkpoint_was_trained(prefix, tmp_path):
+    assert numbered.trained_steps(prefix) == 7
+    tf1.write(str(tmp_path / "stripped"), {"a/kernel": ARRAYS["a/kernel"]})
+    assert numbered.trained_steps(str(tmp_path / "stripped")) == 0
 
 
 def test_a_moved_folder_keeps_its_checkpoints(tmp_path):

@@ -1,5 +1,7 @@
 """Who gets which part of a batch, how often a step is traced, and no TPU."""
 
+import os
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -122,3 +124,15 @@ def test_one_host_agrees_with_itself():
     assert distribution.asked_anywhere(strategy, "SIGTERM") == "SIGTERM"
     assert distribution.is_chief(strategy)
     assert distribution.own_folder(strategy, "out") == "out"
+
+
+def test_a_workers_folder_goes_with_it(monkeypatch):
+    at_exit = []
+    monkeypatch.setattr(distribution, "is_chief", lambda _: False)
+    monkeypatch.setattr("atexit.register", lambda *call: at_exit.append(call))
+    folder = distribution.own_folder(tf.distribute.get_strategy(), "out")
+    with open(os.path.join(folder, "train.tf_record"), "w"):
+        pass
+    for function, *arguments in at_exit:
+        function(*arguments)
+    assert not os.path.exists(folder)

@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from official_bert import files
 from official_bert.errors import InputError
 from official_bert.training import locking
 
@@ -119,11 +120,29 @@ def test_what_a_killed_run_was_writing_is_removed(tmp_path):
         "my.tmp-notes",
     ):
         (tmp_path / name).touch()
+    for name in (
+        f"encoder.tmp-{dead.pid}.0123abcd",
+        f"module.tmp-{os.getppid()}.0123abcd",
+    ):
+        (tmp_path / name / "variables").mkdir(parents=True)
     with locking.only_run(options(tmp_path)):
         pass
     assert sorted(os.listdir(tmp_path)) == [
         "best",
         f"eval_results.txt.tmp-{os.getppid()}",
+        f"module.tmp-{os.getppid()}.0123abcd",
         "my.tmp-notes",
     ]
     assert not os.listdir(tmp_path / "best")
+
+
+def test_what_is_being_written_has_a_name_that_is_known(tmp_path, monkeypatch):
+    name = files.temporary_name(str(tmp_path / "model.ckpt-5"))
+    (tmp_path / f"{name}.index").touch()
+    for is_alive in (True, False):
+        monkeypatch.setattr(
+            locking, "_is_another_process", {os.getpid(): is_alive}.__getitem__
+        )
+        with locking.only_run(options(tmp_path)):
+            pass
+        assert len(os.listdir(tmp_path)) == is_alive
