@@ -28,6 +28,7 @@ def main(options: ExportTfhub) -> None:
 def export_encoder(options: ExportTfhub) -> None:
     """Writes the encoder, and prints what it is and how to use it."""
     # TensorFlow takes seconds to import; errors in flags should not.
+    from official_bert.checkpoints import numbered
     from official_bert.config import BertConfig
     from official_bert.export import encoder
 
@@ -35,7 +36,7 @@ def export_encoder(options: ExportTfhub) -> None:
     path = options.export_path
     written = encoder.export(
         BertConfig.from_json_file(options.config_file),
-        options.checkpoint,
+        options.init_checkpoint or numbered.require(options.checkpoint),
         options.vocabulary,
         path,
         do_lower_case=options.lowers_case,

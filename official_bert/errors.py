@@ -1,6 +1,7 @@
 """The one exception that means "the input is at fault, not the program"."""
 
 import re
+from collections.abc import Sequence
 
 # What an error of TensorFlow says of a graph rather than of a file.
 _OF_GRAPHS = re.compile(r"\{\{.*?\}\} | \[Op:.*")
@@ -13,6 +14,14 @@ class InputError(ValueError):
     file is at fault it starts with ``FILE:LINE:``. Commands print the message
     alone, without a traceback, and exit with status 1.
     """
+
+
+def listed(problems: Sequence[str]) -> str:
+    """Returns problems for a message, each on a line: the first 40."""
+    lines = [*problems[:40]]
+    if len(problems) > 40:
+        lines.append(f"... and {len(problems) - 40} more")
+    return "".join(f"\n  {line}" for line in lines)
 
 
 def reason_of(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""JSON files, read with errors that say where they are wrong."""
+"""JSON files, read with errors that say where they are wrong; and written."""
 
 import json
 from typing import Any
@@ -37,3 +37,18 @@ def read_object(path: str) -> dict[str, Any]:
             "written."
         )
     return found
+
+
+def to_text(value: Any, *, sort_keys: bool = False) -> str:
+    """Returns JSON for people to read: a line each, letters as they are."""
+    text = json.dumps(value, indent=2, sort_keys=sort_keys, ensure_ascii=False)
+    return text + "\n"
+
+
+def write(path: str, value: Any, *, sort_keys: bool = False) -> None:
+    """Writes the `to_text` of a value.
+
+    Raises:
+        InputError: The disk is full, or the folder takes no files.
+    """
+    files.write_text(path, to_text(value, sort_keys=sort_keys))

@@ -161,6 +161,16 @@ def test_every_arrow_points_down():
     assert faults(ROOT) == []
 
 
+def test_files_is_the_one_door():
+    found = [
+        path.relative_to(ROOT / "official_bert").as_posix()
+        for path in (ROOT / "official_bert").rglob("*.py")
+        if "gfile" in path.read_text(encoding="utf-8")
+    ]
+    assert found
+    assert all(name.startswith("files/") for name in found), found
+
+
 def test_the_house_is_not_empty():
     rooms = {path.stem for path in (ROOT / "official_bert").iterdir()}
 

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 import export_tfhub
+from official_bert.checkpoints import numbered
 from official_bert.errors import InputError
 from official_bert.options import ExportTfhub
 
@@ -68,6 +69,32 @@ def test_takes_a_runs_folder(folder, tmp_path, capsys):
     path = str(tmp_path / "e")
     export_tfhub.main(ExportTfhub(model_dir=str(tmp_path), export_path=path))
     assert not bool(tf.saved_model.load(path).do_lower_case)
+
+
+def test_a_run_is_its_best_checkpoint_and_init_checkpoint_its_newest(
+    folder, tmp_path, monkeypatch
+):
+    for name in ("bert_config.json", "vocab.txt"):
+        (tmp_path / name).write_text((folder / name).read_text())
+    for part in (tmp_path, tmp_path / "best"):
+        part.mkdir(exist_ok=True)
+        numbered.save(str(part), 9, {"a": 1.0}, resume=None, keep=1)
+    found = []
+
+    def load(_, prefix, **_others):
+        found.append(prefix)
+        raise InputError("stop")
+
+    monkeypatch.setattr("official_bert.checkpoints.loading.load", load)
+    run = str(tmp_path)
+    path = str(tmp_path / "e")
+    for given in (
+        ExportTfhub(model_dir=run, export_path=path),
+        options(folder, init_checkpoint=run, export_path=path),
+    ):
+        with pytest.raises(InputError, match="stop"):
+            export_tfhub.main(given)
+    assert found == [f"{run}/best/model.ckpt-9", f"{run}/model.ckpt-9"]
 
 
 def test_what_is_read_is_never_replaced(folder):

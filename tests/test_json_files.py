@@ -14,6 +14,18 @@ def test_reads_what_is_there(tmp_path):
     assert json_files.read(str(path)) == [1]
 
 
+def test_writes_what_is_read(tmp_path):
+    path = tmp_path / "a.json"
+    json_files.write(str(path), {"b": ["ü"], "a": 1})
+    assert path.read_bytes() == (
+        '{\n  "b": [\n    "ü"\n  ],\n  "a": 1\n}\n'.encode()
+    )
+    assert json_files.read(str(path)) == {"b": ["ü"], "a": 1}
+    assert json_files.to_text({"b": 2, "a": 1}, sort_keys=True) == (
+        '{\n  "a": 1,\n  "b": 2\n}\n'
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -14,7 +14,7 @@ import numpy as np
 from official_bert.checkpoints import names
 from official_bert.checkpoints.names import Shape
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 
 
 class Place(NamedTuple):
@@ -218,15 +218,12 @@ def _num_classes(arrays: Arrays, place: Placing, config: BertConfig) -> int:
 
 
 def _refuse(where: str, *problems: list[str]) -> None:
-    listed = [problem for kind in problems for problem in kind]
-    if not listed:
+    found = [problem for kind in problems for problem in kind]
+    if not found:
         return
-    shown = "\n  ".join(listed[:40])
-    if len(listed) > 40:
-        shown += f"\n  ... and {len(listed) - 40} more"
     raise InputError(
         f"{where}: all arrays must be a BERT's, of the sizes its config "
-        f"gives. Received:\n  {shown}\n"
+        f"gives. Received:{listed(found)}\n"
         "Use the config of the same model. What has no counterpart can be left "
         "out with --skip=REGULAR_EXPRESSION."
     )

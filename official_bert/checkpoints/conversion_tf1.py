@@ -1,7 +1,6 @@
 """The folder of a TF1 checkpoint, as models were released or trained."""
 
 import dataclasses
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -149,8 +148,7 @@ def write(model: Model, folder: str) -> None:
     _write_text(folder, _CONFIG, described.config.to_json_string())
     _write_text(folder, _VOCAB, described.vocab)
     if described.task is not None:
-        text = json.dumps(described.task, indent=2, ensure_ascii=False)
-        _write_text(folder, _TASK, text + "\n")
+        json_files.write(os.path.join(folder, _TASK), described.task)
 
 
 def strip(prefix: str, folder: str, skip: str | None) -> list[str]:

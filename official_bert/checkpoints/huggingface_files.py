@@ -5,7 +5,7 @@ import json
 import os
 from typing import Any
 
-from official_bert import files, json_files
+from official_bert import json_files
 from official_bert.checkpoints import huggingface_tokenizer
 from official_bert.checkpoints.conversion_model import Described, Model
 from official_bert.config import BertConfig
@@ -162,12 +162,13 @@ def write(model: Model, folder: str) -> None:
         InputError: transformers has no such model.
     """
     described = model.described
-    _write_json(os.path.join(folder, _CONFIG), _config(model))
+    path = os.path.join(folder, _CONFIG)
+    json_files.write(path, _config(model), sort_keys=True)
     if described.vocab is not None:
         huggingface_tokenizer.write(described, folder)
     if described.task is not None:
         # For the way back, and predict.py.
-        _write_json(os.path.join(folder, _TASK), described.task, sort=False)
+        json_files.write(os.path.join(folder, _TASK), described.task)
 
 
 def _config(model: Model) -> dict[str, Any]:
@@ -219,8 +220,3 @@ def labels_of_task(
         "tagging": "token_classification",
     }
     return labels, problem, heads.get(task.get("kind", ""))
-
-
-def _write_json(path: str, value: dict[str, Any], sort: bool = True) -> None:
-    text = json.dumps(value, indent=2, sort_keys=sort, ensure_ascii=False)
-    files.write_text(path, text + "\n")

@@ -1,6 +1,5 @@
 """The tokenizer of a Hugging Face folder: its vocabulary and casing."""
 
-import json
 import os
 from typing import Any
 
@@ -97,5 +96,4 @@ def write(described: Described, folder: str) -> None:
         "tokenize_chinese_chars": True,
         "model_max_length": described.config.max_position_embeddings,
     }
-    text = json.dumps(config, indent=2, sort_keys=True) + "\n"
-    files.write_text(os.path.join(folder, _CONFIG), text)
+    json_files.write(os.path.join(folder, _CONFIG), config, sort_keys=True)

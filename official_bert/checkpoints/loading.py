@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from official_bert.checkpoints import numbered, tf1
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 
 # What a training run's checkpoint holds besides weights.
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
+# The same, and heads.
+NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
 
 
 def by_name(weights: Iterable[Any]) -> dict[str, Any]:
@@ -79,11 +81,9 @@ def _shape_problems(
 
 
 def _report(prefix: str, problems: list[str]) -> str:
-    shown = "\n  ".join(problems[:40])
-    if len(problems) > 40:
-        shown += f"\n  ... and {len(problems) - 40} more"
     return (
-        f"{prefix}: the checkpoint must fit the model. Received:\n  {shown}\n"
+        f"{prefix}: the checkpoint must fit the model. Received:"
+        f"{listed(problems)}\n"
         "Usual causes: a bert_config.json of another model; a checkpoint of "
         "another task, whose heads differ; an output folder used for another "
         "model before."

@@ -67,8 +67,8 @@ def export(
 
     Args:
         config: Of the model.
-        init_checkpoint: A TF1 checkpoint, or a run's folder, whose best or
-            newest is meant; heads other than that for masked LM are left out.
+        init_checkpoint: A TF1 checkpoint, or a run's folder, whose newest is
+            meant; heads other than that for masked LM are left out.
         vocab_file: The vocabulary; it becomes part of the module.
         export_path: Folder for the module; what stands there is replaced.
         do_lower_case: Whether the model wants text lower-cased.
@@ -76,7 +76,7 @@ def export(
     Raises:
         InputError: The checkpoint does not fit the config, or the disk is full.
     """
-    prefix = numbered.best_or_latest(init_checkpoint) or init_checkpoint
+    prefix = numbered.at(init_checkpoint)
     stored = tf1.open_reader(prefix).get_variable_to_shape_map()
     has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
     model = PretrainingModel(config)
@@ -86,11 +86,7 @@ def export(
         for weight in model.trainable_variables
         if weight.path.startswith(wanted)
     ]
-    loading.load(
-        loading.by_name(weights),
-        prefix,
-        may_skip=f"^(?!bert/)|{loading.OPTIMIZER_STATE}",
-    )
+    loading.load(loading.by_name(weights), prefix, may_skip=loading.NOT_BERT)
     logging.info("Loaded %s", prefix)
     module, signatures = _make_module(
         model, vocab_file, do_lower_case, has_masked_lm

@@ -12,9 +12,6 @@ from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.options import VisualizeAttention
 from official_bert.tokenization import BatchTokenizer
 
-# Heads, and what a run needs to go on.
-_NOT_BERT = rf"^(?!bert/)|{loading.OPTIMIZER_STATE}"
-
 
 class Encoder(NamedTuple):
     """A model and what it reads.
@@ -126,6 +123,6 @@ def load_files(
         loading.by_name(bert.trainable_variables),
         init_checkpoint,
         may_initialize=may_initialize,
-        may_skip=_NOT_BERT,
+        may_skip=loading.NOT_BERT,
     )
     return bert, tokenizer

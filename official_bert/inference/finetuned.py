@@ -65,17 +65,7 @@ def load(output_dir: str) -> Finetuned:
     model = task.build_model(config, bert)
     loading.load(
         loading.by_name(model.trainable_variables),
-        _checkpoint(output_dir),
+        numbered.require(output_dir),
         may_skip=loading.OPTIMIZER_STATE,
     )
     return Finetuned(task, model, tokenizer, vocab_file, max_seq_length)
-
-
-def _checkpoint(output_dir: str) -> str:
-    prefix = numbered.best_or_latest(output_dir)
-    if prefix is None:
-        raise InputError(
-            f"{output_dir}: must hold a checkpoint, model.ckpt-N.index and its "
-            "data. Received: none. Copy it as well, or train."
-        )
-    return prefix

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, progress
+from official_bert import files, json_files, progress
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
 from official_bert.inputs.records import Schema
@@ -78,7 +78,7 @@ def write_records(
         "num_records": num_records,
         "size": files.size(path),
     }
-    files.write_text(_note_path(path), json.dumps(note, indent=2) + "\n")
+    json_files.write(_note_path(path), note)
     return num_records
 
 

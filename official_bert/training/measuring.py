@@ -1,7 +1,6 @@
 """Evaluating and predicting with a fine-tuned model."""
 
 import contextlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import logging
 
-from official_bert import files
+from official_bert import json_files
 from official_bert.tasks import featurized
 from official_bert.tasks.forward import Forward
 from official_bert.tokenization import BatchTokenizer
@@ -135,8 +134,7 @@ def _lines(results: Mapping[str, Any], main_metric: str) -> dict[str, Any]:
 
 def write_json(path: str, results: Mapping[str, Any]) -> None:
     """Writes results, and shows those that are single numbers."""
-    text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
-    files.write_text(path, text)
+    json_files.write(path, results)
     for name, value in results.items():
         if isinstance(value, (int, float)):
             logging.info("  %s = %.6g", name, value)

@@ -8,7 +8,6 @@ EXPORT_DIR/1/saved_model.pb             the functions
 EXPORT_DIR/2/                           the next version
 """
 
-import json
 import os
 import tempfile
 from typing import Any, NamedTuple, Protocol
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.errors import InputError
 from official_bert.export import saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
@@ -206,13 +205,11 @@ def _save(
             name = os.path.join(beside, "labels.txt")
             files.write_text(name, "".join(f"{label}\n" for label in labels))
             module.labels_file = tf.saved_model.Asset(name)
-        text = json.dumps(described, indent=2, ensure_ascii=False) + "\n"
-        saved_model.save(module, folder, functions, {_TASK: text})
+        texts = {_TASK: json_files.to_text(described)}
+        saved_model.save(module, folder, functions, texts)
 
 
 def next_version(export_dir: str) -> int:
     """Returns the number after the highest one of a folder, at least 1."""
-    names = tf.io.gfile.listdir(export_dir)
-    # Of remote folders, names end in a slash.
-    names = [name.rstrip("/") for name in names]
+    names = files.list_folder(export_dir)
     return max([int(name) for name in names if name.isdecimal()], default=0) + 1
