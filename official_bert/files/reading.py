@@ -170,6 +170,15 @@ def read_lines(
             raise _not_gzip(path, number + 1, error) from error
 
 
+def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
+    """Yields the number, from 1, and the text of every line of a file.
+
+    They are those of `read_lines`, but for a byte-order mark, which is dropped.
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        yield number, line.removeprefix("\ufeff") if number == 1 else line
+
+
 # A file cut short, one that is no gzip at all, and one that is damaged.
 _GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 

@@ -96,8 +96,7 @@ def find(encoder: Encoder, word: str, input_file: str) -> list[Context]:
             f"{word!r}, of which there are {wanted or 'none'}."
         )
     contexts = []
-    for number, line in enumerate(files.read_lines(input_file), start=1):
-        text = line.removeprefix("\ufeff") if number == 1 else line
+    for number, text in files.numbered_lines(input_file):
         if not text.strip():
             continue
         where = f"{input_file}:{number}"

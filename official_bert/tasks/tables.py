@@ -125,13 +125,8 @@ def read(path: str, kind: str, *, has_header: bool = True) -> Iterator[Row]:
 
 def tab_separated(path: str) -> Iterator[list[str]]:
     """Yields the cells of every line, blank ones too, as in 2018."""
-    for _, line in _lines(path):
+    for _, line in files.numbered_lines(path):
         yield line.split("\t")
-
-
-def _lines(path: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(files.read_lines(path), start=1):
-        yield number, line.removeprefix("\ufeff") if number == 1 else line
 
 
 def _numbered(path: str) -> Iterator[Record]:
@@ -140,7 +135,7 @@ def _numbered(path: str) -> Iterator[Record]:
 
 def _comma_separated(path: str) -> Iterator[Record]:
     csv.field_size_limit(2**31 - 1)  # Documents are longer than the default.
-    lines = (line + "\n" for _, line in _lines(path))
+    lines = (line + "\n" for _, line in files.numbered_lines(path))
     reader = csv.reader(lines, strict=True)
     while True:
         line = reader.line_num + 1
@@ -194,7 +189,7 @@ def _header(where: str, cells: Sequence[str]) -> list[str]:
 
 
 def _objects(path: str) -> Iterator[Row]:
-    for line, text in _lines(path):
+    for line, text in files.numbered_lines(path):
         if not text.strip():
             continue
         try:
@@ -220,7 +215,7 @@ def read_labels(path: str) -> tuple[str, ...]:
         InputError: It has none, or one twice.
     """
     found: dict[str, int] = {}
-    for line, text in _lines(path):
+    for line, text in files.numbered_lines(path):
         label = text.strip()
         if label in found:
             raise InputError(

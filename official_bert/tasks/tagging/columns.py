@@ -76,7 +76,7 @@ def read_sentences(
     sentences: list[Sentence] = []
     document: list[str] = []
     layout = None
-    lines = enumerate(_lines(path), start=1)
+    lines = files.numbered_lines(path)
     for kind, group in itertools.groupby(lines, lambda line: _kind(line[1])):
         if kind == "boundary":
             document = []
@@ -105,7 +105,8 @@ def with_predictions(path: str, answers: Iterable[Sequence[str]]) -> str:
         answers: The tags of each sentence.
     """
     tags = itertools.chain.from_iterable(answers)
-    return "".join(f"{_with_tag(line, tags)}\n" for line in _lines(path))
+    lines = files.numbered_lines(path)
+    return "".join(f"{_with_tag(line, tags)}\n" for _, line in lines)
 
 
 def _with_tag(line: str, tags: Iterator[str]) -> str:
@@ -115,11 +116,6 @@ def _with_tag(line: str, tags: Iterator[str]) -> str:
     separator = "\t" if "\t" in line else " "
     tag = _OUTSIDE if kind == "boundary" else next(tags)
     return f"{line.rstrip(' ')}{separator}{tag}"
-
-
-def _lines(path: str) -> Iterator[str]:
-    for number, line in enumerate(files.read_lines(path)):
-        yield line if number else line.removeprefix("\ufeff")
 
 
 def _kind(line: str) -> str:
