@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import shlex
 
 from official_bert import cli, files
 from official_bert.cli import option
@@ -145,6 +146,7 @@ class CreatePretrainingData(cli.Options):
                 "--beam_options needs --runner. Received: "
                 f"{self.beam_options!r}. Name the runner."
             )
+        self.beam_flags()  # Raises, if they cannot be read.
         if self.pack_sequences:
             self._require_room_for_predictions()
         shares = (self.mask_share, self.random_share, self.same_share)
@@ -163,6 +165,20 @@ class CreatePretrainingData(cli.Options):
                 "instances of a row, which else stays half empty. Received: "
                 f"{self.max_predictions_per_seq}. Pass {needed} or a few more."
             )
+
+    def beam_flags(self) -> list[str]:
+        """Returns the flags in `beam_options`.
+
+        Raises:
+            InputError: They are not what a shell would read.
+        """
+        try:
+            return shlex.split(self.beam_options or "")
+        except ValueError as error:
+            raise InputError(
+                "--beam_options must be flags as in a shell. Received: "
+                f"{self.beam_options!r} ({error})."
+            ) from error
 
     def output_files(self) -> list[str]:
         """Returns the names in `output_file`."""

@@ -9,7 +9,6 @@ share, or remote (gs://...), and then copied to each machine once.
 import functools
 import os
 import pickle
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -32,13 +31,14 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
             there is no room.
     """
     beam = _import_beam()
+    pipeline = _make_pipeline(beam, options)
     beside = os.path.dirname(options.output_files()[0])
     with parallel.temporary_folder(beside) as folder:
         recipe = Recipe(options, folder)
         recipe.check_vocabulary()
         with Workers(1, recipe) as workers:
             num_buckets = parallel.store_text(workers, names, folder)
-        with beam.Pipeline(options=_pipeline_options(options)) as pipeline:
+        with pipeline:
             _ = (
                 pipeline
                 | "Tasks" >> beam.Create(stages.tasks(recipe))
@@ -95,8 +95,17 @@ def _import_beam() -> Any:
     return apache_beam
 
 
-def _pipeline_options(options: CreatePretrainingData) -> Any:
+def _make_pipeline(beam: Any, options: CreatePretrainingData) -> Any:
+    """Returns an empty pipeline, its runner and their options checked."""
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    given = shlex.split(options.beam_options or "")
-    return PipelineOptions([f"--runner={options.runner}", *given])
+    flags = [f"--runner={options.runner}", *options.beam_flags()]
+    given = PipelineOptions(flags)
+    given.get_all_options()  # Reads them; Beam would only when it runs.
+    try:
+        return beam.Pipeline(options=given)
+    except ValueError as error:
+        raise InputError(
+            f"--beam_options must be what {options.runner} needs. Received: "
+            f"{options.beam_options!r}. {error}"
+        ) from error

@@ -6,7 +6,9 @@ import random
 import pytest
 
 import create_pretraining_data
+from official_bert.errors import InputError
 from official_bert.options import CreatePretrainingData
+from official_bert.pretraining_data import parallel
 
 pytest.importorskip(
     "apache_beam", reason="needs pip install -r requirements-beam.txt"
@@ -62,3 +64,18 @@ def test_the_records_are_those_of_workers(folder, changes):
     beam = make(folder, ["a", "b"], runner="DirectRunner", **changes)
     local = {k: v for k, v in changes.items() if k != "beam_options"}
     assert beam == make(folder, ["c", "d"], num_workers=1, **local)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"runner": "DataflowRunner", "beam_options": "--region=x"}, "project"),
+        ({"beam_options": "--direct_num_workers=many"}, "2"),  # Beam says why.
+    ],
+)
+def test_the_runner_is_made_before_the_text_is_read(
+    folder, monkeypatch, changes, error
+):
+    monkeypatch.setattr(parallel, "store_text", None)
+    with pytest.raises((InputError, SystemExit), match=error):
+        make(folder, ["a"], **{"runner": "DirectRunner", **changes})
