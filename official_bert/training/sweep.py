@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 import os
 import statistics
 import typing
@@ -19,6 +18,9 @@ from official_bert.tasks.task import Task
 from official_bert.training import finetune
 
 Setting = Mapping[str, Any]
+
+# What a sweep says of each run itself.
+_ITS_OWN = ("sweep", "output_dir", "do_train", "do_eval")
 
 
 def run(task: Task, options: RunClassifier) -> None:
@@ -37,22 +39,29 @@ def run(task: Task, options: RunClassifier) -> None:
             "multi_worker_mirrored. Give each host its own part of the sweep."
         )
     settings = list(combinations(options.sweep, options))
+    # All of them before the first runs: this checks the values.
+    runs = [_options_of(setting, options) for setting in settings]
     results = []
-    for number, setting in enumerate(settings, start=1):
-        name = ",".join(f"{key}={value}" for key, value in setting.items())
-        logging.info("Run %d of %d: %s", number, len(settings), name)
-        folder = os.path.join(options.output_dir, name)
+    for number, its_options in enumerate(runs, start=1):
+        folder = its_options.output_dir
+        logging.info("Run %d of %d: %s", number, len(runs), folder)
         path = os.path.join(folder, "eval_results.json")
         if not files.exists(path):
             keras.backend.clear_session()
-            its_options = dataclasses.replace(
-                options, output_dir=folder, sweep="", do_eval=True, **setting
-            )
             # Some flags are the task's.
             finetune.run(tasks.get(its_options), its_options)
         results.append(json_files.read_object(path))
         # After each, so that one can look on.
         _write(options.output_dir, settings, results, task.main_metric)
+
+
+def _options_of(setting: Setting, options: RunClassifier) -> RunClassifier:
+    """Returns the options of one run, whose folder is called what it is."""
+    name = ",".join(f"{key}={value}" for key, value in setting.items())
+    folder = os.path.join(options.output_dir, name)
+    return dataclasses.replace(
+        options, output_dir=folder, sweep="", do_eval=True, **setting
+    )
 
 
 def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
@@ -72,7 +81,7 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
     values: dict[str, list[Any]] = {}
     for part in filter(None, sweep.split(";")):
         name, equals, listed = part.strip().partition("=")
-        if not equals or name not in kinds or name in ("sweep", "output_dir"):
+        if not equals or name not in kinds or name in _ITS_OWN:
             raise InputError(
                 "--sweep must be flags and their values, such as "
                 "learning_rate=5e-5,3e-5;seed=1..5. Received: "
@@ -88,16 +97,22 @@ def _values(name: str, listed: str, kind: Any) -> Iterator[Any]:
         first, dots, last = text.partition("..")
         try:
             if dots and kind is int:
-                yield from range(int(first), int(last) + 1)
+                found = [*range(int(first), int(last) + 1)]
             elif kind is bool:
-                yield {"true": True, "false": False}[text.lower()]
+                found = [{"true": True, "false": False}[text.lower()]]
             else:
-                yield kind(text) if kind in (int, float) else text
+                found = [kind(text) if kind in (int, float) else text]
         except (KeyError, ValueError):
             raise InputError(
                 f"--sweep: `{name}` must be of type {kind.__name__}. "
                 f"Received: {text!r}."
             ) from None
+        if not found:
+            raise InputError(
+                f"--sweep: a range of `{name}` must go up, such as 1..5. "
+                f"Received: {text!r}."
+            )
+        yield from found
 
 
 def _write(
@@ -111,9 +126,7 @@ def _write(
         {"setting": dict(setting), "results": dict(result)}
         for setting, result in zip(settings, results, strict=False)
     ]
-    files.write_text(
-        os.path.join(folder, "sweep.json"), json.dumps(done, indent=2) + "\n"
-    )
+    json_files.write(os.path.join(folder, "sweep.json"), done)
     groups: dict[tuple[tuple[str, Any], ...], list[float]] = {}
     for setting, result in zip(settings, results, strict=False):
         key = tuple((k, v) for k, v in setting.items() if k != "seed")

@@ -1,5 +1,6 @@
 """Grids of runs: what is run, what is left alone, what is written."""
 
+import dataclasses
 import json
 import statistics
 
@@ -64,6 +65,8 @@ def test_all_combinations_are_run(options):
         ("rate=1", "begins with no flag"),
         ("seed", "begins with no flag"),
         ("output_dir=a,b", "begins with no flag"),
+        ("do_eval=true,false", "begins with no flag"),
+        ("seed=1,5..3", "a range of `seed` must go up.* '5..3'"),
         ("seed=a", "`seed` must be of type int"),
         ("learning_rate=1e", "`learning_rate` must be of type float"),
         ("do_predict=yes", "`do_predict` must be of type bool"),
@@ -72,6 +75,15 @@ def test_all_combinations_are_run(options):
 def test_nonsense_is_refused(options, wrong, message):
     with pytest.raises(InputError, match=message):
         list(sweep.combinations(wrong, options))
+
+
+def test_all_values_are_checked_before_the_first_run(options, monkeypatch):
+    ran = []
+    monkeypatch.setattr(finetune, "run", lambda *given: ran.append(given))
+    options = dataclasses.replace(options, sweep="learning_rate=5e-5,-1")
+    with pytest.raises(InputError, match="learning_rate must be at least 0"):
+        sweep.run(Task(), options)
+    assert not ran
 
 
 @pytest.mark.slow
