@@ -1,8 +1,10 @@
 """What is wrong with a command line is said before anything slow begins."""
 
 import dataclasses
+import importlib
 import json
 import pathlib
+import typing
 
 import pytest
 
@@ -10,7 +12,10 @@ from official_bert.errors import InputError
 from official_bert.options import (
     BuildVocab,
     CreatePretrainingData,
+    RunClassifier,
+    RunClassifierWithTfhub,
     RunPretraining,
+    RunSquad,
 )
 
 
@@ -139,6 +144,11 @@ def test_every_number_has_bounds():
         ),
         (
             CreatePretrainingData,
+            {"runner": "DirectRunner", "beam_options": "--a='b"},
+            '--beam_options must be .* Received: "--a=\'b" [(]No closing quo',
+        ),
+        (
+            CreatePretrainingData,
             {"bert_config_file": "short.json"},
             "64 positions. Received: max_seq_length=128. Shorten",
         ),
@@ -224,6 +234,30 @@ def test_what_can_be_used_is_accepted(options, changes):
     made = make(options, **changes)
 
     assert {name: getattr(made, name) for name in changes} == changes
+
+
+@pytest.mark.parametrize("freeze", ["12", "embeddings,0-12", "3-1"])
+def test_frozen_layers_must_exist(freeze):
+    with pytest.raises(InputError, match="layers from 0 to 11"):
+        RunClassifier(
+            task_name="mrpc",
+            data_dir="folder",
+            bert_config_file="short.json",
+            vocab_file="vocab.txt",
+            output_dir="out",
+            max_seq_length=64,
+            do_train=True,
+            freeze=freeze,
+        )
+
+
+@pytest.mark.parametrize(
+    "options", [RunClassifier, RunClassifierWithTfhub, RunSquad]
+)
+def test_options_name_the_command_they_are_of(options):
+    command = importlib.import_module(options.command.removesuffix(".py"))
+
+    assert typing.get_type_hints(command.main)["options"] is options
 
 
 def test_outputs_are_named_by_commas():

@@ -13,6 +13,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.finetuning import SequenceClassifier
 from official_bert.options import RunClassifier
+from official_bert.tasks import documents, glue
 
 WORDS = ["good", "fine", "nice", "bad", "poor", "sad", "film", "a", "the", "is"]
 CONFIG = {
@@ -142,6 +143,16 @@ def test_training_leaves_what_the_original_leaves(folder):
     task = read_json(output / "task.json")
     assert task["labels"] == ["0", "1"]
     assert task["max_seq_length"] == 32
+
+
+def test_the_options_of_a_run_lie_beside_its_results(folder):
+    output = run(folder, do_train=True, num_train_epochs=0.1)
+    run(folder, do_predict=True)
+    for name, is_training in (("train", True), ("eval", False)):
+        told = read_json(output / f"{name}_options.json")
+        assert told["command"] == "run_classifier.py"
+        assert told["options"]["do_train"] == is_training
+        assert told["options"]["do_predict"] != is_training
 
 
 @pytest.mark.parametrize("task", ["CoLA", "MRPC"])
@@ -355,6 +366,21 @@ def test_starts_from_a_pretrained_checkpoint(folder):
         )
 
 
+def test_a_checkpoint_is_looked_at_before_features_are_made(folder):
+    tf1.write(str(folder / "other.ckpt"), {"bert/x": np.zeros(2, np.float32)})
+    with pytest.raises(InputError, match="missing: bert/embeddings"):
+        run(folder, do_train=True, init_checkpoint=str(folder / "other.ckpt"))
+    assert not (folder / "out" / "train.tf_record").exists()
+
+
+def test_batches_must_fit_the_devices_if_they_are_used(folder):
+    odd = {"eval_batch_size": 7, "distribution_strategy": "mirrored"}
+    with pytest.raises(InputError, match="--eval_batch_size must be a multip"):
+        run(folder, do_eval=True, **odd)
+    with pytest.raises(InputError, match="a model is needed"):
+        run(folder, do_predict=True, **odd)
+
+
 BAD = {
     "an unknown label": (
         "dev",
@@ -390,6 +416,18 @@ def test_impossible_options_are_refused(folder):
         run(folder, do_train=True, early_stopping=2)
     with pytest.raises(InputError, match="a model is needed"):
         run(folder, do_eval=True)
+
+
+def test_training_goes_on_with_the_same_metric(folder):
+    """CoLA and SST-2 have the same labels, but not the same best model."""
+    trained = glue.make(glue.TASKS["cola"], "", documents.TRUNCATE_TAIL)
+    (folder / "out").mkdir()
+    text = json.dumps(trained.to_json())
+    (folder / "out" / "task.json").write_text(text)
+    with pytest.raises(InputError, match="whose `metric` is 'matthews'"):
+        run(folder, do_train=True)
+    with pytest.raises(InputError, match="a model is needed"):
+        run(folder, do_predict=True)
 
 
 def test_a_folder_holds_one_task(folder):

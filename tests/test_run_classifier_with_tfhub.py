@@ -178,6 +178,9 @@ def test_what_is_wrong_is_said_at_once(base, tmp_path):
     ]:
         with pytest.raises(InputError, match=message):
             options(base, tmp_path, do_train=True, **changes)
+    with pytest.raises(InputError, match="layers from 0 to 0"):
+        run(base, tmp_path / "out", do_train=True, freeze="1")
+    assert not (tmp_path / "out" / "train.tf_record").exists()
     with pytest.raises(InputError, match="64 positions"):
         run(base, tmp_path / "out", do_train=True, max_seq_length=65)
     tf.saved_model.save(tf.train.Checkpoint(), str(tmp_path / "empty"))

@@ -4,41 +4,27 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from official_bert.errors import InputError
-
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 
 
-def trained(
-    weights: Iterable[Any], freeze: str, num_hidden_layers: int
-) -> list[Any]:
+def trained(weights: Iterable[Any], freeze: str) -> list[Any]:
     """Returns the weights that are not frozen.
 
     Args:
         weights: With paths.
         freeze: Such as `embeddings,0-5,pooler`.
-        num_hidden_layers: L.
-
-    Raises:
-        InputError: It names a layer that the model does not have.
     """
-    prefixes = tuple(_frozen_prefixes(freeze, num_hidden_layers))
+    prefixes = tuple(_frozen_prefixes(freeze))
     return [w for w in weights if not w.path.startswith(prefixes)]
 
 
-def _frozen_prefixes(freeze: str, num_hidden_layers: int) -> Iterable[str]:
+def _frozen_prefixes(freeze: str) -> Iterable[str]:
     for part in filter(None, freeze.split(",")):
         if not part[0].isdigit():
             yield f"bert/{part}/"
             continue
         first, _, last = part.partition("-")
-        end = int(last or first) + 1
-        if end > num_hidden_layers or int(first) >= end:
-            raise InputError(
-                f"--freeze must name layers from 0 to {num_hidden_layers - 1}. "
-                f"Received: {part!r}."
-            )
-        for number in range(int(first), end):
+        for number in range(int(first), int(last or first) + 1):
             yield f"bert/encoder/layer_{number}/"
 
 

@@ -13,6 +13,8 @@ from official_bert.options.finetuning import Finetuning
 class RunClassifier(Finetuning):
     """Options of `run_classifier.py`."""
 
+    command = "run_classifier.py"
+
     data_dir: str = option("Folder with the task's files.")
     task_name: str = option(
         "cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, ax, xnli; swag; "

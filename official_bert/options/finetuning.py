@@ -28,6 +28,8 @@ FEATURE_LAYERS = (
 class Finetuning(Training):
     """What all fine-tuning commands can be told."""
 
+    command = ""  # The file that is told it; no flag.
+
     vocab_file: str = option("The vocabulary the model was trained with.")
     do_lower_case: bool = option(
         "Whether to lower-case the text. True for uncased models.", True
@@ -142,6 +144,16 @@ class Finetuning(Training):
         """Looks at the files that the model is made of."""
         super()._check_model()
         files.require(self.vocab_file, "--vocab_file")
+        self.require_layers(self.model_config().num_hidden_layers)
+
+    def require_layers(self, num_hidden_layers: int) -> None:
+        """Raises `InputError` if `freeze` names layers that a model lacks."""
+        for first, last in re.findall(r"(\d+)(?:-(\d+))?", self.freeze):
+            if not int(first) <= int(last or first) < num_hidden_layers:
+                raise InputError(
+                    "--freeze must name layers from 0 to "
+                    f"{num_hidden_layers - 1}. Received: {self.freeze!r}."
+                )
 
     def __post_init__(self) -> None:
         """Checks everything that can be checked without TensorFlow."""

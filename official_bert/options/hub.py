@@ -21,6 +21,8 @@ _OF_OUR_GRAPH = (
 class RunClassifierWithTfhub(RunClassifier):
     """Options of `run_classifier_with_tfhub.py`."""
 
+    command = "run_classifier_with_tfhub.py"
+
     bert_hub_module_handle: str = option(
         "The TF Hub module of BERT: a folder, as export_tfhub.py writes it, or "
         "an address."

@@ -12,6 +12,8 @@ from official_bert.options.finetuning import Finetuning
 class RunSquad(Finetuning):
     """What `run_squad.py` can be told."""
 
+    command = "run_squad.py"
+
     train_file: str | None = option(
         "SQuAD JSON to train on, such as train-v1.1.json.", None
     )

@@ -24,9 +24,11 @@ class Devices(cli.Options):
         "Without one, the TPU of this machine.",
         None,
     )
-    tpu_zone: str | None = option("The TPU's zone, if not found itself.", None)
+    tpu_zone: str | None = option(
+        "The TPU's zone, if it cannot be found out.", None
+    )
     gcp_project: str | None = option(
-        "The TPU's project, if not found itself.", None
+        "The TPU's project, if it cannot be found out.", None
     )
     master: str | None = option(
         "A TensorFlow master URL: that of the TPU, if `tpu_name` is not given.",
@@ -126,10 +128,10 @@ class Training(Computing):
     )
     do_train: bool = option("Whether to train.", False)
     train_batch_size: int = option(
-        "Examples per step, over all devices and parts of it.", 32, at_least=1
+        "Examples per step, over all devices and micro-batches.", 32, at_least=1
     )
     learning_rate: float = option(
-        "Adam's learning rate at its peak.", 5e-5, at_least=0
+        "The optimizer's learning rate at its peak.", 5e-5, at_least=0
     )
     save_checkpoints_steps: int = option(
         "Steps between checkpoints.", 1000, at_least=1

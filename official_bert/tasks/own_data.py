@@ -41,32 +41,17 @@ def make(options: RunClassifier, long_documents: LongDocuments) -> TextTask:
     trained for, from `task.json` beside it.
 
     Raises:
-        InputError: It cannot be known what the labels are, or a model has been
-            trained in the output folder that has others.
+        InputError: It cannot be known what the labels are.
     """
     data = OwnData(options)
-    trained = _trained_task(options)
     labels: tuple[str, ...] = ()
     if options.task_type != "regression":
         if options.label_file:
             labels = tables.read_labels(options.label_file)
         elif options.do_train:
             labels = data.find_labels()
-        elif trained is not None:
-            labels = trained[1]
         else:
-            raise InputError(
-                "Without --do_train, there must be a model and its task.json "
-                f"in --output_dir, or a --label_file. Received: "
-                f"{options.output_dir!r} without a task.json."
-            )
-    if trained is not None and trained != (options.task_type, labels):
-        raise InputError(
-            f"{_task_file(options)}: what was trained must be what is asked "
-            f"for: {options.task_type} with labels {list(labels)}. Received: "
-            f"{trained[0]} with labels {list(trained[1])}. Give the same "
-            "--task_type and labels, or another --output_dir to train anew."
-        )
+            labels = _trained_labels(options)
     return TextTask(
         task_type=options.task_type,
         labels=labels,
@@ -75,19 +60,16 @@ def make(options: RunClassifier, long_documents: LongDocuments) -> TextTask:
     )
 
 
-def _task_file(options: RunClassifier) -> str:
-    return os.path.join(options.output_dir, "task.json")
-
-
-def _trained_task(
-    options: RunClassifier,
-) -> tuple[str | None, tuple[str, ...]] | None:
-    """Returns type and labels of what was trained here, if anything was."""
-    path = _task_file(options)
+def _trained_labels(options: RunClassifier) -> tuple[str, ...]:
+    """Returns the labels of what was trained in the output folder."""
+    path = os.path.join(options.output_dir, "task.json")
     if not files.exists(path):
-        return None
-    found = json_files.read_object(path)
-    return found.get("task_type"), tuple(found.get("labels", ()))
+        raise InputError(
+            "Without --do_train, there must be a model and its task.json "
+            f"in --output_dir, or a --label_file. Received: "
+            f"{options.output_dir!r} without a task.json."
+        )
+    return tuple(json_files.read_object(path).get("labels", ()))
 
 
 @dataclasses.dataclass(frozen=True)

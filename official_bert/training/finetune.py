@@ -1,9 +1,9 @@
 """Fine-tuning: any task, trained, evaluated and predicted."""
 
+import functools
 import os
 from typing import Any
 
-import keras
 from absl import logging
 
 from official_bert import plots
@@ -27,11 +27,7 @@ from official_bert.training import (
     starting,
 )
 from official_bert.training.best import Best
-from official_bert.training.objectives import (
-    Batch,
-    FinetuningObjective,
-    Scalars,
-)
+from official_bert.training.objectives import FinetuningObjective
 from official_bert.training.preparing import (
     Run,
     describe,
@@ -72,6 +68,8 @@ def _run(task: Task, options: Finetuning) -> None:
     step = starting.load_for_evaluation(
         parts.model, options, may_skip=_PRETRAINING_HEADS
     )
+    if not options.do_train:
+        describe(parts)
     if options.do_eval:
         forward = _forward(parts, options.eval_batch_size)
         results = _evaluate(parts, forward, in_the_end=True)
@@ -91,6 +89,13 @@ def train(run: Run) -> None:
         run: With the examples `train`, and `dev` where it evaluates on the way.
     """
     options = run.options
+    # Before the records, which may take much longer to make.
+    starting.load_initial(
+        run.model,
+        options,
+        may_initialize=_TASK_HEADS,
+        may_skip=_PRETRAINING_HEADS,
+    )
     data, num_rows = _training_records(run)
     if not run.task.epoch_has_all_rows:
         num_rows = len(run.data["train"])
@@ -100,15 +105,7 @@ def train(run: Run) -> None:
     weights = loading.by_name(run.model.trainable_variables)
     computation = computing.make_computation(options, run.strategy)
     state = {**weights, **optimizer.state(), **computation.state()}
-    resumed = starting.restore(
-        run.model,
-        state,
-        options,
-        may_initialize=_TASK_HEADS,
-        may_skip=_PRETRAINING_HEADS,
-    )
-    distribution.require_agreement(run.strategy, resumed.seed, state)
-    keras.utils.set_random_seed(resumed.seed)
+    resumed = starting.resume(state, options, run.strategy)
     describe(run)
     plan = loop.Plan.make(
         options,
@@ -125,13 +122,14 @@ def train(run: Run) -> None:
         pad_to=options.pad_to,
         start=plan.first_example,
     )
-    objective = FinetuningObjective(run.task)
-
-    def step(batch: Batch) -> Scalars:
-        return train_step(
-            run.model, objective, optimizer, batch, plan.seed, computation
-        )
-
+    step = functools.partial(
+        train_step,
+        run.model,
+        FinetuningObjective(run.task),
+        optimizer,
+        seed=plan.seed,
+        computation=computation,
+    )
     metric = run.task.main_metric
     best = Best(options.output_dir, metric, plan.first_step, plan.is_chief)
     forward = _forward(run, options.eval_batch_size)
@@ -178,9 +176,7 @@ def _schedule(num_rows: int, options: Finetuning) -> LinearWarmupDecay:
 def _optimizer(run: Run, schedule: LinearWarmupDecay) -> AdamWeightDecay:
     """Returns the optimizer of all weights that are not frozen."""
     num_layers = run.config.num_hidden_layers
-    weights = layers.trained(
-        run.model.learning_variables, run.options.freeze, num_layers
-    )
+    weights = layers.trained(run.model.learning_variables, run.options.freeze)
     scales = layers.rate_scales(
         [weight.path for weight in weights],
         run.options.layerwise_lr_decay,

@@ -1,7 +1,6 @@
 """What a fine-tuning run is made of, and what it leaves about itself."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -74,6 +73,7 @@ def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
         bert = HubBert(options.bert_hub_module_handle)
     config = bert.config
     config.require_length(options.max_seq_length)
+    options.require_layers(config.num_hidden_layers)
     if not bert.is_ours:
         _require_all_layers(options)
     vocab_file, do_lower_case = bert.encoder.text_info
@@ -122,11 +122,13 @@ def _begin(task: Task, options: Finetuning) -> dict[str, Sequence[Any]]:
 def _devices(options: Finetuning) -> tf.distribute.Strategy:
     """Returns the devices, between which batches can be divided."""
     strategy = distribution.choose(options)
-    for flag, parts in (
-        ("train_batch_size", options.gradient_accumulation_steps),
-        ("eval_batch_size", 1),
-        ("predict_batch_size", 1),
-    ):
+    batches = {
+        "train": ("train_batch_size", options.gradient_accumulation_steps),
+        "dev": ("eval_batch_size", 1),
+        "test": ("predict_batch_size", 1),
+    }
+    for mode in _modes(options):
+        flag, parts = batches[mode]
         distribution.require_divisible(
             getattr(options, flag), strategy, flag, parts
         )
@@ -139,7 +141,10 @@ def _require_same_task(task: Task, options: Finetuning) -> None:
     if not files.exists(path):
         return
     trained, wanted = json_files.read_object(path), task.to_json()
-    for name in ("kind", "task_type", "labels", "top"):
+    names = ["kind", "task_type", "labels", "top"]
+    if options.do_train:
+        names.append("metric")  # Evaluations on the way are compared.
+    for name in names:
         before, now = trained.get(name), wanted.get(name)
         if before != now:
             raise InputError(
@@ -159,7 +164,17 @@ def _modes(options: Finetuning) -> list[str]:
 
 
 def describe(run: Run) -> None:
-    """Leaves beside the checkpoints all that is needed to use them."""
+    """Leaves the options, and all that is needed to use what is trained."""
+    options = run.options
+    texts = _model_files(run) if options.do_train else {}
+    mode = "train" if options.do_train else "eval"
+    texts[f"{mode}_options.json"] = options.to_json(options.command)
+    for name, text in texts.items():
+        files.write_text(os.path.join(run.folder, name), text)
+
+
+def _model_files(run: Run) -> dict[str, str]:
+    """Returns {name: text} of what says how a model is made and used."""
     options = run.options
     task = {
         **run.task.to_json(),
@@ -169,11 +184,9 @@ def describe(run: Run) -> None:
     if run.hub_module:
         task["hub_module"] = run.hub_module
     texts = {
-        _TASK_FILE: json.dumps(task, indent=2, ensure_ascii=False) + "\n",
+        _TASK_FILE: json_files.to_text(task),
         "vocab.txt": files.read_text(options.vocab_file),
-        "train_options.json": options.to_json("train"),
     }
     if not run.hub_module:
         texts["bert_config.json"] = run.config.to_json_string()
-    for name, text in texts.items():
-        files.write_text(os.path.join(run.folder, name), text)
+    return texts

@@ -4,6 +4,7 @@ Or what stands in their place: sentence order, or the next piece of a model that
 reads from left to right.
 """
 
+import functools
 import os
 from typing import Any
 
@@ -28,11 +29,7 @@ from official_bert.training import (
     loop,
     starting,
 )
-from official_bert.training.objectives import (
-    Batch,
-    PretrainingObjective,
-    Scalars,
-)
+from official_bert.training.objectives import PretrainingObjective
 from official_bert.training.step import train_step
 
 
@@ -51,19 +48,9 @@ def run(options: RunPretraining) -> None:
 def _run(options: RunPretraining) -> None:
     config = options.model_config()
     assert config.vocab_size is not None  # Reading the file made sure of it.
-    strategy = distribution.choose(options)
-    data = RecordFiles(
-        files.expand(options.input_file),
-        _schema(options),
-    )
-    damaged: list[damage.Damage] = []
-    if options.skip_damaged_records:
-        data, damaged = damage.find(data)
-    records.check_files(data, config.vocab_size)
     _check_vocabulary(options, config)
-    files.make_directory(options.output_dir)
-
     starting.require_same_model(options, config)
+    strategy = distribution.choose(options)
     if options.do_train:
         distribution.require_divisible(
             options.train_batch_size,
@@ -75,6 +62,15 @@ def _run(options: RunPretraining) -> None:
         distribution.require_divisible(
             options.eval_batch_size, strategy, "eval_batch_size"
         )
+    data = RecordFiles(
+        files.expand(options.input_file),
+        _schema(options),
+    )
+    damaged: list[damage.Damage] = []
+    if options.skip_damaged_records:
+        data, damaged = damage.find(data)
+    records.check_files(data, config.vocab_size)
+    files.make_directory(options.output_dir)
     keras.utils.set_random_seed(options.seed)
     with computing.scope(options, strategy):
         model = PretrainingModel(config)
@@ -154,10 +150,8 @@ def train(
     computation = computing.make_computation(options, strategy)
     weights = loading.by_name(model.trainable_variables)
     state = {**weights, **optimizer.state(), **computation.state()}
-    resumed = starting.restore(model, state, options)
-    distribution.require_agreement(strategy, resumed.seed, state)
-    # The order of examples depends on it, beside the seed it is given.
-    keras.utils.set_random_seed(resumed.seed)
+    starting.load_initial(model, options)
+    resumed = starting.resume(state, options, strategy)
     _describe(options, model.config, strategy)
     plan = loop.Plan.make(
         options,
@@ -172,13 +166,14 @@ def train(
         seed=plan.seed,
         start=plan.first_example,
     )
-    objective = _objective(model.config, options)
-
-    def step(batch: Batch) -> Scalars:
-        return train_step(
-            model, objective, optimizer, batch, plan.seed, computation
-        )
-
+    step = functools.partial(
+        train_step,
+        model,
+        _objective(model.config, options),
+        optimizer,
+        seed=plan.seed,
+        computation=computation,
+    )
     batches = _as_read(batches, model.config)
     for _ in loop.train(step, batches, state, plan, strategy):
         pass

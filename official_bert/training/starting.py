@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import tensorflow as tf
 from absl import logging
 
@@ -12,50 +13,78 @@ from official_bert.checkpoints import loading, numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.training import Training
+from official_bert.training import distribution
 
 _LOSS_SCALE = "^loss_scale/"
 
+# Of a config; what is not named here may change from run to run.
+_OF_A_MODEL = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_act",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "is_left_to_right",
+)
 
-def restore(
+
+def load_initial(
     model: Any,
-    state: Mapping[str, Any],
     options: Training,
     *,
     may_initialize: str = "",
     may_skip: str = "",
-) -> numbered.Resume:
-    """Loads what there is to start from.
+) -> None:
+    """Loads `init_checkpoint` into the model of a run that begins.
 
     Args:
-        model: Whose weights `init_checkpoint` has.
-        state: All that a run's own checkpoint has.
-        options: Where they are.
-        may_initialize: What `init_checkpoint` may lack, beside what the options
-            allow.
+        model: Whose weights it has.
+        options: Where it is.
+        may_initialize: What it may lack, beside what the options allow.
         may_skip: What may go unused of it.
-
-    Returns:
-        How to go on with the data.
     """
-    prefix = numbered.latest(options.output_dir)
-    if prefix:
-        # A run may go on in another precision.
-        loading.load(
-            state, prefix, may_initialize=_LOSS_SCALE, may_skip=_LOSS_SCALE
-        )
-        step = int(state["global_step"].numpy())
-        logging.info("Going on from %s", prefix)
-        return numbered.read_resume(prefix) or numbered.Resume(
-            options.seed, step * options.train_batch_size
-        )
-    if options.init_checkpoint:
+    if options.init_checkpoint and not numbered.latest(options.output_dir):
         load_weights(
             model,
             options.init_checkpoint,
             either(options.may_initialize, may_initialize),
             either(options.may_skip, may_skip),
         )
-    return numbered.Resume(options.seed, examples_seen=0)
+
+
+def resume(
+    state: Mapping[str, Any],
+    options: Training,
+    strategy: tf.distribute.Strategy,
+) -> numbered.Resume:
+    """Loads the run's own checkpoint, if there is one, and sets its seed.
+
+    Args:
+        state: All that the checkpoint has.
+        options: Where it is.
+        strategy: Whose hosts must all start from the same.
+
+    Returns:
+        How to go on with the data.
+    """
+    found = numbered.Resume(options.seed, examples_seen=0)
+    if prefix := numbered.latest(options.output_dir):
+        # A run may go on in another precision.
+        loading.load(
+            state, prefix, may_initialize=_LOSS_SCALE, may_skip=_LOSS_SCALE
+        )
+        step = int(state["global_step"].numpy())
+        logging.info("Going on from %s", prefix)
+        found = numbered.read_resume(prefix) or numbered.Resume(
+            options.seed, step * options.train_batch_size
+        )
+    distribution.require_agreement(strategy, found.seed, state)
+    # The order of examples depends on it, beside the seed it is given.
+    keras.utils.set_random_seed(found.seed)
+    return found
 
 
 def load_for_evaluation(
@@ -69,7 +98,7 @@ def load_for_evaluation(
     may_skip = either(options.may_skip, may_skip)
     if prefix := numbered.best_or_latest(options.output_dir):
         load_weights(model, prefix, options.may_initialize, may_skip)
-        return int(tf.train.load_variable(prefix, "global_step"))
+        return numbered.trained_steps(prefix)
     if options.init_checkpoint:
         load_weights(
             model, options.init_checkpoint, options.may_initialize, may_skip
@@ -122,12 +151,12 @@ def either(*patterns: str) -> str:
 
 
 def require_same_model(options: Training, config: BertConfig) -> None:
-    """Compares with what was trained here, as far as weights would not tell."""
+    """Compares with what was trained here, before anything is made for it."""
     path = os.path.join(options.output_dir, "bert_config.json")
     if not files.exists(path):
         return
     trained = BertConfig.from_json_file(path)
-    for name in ("num_attention_heads", "hidden_act", "is_left_to_right"):
+    for name in _OF_A_MODEL:
         before, now = getattr(trained, name), getattr(config, name)
         if before != now:
             raise InputError(

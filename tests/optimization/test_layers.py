@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.errors import InputError
 from official_bert.optimization import layers
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -37,14 +36,8 @@ class Weight:
     ],
 )
 def test_what_is_named_is_frozen(freeze, left):
-    found = layers.trained(map(Weight, PATHS), freeze, 12)
+    found = layers.trained(map(Weight, PATHS), freeze)
     assert [w.path for w in found] == [PATHS[i] for i in left]
-
-
-@pytest.mark.parametrize("freeze", ["12", "0-12", "3-1"])
-def test_layers_must_exist(freeze):
-    with pytest.raises(InputError, match="layers from 0 to 11"):
-        layers.trained(map(Weight, PATHS), freeze, 12)
 
 
 def test_rates_fall_from_layer_to_layer():

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 import tiny
 
+import run_classifier
 from official_bert import tasks
 from official_bert.errors import InputError
 from official_bert.tasks.text_data import TextExample
@@ -111,14 +112,31 @@ def test_labels_of_the_trained_model(tmp_path):
     write(tmp_path / "out" / "task.json", told)
     assert make(tmp_path, **later).labels == ("n", "y")
     assert make(tmp_path).labels == ("n", "y")
-    with pytest.raises(InputError, match=r"task\.json: .*multilabel"):
-        make(tmp_path, task_type="multilabel", **later)
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        ({"task_type": "multilabel"}, "task_type"),
+        ({"do_train": False, "task_type": "regression"}, "task_type"),
+        ({"do_train": False, "label_file": "labels"}, "labels"),
+        ({}, "labels"),
+    ],
+)
+def test_what_was_trained_must_be_what_is_asked_for(
+    tmp_path, monkeypatch, flags, name
+):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "train.csv", "text,label\na,y\nb,n\n")
     write(tmp_path / "labels", "y\nn\n")
-    with pytest.raises(InputError, match=r"another --output_dir"):
-        make(tmp_path, label_file=str(tmp_path / "labels"), **later)
+    (tmp_path / "out").mkdir()
+    told = json.dumps(make(tmp_path).to_json())
+    write(tmp_path / "out" / "task.json", told)
     write(tmp_path / "train.csv", "text,label\na,y\nb,x\n")
-    with pytest.raises(InputError, match=r"another --output_dir"):
-        make(tmp_path)
+    with pytest.raises(InputError, match=rf"task\.json: .* whose `{name}` is"):
+        run_classifier.main(
+            tiny.options(tmp_path, task_name="csv", do_predict=True, **flags)
+        )
 
 
 @pytest.mark.parametrize(

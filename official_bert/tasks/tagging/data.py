@@ -90,23 +90,11 @@ def find_labels(options: RunClassifier, data: TaggingData) -> tuple[str, ...]:
     data.
 
     Raises:
-        InputError: What they are read from is not what it should be, or a model
-            has been trained in the output folder that has others.
+        InputError: What they are read from is not what it should be.
     """
     path = os.path.join(options.output_dir, "task.json")
-    trained = json_files.read_object(path) if files.exists(path) else None
     if options.label_file:
-        labels = tables.read_labels(options.label_file)
-    elif trained and not options.do_train:
-        labels = tuple(trained.get("labels", ()))
-    else:
-        labels = data.training_labels()
-    expected = {"kind": "tagging", "labels": list(labels)}
-    if trained and {name: trained.get(name) for name in expected} != expected:
-        raise InputError(
-            f"{path}: the model there must be one for these tags: "
-            f"{', '.join(labels)}. Received: kind={trained.get('kind')!r}, "
-            f"labels={trained.get('labels')!r}. Check --task_name and "
-            "--label_file, or give another --output_dir to train anew."
-        )
-    return labels
+        return tables.read_labels(options.label_file)
+    if files.exists(path) and not options.do_train:
+        return tuple(json_files.read_object(path).get("labels", ()))
+    return data.training_labels()

@@ -142,20 +142,18 @@ def test_where_labels_come_from(folder):
 
 
 @pytest.mark.parametrize(
-    ("trained", "changes"),
+    ("trained", "flag", "name"),
     [
-        ({"kind": "tagging", "labels": ["A", "B", "C"]}, {"do_train": True}),
-        ({"kind": "text", "labels": ["A"]}, {"do_predict": True}),
-        ({"kind": "squad"}, {"do_predict": True}),
+        ({"kind": "tagging", "labels": ["A", "B", "C"]}, "do_train", "labels"),
+        ({"kind": "text", "labels": ["A"]}, "do_predict", "kind"),
+        ({"kind": "squad"}, "do_predict", "kind"),
     ],
 )
-def test_another_model_in_the_folder(folder, trained, changes):
+def test_another_model_in_the_folder(folder, trained, flag, name):
     (folder / "out").mkdir()
     (folder / "out/task.json").write_text(json.dumps(trained))
-    with pytest.raises(
-        InputError, match=r"task\.json: the model there must be"
-    ):
-        tasks.get(options(folder, **changes))
+    with pytest.raises(InputError, match=rf"task\.json: .* whose `{name}` is"):
+        run_classifier.main(options(folder, **{flag: True}))
 
 
 def test_a_tag_that_training_data_lack(folder):
