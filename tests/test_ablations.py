@@ -232,6 +232,7 @@ def test_however_it_is_computed(inputs, tmp_path, is_packed):
         np.testing.assert_allclose(other[name], value, atol=2e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_direction(inputs, tmp_path):
     run(inputs, tmp_path, "none", nsp="none", left_to_right=True)
     with pytest.raises(InputError, match="`is_left_to_right` must be True"):

@@ -30,6 +30,7 @@ def options(folder, **changes):
     return ExportTfhub(**given)
 
 
+@pytest.mark.slow
 def test_writes_two_modules_that_fit(folder, tmp_path, capsys):
     encoder, preprocessor = str(tmp_path / "a/e"), str(tmp_path / "a/p")
     both = {"export_path": encoder, "preprocessor_path": preprocessor}

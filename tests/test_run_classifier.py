@@ -184,6 +184,7 @@ def test_recorded_command_lines_give_the_recorded_files(task, golden, tmp_path):
                 assert math.isclose(float(mine), float(other), rel_tol=2e-6)
 
 
+@pytest.mark.slow
 def test_a_smoke_run_leaves_the_recorded_variables(golden, tmp_path):
     folder = golden / "e2e"
     expected = json.loads(
@@ -250,6 +251,7 @@ def test_a_run_goes_on_where_it_stopped(folder, pad_to):
         np.testing.assert_array_equal(weights(resumed)[name], array, name)
 
 
+@pytest.mark.slow
 def test_the_best_checkpoint_is_kept_and_used(folder):
     output = run(
         folder,

@@ -51,6 +51,7 @@ def test_fine_tunes_all_weights(paths):
         assert not np.array_equal(weight.numpy(), old), weight.name
 
 
+@pytest.mark.slow
 def test_hub_finds_the_masked_lm_head(paths):
     encoder = hub.load(paths[1])
     layer = hub.KerasLayer(encoder.mlm, trainable=True)

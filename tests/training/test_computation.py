@@ -121,6 +121,7 @@ def test_micro_batches_have_masks_of_their_own(batch):
     assert np.abs(whole[name] - half[name]).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_replicas_have_masks_of_their_own(batch):
     """Both get the same four rows, and must see other parts of them."""
     strategy = distribution.get_strategy("mirrored")

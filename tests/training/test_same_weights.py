@@ -114,7 +114,13 @@ def require_same(state, whole):
     [
         {"distribution_strategy": "mirrored"},
         {"gradient_accumulation_steps": 4},
-        {"distribution_strategy": "mirrored", "gradient_accumulation_steps": 2},
+        pytest.param(
+            {
+                "distribution_strategy": "mirrored",
+                "gradient_accumulation_steps": 2,
+            },
+            marks=pytest.mark.slow,
+        ),
         {"remat": True},
         pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
         pytest.param(

@@ -83,6 +83,7 @@ def weights(folder):
     return {name: reader.get_tensor(name) for name in names}
 
 
+@pytest.mark.slow
 def test_bert_stays_as_it_is_and_what_is_above_it_learns(folder):
     out = run(
         folder,

@@ -79,6 +79,7 @@ def columns(path):
     return [line.split() for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_names_are_learned(folder):
     """And predicted again without the data they were learned from."""
     run_classifier.main(
