@@ -36,7 +36,7 @@ def export_encoder(options: ExportTfhub) -> None:
     path = options.export_path
     written = encoder.export(
         BertConfig.from_json_file(options.config_file),
-        options.init_checkpoint or numbered.require(options.checkpoint),
+        numbered.named_by(options),
         options.vocabulary,
         path,
         do_lower_case=options.lowers_case,

@@ -16,6 +16,7 @@ from absl import logging
 from official_bert import files
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
+from official_bert.options.models import NamedModel
 
 # Where a run that evaluates on the way keeps what did best.
 BEST = "best"
@@ -89,6 +90,15 @@ def require(folder: str) -> str:
             "data. Received: none. Copy it as well, or train."
         )
     return prefix
+
+
+def named_by(options: NamedModel) -> str:
+    """Returns the prefix of what options name: of a `model_dir`, its best.
+
+    Raises:
+        InputError: There is none in it.
+    """
+    return options.init_checkpoint or require(options.checkpoint)
 
 
 def trained_steps(prefix: str) -> int:

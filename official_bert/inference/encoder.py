@@ -80,7 +80,7 @@ def load(options: VisualizeAttention) -> Encoder:
     Raises:
         InputError: Its files are damaged, or not of one model.
     """
-    prefix = options.init_checkpoint or numbered.require(options.checkpoint)
+    prefix = numbered.named_by(options)
     bert, tokenizer = load_files(
         options.config_file,
         options.vocabulary,
