@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from official_bert import files, json_files
+from official_bert import files, json_files, task_file
 from official_bert.checkpoints import loading, model_garden, numbered, tf1
 from official_bert.checkpoints.conversion_model import (
     Described,
@@ -23,7 +23,6 @@ from official_bert.errors import InputError
 CHECKPOINT = "bert_model.ckpt"
 _CONFIG = "bert_config.json"
 _VOCAB = "vocab.txt"
-_TASK = "task.json"
 
 
 class Stored:
@@ -111,8 +110,8 @@ def read(
 
 
 def _described(prefix: str, config: BertConfig) -> Described:
-    vocab_file, task_file = beside(prefix, _VOCAB), beside(prefix, _TASK)
-    task = json_files.read_object(task_file) if task_file else {}
+    vocab_file, found = beside(prefix, _VOCAB), beside(prefix, task_file.NAME)
+    task = task_file.read(os.path.dirname(found)) if found else {}
     labels, problem_type, head = labels_of_task(task)
     return Described(
         config=config,
@@ -148,7 +147,7 @@ def write(model: Model, folder: str) -> None:
     _write_text(folder, _CONFIG, described.config.to_json_string())
     _write_text(folder, _VOCAB, described.vocab)
     if described.task is not None:
-        json_files.write(os.path.join(folder, _TASK), described.task)
+        json_files.write(task_file.path_in(folder), described.task)
 
 
 def strip(prefix: str, folder: str, skip: str | None) -> list[str]:
@@ -181,7 +180,7 @@ def strip(prefix: str, folder: str, skip: str | None) -> list[str]:
             "which leaves all out."
         )
     _write_arrays(folder, _Arrays(kept, stored))
-    for name in (_CONFIG, _VOCAB, _TASK):
+    for name in (_CONFIG, _VOCAB, task_file.NAME):
         path = beside(prefix, name)
         _write_text(folder, name, files.read_text(path) if path else None)
     return out

@@ -5,14 +5,13 @@ import json
 import os
 from typing import Any
 
-from official_bert import json_files
+from official_bert import json_files, task_file
 from official_bert.checkpoints import huggingface_tokenizer
 from official_bert.checkpoints.conversion_model import Described, Model
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
 _CONFIG = "config.json"
-_TASK = "task.json"
 
 # What both configs have under the same name.
 _SIZES = (
@@ -129,10 +128,9 @@ def _activation(path: str, theirs: Any) -> str:
 
 
 def _read_task(folder: str) -> dict[str, Any] | None:
-    path = os.path.join(folder, _TASK)
-    if not os.path.exists(path):
+    if not task_file.is_in(folder):
         return None
-    given = json_files.read_object(path)
+    given = task_file.read(folder)
     return given if "kind" in given else None
 
 
@@ -168,7 +166,7 @@ def write(model: Model, folder: str) -> None:
         huggingface_tokenizer.write(described, folder)
     if described.task is not None:
         # For the way back, and predict.py.
-        json_files.write(os.path.join(folder, _TASK), described.task)
+        json_files.write(task_file.path_in(folder), described.task)
 
 
 def _config(model: Model) -> dict[str, Any]:
@@ -212,7 +210,7 @@ def labels_of_task(
     task: dict[str, Any],
 ) -> tuple[tuple[str, ...], str | None, str | None]:
     """Returns labels, transformers' problem type and head of a `task.json`."""
-    labels = tuple(map(str, task.get("labels") or ()))
+    labels = tuple(task.get("labels", ()))
     problem = _PROBLEMS.get(task.get("task_type", ""))
     heads = {
         "text": "sequence_classification",

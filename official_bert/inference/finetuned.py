@@ -3,7 +3,7 @@
 import os
 from typing import Any, NamedTuple
 
-from official_bert import json_files, tasks
+from official_bert import task_file, tasks
 from official_bert.checkpoints import loading, numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -41,8 +41,7 @@ def load(output_dir: str) -> Finetuned:
         InputError: Something that is needed is missing or damaged.
     """
     require_finetuned(output_dir)
-    path = os.path.join(output_dir, "task.json")
-    described = json_files.read_object(path)
+    described = task_file.read(output_dir)
     vocab_file = os.path.join(output_dir, "vocab.txt")
     bert = None
     if "hub_module" in described:
@@ -55,10 +54,11 @@ def load(output_dir: str) -> Finetuned:
         task = tasks.from_json(described)
         max_seq_length = int(described["max_seq_length"])
         do_lower_case = bool(described["do_lower_case"])
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: must be as fine-tuning wrote it. Received: one in "
-            f"which something is missing or wrong ({error})."
+            f"{task_file.path_in(output_dir)}: must be as fine-tuning wrote "
+            "it. Received: one in which something is missing or wrong "
+            f"({error})."
         ) from error
     tokenizer = BatchTokenizer(vocab_file, do_lower_case)
     config.require_vocabulary(tokenizer.vocab, vocab_file)

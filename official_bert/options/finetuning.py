@@ -7,7 +7,7 @@ import dataclasses
 import os
 import re
 
-from official_bert import files
+from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.errors import InputError
 from official_bert.options.training import Training
@@ -197,8 +197,7 @@ class Finetuning(Training):
                 "--distribution_strategy=multi_worker_mirrored. Leave it out, "
                 "and then run the command with --do_export alone."
             )
-        task_file = os.path.join(self.output_dir, "task.json")
-        if not (self.do_train or files.exists(task_file)):
+        if not (self.do_train or task_file.is_in(self.output_dir)):
             raise InputError(
                 "--do_export must have a fine-tuned model. Received: "
                 f"--output_dir={self.output_dir!r} without task.json. Check "

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from official_bert import cli, files, json_files
+from official_bert import cli, files, task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -60,10 +60,9 @@ class NamedModel(cli.Options):
         """What `do_lower_case` comes to."""
         if self.do_lower_case is not None or not self.model_dir:
             return self.do_lower_case is not False
-        task_file = os.path.join(self.model_dir, "task.json")
-        if not files.exists(task_file):
+        if not task_file.is_in(self.model_dir):
             return True
-        task = json_files.read_object(task_file)
+        task = task_file.read(self.model_dir)
         return bool(task.get("do_lower_case", True))
 
     def _file(self, given: str | None, name: str) -> str:
@@ -102,24 +101,23 @@ def require_finetuned(folder: str) -> None:
     """Raises `InputError` unless a folder describes a fine-tuned model."""
     _require_folder(folder)
     has_config = files.exists(os.path.join(folder, "bert_config.json"))
-    if has_config and not files.exists(os.path.join(folder, "task.json")):
+    if has_config and not task_file.is_in(folder):
         raise InputError(
             f"{folder}: must be what run_classifier.py or its like wrote. "
             "Received: a folder without task.json, as of a model that is only "
             "pre-trained. That can do --fill_mask and --score."
         )
-    for name in ("task.json", "vocab.txt"):
+    for name in (task_file.NAME, "vocab.txt"):
         _require_in(folder, name, "Fine-tuning leaves it there.")
     # The models of others on the TF Hub have no config.
-    task = json_files.read_object(os.path.join(folder, "task.json"))
-    if "hub_module" not in task:
+    if "hub_module" not in task_file.read(folder):
         _require_in(folder, "bert_config.json", "Fine-tuning leaves it there.")
 
 
 def require_pretrained(folder: str) -> None:
     """Raises `InputError` unless a folder describes a pre-trained model."""
     _require_folder(folder)
-    if files.exists(os.path.join(folder, "task.json")):
+    if task_file.is_in(folder):
         raise InputError(
             f"{folder}: --fill_mask and --score need a pre-trained model. "
             "Received: a fine-tuned one, which has lost its head for masked "

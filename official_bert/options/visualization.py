@@ -1,9 +1,8 @@
 """Options of `visualize_attention.py`."""
 
 import dataclasses
-import os
 
-from official_bert import files
+from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -83,7 +82,7 @@ class VisualizeAttention(NamedModel):
         require_released(self.vocabulary, self.checkpoint, self.lowers_case)
 
     def _check_folder(self, folder: str) -> None:
-        if not files.exists(os.path.join(folder, "task.json")):
+        if not task_file.is_in(folder):
             require_pretrained(folder)
             return
         require_finetuned(folder)

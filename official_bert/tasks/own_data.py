@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from official_bert import files, json_files
+from official_bert import task_file
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import tables
@@ -62,14 +62,13 @@ def make(options: RunClassifier, long_documents: LongDocuments) -> TextTask:
 
 def _trained_labels(options: RunClassifier) -> tuple[str, ...]:
     """Returns the labels of what was trained in the output folder."""
-    path = os.path.join(options.output_dir, "task.json")
-    if not files.exists(path):
+    if not task_file.is_in(options.output_dir):
         raise InputError(
             "Without --do_train, there must be a model and its task.json "
             f"in --output_dir, or a --label_file. Received: "
             f"{options.output_dir!r} without a task.json."
         )
-    return tuple(json_files.read_object(path).get("labels", ()))
+    return task_file.read_labels(options.output_dir)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files, json_files, task_file
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.hub.encoder import HubBert
@@ -20,8 +20,6 @@ from official_bert.tokenization import (
     validate_case_matches_checkpoint,
 )
 from official_bert.training import computing, distribution, starting
-
-_TASK_FILE = "task.json"
 
 
 class Run(NamedTuple):
@@ -137,10 +135,10 @@ def _devices(options: Finetuning) -> tf.distribute.Strategy:
 
 def _require_same_task(task: Task, options: Finetuning) -> None:
     """Compares with what was trained here; weights alone would not tell."""
-    path = os.path.join(options.output_dir, _TASK_FILE)
-    if not files.exists(path):
+    folder = options.output_dir
+    if not task_file.is_in(folder):
         return
-    trained, wanted = json_files.read_object(path), task.to_json()
+    trained, wanted = task_file.read(folder), task.to_json()
     names = ["kind", "task_type", "labels", "top"]
     if options.do_train:
         names.append("metric")  # Evaluations on the way are compared.
@@ -148,9 +146,9 @@ def _require_same_task(task: Task, options: Finetuning) -> None:
         before, now = trained.get(name), wanted.get(name)
         if before != now:
             raise InputError(
-                f"{path}: the model there was trained for another task, whose "
-                f"`{name}` is {before!r}. Received: {now!r}. Use another "
-                "--output_dir for another task."
+                f"{task_file.path_in(folder)}: the model there was trained for "
+                f"another task, whose `{name}` is {before!r}. Received: "
+                f"{now!r}. Use another --output_dir for another task."
             )
 
 
@@ -176,15 +174,13 @@ def describe(run: Run) -> None:
 def _model_files(run: Run) -> dict[str, str]:
     """Returns {name: text} of what says how a model is made and used."""
     options = run.options
-    task = {
-        **run.task.to_json(),
-        "max_seq_length": options.max_seq_length,
-        "do_lower_case": options.do_lower_case,
-    }
+    task = task_file.describe(
+        run.task.to_json(), options.max_seq_length, options.do_lower_case
+    )
     if run.hub_module:
         task["hub_module"] = run.hub_module
     texts = {
-        _TASK_FILE: json_files.to_text(task),
+        task_file.NAME: json_files.to_text(task),
         "vocab.txt": files.read_text(options.vocab_file),
     }
     if not run.hub_module:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files, json_files, task_file
 from official_bert.errors import InputError
 from official_bert.export import saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
@@ -42,7 +42,7 @@ from official_bert.tokenization import BatchTokenizer
 
 _DEFAULT = "serving_default"
 # A folder of this name is not TensorFlow's own, and left alone.
-_TASK = os.path.join("assets.extra", "task.json")
+_TASK = os.path.join("assets.extra", task_file.NAME)
 
 
 class Exported(NamedTuple):
@@ -124,11 +124,16 @@ def export(
     functions = {
         name: traced(signature) for name, signature in signatures.items()
     }
+    described = task_file.describe(
+        trained.task.to_json(),
+        trained.max_seq_length,
+        trained.tokenizer.basic_tokenizer.do_lower_case,
+    )
     files.make_directory(export_dir)
     path = os.path.join(export_dir, str(next_version(export_dir)))
     difference = None
     with files.replacing_folder(path) as folder:
-        _save(module, functions, _describe(trained), folder)
+        _save(module, functions, described, folder)
         if has_lite:
             name = os.path.join(folder, "model.tflite")
             difference = lite.write(rows, module, name)
@@ -162,15 +167,6 @@ def make_served(trained: Trained, has_text: bool = True) -> Served:
         features.find_marks(vocab),
         trained.max_seq_length,
     )
-
-
-def _describe(trained: Trained) -> dict[str, Any]:
-    """Returns what fine-tuning leaves as `task.json`."""
-    return {
-        **trained.task.to_json(),
-        "max_seq_length": trained.max_seq_length,
-        "do_lower_case": trained.tokenizer.basic_tokenizer.do_lower_case,
-    }
 
 
 def make_kind(served: Served) -> Kind:

@@ -4,7 +4,7 @@ import dataclasses
 import os
 from collections.abc import Collection, Sequence
 
-from official_bert import files, json_files
+from official_bert import files, task_file
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import tables
@@ -92,9 +92,8 @@ def find_labels(options: RunClassifier, data: TaggingData) -> tuple[str, ...]:
     Raises:
         InputError: What they are read from is not what it should be.
     """
-    path = os.path.join(options.output_dir, "task.json")
     if options.label_file:
         return tables.read_labels(options.label_file)
-    if files.exists(path) and not options.do_train:
-        return tuple(json_files.read_object(path).get("labels", ()))
+    if task_file.is_in(options.output_dir) and not options.do_train:
+        return task_file.read_labels(options.output_dir)
     return data.training_labels()
