@@ -110,6 +110,11 @@ def test_every_number_has_bounds():
             "must exist. Received: 'none[*]'.*Check",
         ),
         (CreatePretrainingData, {"input_file": ""}, "one input file must be"),
+        (
+            RunPretraining,
+            {"output_dir": "run[1]"},
+            "run.1.: .* must have no .,",
+        ),
         (CreatePretrainingData, {"input_file": "folder"}, "is a folder. Name"),
         (
             CreatePretrainingData,

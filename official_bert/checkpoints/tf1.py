@@ -27,7 +27,7 @@ def open_reader(prefix: str) -> Any:
     Raises:
         InputError: There is no such checkpoint, or it is damaged.
     """
-    _require_plain(prefix)
+    files.require_plain(prefix)
     files.require(prefix + _INDEX, "A checkpoint's index")
     try:
         return tf.train.load_checkpoint(prefix)
@@ -35,16 +35,6 @@ def open_reader(prefix: str) -> Any:
         raise InputError(
             f"{prefix}: must be a TF1 checkpoint. {error}"
         ) from error
-
-
-def _require_plain(prefix: str) -> None:
-    # TensorFlow's reader looks for the index by a pattern, and escapes nothing.
-    if "[" in prefix or "\\" in prefix:
-        raise InputError(
-            f"{prefix}: a checkpoint's path must have no [ and no backslash, "
-            "with which TensorFlow cannot read it. Rename the folder, or "
-            "choose another."
-        )
 
 
 def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
@@ -83,7 +73,7 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
     Raises:
         InputError: The disk is full, or the folder takes no files.
     """
-    _require_plain(prefix)
+    files.require_plain(prefix)
     names = sorted(arrays)
     temporary = files.temporary_name(prefix)
     try:

@@ -19,6 +19,7 @@ from official_bert.files.reading import (
     read_lines,
     read_text,
     require,
+    require_plain,
     size,
 )
 from official_bert.files.remote import is_remote
@@ -54,6 +55,7 @@ __all__ = [
     "replacing_folder",
     "require",
     "require_free_folder",
+    "require_plain",
     "require_room",
     "require_room_for_file",
     "size",

@@ -76,6 +76,17 @@ def require(path: str, what: str) -> None:
         )
 
 
+def require_plain(path: str) -> None:
+    """Raises `InputError` if a checkpoint could not be read from a path."""
+    # TensorFlow's reader looks for the index by a pattern, and escapes nothing.
+    if "[" in path or "\\" in path:
+        raise InputError(
+            f"{path}: a checkpoint's path must have no [ and no backslash, "
+            "with which TensorFlow cannot read it. Rename the folder, or "
+            "choose another."
+        )
+
+
 def size(path: str) -> int:
     """Returns the length of a file in bytes, as it is stored."""
     if remote.is_remote(path):

@@ -173,6 +173,7 @@ class Training(Computing):
         self._check_model()
         if self.plots:
             require_package("--plots", "matplotlib")
+        files.require_plain(self.output_dir)
         files.require_room(self.output_dir)
         for name in ("may_initialize", "may_skip"):
             require_pattern(name, getattr(self, name))

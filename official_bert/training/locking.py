@@ -24,6 +24,8 @@ _LEFTOVER = re.compile(r".*\.tmp-(\d+)(\..*)?")
 def only_run(options: Training) -> Iterator[None]:
     """Keeps other runs that train out of the output folder, and makes it.
 
+    A folder that is still empty in the end, since the run failed, is removed.
+
     The operating system lets go of the lock when its holder dies, however it
     does. Remote folders, and file systems without locks, just pass; of a run on
     several hosts, the one that writes has the lock.
@@ -38,6 +40,7 @@ def only_run(options: Training) -> Iterator[None]:
     ):
         yield
         return
+    is_new = not files.exists(options.output_dir)
     files.make_directory(options.output_dir)
     path = os.path.join(options.output_dir, _LOCK)
     descriptor = _locked(path)
@@ -48,6 +51,9 @@ def only_run(options: Training) -> Iterator[None]:
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)  # While it is still ours.
         os.close(descriptor)
+        if is_new:
+            with contextlib.suppress(OSError):  # What failed early left none.
+                os.rmdir(options.output_dir)
 
 
 def _locked(path: str) -> int:

@@ -80,6 +80,25 @@ def test_two_in_one_process(tmp_path):
         pass
 
 
+def test_a_run_that_fails_at_once_leaves_no_folder(tmp_path):
+    with (
+        pytest.raises(InputError, match="no data"),
+        locking.only_run(options(tmp_path / "new")),
+    ):
+        assert (tmp_path / "new" / "run.lock").exists()
+        raise InputError("no data")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_was_there_stays(tmp_path):
+    with locking.only_run(options(tmp_path)):
+        pass
+    assert tmp_path.exists()
+    with locking.only_run(options(tmp_path / "new")):
+        (tmp_path / "new" / "model.ckpt-0.index").touch()
+    assert os.listdir(tmp_path / "new") == ["model.ckpt-0.index"]
+
+
 def test_evaluating_is_no_other_run(holder, tmp_path):
     with locking.only_run(options(tmp_path, do_train=False)):
         pass
