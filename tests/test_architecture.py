@@ -4,8 +4,8 @@
     floor 3   training        inference        export
     floor 2   tasks           checkpoints      pretraining_data
     floor 1   modeling        inputs           optimization      hub
-    floor 0   config options cli files json_files errors progress tokenization
-              metrics pages plots
+    floor 0   config options cli files json_files task_file errors progress
+              tokenization metrics pages plots
 
 A room is a module or a folder of `official_bert`. The rooms of floor 0 may
 import each other, but not in a circle, and nothing there imports TensorFlow or
@@ -24,8 +24,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 FLOORS = [
-    "config options cli files json_files errors progress tokenization metrics "
-    "pages plots",
+    "config options cli files json_files task_file errors progress "
+    "tokenization metrics pages plots",
     "modeling inputs optimization hub",
     "tasks checkpoints pretraining_data",
     "training inference export",
