@@ -16,12 +16,9 @@ from official_bert.inputs.schemas import Schema
 
 Row = Mapping[str, Any]
 
-# Few, because XLA compiles a program for each; the shorter, the denser, because
-# most texts are short.
-_BUCKETS = (
-    *(16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128),
-    *(160, 192, 256, 320, 384, 448, 512),
-)
+# Few, because XLA compiles a program for each that occurs; the shorter, the
+# denser, so that padding is about the same share of all.
+_BUCKETS = (*range(8, 80, 8), *range(80, 192, 16), *range(192, 513, 32))
 
 
 def buckets(max_seq_length: int) -> tuple[int, ...]:

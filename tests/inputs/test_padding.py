@@ -25,14 +25,19 @@ def make_rows(number, seed=0):
 
 
 def test_lengths_are_few_and_end_with_the_longest():
-    up_to_80 = tuple(range(16, 81, 8))
+    up_to_80 = (8, 16, 24, 32, 40, 48, 56, 64, 72, 80)
     assert padding.buckets(128) == (*up_to_80, 96, 112, 128)
     assert padding.buckets(100) == (*up_to_80, 96, 100)
-    assert padding.buckets(10) == (10,)
+    assert padding.buckets(10) == (8, 10)
+    assert padding.buckets(384)[10:] == (
+        *(96, 112, 128, 144, 160, 176, 192, 224, 256, 288, 320, 352, 384),
+    )
+    assert padding.buckets(512)[-2:] == (480, 512)
 
 
 @pytest.mark.parametrize(
-    ("length", "padded"), [(1, 16), (16, 16), (17, 24), (113, 128), (128, 128)]
+    ("length", "padded"),
+    [(1, 8), (8, 8), (9, 16), (17, 24), (113, 128), (128, 128)],
 )
 def test_the_next_length_is_taken(length, padded):
     assert padding.padded_length(length, 128, "bucket") == padded
