@@ -63,14 +63,14 @@ def ours(
     )
     objective = FinetuningObjective(task)
     batches = datasets.finetuning_batches(
-        data, batch_size, seed=1, pad_to=pad_to
+        data, batch_size, seed=1, num_batches=num_steps, pad_to=pad_to
     )
     step = tf.function(
         lambda batch: train_step(model, objective, optimizer, batch, seed=1),
         input_signature=[batches.element_spec],
     )
     start = 0.0
-    for number, batch in enumerate(batches.take(num_steps)):
+    for number, batch in enumerate(batches):
         if number == NUM_WARM:
             start = time.perf_counter()
         step(batch)["loss"].numpy()

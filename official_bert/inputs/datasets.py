@@ -14,6 +14,10 @@ _FILES_AT_ONCE = 4
 # are in random order before.
 _FINETUNING_SHUFFLE_BUFFER = 100
 
+# Batches whose examples are dealt out by length at a time: enough that few
+# batches are of mixed lengths.
+_POOL = 100
+
 
 def training_batches(
     data: RecordFiles,
@@ -85,18 +89,20 @@ def finetuning_batches(
     batch_size: int,
     *,
     seed: int,
+    num_batches: int,
     pad_to: str = "max",
     start: int = 0,
 ) -> tf.data.Dataset:
-    """Returns endless batches, shuffled as in the 2018 release.
+    """Returns a run's batches, shuffled as in the 2018 release.
 
     Args:
-        data: TFRecord files.
+        data: TFRecord files, of as many epochs as are needed.
         batch_size: B, over all replicas.
         seed: Of the order, beside TensorFlow's global seed.
+        num_batches: How many the whole run has.
         pad_to: `max` for the records as they are. `bucket` for batches of
             similar length, cut to the next of a few lengths; which length comes
-            next is as random as the examples are.
+            next is random. The same examples come in both ways.
         start: How many examples to leave out, because an earlier run saw them.
 
     Returns:
@@ -106,42 +112,58 @@ def finetuning_batches(
         tf.data.TFRecordDataset(list(data.names))
         .repeat()
         .shuffle(_FINETUNING_SHUFFLE_BUFFER, seed=seed)
+        .take(num_batches * batch_size)
     )
     if pad_to == "max":
         return _parsed(serialized.skip(start), data.schema, batch_size)
-    batches = _bucketed(serialized, data.schema, batch_size)
-    return _for_training(batches.skip(start // batch_size))
-
-
-def _bucketed(
-    serialized: tf.data.Dataset, schema: records.Schema, batch_size: int
-) -> tf.data.Dataset:
-    """Batches records with others of about their length."""
-    lengths = tf.constant(padding.buckets(schema["input_ids"].length))
-
-    def bucket(row: dict[str, Any]) -> Any:
-        longest = tf.reduce_max(tf.reduce_sum(row["input_mask"], -1))
-        return tf.searchsorted(lengths, longest[None], out_type=tf.int64)[0]
-
-    def batch(bucket: Any, rows: tf.data.Dataset) -> tf.data.Dataset:
-        return rows.batch(batch_size, drop_remainder=True).map(
-            lambda rows: _cut(schema, rows, lengths[bucket])
+    # No more than an epoch, so that no batch has an example twice.
+    epoch = (data.num_records() or batch_size * _POOL) // batch_size
+    pool_size = max(1, min(_POOL, epoch))
+    pool, batch = divmod(start // batch_size, pool_size)
+    pools = serialized.batch(batch_size * pool_size).enumerate().skip(pool)
+    batches = pools.flat_map(
+        lambda number, records: _by_length(
+            data.schema, records, batch_size, (seed, number)
         )
-
-    return serialized.map(
-        lambda one: _unbatched(records.parse(schema, one[None])),
-        num_parallel_calls=tf.data.AUTOTUNE,
-    ).group_by_window(bucket, batch, window_size=batch_size)
-
-
-def _unbatched(batch: dict[str, Any]) -> dict[str, Any]:
-    return {name: value[0] for name, value in batch.items()}
+    )
+    return _for_training(
+        batches.skip(batch).map(lambda batch: _cut(data.schema, batch))
+    )
 
 
-def _cut(
-    schema: records.Schema, batch: dict[str, Any], length: Any
-) -> dict[str, Any]:
-    """Cuts the sequences of a batch to a length."""
+def _by_length(
+    schema: records.Schema, serialized: Any, batch_size: int, seed: Any
+) -> tf.data.Dataset:
+    """Deals out records in batches of about one length, in random order.
+
+    What is left of a length, less than a batch, joins the next longer ones.
+    """
+    rows = records.parse(schema, serialized)
+    order = tf.argsort(_padded(schema, _lengths(rows)), stable=True)
+    order = tf.reshape(order, (-1, batch_size))
+    order = tf.random.experimental.stateless_shuffle(order, seed)
+    return tf.data.Dataset.from_tensor_slices(order).map(
+        lambda numbers: {
+            name: tf.gather(values, numbers) for name, values in rows.items()
+        }
+    )
+
+
+def _lengths(rows: dict[str, Any]) -> Any:
+    """Returns how long each row is, or the longest sequence in it."""
+    lengths = tf.reduce_sum(rows["input_mask"], -1)
+    return lengths if lengths.shape.rank == 1 else tf.reduce_max(lengths, -1)
+
+
+def _padded(schema: records.Schema, lengths: Any) -> Any:
+    """Returns the lengths [N] to which sequences of lengths [N] are padded."""
+    buckets = tf.constant(padding.buckets(schema["input_ids"].length))
+    return tf.gather(buckets, tf.searchsorted(buckets, lengths))
+
+
+def _cut(schema: records.Schema, batch: dict[str, Any]) -> dict[str, Any]:
+    """Cuts the sequences of a batch to the length that its longest needs."""
+    length = tf.reduce_max(_padded(schema, _lengths(batch)))
     return {
         name: value[..., :length] if schema[name].is_sequence else value
         for name, value in batch.items()
