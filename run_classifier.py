@@ -9,7 +9,8 @@ r"""Fine-tunes BERT on a task, measures it, and predicts.
     --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 \
     --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output/
 
-Run again, it goes on from the last checkpoint in `output_dir`.
+Run again, it goes on from the last checkpoint in `output_dir`. Without
+--do_train, flags that are not given are what they were in training.
 """
 
 from official_bert import cli

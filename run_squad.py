@@ -9,7 +9,8 @@ r"""Fine-tunes BERT to answer questions about passages: SQuAD 1.1 and 2.0.
     --train_batch_size=12 --learning_rate=3e-5 --num_train_epochs=2.0 \
     --max_seq_length=384 --doc_stride=128 --output_dir=/tmp/squad_base/
 
-Run again, it goes on from the last checkpoint in `output_dir`.
+Run again, it goes on from the last checkpoint in `output_dir`. Without
+--do_train, flags that are not given are what they were in training.
 """
 
 from official_bert import cli

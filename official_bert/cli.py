@@ -25,8 +25,6 @@ from absl import app, flags, logging
 
 from official_bert.errors import InputError, reason_of
 
-_Options = TypeVar("_Options")
-
 
 def option(
     help: str,
@@ -63,10 +61,22 @@ class Options:
         for field in dataclasses.fields(self):
             _check(field.name, getattr(self, field.name), field.metadata)
 
+    @classmethod
+    def remembered(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Returns what flags are that were not given, where it is known.
+
+        Args:
+            given: The values of those that were.
+        """
+        return {}
+
     def to_json(self, command: str) -> str:
         """Returns the options as JSON text, to lie beside a run's results."""
         record = {"command": command, "options": dataclasses.asdict(self)}
         return json.dumps(record, indent=2) + "\n"
+
+
+_Options = TypeVar("_Options", bound=Options)
 
 
 def _check(name: str, value: Any, limits: Any) -> None:
@@ -159,7 +169,6 @@ def define_flags(
             flag_values=flag_values,
             # `--help` lists what belongs to the running file.
             module_name=sys.argv[0],
-            required=required,
         )
 
 
@@ -178,10 +187,19 @@ def options_from_flags(
     options_class: type[_Options],
     flag_values: flags.FlagValues = flags.FLAGS,
 ) -> _Options:
-    """Returns a dataclass filled from the parsed flags of the same names."""
-    return options_class(
-        **{
-            field.name: flag_values[field.name].value
-            for field in dataclasses.fields(options_class)  # type: ignore[arg-type]
-        }
-    )
+    """Returns a dataclass filled from the parsed flags of the same names.
+
+    Raises:
+        InputError: One that is required was not given.
+    """
+    fields = dataclasses.fields(options_class)
+    defaults = {field.name: flag_values[field.name].value for field in fields}
+    given = {n: v for n, v in defaults.items() if flag_values[n].present}
+    values = {**defaults, **options_class.remembered(given), **given}
+    for field in fields:
+        if field.default is dataclasses.MISSING and values[field.name] is None:
+            raise InputError(
+                f"--{field.name} must be given: {field.metadata['help']} "
+                "--help lists all flags."
+            )
+    return options_class(**values)

@@ -71,12 +71,36 @@ def test_a_flag_becomes_a_field_of_its_type(argument, name, value):
     assert type(field) is type(value)
 
 
+class Again(Baking):
+    """Who bakes again bakes the same, but that it is not glazed again."""
+
+    @classmethod
+    def remembered(cls, given):
+        return {"flour": "rye", "minutes": 45, "shape": f"like {sorted(given)}"}
+
+
+def test_what_is_not_given_may_be_remembered():
+    values = flags.FlagValues()
+    cli.define_flags(Again, values)
+    values(["bake.py", "--minutes=30", "--shape=long"])
+    made = cli.options_from_flags(Again, values)
+    # Given, though it is the default.
+    assert (made.flour, made.minutes, made.shape) == ("rye", 30, "long")
+    assert made.salt == 0.02
+    values = flags.FlagValues()
+    cli.define_flags(Again, values)
+    values(["bake.py", "--salt=0"])
+    with pytest.raises(InputError, match=r"Received: \"like \['salt'\]\""):
+        cli.options_from_flags(Again, values)
+
+
 def test_a_value_may_follow_as_the_next_word():
     assert parse("--flour", "rye", "--minutes", "5").minutes == 5
 
 
 def test_a_field_without_default_must_be_given():
-    with pytest.raises(flags.IllegalFlagValueError, match="flour"):
+    message = "--flour must be given: What to bake[.] --help lists all"
+    with pytest.raises(InputError, match=message):
         parse("--minutes=45")
 
 

@@ -6,8 +6,10 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
+from absl import flags
 
 import run_classifier
+from official_bert import cli
 from official_bert.checkpoints import numbered, tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -153,6 +155,47 @@ def test_the_options_of_a_run_lie_beside_its_results(folder):
         assert told["command"] == "run_classifier.py"
         assert told["options"]["do_train"] == is_training
         assert told["options"]["do_predict"] != is_training
+
+
+def told_again(*arguments):
+    values = flags.FlagValues()
+    cli.define_flags(RunClassifier, values)
+    values(["run_classifier.py", *arguments])
+    return cli.options_from_flags(RunClassifier, values)
+
+
+def test_nothing_has_to_be_told_twice(folder):
+    output = run(
+        folder,
+        do_train=True,
+        do_predict=True,
+        long_document="head_tail",
+        max_seq_length=12,
+        num_train_epochs=1.0,
+    )
+    before = (output / "test_results.tsv").read_bytes()
+    (output / "test_results.tsv").unlink()
+    # The output folder is enough, wherever the first files have gone.
+    (folder / "vocab.txt").unlink()
+    (folder / "bert_config.json").unlink()
+    again = told_again("--do_predict", f"--output_dir={output}")
+    assert again.long_document == "head_tail"
+    assert again.max_seq_length == 12
+    assert not again.do_train
+    run_classifier.main(again)
+    assert (output / "test_results.tsv").read_bytes() == before
+    longer = told_again(
+        *("--do_predict", f"--output_dir={output}", "--max_seq_length=32"),
+    )
+    assert longer.max_seq_length == 32
+
+
+def test_training_is_told_all(folder):
+    output = run(folder, do_train=True, num_train_epochs=0.1)
+    with pytest.raises(InputError, match="--bert_config_file must be given"):
+        told_again("--do_train", f"--output_dir={output}")
+    with pytest.raises(InputError, match="--bert_config_file must be given"):
+        told_again("--do_predict", f"--output_dir={folder / 'new'}")
 
 
 @pytest.mark.parametrize("task", ["CoLA", "MRPC"])

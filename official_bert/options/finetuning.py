@@ -6,11 +6,14 @@
 import dataclasses
 import os
 import re
+from typing import Any
 
-from official_bert import files, task_file
+from absl import logging
+
+from official_bert import files, json_files, task_file
 from official_bert.cli import option
 from official_bert.errors import InputError
-from official_bert.options.training import Training
+from official_bert.options.training import Computing, Training
 
 # What a frozen BERT may give to a model above it; none trains BERT.
 FEATURE_LAYERS = (
@@ -22,6 +25,17 @@ FEATURE_LAYERS = (
     "concat_last_4",
     "weighted_sum_all",
 )
+
+# What training leaves in the output folder.
+_KEPT_AS = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
+
+# What an earlier run was told for itself alone.
+_OF_A_RUN = {
+    *(field.name for field in dataclasses.fields(Computing)),
+    *("output_dir", "do_train", "do_eval", "do_predict", "init_checkpoint"),
+    *("do_export", "export_dir", "export_text", "export_tflite", "sweep"),
+    *("eval_every", "early_stopping"),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,6 +136,30 @@ class Finetuning(Training):
         None,
         at_least=0,
     )
+
+    @classmethod
+    def remembered(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Returns what a model's training was told, to use the model the same.
+
+        That is where nothing is trained, and all but what is of a run alone:
+        what it does, and on which devices.
+        """
+        folder = given.get("output_dir", "")
+        path = os.path.join(folder, "train_options.json")
+        if given.get("do_train") or not files.exists(path):
+            return {}
+        record = json_files.read_object(path)
+        told = record.get("options")
+        if record.get("command") != cls.command or not isinstance(told, dict):
+            return {}
+        for name, kept in _KEPT_AS.items():
+            kept = os.path.join(folder, kept)
+            if told.get(name) and files.exists(kept):
+                told[name] = kept
+        names = {field.name for field in dataclasses.fields(cls)} - _OF_A_RUN
+        found = {name: told[name] for name in names - {*given} if name in told}
+        logging.info("%s: flags that are not given are as there", path)
+        return found
 
     @property
     def bilstm_units(self) -> int:
