@@ -94,9 +94,12 @@ def _text(mode, *how, **changes):
     return Case(task, {"text_a": A, "text_b": B}, PAIRS)
 
 
-def _squad(*decoding, questions=QUESTIONS, contexts=CONTEXTS):
+def _squad(*decoding, questions=QUESTIONS, contexts=CONTEXTS, pad_to="max"):
     task = SquadTask(
-        doc_stride=5, max_query_length=7, decoding=DecodingOptions(*decoding)
+        doc_stride=5,
+        max_query_length=7,
+        decoding=DecodingOptions(*decoding),
+        pad_to=pad_to,
     )
     items = zip(questions, contexts, strict=True)
     inputs = {"question": questions, "context": contexts}
@@ -128,12 +131,16 @@ CASES = {
     ),
     "squad": _squad(20, 30),
     "squad_short": _squad(3, 1),
-    # Where padding may be among the best starts, and should not.
-    "squad_padding": _squad(
-        *(5, 9),
-        questions=["who?"] * 41,
-        contexts=[*texts(40, 5, longest=2), " ".join(WORDS[:9])],
-    ),
+    # Where padding is often among the best starts, and where it never is.
+    **{
+        f"squad_{pad_to}": _squad(
+            *(5, 9),
+            questions=["who?"] * 41,
+            contexts=[*texts(40, 5, longest=2), " ".join(WORDS[:9])],
+            pad_to=pad_to,
+        )
+        for pad_to in ("max", "bucket")
+    },
     "squad_2": _squad(20, 30, True, 0.0),
     "squad_2_few": _squad(5, 4, True, -2.0),
 }

@@ -8,6 +8,7 @@ import pytest
 
 import run_squad
 from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
 from official_bert.options import RunSquad
 
 WORDS = [
@@ -105,6 +106,36 @@ def test_learns_to_find_names(folder):
     before = predictions
     run(folder, do_predict=True, eval_pad_to="bucket")
     assert read_json(output / "predictions.json") == before
+
+
+@pytest.mark.parametrize("how", ["max", "bucket"])
+def test_a_predictor_answers_as_do_predict(folder, how):
+    output = run(
+        folder,
+        do_train=True,
+        do_predict=True,
+        eval_pad_to=how,
+        num_train_epochs=0.5,
+        n_best_size=4,
+    )
+    paragraphs = read_json(folder / "dev.json")["data"][0]["paragraphs"]
+    items = [(p["qas"][0]["question"], p["context"]) for p in paragraphs]
+    found = Predictor.from_dir(str(output), batch_size=3)(items)
+    alone = Predictor.from_dir(str(output))(items[:1])
+    assert texts(alone[0]) == texts(found[0])
+    best = read_json(output / "nbest_predictions.json")
+    answers = read_json(output / "predictions.json")
+    for paragraph, answer in zip(paragraphs, found, strict=True):
+        name = paragraph["qas"][0]["id"]
+        assert answer["answer"] == answers[name]
+        assert texts(answer) == [c["text"] for c in best[name]]
+        assert [c["probability"] for c in answer["n_best"]] == pytest.approx(
+            [c["probability"] for c in best[name]], abs=1e-5
+        )
+
+
+def texts(answer):
+    return [candidate["text"] for candidate in answer["n_best"]]
 
 
 def test_what_cannot_be_evaluated_is_told_before_training(folder):

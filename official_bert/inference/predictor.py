@@ -27,8 +27,6 @@ class Predictor:
         tokenizer: Of the model.
         max_seq_length: What the model was trained with.
         batch_size: Sequences at once.
-        pad_to: bucket: batches of similar length, padded to the next of a few
-            lengths. max: all to `max_seq_length`.
     """
 
     def __init__(
@@ -39,7 +37,6 @@ class Predictor:
         *,
         max_seq_length: int,
         batch_size: int = 32,
-        pad_to: str = "bucket",
     ) -> None:
         self.task = task
         self.tokenizer = tokenizer
@@ -51,21 +48,18 @@ class Predictor:
                 model,
                 max_seq_length=max_seq_length,
                 batch_size=size,
-                pad_to=pad_to,
+                pad_to=task.pad_to,
             )
             for size in (1, batch_size)
         )
 
     @classmethod
-    def from_dir(
-        cls, output_dir: str, *, batch_size: int = 32, pad_to: str = "bucket"
-    ) -> "Predictor":
+    def from_dir(cls, output_dir: str, *, batch_size: int = 32) -> "Predictor":
         """Loads what fine-tuning left: the best checkpoint, or the newest.
 
         Args:
             output_dir: Of `run_classifier.py` or its like.
             batch_size: Sequences at once.
-            pad_to: See the class.
 
         Raises:
             InputError: Something that is needed is missing or damaged.
@@ -77,7 +71,6 @@ class Predictor:
             found.tokenizer,
             max_seq_length=found.max_seq_length,
             batch_size=batch_size,
-            pad_to=pad_to,
         )
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:

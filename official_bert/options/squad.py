@@ -55,8 +55,8 @@ class RunSquad(Finetuning):
         "best answer to be predicted.",
         0.0,
     )
-    # The best logits are chosen among all positions, padding too, so that
-    # less padding may now and then let a text in among the n best.
+    # In 2018 the best logits are chosen among all positions, padding too, so
+    # that now and then one of the n best is missing.
     eval_pad_to: str = option(
         "max: sequences of max_seq_length, as in 2018. bucket: batches of "
         "similar length; faster, and no padding among the n best.",

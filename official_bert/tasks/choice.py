@@ -87,6 +87,7 @@ class ChoiceTask:
             )
 
     epoch_has_all_rows: ClassVar[bool] = True
+    pad_to: ClassVar[str] = "bucket"
 
     @property
     def main_metric(self) -> str:

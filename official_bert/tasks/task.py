@@ -59,6 +59,13 @@ class Task(Protocol):
     # the 2018 release does in SQuAD.
     epoch_has_all_rows: ClassVar[bool]
 
+    @property
+    def pad_to(self) -> str:
+        """How rows are padded to be predicted, max or bucket: see `padding`.
+
+        bucket wherever padding changes no answer.
+        """
+
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the parts of the data: most tasks have one for each mode.
 

@@ -56,6 +56,7 @@ class TextTask:
     top: Top = NO_TOP
 
     epoch_has_all_rows: ClassVar[bool] = True
+    pad_to: ClassVar[str] = "bucket"
 
     @property
     def main_metric(self) -> str:

@@ -13,7 +13,6 @@ from official_bert.export.serving.signatures import (
     strings,
 )
 from official_bert.export.serving.spans import Windows
-from official_bert.inputs import padding
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.squad.windows import NUM_SPECIAL
 
@@ -76,11 +75,7 @@ class SquadKind:
         )
 
     def _logits(self, questions: Any, texts: Passages, windows: Windows) -> Any:
-        """Returns [R, S, 2]; minus infinity where `predict.py` has no padding.
-
-        The n best starts and ends are chosen among all positions, and so
-        depend on how much padding there is.
-        """
+        """Returns [R, S, 2], padded as the task is."""
         rows = packing.pack(
             tf.gather(questions, windows.example),
             packing.take(
@@ -88,27 +83,16 @@ class SquadKind:
             ),
             self.served.marks,
         )
-        # Windows of one question are padded to the same length.
-        longest = tf.math.unsorted_segment_max(
-            windows.offset + windows.length + 1,
-            windows.example,
-            questions.nrows(),
-        )
-        buckets = padding.buckets(self.served.max_seq_length)
-        limits = tf.gather(
-            tf.constant(buckets, tf.int64),
-            tf.searchsorted(tf.constant(buckets, tf.int64), longest),
-        )
-        limits = tf.gather(limits, windows.example)
-        width = tf.cast(tf.reduce_max(tf.concat([limits, [1]], 0)), tf.int32)
-        missing = width - tf.shape(rows["input_ids"])[1]
+        if self.task.pad_to == "bucket":
+            logits = packing.logits_in_blocks(self.served.model, rows)
+            is_there = rows["input_mask"][:, :, tf.newaxis] == 1
+            return tf.where(is_there, logits, -float("inf"))
+        missing = self.served.max_seq_length - tf.shape(rows["input_ids"])[1]
         rows = {
             name: tf.pad(values, [[0, 0], [0, missing]])
             for name, values in rows.items()
         }
-        logits = packing.logits_in_blocks(self.served.model, rows)
-        is_there = tf.sequence_mask(limits, width)[:, :, tf.newaxis]
-        return tf.where(is_there, logits, -float("inf"))
+        return packing.logits_in_blocks(self.served.model, rows)
 
     def text_signatures(self) -> dict[str, Signature]:
         """Returns `serving_default`."""

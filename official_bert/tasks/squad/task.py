@@ -58,6 +58,8 @@ class SquadTask:
         doc_stride: As `windows.WindowOptions` has it.
         max_query_length: Likewise.
         decoding: How answers are chosen.
+        pad_to: max: the best starts and ends are chosen among all positions,
+            padding too, as in 2018. bucket: not among padding.
         top: What the model has above BERT.
     """
 
@@ -66,6 +68,7 @@ class SquadTask:
     doc_stride: int = 128
     max_query_length: int = 64
     decoding: DecodingOptions = decoding.DEFAULT
+    pad_to: str = "max"
     top: Top = NO_TOP
 
     epoch_has_all_rows: ClassVar[bool] = False
@@ -189,11 +192,15 @@ class SquadTask:
         outputs: Sequence[Output],
     ) -> Predictions:
         made, tokenizer = rows[0].made_of
-        # Beyond a batch's length is no position that could be chosen.
         shape = (len(rows), made.max_seq_length, 2)
         logits = np.full(shape, -np.inf, np.float32)
-        for number, output in enumerate(outputs):
-            logits[number, : len(output.logits)] = output.logits
+        for chosen, (_, row, _), output in zip(
+            logits, rows, outputs, strict=True
+        ):
+            length = len(row["input_ids"])
+            if self.pad_to == "max":
+                length = len(output.logits)
+            chosen[:length] = output.logits[:length]
         return decoding.predict(
             examples,
             made,
@@ -238,6 +245,7 @@ class SquadTask:
             "doc_stride": self.doc_stride,
             "max_query_length": self.max_query_length,
             "decoding": self.decoding._asdict(),
+            "pad_to": self.pad_to,
             **self.top.to_json(),
         }
 
@@ -248,6 +256,7 @@ class SquadTask:
             doc_stride=given["doc_stride"],
             max_query_length=given["max_query_length"],
             decoding=DecodingOptions(**given["decoding"]),
+            pad_to=given["pad_to"],
             top=Top.from_json(given),
         )
 
@@ -301,6 +310,7 @@ def make(options: RunSquad) -> SquadTask:
             options.version_2_with_negative,
             options.null_score_diff_threshold,
         ),
+        pad_to=options.eval_pad_to,
         top=Top(options.feature_layers, options.bilstm_units),
     )
 

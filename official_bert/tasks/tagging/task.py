@@ -69,6 +69,7 @@ class TaggingTask:
     top: Top = NO_TOP
 
     epoch_has_all_rows: ClassVar[bool] = True
+    pad_to: ClassVar[str] = "bucket"
 
     @property
     def main_metric(self) -> str:
