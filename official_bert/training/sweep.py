@@ -13,7 +13,7 @@ from absl import logging
 
 from official_bert import cli, files, json_files, tasks
 from official_bert.errors import InputError
-from official_bert.options import RunClassifier
+from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.tasks.task import Task
 from official_bert.training import finetune
 
@@ -21,6 +21,9 @@ Setting = Mapping[str, Any]
 
 # What a sweep says of each run itself.
 _ITS_OWN = ("sweep", "output_dir", "do_train", "do_eval")
+
+# What a run notes as its TF Hub module has it, whatever it was told.
+_OF_A_MODULE = {"vocab_file", "do_lower_case", "init_checkpoint"}
 
 
 def run(task: Task, options: RunClassifier) -> None:
@@ -31,7 +34,8 @@ def run(task: Task, options: RunClassifier) -> None:
     the best first; `sweep.json` has all there is.
 
     Raises:
-        InputError: `--sweep` cannot be understood.
+        InputError: `--sweep` cannot be understood, or a run's folder is that of
+            a run with other flags.
     """
     if options.strategy_name == "multi_worker_mirrored":
         raise InputError(
@@ -41,6 +45,8 @@ def run(task: Task, options: RunClassifier) -> None:
     settings = list(combinations(options.sweep, options))
     # All of them before the first runs: this checks the values.
     runs = [_options_of(setting, options) for setting in settings]
+    for its_options in runs:
+        _require_same_flags(its_options)
     results = []
     for number, its_options in enumerate(runs, start=1):
         folder = its_options.output_dir
@@ -62,6 +68,29 @@ def _options_of(setting: Setting, options: RunClassifier) -> RunClassifier:
     return dataclasses.replace(
         options, output_dir=folder, sweep="", do_eval=True, **setting
     )
+
+
+def _require_same_flags(options: RunClassifier) -> None:
+    """Compares with what the run in a folder was told, whether it ended or not.
+
+    Flags that there were not then are those of a later version.
+    """
+    path = os.path.join(options.output_dir, "train_options.json")
+    if not files.exists(path):
+        return
+    told = json_files.read_object(path).get("options", {})
+    left_out = {"output_dir"}  # A sweep may be moved.
+    if isinstance(options, RunClassifierWithTfhub):
+        left_out |= _OF_A_MODULE
+    for name, now in dataclasses.asdict(options).items():
+        before = told.get(name, now)
+        if before != now and name not in left_out:
+            raise InputError(
+                f"{options.output_dir}: a run that is there must have had the "
+                f"flags of this sweep. Received: --{name}={now!r}, and "
+                f"{before!r} in its train_options.json. Choose another "
+                "--output_dir, or remove the folder to run it anew."
+            )
 
 
 def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
@@ -86,6 +115,12 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
                 "--sweep must be flags and their values, such as "
                 "learning_rate=5e-5,3e-5;seed=1..5. Received: "
                 f"{part!r}, which begins with no flag that can be varied."
+            )
+        if name in values:
+            raise InputError(
+                "--sweep must name a flag once, with all its values. Received: "
+                f"`{name}` twice. Write {name}=A,B in place of "
+                f"{name}=A;{name}=B."
             )
         values[name] = list(_values(name, listed, kinds[name]))
     for chosen in itertools.product(*values.values()):

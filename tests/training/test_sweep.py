@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import pathlib
 import statistics
 
 import pytest
 
 from official_bert.errors import InputError
+from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.training import finetune, sweep
 
 
@@ -16,8 +18,6 @@ class Task:
 
 @pytest.fixture
 def options(tmp_path):
-    from official_bert.options import RunClassifier
-
     (tmp_path / "vocab.txt").write_text("a\n")
     config = {"vocab_size": 9, "max_position_embeddings": 128}
     (tmp_path / "bert_config.json").write_text(json.dumps(config))
@@ -70,6 +70,7 @@ def test_all_combinations_are_run(options):
         ("seed=a", "`seed` must be of type int"),
         ("learning_rate=1e", "`learning_rate` must be of type float"),
         ("do_predict=yes", "`do_predict` must be of type bool"),
+        ("seed=1;learning_rate=0;seed=2", "a flag once.* `seed` twice"),
     ],
 )
 def test_nonsense_is_refused(options, wrong, message):
@@ -130,3 +131,57 @@ def test_the_table_is_over_seeds_and_runs_are_not_repeated(
     assert len(lines) == 4
     assert lines[-1].startswith("3e-05")
     assert len(json.loads((tmp_path / "out" / "sweep.json").read_text())) == 12
+
+
+def leave(options, **changes):
+    """Leaves what a run leaves of its flags when it begins to train."""
+    folder = pathlib.Path(options.output_dir)
+    folder.mkdir(parents=True)
+    told = json.loads(dataclasses.replace(options, **changes).to_json("x"))
+    (folder / "train_options.json").write_text(json.dumps(told))
+    return folder, told
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_a_folder_of_a_run_with_other_flags_is_refused(
+    options, monkeypatch, has_ended
+):
+    """It is the last one: nothing runs before all have been looked at."""
+    ran = []
+    monkeypatch.setattr(finetune, "run", lambda *given: ran.append(given))
+    setting = {"learning_rate": 3e-5, "train_batch_size": 32, "seed": 3}
+    of_run = sweep._options_of(setting, options)
+    folder, _ = leave(of_run, num_train_epochs=1.0)
+    if has_ended:
+        (folder / "eval_results.json").write_text('{"accuracy": 0.5}')
+    with pytest.raises(InputError) as caught:
+        sweep.run(Task(), options)
+    message = str(caught.value)
+    assert message.startswith(f"{folder}: ")
+    assert "--num_train_epochs=3.0, and 1.0 in" in message
+    assert "Choose another --output_dir" in message
+    assert not ran
+
+
+def test_a_folder_of_the_same_run_goes_on(options):
+    """A flag of another version is none of ours; folders may move."""
+    folder, told = leave(options)
+    del told["options"]["keep_checkpoint_max"]
+    told["options"] |= {"output_dir": "elsewhere", "old_flag": 3}
+    (folder / "train_options.json").write_text(json.dumps(told))
+    sweep._require_same_flags(options)
+
+
+def test_what_a_module_brings_is_not_compared(tmp_path):
+    options = RunClassifierWithTfhub(
+        bert_hub_module_handle="https://tfhub.dev/x",
+        task_name="mrpc",
+        data_dir=str(tmp_path),
+        output_dir=str(tmp_path / "out"),
+        do_train=True,
+    )
+    leave(options, vocab_file="vocab.txt", do_lower_case=False)
+    sweep._require_same_flags(options)
+    options = dataclasses.replace(options, seed=3)
+    with pytest.raises(InputError, match="--seed=3, and 12345 in"):
+        sweep._require_same_flags(options)
