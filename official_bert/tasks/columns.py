@@ -5,7 +5,7 @@ characters.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from official_bert.errors import InputError
@@ -59,9 +59,10 @@ class Columns(NamedTuple):
         )
 
 
-def predictions_table(predictions: Sequence[Any]) -> str:
-    """Returns a numbered line for each prediction, below a header."""
-    return tables.to_tsv([("index", "prediction"), *enumerate(predictions)])
+def predictions_table(ids: Iterable[Any], predictions: Sequence[Any]) -> str:
+    """Returns a line for each prediction, below a header."""
+    rows = zip(ids, predictions, strict=True)
+    return tables.to_tsv([("index", "prediction"), *rows])
 
 
 def parse_label(text: str, labels: Sequence[str], where: str) -> Any:

@@ -6,7 +6,7 @@ quotes are ordinary characters. A byte-order mark is dropped.
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -31,7 +31,8 @@ class GlueTask(NamedTuple):
         labels: In the order of their ids; none for a number.
         train: Columns of train.tsv and the development set; None where the task
             has none.
-        test: Columns of the test set.
+        test: Columns of the test set. Its `guid` is what the benchmark calls an
+            example; CoLA's and MRPC's are named after their lines, as in 2018.
         submission: The file that the benchmark wants, without `.tsv`.
         metric: As `text.TextTask` has it.
         dev_files: Of every development set.
@@ -58,7 +59,9 @@ TASKS = {
         ("CoLA",),
         metric="matthews",
     ),
-    "sst2": GlueTask(_BINARY, Columns(0, label=1), Columns(1), ("SST-2",)),
+    "sst2": GlueTask(
+        _BINARY, Columns(0, label=1), Columns(1, guid=0), ("SST-2",)
+    ),
     "mrpc": GlueTask(
         _BINARY,
         Columns(3, 4, label=0),
@@ -66,11 +69,13 @@ TASKS = {
         ("MRPC",),
         metric="accuracy_and_f1",
     ),
-    "stsb": GlueTask((), Columns(7, 8, label=9), Columns(7, 8), ("STS-B",)),
+    "stsb": GlueTask(
+        (), Columns(7, 8, label=9), Columns(7, 8, guid=0), ("STS-B",)
+    ),
     "qqp": GlueTask(
         _BINARY,
         Columns(3, 4, label=5),
-        Columns(1, 2),
+        Columns(1, 2, guid=0),
         ("QQP",),
         metric="accuracy_and_f1",
         skips_short_rows=True,
@@ -84,14 +89,20 @@ TASKS = {
         test_files=("test_matched.tsv", "test_mismatched.tsv"),
     ),
     "qnli": GlueTask(
-        _ENTAILMENT, Columns(1, 2, label=3), Columns(1, 2), ("QNLI",)
+        _ENTAILMENT, Columns(1, 2, label=3), Columns(1, 2, guid=0), ("QNLI",)
     ),
     "rte": GlueTask(
-        _ENTAILMENT, Columns(1, 2, label=3), Columns(1, 2), ("RTE",)
+        _ENTAILMENT, Columns(1, 2, label=3), Columns(1, 2, guid=0), ("RTE",)
     ),
-    "wnli": GlueTask(_BINARY, Columns(1, 2, label=3), Columns(1, 2), ("WNLI",)),
+    "wnli": GlueTask(
+        _BINARY, Columns(1, 2, label=3), Columns(1, 2, guid=0), ("WNLI",)
+    ),
     "ax": GlueTask(
-        INFERENCE, None, Columns(1, 2), ("AX",), test_files=("diagnostic.tsv",)
+        INFERENCE,
+        None,
+        Columns(1, 2, guid=0),
+        ("AX",),
+        test_files=("diagnostic.tsv",),
     ),
 }
 
@@ -189,8 +200,11 @@ class GlueData:
             predictions = [
                 f"{min(max(score, 0.0), 5.0):.3f}" for score in predictions
             ]
+        ids: Iterable[Any] = range(len(predictions))
+        if self.task.test.guid is not None:
+            ids = [example.guid.partition("-")[2] for example in examples]
         name = self.task.submission["_" in split]
-        return f"{name}.tsv", predictions_table(predictions)
+        return f"{name}.tsv", predictions_table(ids, predictions)
 
 
 def _require_some(examples: Sequence[TextExample], path: str) -> None:

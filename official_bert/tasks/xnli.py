@@ -119,4 +119,6 @@ class XnliData:
         predictions: Sequence[Any],
     ) -> tuple[str, str]:
         """Returns the labels, in the layout that GLUE has."""
-        return f"XNLI-{self.language}.tsv", predictions_table(predictions)
+        numbers = range(len(predictions))
+        text = predictions_table(numbers, predictions)
+        return f"XNLI-{self.language}.tsv", text

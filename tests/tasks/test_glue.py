@@ -194,6 +194,21 @@ def test_short_rows_of_qqp_are_left_out(tmp_path):
     assert guids == ["train-1", "train-3"]
 
 
+def test_what_is_handed_in_has_the_benchmark_s_ids(tmp_path):
+    """A row that is left out moves none of those after it."""
+    header = ["id", "question1", "question2"]
+    rows = [["0", "What?", "Who?"], ["1", "What?"], ["2", "Why?", "How?"]]
+    write(tmp_path / "test.tsv", header, *rows)
+    task = make("QQP", tmp_path)
+    examples = task.examples("test")
+    answers = np.array([[0.9, 0.1], [0.2, 0.8]])
+    task.write_predictions(str(tmp_path), "test", examples, answers)
+    found = (tmp_path / "QQP.tsv").read_text()
+    assert found == "index\tprediction\n0\t0\n2\t1\n"
+    results = (tmp_path / "test_results.tsv").read_text()
+    assert results == "0.9\t0.1\n0.2\t0.8\n"
+
+
 def test_mnli_has_two_of_each_if_they_are_there(tmp_path):
     task = make("MNLI", tmp_path)
     assert task.splits("dev") == ["dev"]
@@ -214,7 +229,7 @@ def test_ax_can_only_be_predicted(tmp_path):
     rows = [["index", "sentence1", "sentence2"], ["0", "x", "y"]]
     write(tmp_path / "diagnostic.tsv", *rows)
     task = make("AX", tmp_path)
-    assert task.examples("test") == [TextExample("test-1", "x", "y")]
+    assert task.examples("test") == [TextExample("test-0", "x", "y")]
     with pytest.raises(InputError, match="can only predict"):
         task.examples("dev")
 
@@ -290,6 +305,10 @@ def test_the_published_files_are_read_whole(real, name):
         assert len(examples) == count
         assert all(example.text_a.strip() for example in examples)
         if split == "test":
+            predictions = [0.0 if name == "STS-B" else task.labels[0]] * count
+            _, text = task.data.submission(split, examples, predictions)
+            ids = [line.split("\t")[0] for line in text.splitlines()[1:]]
+            assert ids == [str(number) for number in range(count)]
             continue
         labels = {example.label for example in examples}
         if name == "STS-B":
