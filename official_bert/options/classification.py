@@ -57,7 +57,9 @@ class RunClassifier(Finetuning):
         choices=("classification", "multilabel", "regression"),
     )
     text_a_column: str = option(
-        "Own data: the text's column, by name or by number from 0.", "text"
+        "Own data: the text's column, by name or by number from 0; a name in "
+        "the header goes before a number.",
+        "text",
     )
     text_b_column: str | None = option(
         "Own data: the second text's column, for pairs.", None
@@ -67,17 +69,31 @@ class RunClassifier(Finetuning):
         True,
     )
     label_column: str = option(
-        "Own data: the label's column; several labels of one text are "
-        "comma-separated.",
+        "Own data and choices: the label's column; several labels of one text "
+        "are comma-separated. Of choices, the right one's number, from 0.",
         "label",
     )
     id_column: str | None = option(
-        "Own data: the column that names an example; else it is its line.", None
+        "Own data and choices: the column that names an example; else it is "
+        "its line, or of choices what is called id.",
+        None,
     )
     label_file: str | None = option(
         "Own data and tagging: all labels, one a line; else they are those of "
         "the training data, sorted.",
         None,
+    )
+    # Of choices, with label_column and id_column.
+    context_column: str = option(
+        "Choices: the column of the text that all choices follow.", "context"
+    )
+    question_column: str | None = option(
+        "Choices: the column of the text that stands before every choice; if "
+        "not given, question, where there is one.",
+        None,
+    )
+    choices_column: str = option(
+        "Choices: the column of the list of texts.", "choices"
     )
     # Of tagging.
     token_column: int = option("Tagging: the words' column.", 0, at_least=0)

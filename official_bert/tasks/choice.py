@@ -51,6 +51,23 @@ class ChoiceExample(NamedTuple):
     label: int | None = None
 
 
+class ChoiceColumns(NamedTuple):
+    """What the parts of an example are called in a JSON object.
+
+    Attributes:
+        context: Text A.
+        choices: A list of texts B.
+        question: What stands before every choice; it may be missing.
+    """
+
+    context: str = "context"
+    choices: str = "choices"
+    question: str = "question"
+
+
+COLUMNS = ChoiceColumns()
+
+
 class ChoiceData(Protocol):
     """Where the examples of a `ChoiceTask` come from."""
 
@@ -179,8 +196,10 @@ class ChoiceTask:
     def metrics(
         self, examples: Sequence[ChoiceExample], answers: Sequence[np.ndarray]
     ) -> dict[str, Any]:
-        """Returns the accuracy."""
-        targets = [example.label or 0 for example in examples]
+        """Returns the accuracy; nothing without the right choices."""
+        targets = [e.label for e in examples if e.label is not None]
+        if len(targets) < len(examples):
+            return {}
         return classification.accuracy(targets, np.argmax(answers, axis=1))
 
     def write_predictions(
@@ -238,29 +257,33 @@ class ChoiceTask:
 
 
 def example(
-    given: dict[str, Any], guid: str, where: str, num_choices: int
+    given: dict[str, Any],
+    guid: str,
+    where: str,
+    num_choices: int,
+    columns: ChoiceColumns = COLUMNS,
 ) -> ChoiceExample:
     """Makes an example, still without label, of a JSON object.
 
     Args:
-        given: With `context`, `choices`, and perhaps `question`, which then
-            stands before every choice.
+        given: The object.
         guid: Of the example.
         where: What to begin an error with.
         num_choices: How many there must be.
+        columns: Where the object has what.
     """
-    context, choices = given.get("context"), given.get("choices")
-    question = given.get("question") or ""
+    context, choices = given.get(columns.context), given.get(columns.choices)
+    question = given.get(columns.question) or ""
     if not isinstance(choices, list) or len(choices) != num_choices:
         raise InputError(
-            f"{where}: 'choices' must be a list of {num_choices} texts, as "
-            f"many as all examples have. Received: {choices!r}."
+            f"{where}: {columns.choices!r} must be a list of {num_choices} "
+            f"texts, as many as all examples have. Received: {choices!r}."
         )
     for text in (context, question, *choices):
         if not isinstance(text, str):
             raise InputError(
-                f"{where}: 'context', 'question' and 'choices' must be texts. "
-                f"Received: {text!r}."
+                f"{where}: {columns.context!r}, {columns.question!r} and "
+                f"{columns.choices!r} must be texts. Received: {text!r}."
             )
     texts = [f"{question} {choice}".strip() for choice in choices]
     return ChoiceExample(guid, str(context), texts)

@@ -12,15 +12,17 @@ as many choices as you like, but the same number in all::
      "choices": ["She takes an umbrella.", "She swims."], "label": 0}
 
 `question` may be missing, `label` in test data; an `id` names the example.
+Flags say where columns have other names, as in HellaSwag:
+`--context_column=ctx --choices_column=endings`.
 """
 
 import dataclasses
 import os
-from typing import Any
+from collections.abc import Iterator
 
 from official_bert.options import RunClassifier
 from official_bert.tasks import choice, tables
-from official_bert.tasks.choice import ChoiceExample, ChoiceTask
+from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.tables import Row
 
@@ -46,13 +48,14 @@ def make_own(
         "test": options.do_predict,
     }
     first = next(split for split, is_used in used.items() if is_used)
-    row = next(iter(_own_rows(options.data_dir, first)))
-    choices = row.get("choices")
+    row = next(_own_rows(options, first))
+    column = options.choices_column
+    choices = row.get(column)
     if not isinstance(choices, list) or len(choices) < 2:
-        raise row.fault("choices", "be a list of two texts or more", choices)
+        raise row.fault(column, "be a list of two texts or more", choices)
     return ChoiceTask(
         num_choices=len(choices),
-        data=OwnChoices(options.data_dir, len(choices)),
+        data=OwnChoices(options, len(choices)),
         long_documents=long_documents,
     )
 
@@ -75,41 +78,59 @@ class SwagData:
             f"{split}-{row.line}",
             row.text("sent1"),
             [f"{beginning} {row.text(ending)}".strip() for ending in _ENDINGS],
-            None if split == "test" else _label(row, len(_ENDINGS)),
+            None if split == "test" else _label(row, "label", len(_ENDINGS)),
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnChoices:
-    """A user's files: a `choice.ChoiceData`."""
+    """A user's files: a `choice.ChoiceData`.
 
-    data_dir: str
+    Attributes:
+        options: Which folder, and which columns.
+        num_choices: C: how many every example has.
+    """
+
+    options: RunClassifier
     num_choices: int
 
     def read(self, split: str) -> list[ChoiceExample]:
         """Reads a file."""
-        return [
-            self._example(row, split) for row in _own_rows(self.data_dir, split)
-        ]
+        rows = _own_rows(self.options, split)
+        return [self._example(row, split) for row in rows]
 
     def _example(self, row: Row, split: str) -> ChoiceExample:
-        guid = row.name("id") if "id" in row.cells else f"{split}-{row.line}"
+        options = self.options
+        columns = ChoiceColumns(
+            options.context_column,
+            options.choices_column,
+            options.question_column or choice.COLUMNS.question,
+        )
+        # What is called `question` may be missing, if no flag says so.
+        for column in (*columns[:2], options.question_column):
+            if column is not None:
+                row.get(column)
+        guid = f"{split}-{row.line}"
+        if options.id_column is not None or "id" in row.cells:
+            guid = row.name(options.id_column or "id")
         found = choice.example(
-            dict(row.cells), guid, row.where, self.num_choices
+            dict(row.cells), guid, row.where, self.num_choices, columns
         )
         if split == "test":
             return found
-        return found._replace(label=_label(row, self.num_choices))
+        label = _label(row, options.label_column, self.num_choices)
+        return found._replace(label=label)
 
 
-def _own_rows(data_dir: str, split: str) -> Any:
-    return tables.read(os.path.join(data_dir, f"{split}.jsonl"), "jsonl")
+def _own_rows(options: RunClassifier, split: str) -> Iterator[Row]:
+    path = os.path.join(options.data_dir, f"{split}.jsonl")
+    return tables.read(path, "jsonl")
 
 
-def _label(row: Row, num_choices: int) -> int:
-    number = row.number("label")
+def _label(row: Row, column: str, num_choices: int) -> int:
+    number = row.number(column)
     if number not in range(num_choices):
         raise row.fault(
-            "label", f"be a choice's number, 0 to {num_choices - 1}", number
+            column, f"be a choice's number, 0 to {num_choices - 1}", number
         )
     return int(number)

@@ -24,7 +24,8 @@ class Row(NamedTuple):
         path: The file.
         line: Where the row begins, from 1.
         cells: Texts; in JSON lines anything. Those of TSV and CSV are there by
-            name, if there is a header, and by number, such as "0", as well.
+            name, if there is a header, and by number, such as "0", as well,
+            unless that is another one's name.
     """
 
     path: str
@@ -46,7 +47,8 @@ class Row(NamedTuple):
             raise InputError(
                 f"{self.where}: must have a column {column!r}. Received: "
                 f"{', '.join(self.cells)}. Check the file; for data of your "
-                "own, also --text_a_column and its like."
+                "own, also --text_a_column and its like, for choices "
+                "--context_column and its like."
             )
         return self.cells[column]
 
@@ -170,10 +172,9 @@ def _named(
                 f"line. Received: {len(cells)}. Texts may not contain tabs in "
                 "TSV, and commas only inside quotes in CSV."
             )
+        by_name = dict(zip(names, cells, strict=False))
         by_number = {str(number): cell for number, cell in enumerate(cells)}
-        yield Row(
-            path, line, {**dict(zip(names, cells, strict=False)), **by_number}
-        )
+        yield Row(path, line, {**by_number, **by_name})
 
 
 def _header(where: str, cells: Sequence[str]) -> list[str]:

@@ -121,6 +121,9 @@ def test_accuracy():
     found = answers((0, 1, 0), (1, 0, 0))
     assert TASK.metrics(EXAMPLES[:2], found) == {"accuracy": 0.5}
     assert TASK.main_metric == "accuracy"
+    # Of test data nobody says that the first choice is the right one.
+    found = answers((0, 1, 0), (1, 0, 0), (1, 0, 0))
+    assert TASK.metrics(EXAMPLES, found) == {}
 
 
 def test_predictions(tmp_path):

@@ -53,7 +53,7 @@ def test_files_of_another_layout_are_refused(tmp_path):
         swag(tmp_path).examples("train")
 
 
-def choices(folder, *lines, split="train"):
+def choices(folder, *lines, split="train", **columns):
     text = "\n".join(map(json.dumps, lines))
     (folder / f"{split}.jsonl").write_text(text)
     options = tiny.options(
@@ -62,6 +62,7 @@ def choices(folder, *lines, split="train"):
         do_train=split == "train",
         do_eval=split == "dev",
         do_predict=split == "test",
+        **columns,
     )
     return tasks.get(options).examples(split)
 
@@ -77,6 +78,54 @@ def test_choices(tmp_path):
     assert choices(tmp_path, asked, split="test") == [
         ChoiceExample("7", "a", ["d ? b", "d ? c"])
     ]
+
+
+HELLASWAG = {
+    "ind": 24,
+    "ctx_a": "A man is on a roof.",
+    "ctx_b": "he",
+    "ctx": "A man is on a roof. he",
+    "endings": ["rips up tiles.", "plays a level."],
+    "label": 1,
+}
+
+
+def test_choices_in_columns_of_other_names(tmp_path):
+    """HellaSwag as it is published, with as many endings as one likes."""
+    names = {"context_column": "ctx", "choices_column": "endings"}
+    [found] = choices(tmp_path, HELLASWAG, **names)
+    assert found == ChoiceExample(
+        "train-1", HELLASWAG["ctx"], HELLASWAG["endings"], 1
+    )
+    names |= {"context_column": "ctx_a", "question_column": "ctx_b"}
+    names |= {"id_column": "ind", "label_column": "gold"}
+    given = {**HELLASWAG, "gold": "0", "id": "x"}
+    [found] = choices(tmp_path, given, **names)
+    texts = ["he rips up tiles.", "he plays a level."]
+    assert found == ChoiceExample("24", "A man is on a roof.", texts, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"choices_column": "choices"}, "must have a column 'choices'"),
+        ({"context_column": "context"}, "must have a column 'context'"),
+        ({"question_column": "ctx_c"}, "must have a column 'ctx_c'"),
+        ({"label_column": "gold"}, "must have a column 'gold'"),
+        ({"id_column": "id"}, "must have a column 'id'"),
+        ({"label_column": "ind"}, "column 'ind' must be a choice's number"),
+        ({"choices_column": "ctx"}, "column 'ctx' must be a list"),
+        ({"context_column": "ind"}, "'ind', 'question' and 'endings' must be"),
+    ],
+)
+def test_wrong_columns_of_choices_are_named(tmp_path, changes, complaint):
+    names = {"context_column": "ctx", "choices_column": "endings", **changes}
+    with pytest.raises(InputError, match=complaint) as caught:
+        choices(tmp_path, HELLASWAG, **names)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'train.jsonl'}:1: ")
+    if "must have a column" in message:
+        assert "for choices --context_column and its like" in message
 
 
 @pytest.mark.parametrize(

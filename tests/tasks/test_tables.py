@@ -75,10 +75,11 @@ def test_without_a_header_columns_are_numbers(tmp_path):
     assert rows[0].line == 1
 
 
-def test_a_number_is_a_position_whatever_the_header_says(tmp_path):
-    [row] = read(tmp_path, "1\t0\na\tb\n", "tsv")
-    assert row.text("0") == "a"
-    assert row.text("1") == "b"
+def test_a_name_goes_before_a_number(tmp_path):
+    """Such as of pandas: numbers name columns, after one without a name."""
+    [row] = read(tmp_path, ",0,1,label\n7,a,b,c\n", "csv")
+    assert [row.text(name) for name in ("0", "1", "label")] == ["a", "b", "c"]
+    assert [row.text(number) for number in "23"] == ["b", "c"]
 
 
 @pytest.mark.parametrize(
