@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -473,6 +474,30 @@ def test_training_goes_on_with_the_same_metric(folder):
         run(folder, do_train=True)
     with pytest.raises(InputError, match="a model is needed"):
         run(folder, do_predict=True)
+
+
+@pytest.mark.slow
+def test_training_goes_on_with_evaluations_on_the_way(folder):
+    """Without, it would train on, and then use the best of the earlier run."""
+    flags = {"do_train": True, "num_train_epochs": 0.5}
+    output = run(folder, **flags, eval_every=2)
+    with pytest.raises(InputError, match=r"--eval_every must .*/best'.*=0"):
+        run(folder, do_train=True)
+    assert weights(output)["global_step"] == 5
+    # What is not trained uses it.
+    run(folder, do_eval=True)
+    shutil.rmtree(output / "best")
+    run(folder, do_train=True, num_train_epochs=0.6)
+    assert weights(output)["global_step"] == 6
+
+
+def test_results_of_other_data_do_not_stay(folder):
+    """The right answers of other test data may have been known."""
+    output = run(folder, do_train=True, num_train_epochs=0.1)
+    (output / "predict_results.json").write_text("{}")
+    run(folder, do_predict=True)
+    assert (output / "SST-2.tsv").exists()
+    assert not (output / "predict_results.json").exists()
 
 
 def test_a_folder_holds_one_task(folder):

@@ -6,7 +6,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import plots
+from official_bert import files, plots
 from official_bert.checkpoints import loading
 from official_bert.errors import InputError
 from official_bert.inputs import datasets
@@ -260,10 +260,9 @@ def _predict(run: Run) -> None:
         )
         examples, answers = run.data[split], measured.answers
         run.task.write_predictions(folder, split, examples, answers)
+        name = split.replace("test", "predict_results") + ".json"
+        path = os.path.join(folder, name)
         if known := run.task.metrics(examples, answers):
-            measuring.write_json(
-                os.path.join(
-                    folder, split.replace("test", "predict_results") + ".json"
-                ),
-                known,
-            )
+            measuring.write_json(path, known)
+        elif files.exists(path):  # Of an earlier run, on other data.
+            files.remove(path)

@@ -10,6 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import files, json_files, task_file
+from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.hub.encoder import HubBert
@@ -54,6 +55,7 @@ def prepare(task: Task, options: Finetuning) -> Run:
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
     starting.require_same_model(options, config)
     _require_same_task(task, options)
+    _require_evaluations(options)
     strategy = _devices(options)
     data = _begin(task, options)
     with computing.scope(options, strategy):
@@ -66,6 +68,7 @@ def prepare(task: Task, options: Finetuning) -> Run:
 def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
     """Does the same with a TF Hub module, which knows its vocabulary."""
     _require_same_task(task, options)
+    _require_evaluations(options)
     strategy = _devices(options)
     with computing.scope(options, strategy):
         bert = HubBert(options.bert_hub_module_handle)
@@ -150,6 +153,18 @@ def _require_same_task(task: Task, options: Finetuning) -> None:
                 f"another task, whose `{name}` is {before!r}. Received: "
                 f"{now!r}. Use another --output_dir for another task."
             )
+
+
+def _require_evaluations(options: Finetuning) -> None:
+    """Refuses to train what would not be used: a best model was kept before."""
+    best = os.path.join(options.output_dir, numbered.BEST)
+    if options.do_train and not options.eval_every and numbered.latest(best):
+        raise InputError(
+            "--eval_every must be given to go on where an earlier run had it: "
+            f"the best model, which it kept in {best!r}, is used in the end. "
+            "Received: --eval_every=0. Give it again, choose another "
+            "--output_dir, or remove that folder to use the last model."
+        )
 
 
 def _modes(options: Finetuning) -> list[str]:
