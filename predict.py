@@ -40,15 +40,17 @@ def main(options: Predict) -> None:
 
 def load(options: Predict) -> Answerer:
     """Returns the model that the options name, ready to answer."""
-    from official_bert.inference import masked_lm, scoring
+    from official_bert.inference import lines, masked_lm, scoring
     from official_bert.inference.blanks import MaskedLanguageModel
     from official_bert.inference.predictor import Predictor
 
     if not options.is_masked_lm:
         assert options.model_dir
-        return Predictor.from_dir(
+        predictor = Predictor.from_dir(
             options.model_dir, batch_size=options.batch_size
         )
+        lines.set_columns(predictor, options)
+        return predictor
     if options.model_dir:
         model, tokenizer = masked_lm.load(
             options.model_dir, do_lower_case=options.lowers_case

@@ -11,6 +11,7 @@ import pytest
 import tiny
 
 import predict
+from official_bert import task_file
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import lines, masked_lm, scoring
@@ -19,6 +20,7 @@ from official_bert.inference.predictor import Predictor
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.options import Predict
 from official_bert.tasks.text import TextTask
+from official_bert.tasks.text_data import TextColumns
 
 CONFIG = {**tiny.CONFIG, "hidden_size": 8, "intermediate_size": 8}
 
@@ -109,6 +111,94 @@ def test_files_are_read_as_they_are_named(
     options = {"model_dir": tuned, "chunk_size": chunk_size}
     predict.main(Predict(input_file=name, **options))
     check(answers(capsys.readouterr().out), items, tuned)
+
+
+TABLES = {
+    "a.csv": 'id,review,stars\n1,"good, ""red"" cat",5\n2,bad dog,1\n',
+    "a.tsv": 'id\treview\tstars\n1\tgood, "red" cat\t5\n2\tbad dog\t1\n',
+    "a.jsonl": '{"id": 1, "review": "good, \\"red\\" cat"}\n'
+    '{"review": "bad dog", "stars": 1}\n',
+}
+
+
+def own(folder, columns):
+    """Returns the folder of a model that was trained on a user's data."""
+    task = TextTask(
+        task_type="classification",
+        labels=("no", "yes"),
+        is_pair=len(columns.names) == 2,
+        columns=columns,
+    )
+    model = task.build_model(BertConfig.from_dict(CONFIG))
+    tiny.save(folder / "own", model, CONFIG, 5)
+    described = task_file.describe(task.to_json(), 16, do_lower_case=True)
+    (folder / "own" / "task.json").write_text(json.dumps(described))
+    return str(folder / "own")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_users_own_tables_are_read_as_in_training(name, folder, capsys):
+    model_dir = own(folder, TextColumns(("review",)))
+    (folder / name).write_text(TABLES[name])
+    predict.main(Predict(input_file=name, model_dir=model_dir, chunk_size=1))
+    found = answers(capsys.readouterr().out)
+    texts = ['good, "red" cat', "bad dog"]
+    assert [answer["input"]["review"] for answer in found] == texts
+    for answer in found:
+        answer["input"] = answer["input"]["review"]
+    check(found, texts, model_dir)
+
+
+def test_columns_can_be_said(tuned, folder, capsys):
+    (folder / "a.tsv").write_text("7\tgood cat\tit is rain\t1\n")
+    options = {
+        "text_a_column": "1",
+        "text_b_column": "2",
+        "has_header": False,
+        "output_file": "out.jsonl",
+    }
+    predict.main(Predict(input_file="a.tsv", model_dir=tuned, **options))
+    assert "Predicting" in capsys.readouterr().err
+    found = answers((folder / "out.jsonl").read_text())
+    assert found[0]["input"] == {"1": "good cat", "2": "it is rain"}
+    found[0]["input"] = ["good cat", "it is rain"]
+    check(found, [["good cat", "it is rain"]], tuned)
+    # As in training, but without a header.
+    model_dir = own(folder, TextColumns(("3", "1")))
+    options = {"has_header": False, "model_dir": model_dir}
+    predict.main(Predict(input_file="a.tsv", **options))
+    [found] = answers(capsys.readouterr().out)
+    assert found["input"] == {"3": "1", "1": "good cat"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("a.csv", {}, "CSV needs a model of one or two texts, and --text_a"),
+        ("a.csv", {"text_a_column": "text"}, "a.csv:2: must have a column 't"),
+        ("a.tsv", {}, "a.tsv:1: must be a text, or two .* 3 columns"),
+        ("a.tsv", {"has_header": True}, "--has_header must come with --text_a"),
+    ],
+)
+def test_tables_that_cannot_be_read(tuned, folder, name, options, message):
+    (folder / name).write_text(TABLES[name])
+    with pytest.raises(InputError, match=message):
+        predict.main(Predict(input_file=name, model_dir=tuned, **options))
+
+
+@pytest.mark.parametrize(
+    ("names", "line", "message"),
+    [
+        (("a", "b"), '"good cat"', "a.jsonl:1: must be a pair of texts"),
+        (("a",), '["good", "cat"]', "a.jsonl:1: must be one text, as what"),
+        (("a",), '{"c": "good"}', "or an object with a. Received"),
+    ],
+)
+def test_pairs_are_for_models_of_pairs(folder, names, line, message):
+    model_dir = own(folder, TextColumns(names))
+    (folder / "a.jsonl").write_text(line)
+    with pytest.raises(InputError, match=message):
+        predict.main(Predict(input_file="a.jsonl", model_dir=model_dir))
 
 
 def test_a_packed_file_is_read_as_what_is_in_it(tuned, folder, capsys):
@@ -365,7 +455,19 @@ WRONG = [
     ({"model_dir": "TUNED", "batch_size": 0}, "--batch_size must be at least"),
     ({"model_dir": "TUNED", "chunk_size": 0}, "--chunk_size must be at least"),
     ({"model_dir": "TUNED", "top_k": 0}, "--top_k must be at least 1"),
-    ({"model_dir": "TUNED", "input_format": "csv"}, "--input_format must be"),
+    ({"model_dir": "TUNED", "input_format": "xml"}, "--input_format must be"),
+    (
+        {"model_dir": "TUNED", "input_format": "csv"},
+        "--input_format=csv must come with --input_file",
+    ),
+    (
+        {"model_dir": "TUNED", "text_b_column": "b"},
+        "--text_b_column must come with --text_a_column",
+    ),
+    (
+        {"model_dir": "PRETRAINED", "score": True, "text_a_column": "a"},
+        "--text_a_column and --has_header go with fine-tuned models",
+    ),
 ]
 
 

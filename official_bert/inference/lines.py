@@ -5,12 +5,15 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from official_bert import files, progress
 from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
 from official_bert.options import Predict
+from official_bert.tasks import tables
+from official_bert.tasks.text_data import TextColumns
 
 # What an error calls standard input.
 STDIN = "<stdin>"
@@ -30,8 +33,24 @@ class Line(NamedTuple):
     text: str
 
 
+class Item(NamedTuple):
+    """What is to be answered.
+
+    Attributes:
+        where: FILE:LINE.
+        value: As JSON has it.
+    """
+
+    where: str
+    value: Any
+
+
 class Answerer(Protocol):
     """What answers: a `Predictor`, a `FillMask`, a `Scorer`."""
+
+    @property
+    def columns(self) -> TextColumns | None:
+        """Where texts stand in tables; None if it reads no tables."""
 
     def parse(self, given: Any, where: str) -> Any:
         """Makes an example of a JSON value.
@@ -133,14 +152,11 @@ def run(answerer: Answerer, options: Predict) -> None:
             as it was; of standard output, earlier chunks are written. At a
             terminal, the error is shown and the next line read.
     """
-    to_file = bool(options.output_file)
     is_typed = options.input_file == "-" and sys.stdin.isatty()
     with _writing(options.output_file) as file:
-        for chunk in read_chunks(
-            options.input_file, options.chunk_size, show_progress=to_file
-        ):
+        for chunk in _chunks(answerer.columns, options):
             try:
-                file.write(_answers(answerer, chunk, options.kind))
+                file.write(_answers(answerer, chunk))
             except InputError as error:
                 if not is_typed:
                     raise
@@ -163,16 +179,67 @@ def _writing(path: str | None) -> Iterator[Any]:
         yield file
 
 
-def _answers(answerer: Answerer, chunk: Sequence[Line], kind: str) -> bytes:
-    """Returns a JSON line for each line of input."""
-    items = [parse(line, kind) for line in chunk]
-    examples = [
-        answerer.parse(item, line.where)
-        for item, line in zip(items, chunk, strict=True)
-    ]
+def set_columns(predictor: Predictor, options: Predict) -> None:
+    """Tells a predictor what the options say of columns.
+
+    Raises:
+        InputError: The model reads no texts, or no column is known.
+    """
+    has_header = options.has_header
+    if options.text_a_column is not None:
+        names = (options.text_a_column, options.text_b_column)
+        given = tuple(name for name in names if name is not None)
+        predictor.read_columns(TextColumns(given, has_header is not False))
+    elif has_header is not None:
+        if predictor.columns is None:
+            raise InputError(
+                "--has_header must come with --text_a_column, as the model was "
+                f"not trained on data of your own. Received: {has_header}."
+            )
+        predictor.read_columns(
+            predictor.columns._replace(has_header=has_header)
+        )
+
+
+def _chunks(
+    columns: TextColumns | None, options: Predict
+) -> Iterator[Iterable[Item]]:
+    """Yields what is to be answered together.
+
+    Lines are parsed only when a chunk is walked over.
+    """
+    path, kind, size = options.input_file, options.kind, options.chunk_size
+    show_progress = bool(options.output_file)
+    if columns is None or kind not in ("tsv", "csv") or path == "-":
+        if kind == "csv":
+            raise InputError(
+                "CSV needs a model of one or two texts, and --text_a_column if "
+                f"that was not trained on data of your own. Received: {path}."
+            )
+        for chunk in read_chunks(path, size, show_progress=show_progress):
+            yield (Item(line.where, parse(line, kind)) for line in chunk)
+        return
+    rows = progress.bar(
+        tables.read(path, kind, has_header=columns.has_header),
+        description="Predicting",
+        unit="row",
+        disable=not show_progress,
+    )
+    items = (
+        Item(row.where, {name: row.text(name) for name in columns.names})
+        for row in rows
+    )
+    while table := list(itertools.islice(items, size)):
+        yield table
+
+
+def _answers(answerer: Answerer, chunk: Iterable[Item]) -> bytes:
+    """Returns a JSON line for each item of input."""
+    items = list(chunk)
+    examples = [answerer.parse(item.value, item.where) for item in items]
     answers = answerer.answer(examples)
     return "".join(
-        json.dumps({"input": item, **answer}, ensure_ascii=False) + "\n"
+        json.dumps({"input": item.value, **answer}, ensure_ascii=False) + "\n"
         for item, answer in zip(items, answers, strict=True)
     ).encode("utf-8")
 

@@ -17,6 +17,7 @@ from official_bert.inference.blanks import (
 )
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.options.models import require_masked_lm, require_pretrained
+from official_bert.tasks.text_data import TextColumns
 from official_bert.tokenization import FullTokenizer
 
 
@@ -39,6 +40,8 @@ class FillMask:
         masked_lm: The model.
         num_guesses: How many guesses to return for each.
     """
+
+    columns: TextColumns | None = None  # It reads no tables.
 
     def __init__(
         self, masked_lm: MaskedLanguageModel, num_guesses: int = 5

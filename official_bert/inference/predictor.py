@@ -1,12 +1,17 @@
 """A fine-tuned model, loaded once and asked often."""
 
+import dataclasses
 import itertools
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from official_bert.errors import InputError
 from official_bert.inference import finetuned
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
+from official_bert.tasks.text import TextTask
+from official_bert.tasks.text_data import TextColumns
 from official_bert.tokenization import BatchTokenizer
 
 
@@ -53,6 +58,25 @@ class Predictor:
             for size in (1, batch_size)
         )
 
+    @property
+    def columns(self) -> TextColumns | None:
+        """Where texts stand in the user's own tables, if the task has any."""
+        return self.task.columns if isinstance(self.task, TextTask) else None
+
+    def read_columns(self, columns: TextColumns) -> None:
+        """Says where texts stand from now on, in tables and objects.
+
+        Raises:
+            InputError: The task is not about texts.
+        """
+        if not isinstance(self.task, TextTask):
+            raise InputError(
+                "Columns go with models of one or two texts. Received: "
+                f"{', '.join(columns.names)}, and a model that was trained for "
+                f"{self.task.to_json()['kind']}."
+            )
+        self.task = dataclasses.replace(self.task, columns=columns)
+
     @classmethod
     def from_dir(cls, output_dir: str, *, batch_size: int = 32) -> "Predictor":
         """Loads what fine-tuning left: the best checkpoint, or the newest.
@@ -88,9 +112,7 @@ class Predictor:
             InputError: An item is not what the task is about; it is named by
                 its number from 0.
         """
-        return self.answer(
-            [self.parse(item, f"items[{n}]") for n, item in enumerate(items)]
-        )
+        return list(self.stream(items, chunk_size=sys.maxsize))
 
     def stream(
         self, items: Iterable[Any], *, chunk_size: int = 256
@@ -105,6 +127,11 @@ class Predictor:
         Raises:
             InputError: As of `__call__`; earlier chunks are answered by then.
         """
+        if isinstance(items, str | bytes | dict):
+            raise InputError(
+                "The items must be a list of what is to be answered. Received: "
+                f"{items!r}. Put it into a list."
+            )
         remaining = enumerate(items)
         while chunk := list(itertools.islice(remaining, chunk_size)):
             yield from self.answer(

@@ -22,6 +22,7 @@ from official_bert.inference.blanks import (
     MaskedLanguageModel,
     require_text,
 )
+from official_bert.tasks.text_data import TextColumns
 
 # Sequences in memory at once, in batches: a text has one for each piece.
 _BLOCK = 4096
@@ -50,6 +51,8 @@ class Scorer:
     Args:
         masked_lm: The model.
     """
+
+    columns: TextColumns | None = None  # It reads no tables.
 
     def __init__(self, masked_lm: MaskedLanguageModel) -> None:
         self._masked_lm = masked_lm

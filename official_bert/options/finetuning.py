@@ -34,7 +34,7 @@ _OF_A_RUN = {
     *(field.name for field in dataclasses.fields(Computing)),
     *("output_dir", "do_train", "do_eval", "do_predict", "init_checkpoint"),
     *("do_export", "export_dir", "export_text", "export_tflite", "sweep"),
-    *("eval_every", "early_stopping"),
+    *("eval_every", "early_stopping", "label_file"),
 }
 
 

@@ -32,10 +32,25 @@ class Predict(NamedModel):
     )
     input_format: str = option(
         "text: every line is a text. tsv: a text, or a pair with a tab "
-        "between. jsonl: a JSON value, such as a text, a list, an object. "
-        "auto: as the name ends, else text.",
+        "between; or a table, if `text_a_column` is known. csv: a table. "
+        "jsonl: a JSON value, such as a text, a list, an object. auto: as the "
+        "name ends, else text.",
         "auto",
-        choices=("auto", "text", "tsv", "jsonl"),
+        choices=("auto", "text", "tsv", "csv", "jsonl"),
+    )
+    text_a_column: str | None = option(
+        "The text's column in TSV and CSV files, and in JSON objects, by name "
+        "or by number from 0. If not given, what it was in training on data of "
+        "your own.",
+        None,
+    )
+    text_b_column: str | None = option(
+        "With `text_a_column`: the second text's column, for pairs.", None
+    )
+    has_header: bool | None = option(
+        "Whether the first line of such TSV and CSV names the columns. If not "
+        "given, as in training, else true.",
+        None,
     )
     output_file: str | None = option(
         'Where to write a JSON object for each item: "input" is the item, the '
@@ -80,11 +95,11 @@ class Predict(NamedModel):
 
     @property
     def kind(self) -> str:
-        """What a line of input is: text, tsv or jsonl."""
+        """What a line of input is: text, tsv, csv or jsonl."""
         if self.input_format != "auto":
             return self.input_format
         ending = self.input_file.removesuffix(".gz").rpartition(".")[2]
-        return ending if ending in ("tsv", "jsonl") else "text"
+        return ending if ending in ("tsv", "csv", "jsonl") else "text"
 
     def __post_init__(self) -> None:
         """Checks everything that can be checked without TensorFlow."""
@@ -94,12 +109,22 @@ class Predict(NamedModel):
                 "--fill_mask and --score exclude each other. Received: both. "
                 "Run the command once for each."
             )
+        if self.text_b_column is not None and self.text_a_column is None:
+            raise InputError(
+                "--text_b_column must come with --text_a_column. Received: it "
+                "alone. Give both."
+            )
         if self.is_masked_lm:
             self._check_pretrained()
         else:
             self._check_finetuned()
         if self.input_file != "-":
             files.require(self.input_file, "--input_file")
+        elif self.kind == "csv":
+            raise InputError(
+                "--input_format=csv must come with --input_file. Received: "
+                "standard input. Name a file."
+            )
         if self.output_file:
             check_outputs("--output_file", [self.output_file], self._inputs())
 
@@ -123,6 +148,12 @@ class Predict(NamedModel):
         require_finetuned(self.model_dir)
 
     def _check_pretrained(self) -> None:
+        if self.text_a_column is not None or self.has_header is not None:
+            raise InputError(
+                "--text_a_column and --has_header go with fine-tuned models. "
+                "Received: one of them with --fill_mask or --score. Give a "
+                "file of texts, one a line."
+            )
         self._require_one_name()
         if self.model_dir is not None:
             require_pretrained(self.model_dir)

@@ -28,7 +28,7 @@ from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.tables import Row
 from official_bert.tasks.text import TextTask
-from official_bert.tasks.text_data import TextExample
+from official_bert.tasks.text_data import TextColumns, TextExample
 
 KINDS = ("tsv", "csv", "jsonl")
 
@@ -52,9 +52,15 @@ def make(options: RunClassifier, long_documents: LongDocuments) -> TextTask:
             labels = data.find_labels()
         else:
             labels = _trained_labels(options)
+    names = (options.text_a_column, options.text_b_column)
     return TextTask(
         task_type=options.task_type,
         labels=labels,
+        is_pair=options.text_b_column is not None,
+        columns=TextColumns(
+            tuple(name for name in names if name is not None),
+            options.has_header,
+        ),
         data=dataclasses.replace(data, labels=labels),
         long_documents=long_documents,
     )

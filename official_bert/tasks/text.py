@@ -21,7 +21,11 @@ from official_bert.modeling.finetuning import SequenceClassifier
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import Features, Output, of_examples
-from official_bert.tasks.text_data import TextData, TextExample
+from official_bert.tasks.text_data import (
+    TextColumns,
+    TextData,
+    TextExample,
+)
 from official_bert.tokenization import BatchTokenizer
 
 # So many examples are tokenized at once.
@@ -45,6 +49,8 @@ class TextTask:
         metric: For classification: accuracy, accuracy_and_f1 or matthews.
         data: The examples; not needed to predict.
         long_documents: What to do with texts that are too long.
+        is_pair: Whether an example is a pair of texts; None if not known.
+        columns: Where its texts stand in files of the user's own.
         top: What the model has above BERT.
     """
 
@@ -53,6 +59,8 @@ class TextTask:
     metric: str = "accuracy"
     data: TextData | None = None
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    is_pair: bool | None = None
+    columns: TextColumns | None = None
     top: Top = NO_TOP
 
     epoch_has_all_rows: ClassVar[bool] = True
@@ -215,30 +223,33 @@ class TextTask:
             "labels": list(self.labels),
             "metric": self.metric,
             "long_documents": self.long_documents._asdict(),
+            "is_pair": self.is_pair,
+            "columns": self.columns and self.columns._asdict(),
             **self.top.to_json(),
         }
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> "TextTask":
         """Makes a task that can predict."""
+        columns = given.get("columns")
         return cls(
             task_type=given["task_type"],
             labels=tuple(given["labels"]),
             metric=given["metric"],
             long_documents=LongDocuments(**given["long_documents"]),
+            is_pair=given.get("is_pair"),
+            columns=columns and TextColumns(**columns),
             top=Top.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> TextExample:
-        """Takes a text, `[a, b]`, or an object with text_a and text_b."""
-        if isinstance(given, str):
-            return TextExample(where, given)
-        texts = given
+        """Takes a text, `[a, b]`, or an object.
+
+        An object has the columns of the training data, or text_a and text_b.
+        """
+        texts = [given] if isinstance(given, str) else given
         if isinstance(given, dict):
-            texts = [
-                given.get("text_a", given.get("text")),
-                given.get("text_b"),
-            ]
+            texts = self._texts_of(given)
         if isinstance(texts, list) and len(texts) == 2 and texts[1] is None:
             texts = texts[:1]
         if (
@@ -246,11 +257,26 @@ class TextTask:
             or len(texts) not in (1, 2)
             or not all(isinstance(text, str) for text in texts)
         ):
+            names = "text_a and, for pairs, text_b"
+            if self.columns:
+                names = " and ".join(self.columns.names)
             raise InputError(
                 f"{where}: must be a text, a pair of texts, or an object with "
-                f"text_a and, for pairs, text_b. Received: {given!r}."
+                f"{names}. Received: {given!r}."
+            )
+        if self.is_pair not in (None, len(texts) == 2):
+            wanted = "a pair of texts" if self.is_pair else "one text"
+            raise InputError(
+                f"{where}: must be {wanted}, as what the model was trained on. "
+                f"Received: {given!r}."
             )
         return TextExample(where, *texts)
+
+    def _texts_of(self, given: dict[str, Any]) -> list[Any]:
+        names = self.columns.names if self.columns else ()
+        if names and all(name in given for name in names):
+            return [given[name] for name in names]
+        return [given.get("text_a", given.get("text")), given.get("text_b")]
 
     def answer_to_json(
         self, example: TextExample, answer: np.ndarray

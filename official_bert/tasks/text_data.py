@@ -21,6 +21,18 @@ class TextExample(NamedTuple):
     label: Any = None
 
 
+class TextColumns(NamedTuple):
+    """Where the texts of an example stand in a user's files.
+
+    Attributes:
+        names: The column of the text, or both of a pair's, by name or number.
+        has_header: Whether the first line of TSV and CSV names the columns.
+    """
+
+    names: tuple[str, ...]
+    has_header: bool = True
+
+
 class TextData(Protocol):
     """Where the examples of a `TextTask` come from."""
 

@@ -80,6 +80,13 @@ def test_equals_what_do_predict_wrote(trained, changes):
     json.dumps(found)  # Of JSON's types only.
 
 
+@pytest.mark.parametrize("items", ["good", b"good", {"text_a": "good"}])
+def test_items_are_a_list(vocab_file, items):
+    asked = make(TextTask(**CLASSES), vocab_file)
+    with pytest.raises(InputError, match="The items must be a list"):
+        asked(items)
+
+
 def test_the_best_checkpoint_goes_first(trained, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(trained, folder)

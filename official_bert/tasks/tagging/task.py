@@ -212,19 +212,22 @@ class TaggingTask:
     def parse(self, given: Any, where: str) -> Sentence:
         """Takes a list of words, an object with `tokens`, or a text.
 
-        A text is divided into words at whitespace, and nowhere else.
+        A text is divided into words at whitespace, and nowhere else. An object
+        may have the words `before` and `after` it in its document, which a
+        model with `document_context` reads as well.
         """
-        words = given.get("tokens") if isinstance(given, dict) else given
         if isinstance(given, str):
-            words = given.split()
-        if not isinstance(words, list) or not all(
-            isinstance(word, str) and word for word in words
-        ):
+            given = given.split()
+        parts = given if isinstance(given, dict) else {"tokens": given}
+        words = parts.get("tokens")
+        before, after = parts.get("before", []), parts.get("after", [])
+        if not all(map(_are_words, (before, words, after))):
             raise InputError(
                 f"{where}: must be a list of words, an object with such a list "
-                f"as `tokens`, or a text. Received: {given!r}."
+                "as `tokens`, perhaps with `before` and `after` it, or a text. "
+                f"Received: {given!r}."
             )
-        return Sentence(words, None, words)
+        return Sentence(words, None, [*before, *words, *after], len(before))
 
     def answer_to_json(
         self, example: Sentence, answer: list[str]
@@ -245,3 +248,9 @@ class TaggingTask:
                 for entity in entities.entities(answer)
             ]
         return found
+
+
+def _are_words(given: Any) -> bool:
+    return isinstance(given, list) and all(
+        isinstance(word, str) and word for word in given
+    )

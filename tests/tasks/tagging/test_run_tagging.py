@@ -8,6 +8,7 @@ import pytest
 import run_classifier
 from official_bert import tasks
 from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
 from official_bert.options import RunClassifier
 
 CONFIG = {
@@ -106,7 +107,7 @@ def test_names_are_learned(folder):
 def test_context_is_learned_from(folder):
     """A tag that only the sentence before can tell."""
     rng = random.Random(0)
-    for name, number in (("train", 128), ("dev", 32)):
+    for name, number in (("train", 128), ("dev", 32), ("test", 16)):
         text = ""
         for _ in range(number):
             word, tag = rng.choice([("ada", "X"), ("dog", "Y")])
@@ -118,12 +119,21 @@ def test_context_is_learned_from(folder):
             task_name="tagging",
             do_train=True,
             do_eval=True,
+            do_predict=True,
             document_context=True,
             num_train_epochs=4.0,
         )
     )
     results = json.loads((folder / "out/eval_results.json").read_text())
     assert results["accuracy"] > 0.95  # Without context it is about 0.75.
+    # A predictor that is given the context finds the same.
+    predicted = filter(None, columns(folder / "out/test_predictions.txt"))
+    found = {(word, tag) for word, *_, tag in predicted if word == "runs"}
+    assert found == {("runs", "X"), ("runs", "Y")}
+    answers = Predictor.from_dir(str(folder / "out"))(
+        [{"tokens": ["runs"], "before": [word]} for word in ("ada", "dog")]
+    )
+    assert [answer["tags"] for answer in answers] == [["X"], ["Y"]]
 
 
 def test_where_labels_come_from(folder):

@@ -301,8 +301,21 @@ def test_parsing(make_tokenizer, given, words):
     assert len(answer) == len(words)
 
 
+def test_context_may_be_given():
+    task = TaggingTask(labels=LABELS, document_context=True)
+    given = {"tokens": ["Jim"], "before": ["the"], "after": ["was", "here"]}
+    example = task.parse(given, "line 1")
+    document = ["the", "Jim", "was", "here"]
+    assert example == Sentence(["Jim"], None, document, 1)
+
+
 @pytest.mark.parametrize(
-    "given", [None, 3, {"text": "a"}, {"tokens": "a b"}, ["a", 1], ["a", ""]]
+    "given",
+    [
+        *(None, 3, {"text": "a"}, {"tokens": "a b"}, ["a", 1], ["a", ""]),
+        {"tokens": ["a"], "before": "b"},
+        {"tokens": ["a"], "after": [1]},
+    ],
 )
 def test_what_cannot_be_parsed(given):
     with pytest.raises(InputError, match=r"^line 7: must be a list of words"):
