@@ -6,12 +6,13 @@ The field names and defaults are those of the 2018 release's `BertConfig`.
 import copy
 import dataclasses
 import json
+import os
 from collections.abc import Collection
 from typing import Any
 
 from absl import logging
 
-from official_bert import json_files
+from official_bert import files, json_files
 from official_bert.errors import InputError
 from official_bert.tokenization.vocabulary import require_tokens
 
@@ -160,6 +161,34 @@ class BertConfig:
                 f"{self.max_position_embeddings} positions. "
                 f"Received: max_seq_length={max_seq_length}. "
                 "Shorten it, or choose a model with more positions."
+            )
+
+    def other_direction(self, checkpoint: str) -> str | None:
+        """Returns the path of the config beside a checkpoint, if it differs.
+
+        In the direction that the model reads; nothing else would tell.
+
+        Args:
+            checkpoint: Its path without `.index`, or a run's folder.
+        """
+        folder = checkpoint
+        if not files.exists(folder):
+            folder = os.path.dirname(checkpoint)
+        path = os.path.join(folder, "bert_config.json")
+        if not files.exists(path):
+            return None
+        found = BertConfig.from_json_file(path)
+        is_other = found.is_left_to_right != self.is_left_to_right
+        return path if is_other else None
+
+    def require_direction_of(self, checkpoint: str) -> None:
+        """Raises `InputError` if a model would read in another direction."""
+        path = self.other_direction(checkpoint)
+        if path is not None:
+            raise InputError(
+                f"{path}: the model there was trained with is_left_to_right="
+                f"{not self.is_left_to_right}. Received: a config with "
+                f"{self.is_left_to_right}. Use the config that lies there."
             )
 
     def num_parameters(self, *, with_heads: bool = False) -> int:

@@ -11,14 +11,17 @@ import create_pretraining_data
 import predict
 import run_classifier
 import run_pretraining
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import numbered, tf1
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import (
     CreatePretrainingData,
+    ExportTfhub,
+    ExtractFeatures,
     Predict,
     RunClassifier,
     RunPretraining,
+    VisualizeAttention,
 )
 
 WORDS = [f"w{n}" for n in range(20)]
@@ -268,6 +271,37 @@ def test_a_left_to_right_model_fills_no_blanks(inputs, tmp_path):
                     **given,
                 )
             )
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        (Predict, {"fill_mask": True}),
+        (Predict, {"score": True}),
+        (VisualizeAttention, {"text_a": "w1", "output_file": "out.html"}),
+        (
+            ExtractFeatures,
+            {"input_file": "IN", "output_file": "o", "max_seq_length": 16},
+        ),
+        (ExportTfhub, {"export_path": "out"}),
+    ],
+)
+def test_a_model_is_not_read_in_another_direction(
+    inputs, tmp_path, options, given, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    config = {**CONFIG, "is_left_to_right": True}
+    (tmp_path / "bert_config.json").write_text(json.dumps(config))
+    tf1.write(str(tmp_path / "a.ckpt"), {"a": np.zeros(3, np.float32)})
+    (tmp_path / "IN").write_text("w1\n")
+    message = r"bert_config.json: .* trained with is_left_to_right=True.* False"
+    with pytest.raises(InputError, match=message):
+        options(
+            bert_config_file=str(inputs / "bert_config.json"),
+            vocab_file=str(inputs / "vocab.txt"),
+            init_checkpoint=str(tmp_path / "a.ckpt"),
+            **given,
+        )
 
 
 @pytest.mark.slow

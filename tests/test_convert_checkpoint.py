@@ -238,6 +238,38 @@ def test_casing_is_told_by_the_vocabulary(tmp_path, shared_data):
         assert (out / "vocab.txt").read_bytes() == vocab.read_bytes()
 
 
+def test_casing_goes_through_tf1(tmp_path):
+    released(tmp_path / "a", "encoder")  # Its vocabulary looks uncased.
+    convert(
+        input=tmp_path / "a",
+        output=tmp_path / "hf",
+        to="huggingface",
+        do_lower_case=False,
+    )
+    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+    flags = {"to": "tf1", "strip_optimizer": True}
+    convert(input=tmp_path / "b", output=tmp_path / "c", **flags)
+    for name in ("b", "c"):
+        out = tmp_path / f"hf_{name}"
+        convert(input=tmp_path / name, output=out, to="huggingface")
+        written = json.loads((out / "tokenizer_config.json").read_text())
+        assert written["do_lower_case"] is False
+
+
+def test_a_config_of_another_direction_is_refused(tmp_path):
+    released(tmp_path / "a", "encoder", is_left_to_right=True)
+    config = json.loads((tmp_path / "a" / "bert_config.json").read_text())
+    del config["is_left_to_right"]
+    (tmp_path / "other.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="trained with is_left_to_right=True"):
+        convert(
+            input=tmp_path / "a",
+            output=tmp_path / "hf",
+            to="huggingface",
+            bert_config_file=tmp_path / "other.json",
+        )
+
+
 def test_a_released_models_casing_is_known(tmp_path):
     folder = tmp_path / "cased_L-12_H-768_A-12"
     released(folder, "encoder")

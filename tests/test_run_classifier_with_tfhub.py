@@ -14,7 +14,7 @@ from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
-from official_bert.options import RunClassifierWithTfhub
+from official_bert.options import ExportTfhub, RunClassifierWithTfhub
 
 TEXTS = ["good cat", "bad dog", "is it good ?", "bad rain", "good sun", "bad"]
 
@@ -165,6 +165,8 @@ def test_the_modules_of_others(base, tmp_path, caplog, write):
     ):
         assert answer["probabilities"]["yes"] == pytest.approx(row[1], abs=1e-4)
     assert "pieces, and the model" not in caplog.text
+    with pytest.raises(InputError, match=r"on the TF Hub module .* by others"):
+        ExportTfhub(model_dir=str(out), export_path=str(tmp_path / "again"))
     with pytest.raises(InputError, match="names of 2018"):
         run(base, tmp_path / "other", do_train=True, freeze="0", **flags)
 

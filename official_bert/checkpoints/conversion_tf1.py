@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from official_bert import files, json_files, task_file
-from official_bert.checkpoints import loading, model_garden, numbered, tf1
+from official_bert.checkpoints import (
+    huggingface_tokenizer,
+    loading,
+    model_garden,
+    numbered,
+    tf1,
+)
 from official_bert.checkpoints.conversion_model import (
     Described,
     Model,
@@ -93,6 +99,7 @@ def read(
             "none. Give --bert_config_file."
         )
     config = BertConfig.from_json_file(config_file)
+    config.require_direction_of(prefix)
     described = _described(prefix, config)
     if is_model_garden(prefix):
         variables = model_garden.Variables(prefix, config, skip)
@@ -113,10 +120,13 @@ def _described(prefix: str, config: BertConfig) -> Described:
     vocab_file, found = beside(prefix, _VOCAB), beside(prefix, task_file.NAME)
     task = task_file.read(os.path.dirname(found)) if found else {}
     labels, problem_type, head = labels_of_task(task)
+    casing = None
+    if found := beside(prefix, huggingface_tokenizer.CONFIG):
+        casing = huggingface_tokenizer.read_casing(os.path.dirname(found))
     return Described(
         config=config,
         vocab=files.read_text(vocab_file) if vocab_file else None,
-        do_lower_case=task.get("do_lower_case"),
+        do_lower_case=task.get("do_lower_case", casing),
         task=task or None,
         labels=labels,
         problem_type=problem_type,
@@ -145,7 +155,9 @@ def write(model: Model, folder: str) -> None:
     described = model.described
     _write_arrays(folder, _Arrays(list(model.shapes), model))
     _write_text(folder, _CONFIG, described.config.to_json_string())
-    _write_text(folder, _VOCAB, described.vocab)
+    if described.vocab is not None:
+        # With the casing, which nothing else says of a pre-trained model.
+        huggingface_tokenizer.write(described, folder)
     if described.task is not None:
         json_files.write(task_file.path_in(folder), described.task)
 
@@ -180,7 +192,8 @@ def strip(prefix: str, folder: str, skip: str | None) -> list[str]:
             "which leaves all out."
         )
     _write_arrays(folder, _Arrays(kept, stored))
-    for name in (_CONFIG, _VOCAB, task_file.NAME):
+    kept_files = (_VOCAB, huggingface_tokenizer.CONFIG, task_file.NAME)
+    for name in (_CONFIG, *kept_files):
         path = beside(prefix, name)
         _write_text(folder, name, files.read_text(path) if path else None)
     return out

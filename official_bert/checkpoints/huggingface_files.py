@@ -5,6 +5,8 @@ import json
 import os
 from typing import Any
 
+from absl import logging
+
 from official_bert import json_files, task_file
 from official_bert.checkpoints import huggingface_tokenizer
 from official_bert.checkpoints.conversion_model import Described, Model
@@ -69,6 +71,9 @@ _FIXED = {
     "tie_word_embeddings": True,
 }
 
+# That of the 2018 release's heads, whatever else a config says.
+_CLASSIFIER_DROPOUT = 0.1
+
 _HEADS = {
     "BertForSequenceClassification": "sequence_classification",
     "BertForMultipleChoice": "multiple_choice",
@@ -107,6 +112,14 @@ def read(folder: str) -> Described:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     architectures = given.get("architectures") or [""]
+    if given.get("classifier_dropout") not in (None, _CLASSIFIER_DROPOUT):
+        logging.warning(
+            "%s: `classifier_dropout` is %s. Here the heads of 2018 drop out "
+            "%s, and so will what is made of it.",
+            path,
+            given["classifier_dropout"],
+            _CLASSIFIER_DROPOUT,
+        )
     return Described(
         config=config,
         vocab=huggingface_tokenizer.read_vocab(folder),
@@ -196,8 +209,7 @@ def _config(model: Model) -> dict[str, Any]:
     if not labels:
         return found
     found |= {
-        # That of the 2018 release's heads, whatever else the config says.
-        "classifier_dropout": 0.1,
+        "classifier_dropout": _CLASSIFIER_DROPOUT,
         "id2label": dict(enumerate(labels)),
         "label2id": {label: number for number, label in enumerate(labels)},
     }

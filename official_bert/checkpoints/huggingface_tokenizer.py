@@ -9,7 +9,7 @@ from official_bert import files, json_files
 from official_bert.checkpoints.conversion_model import Described
 from official_bert.errors import InputError
 
-_CONFIG = "tokenizer_config.json"
+CONFIG = "tokenizer_config.json"
 _FAST = "tokenizer.json"
 _VOCAB = "vocab.txt"
 
@@ -47,7 +47,7 @@ def read_vocab(folder: str) -> str | None:
 def read_casing(folder: str) -> bool | None:
     """Returns `do_lower_case`, and warns of what ours cannot do."""
     given = _normalizer(os.path.join(folder, _FAST))
-    path = os.path.join(folder, _CONFIG)
+    path = os.path.join(folder, CONFIG)
     if os.path.exists(path):
         given |= json_files.read_object(path)
     lower = given.get("do_lower_case")
@@ -96,4 +96,4 @@ def write(described: Described, folder: str) -> None:
         "tokenize_chinese_chars": True,
         "model_max_length": described.config.max_position_embeddings,
     }
-    json_files.write(os.path.join(folder, _CONFIG), config, sort_keys=True)
+    json_files.write(os.path.join(folder, CONFIG), config, sort_keys=True)

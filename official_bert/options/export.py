@@ -3,16 +3,12 @@
 import dataclasses
 import os
 
-from official_bert import files
+from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options.checks import require_checkpoint
 from official_bert.options.models import RELEASED, NamedModel
-from official_bert.tokenization import (
-    load_vocab,
-    validate_case_matches_checkpoint,
-)
+from official_bert.tokenization import load_vocab
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,14 +87,22 @@ class ExportTfhub(NamedModel):
                     "in their place."
                 )
         files.require(self.vocabulary, "--vocab_file, or vocab.txt there,")
+        if self.model_dir is not None and task_file.is_in(self.model_dir):
+            module = task_file.read(self.model_dir).get("hub_module")
+            if module is not None:
+                raise InputError(
+                    f"{self.model_dir}: must hold a BERT of this project. "
+                    f"Received: a model on the TF Hub module {module}, which "
+                    "was exported by others. Use that, or start from a "
+                    "checkpoint."
+                )
         if not self.export_path:
             return
         config = BertConfig.from_json_file(self.config_file)
         if self.preprocessor_path:
             config.require_length(self.max_seq_length)
         config.require_vocabulary(load_vocab(self.vocabulary), self.vocabulary)
-        require_checkpoint(self.checkpoint)
-        validate_case_matches_checkpoint(self.lowers_case, self.checkpoint)
+        self._require_released()
 
     def _inputs(self) -> list[str]:
         inputs = [self.vocabulary, self.model_dir]

@@ -104,7 +104,7 @@ class ExtractFeatures(cli.Options):
                 "--output_format."
             )
         require_released(
-            self.vocab_file, self.init_checkpoint, self.do_lower_case
+            config, self.vocab_file, self.init_checkpoint, self.do_lower_case
         )
         self._check_files()
 

@@ -65,6 +65,13 @@ class NamedModel(cli.Options):
         task = task_file.read(self.model_dir)
         return bool(task.get("do_lower_case", True))
 
+    def _require_released(self) -> None:
+        """Raises `InputError` unless the three files belong together."""
+        config = BertConfig.from_json_file(self.config_file)
+        require_released(
+            config, self.vocabulary, self.checkpoint, self.lowers_case
+        )
+
     def _file(self, given: str | None, name: str) -> str:
         if given or self.model_dir is None:
             return given or ""
@@ -89,9 +96,13 @@ class NamedModel(cli.Options):
 
 
 def require_released(
-    vocab_file: str, init_checkpoint: str, do_lower_case: bool
+    config: BertConfig,
+    vocab_file: str,
+    init_checkpoint: str,
+    do_lower_case: bool,
 ) -> None:
-    """Raises `InputError` unless files are there, and as cased as is said."""
+    """Raises `InputError` unless files are there, and belong together."""
+    config.require_direction_of(init_checkpoint)
     files.require(vocab_file, "--vocab_file")
     require_checkpoint(init_checkpoint)
     validate_case_matches_checkpoint(do_lower_case, init_checkpoint)

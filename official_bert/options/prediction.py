@@ -12,7 +12,6 @@ from official_bert.options.models import (
     require_finetuned,
     require_masked_lm,
     require_pretrained,
-    require_released,
 )
 
 
@@ -159,4 +158,4 @@ class Predict(NamedModel):
             require_pretrained(self.model_dir)
         require_masked_lm(self.config_file)
         if self.model_dir is None:
-            require_released(self.vocabulary, self.checkpoint, self.lowers_case)
+            self._require_released()

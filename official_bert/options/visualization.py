@@ -11,7 +11,6 @@ from official_bert.options.models import (
     NamedModel,
     require_finetuned,
     require_pretrained,
-    require_released,
 )
 
 
@@ -79,7 +78,7 @@ class VisualizeAttention(NamedModel):
         if self.model_dir is not None:
             self._check_folder(self.model_dir)
             return
-        require_released(self.vocabulary, self.checkpoint, self.lowers_case)
+        self._require_released()
 
     def _check_folder(self, folder: str) -> None:
         if not task_file.is_in(folder):

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files
 from official_bert.checkpoints import loading, numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -129,18 +129,14 @@ def load_weights(
 
 def _warn_of_other_direction(config: BertConfig, prefix: str) -> None:
     """Compares with the config beside a checkpoint; one may want it so."""
-    folder = prefix if files.exists(prefix) else os.path.dirname(prefix)
-    path = os.path.join(folder, "bert_config.json")
-    if not files.exists(path):
-        return
-    before = json_files.read_object(path).get("is_left_to_right", False)
-    if before != config.is_left_to_right:
+    path = config.other_direction(prefix)
+    if path is not None:
         logging.warning(
             "%s says is_left_to_right=%s, and the model here has %s: it must "
             "learn to read anew. --left_to_right, or the config beside the "
             "checkpoint, makes them the same.",
             path,
-            before,
+            not config.is_left_to_right,
             config.is_left_to_right,
         )
 

@@ -235,6 +235,15 @@ def test_other_models_are_refused(theirs, tmp_path, changes, message):
     assert not (tmp_path / "b").exists()
 
 
+def test_another_dropout_is_told(theirs, tmp_path, caplog):
+    change_json(theirs / "config.json", classifier_dropout=0.1)
+    convert(input=theirs, output=tmp_path / "b", to="tf1")
+    assert "classifier_dropout" not in caplog.text
+    change_json(theirs / "config.json", classifier_dropout=0.3)
+    convert(input=theirs, output=tmp_path / "c", to="tf1")
+    assert "`classifier_dropout` is 0.3. Here the heads of" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

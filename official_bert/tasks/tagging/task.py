@@ -219,7 +219,7 @@ class TaggingTask:
         if isinstance(given, str):
             given = given.split()
         parts = given if isinstance(given, dict) else {"tokens": given}
-        words = parts.get("tokens")
+        words: Any = parts.get("tokens")
         before, after = parts.get("before", []), parts.get("after", [])
         if not all(map(_are_words, (before, words, after))):
             raise InputError(
