@@ -281,7 +281,12 @@ def test_a_left_to_right_model_fills_no_blanks(inputs, tmp_path):
         (VisualizeAttention, {"text_a": "w1", "output_file": "out.html"}),
         (
             ExtractFeatures,
-            {"input_file": "IN", "output_file": "o", "max_seq_length": 16},
+            {
+                "input_file": "IN",
+                "output_file": "o",
+                "max_seq_length": 16,
+                "layers": "-1",
+            },
         ),
         (ExportTfhub, {"export_path": "out"}),
     ],
