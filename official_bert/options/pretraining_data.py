@@ -88,7 +88,7 @@ class CreatePretrainingData(cli.Options):
     )
     runner: str | None = option(
         "The Apache Beam runner to make them with instead; they are those of "
-        "`num_workers`. Needs `pip install apache-beam`.",
+        "`num_workers`. Needs requirements-beam.txt.",
         None,
         choices=RUNNERS,
     )
