@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -225,6 +226,44 @@ def test_a_file_appears_under_its_name_only_when_it_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["out.txt"]
 
 
+@pytest.mark.parametrize("old", ["old", None])
+@pytest.mark.parametrize("leads_to", ["target", "there/target", "middle"])
+def test_a_link_stays_one(tmp_path, old, leads_to):
+    target = tmp_path / leads_to
+    if leads_to == "middle":
+        target.symlink_to("target")
+        target = tmp_path / "target"
+    if old:
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(old)
+    (tmp_path / "link").symlink_to(leads_to)
+    files.require_room_for_file(str(tmp_path / "link"))
+    files.write_text(str(tmp_path / "link"), "new")
+    assert (tmp_path / "link").is_symlink()
+    assert not target.is_symlink()
+    assert target.read_text() == "new"
+    assert os.listdir(target.parent).count("target") == 1
+    assert not list(tmp_path.rglob("*.tmp-*"))
+
+
+@pytest.mark.parametrize("path", ["fifo", "link"])
+def test_what_is_no_file_is_not_replaced(tmp_path, path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo")
+    os.symlink("fifo", "link")
+    for write in (
+        files.require_room_for_file,
+        lambda path: files.write_text(path, "text"),
+        lambda path: files.replacing(path).__enter__(),
+    ):
+        with pytest.raises(InputError, match="a device, pipe or socket"):
+            write(path)
+    assert sorted(os.listdir()) == ["fifo", "link"]
+    assert os.path.islink("link")
+    with pytest.raises(InputError, match="a device, pipe or socket"):
+        files.require_room_for_file(os.devnull)
+
+
 def test_a_folder_is_made_with_all_above_it(tmp_path):
     path = tmp_path / "a" / "b"
 
@@ -296,6 +335,26 @@ def test_a_folder_is_listed(tmp_path, scheme):
     assert files.list_folder(f"{scheme}{tmp_path}/[a]/b") == []
     assert files.list_folder(f"{scheme}{tmp_path}/[a]/a.txt") == []
     assert files.list_folder(f"{scheme}{tmp_path}/missing") == []
+
+
+def test_leftovers_of_dead_processes_are_removed(tmp_path):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left, alive = f"tmp-{dead.pid}.0123abcd", f"tmp-{os.getppid()}.0123abcd"
+    for name in ("a", "a.b", "b"):
+        (tmp_path / f"{name}.{left}").mkdir()
+        (tmp_path / f"{name}.{left}" / "file").touch()
+        (tmp_path / f"{name}.{left}.index").touch()
+        (tmp_path / f"{name}.{alive}").touch()
+    files.remove_leftovers(str(tmp_path), "a")
+    kept = [f"a.{alive}", f"a.b.{alive}", f"b.{alive}"]
+    others = [
+        f"{n}.{left}{end}" for n in ("a.b", "b") for end in ("", ".index")
+    ]
+    assert sorted(os.listdir(tmp_path)) == sorted(kept + others)
+    files.remove_leftovers(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == sorted(kept)
+    files.remove_leftovers(str(tmp_path / "missing"), "a")
 
 
 def write_folder(path, name):

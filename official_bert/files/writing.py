@@ -3,13 +3,17 @@
 import contextlib
 import io
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
 from official_bert.errors import InputError
-from official_bert.files import remote
+from official_bert.files import reading, remote
+
+# Of `temporary_name`, and what follows it of a checkpoint's files.
+_TEMPORARY = re.compile(r"(.*)\.tmp-(\d+)(\..*)?")
 
 
 def make_directory(path: str) -> None:
@@ -50,12 +54,24 @@ def require_room(folder: str) -> None:
 
 def require_room_for_file(path: str) -> None:
     """Raises `InputError` if a file could not be written to `path`."""
-    if not remote.is_remote(path) and os.path.isdir(path):
+    require_room(os.path.dirname(_target(path)))
+
+
+def _target(path: str) -> str:
+    """Returns what is to be replaced: of a link, what it leads to.
+
+    Raises:
+        InputError: It is no file, and so cannot be replaced by one.
+    """
+    if remote.is_remote(path):
+        return path
+    if os.path.exists(path) and not os.path.isfile(path):
+        kind = "folder" if os.path.isdir(path) else "device, pipe or socket"
         raise InputError(
-            f"Output must be a file. Received: {path!r}, which is a folder. "
-            "Name a file in it."
+            f"Output must be a file. Received: {path!r}, which is a {kind}. "
+            "Name one that is a file, or not there yet."
         )
-    require_room(os.path.dirname(path))
+    return os.path.realpath(path) if os.path.islink(path) else path
 
 
 def remove(path: str) -> None:
@@ -85,11 +101,48 @@ def remove_folder(path: str) -> None:
 def temporary_name(path: str, kind: str = "tmp") -> str:
     """Returns a name beside `path` that nobody else uses.
 
-    It has the number of this process, by which a run knows what dead ones left
-    (`training.locking`), and more: processes of several machines may have one
-    number, and threads of one process write the same file.
+    It has the number of this process, for `remove_leftovers`, and more:
+    processes of several machines may have one number, and threads of one
+    process write the same file.
     """
     return f"{path}.{kind}-{os.getpid()}.{os.urandom(4).hex()}"
+
+
+def remove_leftovers(folder: str, name: str | None = None) -> None:
+    """Removes what killed processes were in the midst of writing.
+
+    Args:
+        folder: A local folder in which nobody on another machine writes `name`
+            at this time. In a remote one all stays.
+        name: What it was to become; if left out, anything.
+    """
+    if remote.is_remote(folder):
+        return
+    for leftover in reading.list_folder(folder):
+        match = _TEMPORARY.fullmatch(leftover)
+        if (
+            not match
+            or name not in (None, match[1])
+            or _is_another_process(int(match[2]))
+        ):
+            continue
+        path = os.path.join(folder, leftover)
+        if os.path.isdir(path):  # Of an export, say.
+            remove_folder(path)
+        else:
+            with contextlib.suppress(OSError):
+                os.remove(path)
+
+
+def _is_another_process(number: int) -> bool:
+    """Whether it runs on this machine: one that evaluates may write here."""
+    try:
+        os.kill(number, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return number != os.getpid()
 
 
 @contextlib.contextmanager
@@ -97,12 +150,16 @@ def replacing(path: str) -> Iterator[str]:
     """Yields a temporary name beside `path` that becomes `path` at the end.
 
     An interrupted or failed writer so never leaves half a file under the final
-    name, nor damages what stood there before.
+    name, nor damages what stood there before. A link stays one.
+
+    Raises:
+        InputError: What stands there is no file.
     """
-    temporary = temporary_name(path)
+    target = _target(path)
+    temporary = temporary_name(target)
     try:
         yield temporary
-        rename(temporary, path)
+        rename(temporary, target)
     except BaseException:
         with contextlib.suppress(Exception):
             remove(temporary)
@@ -114,11 +171,12 @@ def writing(path: str) -> Iterator[BinaryIO]:
     """Yields a file that becomes `path` at the end: all of it, or nothing.
 
     Raises:
-        InputError: The disk is full, or the folder takes no files.
+        InputError: The disk is full, the folder takes no files, or what stands
+            there is none.
     """
     try:
         if not remote.is_remote(path):
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            os.makedirs(os.path.dirname(_target(path)) or ".", exist_ok=True)
         with remote.errors_as_os_errors(path), replacing(path) as temporary:
             opener = remote.gfile().GFile if remote.is_remote(path) else io.open
             with opener(temporary, "wb") as file:

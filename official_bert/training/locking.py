@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import re
 import socket
 from collections.abc import Iterator
 
@@ -16,8 +15,6 @@ from official_bert.options import cluster
 from official_bert.options.training import Training
 
 _LOCK = "run.lock"
-# Of `files.temporary_name`, and what follows it of a checkpoint's files.
-_LEFTOVER = re.compile(r".*\.tmp-(\d+)(\..*)?")
 
 
 @contextlib.contextmanager
@@ -45,7 +42,8 @@ def only_run(options: Training) -> Iterator[None]:
     path = os.path.join(options.output_dir, _LOCK)
     descriptor = _locked(path)
     try:
-        _remove_leftovers(options.output_dir)
+        for folder in ("", numbered.BEST):
+            files.remove_leftovers(os.path.join(options.output_dir, folder))
         yield
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -86,28 +84,3 @@ def _is_at(path: str, descriptor: int) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
-
-
-def _remove_leftovers(output_dir: str) -> None:
-    """Removes what killed runs were in the midst of writing."""
-    for folder in (output_dir, os.path.join(output_dir, numbered.BEST)):
-        for name in files.list_folder(folder):
-            match = _LEFTOVER.fullmatch(name)
-            if not match or _is_another_process(int(match[1])):
-                continue
-            path = os.path.join(folder, name)
-            if os.path.isdir(path):  # Of an export, say.
-                files.remove_folder(path)
-            else:
-                os.remove(path)
-
-
-def _is_another_process(number: int) -> bool:
-    """Whether it runs on this machine: one that evaluates may write here."""
-    try:
-        os.kill(number, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return number != os.getpid()
