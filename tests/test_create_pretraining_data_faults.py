@@ -64,21 +64,47 @@ def test_a_full_disk(folder, workers, limit):
     assert (folder / "a").read_text() == "before"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_ctrl_c_leaves_nothing(folder, workers):
-    before = sorted(folder.iterdir())
+def interrupt(folder, workers, send, number):
+    """Sends a signal to the command at work; returns the process, ended."""
     # Enough to do for half a minute.
     arguments = (f"--num_workers={workers}", "--dupe_factor=20000")
     with start(folder, *arguments) as process:
         while "Making instances" not in process.stderr.readline():
             assert process.poll() is None
-        os.killpg(process.pid, signal.SIGINT)
-        stderr = process.communicate(timeout=30)[1]
-    assert process.returncode == 130
-    assert "Traceback" not in stderr
-    assert sorted(folder.iterdir()) == before
+        send(process.pid, number)
+        # It ends with the last process that may write there.
+        assert "Traceback" not in process.communicate(timeout=30)[1]
     assert not alive(process.pid)
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("send", "number", "status"),
+    [
+        (os.killpg, signal.SIGINT, 130),
+        (os.killpg, signal.SIGTERM, 143),
+        (os.kill, signal.SIGTERM, 143),
+    ],
+)
+def test_an_interruption_leaves_nothing(folder, workers, send, number, status):
+    before = sorted(folder.iterdir())
+    process = interrupt(folder, workers, send, number)
+    assert process.returncode == status
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_what_a_killed_command_left_the_next_removes(folder):
+    before = sorted(folder.iterdir())
+    killed = interrupt(folder, 2, os.kill, signal.SIGKILL)
+    assert len(sorted(folder.iterdir())) == len(before) + 1
+    (folder / f"b.tmp-{killed.pid}.0123abcd").touch()  # As if it wrote that.
+    with start(folder, "--num_workers=1") as process:
+        process.communicate()
+    assert process.returncode == 0
+    assert sorted(folder.iterdir()) == [folder / "a", folder / "b", *before]
 
 
 def alive(group):

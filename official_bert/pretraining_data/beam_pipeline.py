@@ -32,8 +32,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     """
     beam = _import_beam()
     pipeline = _make_pipeline(beam, options)
-    beside = os.path.dirname(options.output_files()[0])
-    with parallel.temporary_folder(beside) as folder:
+    with parallel.temporary_folder(options.output_files()[0]) as folder:
         recipe = Recipe(options, folder)
         recipe.check_vocabulary()
         with Workers(1, recipe) as workers:

@@ -3,8 +3,9 @@
 Each process has some 60 MB for interpreter, NumPy and vocabulary. What it works
 on beside that is a portion of fixed size: lines, a task's pairs, a bucket's
 records. Two such portions for each worker wait in the first process, which also
-gathers 2**18 pairs, 48 bytes each. One thing grows with the text: the offsets
-of the sentences of one document at a time, some 40 bytes each.
+gathers 2**18 pairs, 48 bytes each. One thing grows with the text: a document is
+worked on in one piece, at some 50 bytes for each of its sentences and, in the
+first process, up to 500 for each instance that a round makes of it.
 
 All else is in files, in a folder beside the first output: 4 bytes for each
 piece of the text, 8 for each sentence and document, 48 for each instance.
@@ -14,7 +15,6 @@ import contextlib
 import errno
 import os
 import tempfile
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -40,10 +40,11 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     """
     output_file = options.output_files()[0]
     # Where there is room for the records, there is most likely some for this.
-    is_local = not files.is_remote(output_file)
-    beside = os.path.dirname(output_file) if is_local else tempfile.gettempdir()
+    if files.is_remote(output_file):
+        name = os.path.basename(output_file)
+        output_file = os.path.join(tempfile.gettempdir(), name)
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(temporary_folder(beside))
+        folder = stack.enter_context(temporary_folder(output_file))
         recipe = Recipe(options, folder)
         recipe.check_vocabulary()
         workers = stack.enter_context(Workers(options.num_workers, recipe))
@@ -71,13 +72,16 @@ def store_text(workers: Workers, names: Sequence[str], folder: str) -> int:
 
 
 @contextlib.contextmanager
-def temporary_folder(beside: str) -> Iterator[str]:
-    """Yields a new folder in another, which is removed at the end.
+def temporary_folder(path: str) -> Iterator[str]:
+    """Yields a new folder beside a file, which is removed at the end.
+
+    What killed runs left of theirs is removed first.
 
     Raises:
         InputError: There is no room in it.
     """
-    folder = os.path.join(beside, f"pretraining-{uuid.uuid4().hex}.tmp")
+    files.remove_leftovers(*os.path.split(path))
+    folder = files.temporary_name(path)
     files.make_directory(folder)
     try:
         yield folder

@@ -1,6 +1,12 @@
 """From text files to TFRecord files."""
 
+import contextlib
 import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 from absl import logging
 
@@ -18,8 +24,14 @@ def run(options: CreatePretrainingData) -> None:
     """
     for name in options.output_files():
         files.make_directory(os.path.dirname(name) or ".")
+        files.remove_leftovers(*os.path.split(name))
     names = files.expand(options.input_file)
     logging.info("Reading %d input files: %s", len(names), ", ".join(names))
+    with _cleaning_up_at_sigterm():
+        _run(options, names)
+
+
+def _run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     if options.runner:
         # Beam is large, and installed by those who need it.
         from official_bert.pretraining_data import beam_pipeline
@@ -29,3 +41,20 @@ def run(options: CreatePretrainingData) -> None:
         parallel.run(options, names)
     else:
         serial.run(options, names)
+
+
+@contextlib.contextmanager
+def _cleaning_up_at_sigterm() -> Iterator[None]:
+    """Lets the SIGTERM of schedulers leave no more behind than Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # It alone may listen to signals.
+        return
+    earlier = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)  # As a shell would say it.

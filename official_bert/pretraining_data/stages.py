@@ -11,6 +11,7 @@ each pair a key; its masks and its place in the output come from that. So no
 instance depends on who made it, or along with which others.
 """
 
+import array
 import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -63,7 +64,7 @@ def tasks(recipe: Recipe) -> Iterator[Task]:
 def make_pairs(recipe: Recipe, task: Task) -> KeyedPairs:
     """Returns the pairs of some documents."""
     options = recipe.options
-    made: list[tuple[int, ...]] = []
+    made = array.array("q")  # A list takes seven times as much.
     with corpus.stored(recipe.folder) as text:
         for index in range(task.first, task.end):
             rng = random.Random(f"{options.random_seed}/{task.round}/{index}")
@@ -75,8 +76,9 @@ def make_pairs(recipe: Recipe, task: Task) -> KeyedPairs:
                 options,
                 rng,
             )
-            made += ((*pair, rng.getrandbits(_KEY_BITS)) for pair in pairs)
-    return np.array(made, np.int64).reshape(-1, NUM_FIELDS)
+            for pair in pairs:
+                made.extend((*pair, rng.getrandbits(_KEY_BITS)))
+    return np.frombuffer(made, np.int64).reshape(-1, NUM_FIELDS)
 
 
 def num_buckets(text: Corpus, recipe: Recipe) -> int:

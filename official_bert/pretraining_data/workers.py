@@ -3,6 +3,7 @@
 import collections
 import itertools
 import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -114,6 +115,16 @@ def _start(recipe: Recipe) -> None:
     global _recipe
     _recipe = recipe
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # One started later hears.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # A fork has the command's.
+    threading.Thread(target=_end_with_the_command, daemon=True).start()
+
+
+def _end_with_the_command() -> None:
+    """Ends this worker when the command was killed; nobody else would."""
+    command = multiprocessing.parent_process()
+    assert command is not None
+    command.join()
+    os._exit(1)
 
 
 def _call(function: Callable[[Recipe, Any], Any], item: Any) -> Any:
