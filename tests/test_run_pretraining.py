@@ -14,7 +14,7 @@ import tensorflow as tf
 import run_pretraining
 from official_bert.checkpoints import numbered, tf1
 from official_bert.errors import InputError
-from official_bert.inputs import records
+from official_bert.inputs import framing, records
 from official_bert.options import RunPretraining
 
 CONFIG = {
@@ -338,6 +338,17 @@ def test_a_record_damaged_in_the_middle_is_named(folder):
         InputError, match=r"train\.tfrecord: .* Record \d+ cannot"
     ):
         run(folder, do_train=True)
+
+
+def test_a_record_that_is_no_example_is_named_or_skipped(folder, caplog):
+    path = folder / "train.tfrecord"
+    data = list(framing.read(str(path)))
+    data[4] = data[4][:-20]
+    path.write_bytes(framing.join(data, compress=False))
+    with pytest.raises(InputError, match=r"train\.tfrecord: .* Record 5 cann"):
+        run(folder, do_train=True)
+    run(folder, do_train=True, skip_damaged_records=True)
+    assert re.search(r"Skipped 1 .*\n.*train.tfrecord: record 5$", caplog.text)
 
 
 @pytest.mark.slow

@@ -1,19 +1,21 @@
 """Damaged TFRecords: where they are, and how to read around them.
 
-A record's length has a checksum of its own. So a record with damaged data can
-be stepped over; behind a damaged length nothing can be found any more.
+A record's length has a checksum of its own. So a record with damaged data, or
+with other data than an example's, can be stepped over; behind a damaged length
+nothing can be found any more.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
+from google.protobuf.message import DecodeError
 
-from official_bert import files
 from official_bert.errors import InputError
-from official_bert.inputs import framing, records
-from official_bert.inputs.records import RecordFiles
+from official_bert.inputs import framing
+from official_bert.inputs.records import RecordFiles, Run
 
 
 class Damage(NamedTuple):
@@ -47,13 +49,13 @@ def find(data: RecordFiles) -> tuple[RecordFiles, list[Damage]]:
     Raises:
         InputError: There is no good record in any of them.
     """
-    runs: dict[str, list[records.Run]] = {}
+    runs: dict[str, list[Run]] = {}
     found = []
     for name in data.names:
-        count, is_whole = _num_readable(name, 0)
-        if not is_whole or (count and _ends_in_a_header(name)):
-            runs[name], damage = _around(name, count)
+        its_runs, damage = _look(name)
+        if damage.skipped:
             logging.warning("Skipping damaged records. %s", damage)
+            runs[name] = its_runs
             found.append(damage)
     names = [name for name in data.names if runs.get(name, True)]
     if not names:
@@ -69,61 +71,38 @@ def report(found: Sequence[Damage]) -> None:
     """Says at the end what training went without."""
     count = sum(len(damage.skipped) for damage in found)
     if count:
-        shown = "".join(f"\n  {damage}" for damage in found)
-        logging.warning("Skipped %d damaged records:%s", count, shown)
+        is_cut = any(damage.is_cut for damage in found)
+        logging.warning(
+            "Skipped %d damaged records%s:%s",
+            count,
+            ", and a number that is not known behind them" if is_cut else "",
+            "".join(f"\n  {damage}" for damage in found),
+        )
 
 
-def _num_readable(name: str, first: int) -> tuple[int, bool]:
-    """Returns how many records are good from one on, and if all to the end."""
-    dataset = records.read(name).skip(first)
+def _look(name: str) -> tuple[list[Run], Damage]:
+    """Finds the runs of good records of a file, and what is wrong with it."""
+    number, skipped, is_cut = 0, [], False
     try:
-        return _length(dataset), True
-    except tf.errors.DataLossError:
-        return _length(dataset.ignore_errors()), False
+        for number, data in enumerate(framing.read(name), start=1):
+            if not _is_example(data):
+                skipped.append(number)
+    except framing.CutShortError:
+        skipped.append(number + 1)
+        is_cut = True
+    bounds = [0, *skipped] if is_cut else [0, *skipped, number + 1]
+    runs = [
+        Run(first, next_bound - first - 1)
+        for first, next_bound in itertools.pairwise(bounds)
+        if next_bound - first > 1
+    ]
+    return runs, Damage(name, skipped, is_cut)
 
 
-def _ends_in_a_header(name: str) -> bool:
-    """Whether a file is cut where TensorFlow does not mind."""
+def _is_example(data: bytes | None) -> bool:
     try:
-        return not files.is_remote(name) and not records.count_records(name)
-    except InputError:
-        return True
-
-
-def _length(dataset: tf.data.Dataset) -> int:
-    return int(dataset.reduce(0, lambda count, _: count + 1))
-
-
-def _around(name: str, count: int) -> tuple[list[records.Run], Damage]:
-    """Finds the runs of good records of a file whose first `count` are good."""
-    # Behind what cannot be unpacked, nothing can be found either.
-    is_packed = files.is_gzip(name)
-    num_framed, is_cut = (count, True) if is_packed else _num_framed(name)
-    runs, skipped, first = [], [], 0
-    while first + count < num_framed:
-        runs.append(records.Run(first, count))
-        skipped.append(first + count + 1)
-        first += count + 1
-        count, _ = _num_readable(name, first)
-    runs.append(records.Run(first, count))
-    if is_cut:
-        skipped.append(first + count + 1)
-    return [run for run in runs if run.length], Damage(name, skipped, is_cut)
-
-
-def _num_framed(name: str) -> tuple[int, bool]:
-    """Returns how many records have a good length, and if it ends too early."""
-    size = files.size(name)
-    count = offset = 0
-    with files.open_binary(name) as file:
-        while offset < size:
-            file.seek(offset)
-            header = file.read(framing.HEADER.size)
-            if len(header) < framing.HEADER.size:
-                return count, True
-            length, checksum = framing.HEADER.unpack(header)
-            offset += framing.HEADER.size + length + framing.FOOTER_SIZE
-            if checksum != framing.checksum(header[:8]) or offset > size:
-                return count, True
-            count += 1
-    return count, False
+        return data is not None and bool(
+            tf.train.Example.FromString(data).features.feature
+        )
+    except DecodeError:
+        return False

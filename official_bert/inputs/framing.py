@@ -10,7 +10,7 @@ import gzip
 import mmap
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import google_crc32c
 
@@ -23,6 +23,10 @@ FOOTER_SIZE = 4
 
 # Six is gzip's own choice; it makes records a fifth as large.
 _COMPRESSION_LEVEL = 6
+
+
+class CutShortError(InputError):
+    """A file whose rest cannot be read, or is missing."""
 
 
 def frame(data: bytes) -> bytes:
@@ -56,6 +60,35 @@ def checksum(data: bytes) -> int:
     return (turned + 0xA282EAD8) & 0xFFFFFFFF
 
 
+def read(name: str) -> Iterator[bytes | None]:
+    """Yields the data of every record of a file, None where it is damaged.
+
+    Raises:
+        CutShortError: The file ends inside a record, cannot be unpacked, or the
+            length of a record is damaged, so that the next is not found.
+        InputError: It cannot be read at all.
+    """
+    number = 0
+    try:
+        with files.open_binary(name) as opened:
+            # What it is called does not say whether it is compressed.
+            file = getattr(opened, "fileobj", opened)
+            if files.is_gzip(name):
+                file = gzip.GzipFile(fileobj=file)
+            while header := file.read(HEADER.size):
+                length, _ = HEADER.unpack(header)
+                if header != _header(length):
+                    raise EOFError("its length is damaged")
+                data, footer = file.read(length), file.read(FOOTER_SIZE)
+                if len(footer) < FOOTER_SIZE:
+                    raise EOFError("the last byte is missing")
+                number += 1
+                is_good = checksum(data) == int.from_bytes(footer, "little")
+                yield data if is_good else None
+    except (EOFError, gzip.BadGzipFile, struct.error, zlib.error) as error:
+        raise _cut_short(name, number + 1, str(error)) from error
+
+
 def count_records(name: str) -> int:
     """Counts the records of a local file by walking over their headers.
 
@@ -71,7 +104,7 @@ def count_records(name: str) -> int:
             f"{name}: must hold TFRecords. Received: an empty file."
         )
     if files.is_gzip(name):
-        return _count_compressed(name)
+        return sum(1 for _ in read(name))
     count = offset = 0
     with (
         open(name, "rb") as file,
@@ -87,24 +120,8 @@ def count_records(name: str) -> int:
     return count
 
 
-def _count_compressed(name: str) -> int:
-    count = 0
-    try:
-        with gzip.open(name) as file:
-            while header := file.read(HEADER.size):
-                length, length_checksum = HEADER.unpack(header)
-                if checksum(header[:8]) != length_checksum:
-                    raise EOFError("its length is damaged")
-                if len(file.read(length + FOOTER_SIZE)) < length + FOOTER_SIZE:
-                    raise EOFError("the last byte is missing")
-                count += 1
-    except (EOFError, gzip.BadGzipFile, struct.error, zlib.error) as error:
-        raise _cut_short(name, count + 1, str(error)) from error
-    return count
-
-
-def _cut_short(name: str, number: int, reason: str) -> InputError:
-    return InputError(
+def _cut_short(name: str, number: int, reason: str) -> CutShortError:
+    return CutShortError(
         f"{name}: record {number}: must be complete. Received: a file that "
         f"ends inside it, {reason}. It was cut short, or is no TFRecord file; "
         "make or copy it again."

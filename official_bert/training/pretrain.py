@@ -83,7 +83,11 @@ def _run(options: RunPretraining) -> None:
             _describe(options, config, strategy)
         if options.do_eval:
             evaluate(model, data, options, strategy, step)
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
+    except (
+        tf.errors.DataLossError,
+        tf.errors.InvalidArgumentError,
+        UnicodeDecodeError,  # Its message quotes such a record.
+    ):
         # TensorFlow does not say which record it was; look, and say so.
         records.check_all_records(data, config.vocab_size)
         raise

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.inputs import damage, datasets, records
+from official_bert.inputs import damage, datasets, framing, records
 from official_bert.inputs.records import RecordFiles, Run
 
 SCHEMA = {"number": records.Feature(1)}
@@ -91,6 +91,18 @@ def test_a_file_cut_short(file, missing):
     assert data.runs == {file: [(0, 19)]}
 
 
+def test_data_of_no_example_is_skipped_exactly(tmp_path):
+    good = records.encode(SCHEMA, {"number": [0]})
+    path = tmp_path / "a.tfrecord"
+    for spoiled, runs in (([1, 4], [(1, 2), (4, 2)]), ([6], [(0, 5)])):
+        for bad in (good[:-1], b""):
+            data = [bad if n in spoiled else good for n in range(1, 7)]
+            path.write_bytes(framing.join(data, compress=False))
+            data, found = find(str(path))
+            assert found == [damage.Damage(str(path), spoiled, is_cut=False)]
+            assert data.runs == {str(path): runs}
+
+
 def test_both_kinds_at_once(file):
     spoil(file, 3, DATA)
     spoil(file, 9, DATA)
@@ -132,11 +144,43 @@ def test_a_message_names_twenty(file):
     assert str(found).endswith(" 19, 20 and 79 more")
 
 
+def test_what_is_behind_a_damaged_length_is_not_counted(file, caplog):
+    spoil(file, 3, DATA)
+    _, found = find(file)
+    damage.report(found)
+    assert "Skipped 1 damaged records:" in caplog.text
+    spoil(file, 9, LENGTH)
+    _, found = find(file)
+    damage.report(found)
+    assert "Skipped 2 damaged records, and a number that is" in caplog.text
+
+
+def test_files_elsewhere_are_read_as_well(file):
+    spoil(file, 3, DATA)
+    spoil(file, 9, LENGTH)
+    address = f"file://{file}"
+    data, found = find(address)
+    assert found == [damage.Damage(address, [3, 9], is_cut=True)]
+    assert data.runs == {address: [(0, 2), (3, 5)]}
+
+
+def test_a_name_does_not_say_whether_a_file_is_compressed(tmp_path):
+    name = write(tmp_path / "plain.gz")
+    assert find(name) == (RecordFiles([name], SCHEMA), [])
+
+
 def test_a_compressed_file(file, tmp_path):
     packed = gzip.compress(pathlib.Path(file).read_bytes())
     path = tmp_path / "packed"
     path.write_bytes(packed)
     assert find(str(path)) == (RecordFiles([str(path)], SCHEMA), [])
+
+    spoil(file, 3, DATA)
+    path.write_bytes(gzip.compress(pathlib.Path(file).read_bytes()))
+    data, found = find(str(path))
+    assert found == [damage.Damage(str(path), [3], is_cut=False)]
+    batches = datasets.evaluation_batches(data, COUNT - 1, 1)
+    assert numbers(batches) == [0, 1, *range(3, COUNT)]
 
     path.write_bytes(packed[:-40])
     data, [damaged] = find(str(path))
