@@ -115,8 +115,15 @@ class OwnData:
             guid,
             row.text(options.text_a_column),
             text_b,
-            None if split == "test" else self._label(row),
+            self._label_if_known(row) if split == "test" else self._label(row),
         )
+
+    def _label_if_known(self, row: Row) -> Any:
+        """Returns None if there is anything but a label, as in test data."""
+        try:
+            return self._label(row)
+        except InputError:
+            return None
 
     def _label(self, row: Row) -> Any:
         column = self.options.label_column

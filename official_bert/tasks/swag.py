@@ -20,6 +20,7 @@ import dataclasses
 import os
 from collections.abc import Iterator
 
+from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import choice, tables
 from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
@@ -116,9 +117,12 @@ class OwnChoices:
         found = choice.example(
             dict(row.cells), guid, row.where, self.num_choices, columns
         )
-        if split == "test":
-            return found
-        label = _label(row, options.label_column, self.num_choices)
+        try:
+            label = _label(row, options.label_column, self.num_choices)
+        except InputError:
+            if split != "test":
+                raise
+            label = None
         return found._replace(label=label)
 
 

@@ -60,13 +60,15 @@ def test_test_data_need_no_labels(tmp_path):
     write(tmp_path / "labels", "1\n2\n")
     write(
         tmp_path / "test.jsonl",
-        '{"text": "b", "id": 17}\n{"text": "c", "id": "x", "label": "?"}\n',
+        '{"text": "b", "id": 17}\n{"text": "c", "id": "x", "label": "?"}\n'
+        '{"text": "d", "id": 3, "label": 2}\n',
     )
     flags = {"label_file": str(tmp_path / "labels"), "id_column": "id"}
     task = make(tmp_path, "jsonl", **flags)
     assert task.examples("test") == [
         TextExample("17", "b"),
         TextExample("x", "c"),
+        TextExample("3", "d", None, "2"),
     ]
     with pytest.raises(InputError, match=r"train\.jsonl:1: .*'id'"):
         task.examples("train")
@@ -254,6 +256,9 @@ def test_a_run_with_numbers(tmp_path):
     assert text.startswith("eval_loss = ")
     [line] = [line for line in text.splitlines() if "pearson" in line]
     assert float(line.split(" = ")[1]) == pytest.approx(results["pearson"])
+    # The test data have labels as well.
+    measured = json.loads((output / "predict_results.json").read_text())
+    assert measured["pearson"] > 0.9
     found = (output / "test_predictions.tsv").read_text().splitlines()[1:]
     for line in found:
         text, number = line.split("\t")
