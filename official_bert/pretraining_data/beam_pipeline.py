@@ -7,8 +7,8 @@ share, or remote (gs://...), and then copied to each machine once.
 """
 
 import functools
+import json
 import os
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -65,10 +65,13 @@ def make_pairs(
 def encode(recipe: Recipe, bucket: tuple[int, Iterable[KeyedPairs]]) -> None:
     """Writes the records of a bucket to a file of the folder."""
     number, pairs = bucket
-    parts = stages.encode(recipe, np.concatenate(list(pairs)))
     # Whole or not at all, since Beam may do it twice.
     with files.writing(_name(recipe.folder, number)) as file:
-        pickle.dump(parts, file)
+        for part in stages.encode(recipe, np.concatenate(list(pairs))):
+            sizes = list(map(len, part.data))
+            numbers = [part.num_records, part.num_pieces, sizes]
+            file.write(json.dumps(numbers).encode() + b"\n")
+            file.writelines(part.data)
 
 
 def _name(folder: str, bucket: int) -> str:
@@ -77,9 +80,13 @@ def _name(folder: str, bucket: int) -> str:
 
 def _parts(folder: str, num_buckets: int) -> Iterator[output.Part]:
     for bucket in range(num_buckets):
-        if files.exists(_name(folder, bucket)):  # Small corpora leave gaps.
-            with files.open_binary(_name(folder, bucket)) as file:
-                yield from pickle.load(file)
+        if not files.exists(_name(folder, bucket)):
+            continue  # Small corpora leave gaps.
+        with files.open_binary(_name(folder, bucket)) as file:
+            while line := file.readline():
+                num_records, num_pieces, sizes = json.loads(line)
+                data = [file.read(size) for size in sizes]
+                yield output.Part(data, num_records, num_pieces)
 
 
 def _import_beam() -> Any:
@@ -88,7 +95,7 @@ def _import_beam() -> Any:
     except ImportError as error:
         raise InputError(
             "--runner needs Apache Beam. Received: a Python without it "
-            f"({error}). Install it: pip install 'official_bert[beam]'; or use "
+            f"({error}). Run `pip install -r requirements-beam.txt`, or use "
             "--num_workers, which gives the same records."
         ) from error
     return apache_beam
