@@ -212,11 +212,13 @@ def test_a_bad_checkpoint_is_passed_over(folder, caplog):
     assert_same_weights(output, whole)
 
 
-def test_a_finished_run_trains_no_more(folder):
+def test_a_finished_run_trains_no_more(folder, caplog):
+    caplog.set_level("INFO", logger="absl")
     output = run(folder, do_train=True)
     before = weights(output)
     run(folder, do_train=True, do_eval=True, num_train_steps=5)
     assert results(output)["global_step"] == "6"
+    assert "Nothing is left to train: 6 of 5 steps are done" in caplog.text
     for name, value in weights(output).items():
         np.testing.assert_array_equal(before[name], value)
 
@@ -377,11 +379,20 @@ def test_damaged_records_are_skipped_if_asked_to(folder, caplog):
     assert (weights(one)[kernel] != weights(whole)[kernel]).any()
 
 
-def test_an_id_beyond_the_vocabulary_is_named(folder):
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_an_id_beyond_the_vocabulary_is_named(folder, jit_compile):
     smaller = {**CONFIG, "vocab_size": 29}
     (folder / "bert_config.json").write_text(json.dumps(smaller))
     with pytest.raises(InputError, match=r"record \d+: `.*ids` must be below"):
-        run(folder, do_train=True)
+        run(folder, do_train=True, jit_compile=jit_compile)
+
+
+def test_an_empty_file_among_others_is_no_obstacle(folder, caplog):
+    (folder / "empty.tfrecord").touch()
+    run(folder, do_train=True, input_file=str(folder / "*.tfrecord"))
+    assert f"Empty files: {folder}/empty.tfrecord" in caplog.text
+    with pytest.raises(InputError, match="an empty file"):
+        run(folder, "no", do_train=True, input_file=f"{folder}/empty.tfrecord")
 
 
 def test_a_model_with_other_heads_is_refused(folder):

@@ -37,6 +37,7 @@ __all__ = [
     "pretraining_schema",
     "read",
     "text_schema",
+    "without_empty",
 ]
 
 
@@ -115,6 +116,17 @@ def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
         name: value if value.dtype == tf.float32 else tf.cast(value, tf.int32)
         for name, value in tf.io.parse_example(serialized, spec).items()
     }
+
+
+def without_empty(names: Sequence[str]) -> list[str]:
+    """Returns the files that are not empty, or all if there is none.
+
+    Few instances leave some of many output files without any.
+    """
+    full = [name for name in names if files.size(name)]
+    if empty := set(names).difference(full):
+        logging.warning("Empty files: %s", ", ".join(sorted(empty)))
+    return full or list(names)
 
 
 def check_files(data: RecordFiles, vocab_size: int) -> None:

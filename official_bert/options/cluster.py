@@ -37,6 +37,12 @@ def is_chief(strategy_name: str) -> bool:
     return (task["type"], task["index"]) == (chief, 0)
 
 
+def hosts() -> list[str]:
+    """Returns HOST:PORT of all hosts that `TF_CONFIG` names."""
+    jobs = json.loads(os.environ["TF_CONFIG"])["cluster"].values()
+    return [host for hosts in jobs for host in hosts]
+
+
 def _require_hosts(cluster: Any, text: str) -> None:
     if not isinstance(cluster, dict) or not (
         {"worker"} <= set(cluster) <= {"worker", "chief"}

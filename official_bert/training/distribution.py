@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from official_bert import files
 from official_bert.errors import InputError, reason_of
@@ -54,6 +55,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
     if name == "none":
         return tf.distribute.get_strategy()
     if name == "multi_worker_mirrored":
+        logging.info("Waiting for all hosts: %s", ", ".join(cluster.hosts()))
         return tf.distribute.MultiWorkerMirroredStrategy()
     devices = tf.config.list_logical_devices(
         "GPU"
@@ -126,8 +128,11 @@ _HOST_GONE = (
 
 
 @contextlib.contextmanager
-def noticing_dead_hosts(strategy: tf.distribute.Strategy) -> Iterator[None]:
+def noticing_dead_hosts(options: Devices) -> Iterator[None]:
     """Says in one message that a host is gone, if that ends what is inside.
+
+    Args:
+        options: Of the run.
 
     Raises:
         InputError: It did, within a minute or so of TensorFlow's waiting.
@@ -135,7 +140,7 @@ def noticing_dead_hosts(strategy: tf.distribute.Strategy) -> Iterator[None]:
     try:
         yield
     except _HOST_GONE as error:
-        if not _has_workers(strategy):
+        if options.strategy_name != "multi_worker_mirrored":
             raise
         raise InputError(
             "All hosts of a run must stay until its end. Received: "

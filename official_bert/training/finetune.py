@@ -47,7 +47,10 @@ def run(task: Task, options: Finetuning) -> None:
     Raises:
         InputError: Data, vocabulary, checkpoint and options do not fit.
     """
-    with locking.only_run(options):
+    with (
+        locking.only_run(options),
+        distribution.noticing_dead_hosts(options),
+    ):
         _run(task, options)
         if options.plots and cluster.is_chief(options.strategy_name):
             plots.write(options.output_dir)

@@ -59,6 +59,12 @@ def train(
     """
     distributed = distribution.deal_out(batches, strategy)
     steps = InnerLoop(step, distributed.element_spec, plan, strategy)
+    if plan.first_step >= plan.num_steps:
+        logging.info(
+            "Nothing is left to train: %d of %d steps are done.",
+            plan.first_step,
+            plan.num_steps,
+        )
     if plan.first_step == 0:
         save(0, state, plan)
     writer = (
@@ -78,7 +84,6 @@ def train(
             disable=not plan.is_chief,
         ) as bar,
         interruption.watched() as asked,
-        distribution.noticing_dead_hosts(strategy),
     ):
         data = iter(distributed)
         number = plan.first_step

@@ -39,7 +39,10 @@ def run(options: RunPretraining) -> None:
     Raises:
         InputError: Records, checkpoint, model and options do not fit.
     """
-    with locking.only_run(options):
+    with (
+        locking.only_run(options),
+        distribution.noticing_dead_hosts(options),
+    ):
         _run(options)
         if options.plots and cluster.is_chief(options.strategy_name):
             plots.write(options.output_dir)
@@ -63,7 +66,7 @@ def _run(options: RunPretraining) -> None:
             options.eval_batch_size, strategy, "eval_batch_size"
         )
     data = RecordFiles(
-        files.expand(options.input_file),
+        records.without_empty(files.expand(options.input_file)),
         _schema(options),
     )
     damaged: list[damage.Damage] = []
@@ -253,9 +256,15 @@ def _learning_variables(
 
 
 def _as_read(batches: tf.data.Dataset, config: BertConfig) -> tf.data.Dataset:
-    """Returns batches for a model that reads in its direction."""
-    if not config.is_left_to_right:
-        return batches
-    return batches.map(
-        left_to_right.to_next_pieces, num_parallel_calls=tf.data.AUTOTUNE
-    )
+    """Returns batches for a model that reads in its direction, and can."""
+
+    def as_read(batch: dict[str, Any]) -> dict[str, Any]:
+        # On CPUs alone, and without XLA, looking them up would complain.
+        for name in ("input_ids", "masked_lm_ids"):
+            tf.debugging.assert_non_negative(batch[name])
+            tf.debugging.assert_less(batch[name], config.vocab_size)
+        if config.is_left_to_right:
+            return left_to_right.to_next_pieces(batch)
+        return batch
+
+    return batches.map(as_read, num_parallel_calls=tf.data.AUTOTUNE)

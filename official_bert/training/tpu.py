@@ -1,11 +1,14 @@
 """Finding and setting up a TPU."""
 
 import functools
+import socket
 
 import tensorflow as tf
 from absl import logging
 
 from official_bert.errors import InputError
+
+_TIMEOUT = 10  # Seconds.
 
 
 @functools.cache
@@ -28,6 +31,7 @@ def connect(
             tpu=name or "local", zone=zone, project=project
         )
         if name:
+            _require_answers(resolver)
             tf.config.experimental_connect_to_cluster(resolver)
         topology = tf.tpu.experimental.initialize_tpu_system(resolver)
     # TensorFlow raises all sorts here, what its HTTP client does among them.
@@ -53,6 +57,19 @@ def connect(
             )
         ),
     )
+
+
+def _require_answers(
+    resolver: tf.distribute.cluster_resolver.TPUClusterResolver,
+) -> None:
+    """Raises `OSError` if a host of a TPU cannot be reached.
+
+    TensorFlow would go on trying for hours.
+    """
+    for host in resolver.cluster_spec().job_tasks("worker"):
+        address, _, port = host.rpartition(":")
+        logging.info("Connecting to %s", host)
+        socket.create_connection((address, int(port)), _TIMEOUT).close()
 
 
 def _where(name: str | None) -> str:

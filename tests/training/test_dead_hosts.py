@@ -10,8 +10,17 @@ from official_bert.checkpoints import numbered, tf1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dead", [0, 1])
-def test_a_dead_host_ends_the_other_with_a_message(tmp_path, dead):
+@pytest.mark.parametrize(
+    ("dead", "num_steps", "sign"),
+    [
+        (0, 100_000, r"Saved .*model\.ckpt-40$"),
+        (1, 100_000, r"Saved .*model\.ckpt-40$"),
+        (1, 40, "Evaluating"),
+    ],
+)
+def test_a_dead_host_ends_the_other_with_a_message(
+    tmp_path, dead, num_steps, sign
+):
     fault_drill.write_inputs(str(tmp_path))
     given = {
         "do_train": True,
@@ -21,13 +30,18 @@ def test_a_dead_host_ends_the_other_with_a_message(tmp_path, dead):
         "max_seq_length": fault_drill.LENGTH,
         "max_predictions_per_seq": 5,
         "train_batch_size": 8,
-        "num_train_steps": 100_000,
+        "num_train_steps": num_steps,
+        "do_eval": True,
+        "eval_batch_size": 8,
+        "max_eval_steps": 100_000,
         "save_checkpoints_steps": 20,
     }
     running = workers.start("run_pretraining.py", [given, given])
     try:
         for line in running[0].stderr:
-            if re.search(r"Saved .*model\.ckpt-40$", line):
+            if "Waiting for all hosts" in line:
+                waited_for = re.findall(r"localhost:\d+", line)
+            if re.search(sign, line):
                 break
         running[dead].kill()
         survivor = running[1 - dead]
@@ -36,6 +50,7 @@ def test_a_dead_host_ends_the_other_with_a_message(tmp_path, dead):
         for process in running:
             process.kill()
             process.communicate()
+    assert len(waited_for) == 2
     assert survivor.returncode == 1, told
     assert "All hosts of a run must stay until its end" in told
     assert "Traceback" not in told

@@ -1,6 +1,7 @@
 """Who gets which part of a batch, how often a step is traced, and no TPU."""
 
 import os
+import socket
 
 import numpy as np
 import pytest
@@ -115,6 +116,13 @@ def test_how_often_a_step_is_traced(name, is_static, traced):
 def test_without_a_tpu():
     with pytest.raises(InputError, match="there must be a TPU on this machine"):
         distribution.choose(Devices(use_tpu=True))
+
+
+def test_a_tpu_that_does_not_answer():
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"grpc://localhost:{server.getsockname()[1]}"
+    with pytest.raises(InputError, match=f"TPU called '{address}'.* refused"):
+        distribution.choose(Devices(use_tpu=True, tpu_name=address))
 
 
 def test_one_host_agrees_with_itself():
