@@ -29,6 +29,10 @@ _SHORT = {
 }
 
 
+class DivergedError(InputError):
+    """The loss or its gradient is no number any more."""
+
+
 def train(
     step: Callable[[Batch], Scalars],
     batches: tf.data.Dataset,
@@ -53,7 +57,7 @@ def train(
         How many steps were done, a checkpoint saved if one was due.
 
     Raises:
-        InputError: The loss or the gradients are no longer finite. Earlier
+        DivergedError: The loss or the gradients are no longer finite. Earlier
             checkpoints stay.
         SystemExit: Ctrl-C or SIGTERM asked for it; the step is saved.
     """
@@ -110,7 +114,7 @@ def _require_finite(
         return  # The step was skipped and the scale halved; it may help.
     for name in ("loss", "gradient_norm"):
         if not math.isfinite(scalars[name]):
-            raise InputError(
+            raise DivergedError(
                 f"The {name} must be finite. Received: {scalars[name]} at step "
                 f"{number}. The last checkpoint in {plan.output_dir!r} is from "
                 "before; try a lower --learning_rate or a longer warm-up."

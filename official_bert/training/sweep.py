@@ -12,12 +12,14 @@ import keras
 from absl import logging
 
 from official_bert import cli, files, json_files, tasks
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.tasks.task import Task
-from official_bert.training import finetune
+from official_bert.training import finetune, loop
 
 Setting = Mapping[str, Any]
+# What a run was told, and what its evaluation found.
+Result = tuple[Setting, Mapping[str, Any]]
 
 # What a sweep says of each run itself.
 _ITS_OWN = ("sweep", "output_dir", "do_train", "do_eval")
@@ -31,11 +33,12 @@ def run(task: Task, options: RunClassifier) -> None:
 
     Each run has its folder in `output_dir`; those that have results already are
     left alone. `sweep.tsv` has one line for each combination, over its seeds,
-    the best first; `sweep.json` has all there is.
+    the best first; `sweep.json` has all there is. A run whose loss diverges is
+    left out, and the others go on.
 
     Raises:
         InputError: `--sweep` cannot be understood, or a run's folder is that of
-            a run with other flags.
+            a run with other flags; or, in the end, runs diverged.
     """
     if options.strategy_name == "multi_worker_mirrored":
         raise InputError(
@@ -47,18 +50,30 @@ def run(task: Task, options: RunClassifier) -> None:
     runs = [_options_of(setting, options) for setting in settings]
     for its_options in runs:
         _require_same_flags(its_options)
-    results = []
-    for number, its_options in enumerate(runs, start=1):
+    results: list[Result] = []
+    diverged = []
+    for number, its_options in enumerate(runs):
         folder = its_options.output_dir
-        logging.info("Run %d of %d: %s", number, len(runs), folder)
+        logging.info("Run %d of %d: %s", number + 1, len(runs), folder)
         path = os.path.join(folder, "eval_results.json")
         if not files.exists(path):
             keras.backend.clear_session()
-            # Some flags are the task's.
-            finetune.run(tasks.get(its_options), its_options)
-        results.append(json_files.read_object(path))
+            try:
+                # Some flags are the task's.
+                finetune.run(tasks.get(its_options), its_options)
+            except loop.DivergedError as error:
+                logging.error("%s: %s", folder, error)
+                diverged.append(folder)
+                continue
+        results.append((settings[number], json_files.read_object(path)))
         # After each, so that one can look on.
-        _write(options.output_dir, settings, results, task.main_metric)
+        _write(options.output_dir, results, task.main_metric)
+    if diverged:
+        raise InputError(
+            "The loss of all runs of a sweep must be finite. Received: other "
+            f"losses in {len(diverged)} of {len(runs)}, which the table leaves "
+            f"out:{listed(diverged)}"
+        )
 
 
 def _options_of(setting: Setting, options: RunClassifier) -> RunClassifier:
@@ -150,20 +165,15 @@ def _values(name: str, listed: str, kind: Any) -> Iterator[Any]:
         yield from found
 
 
-def _write(
-    folder: str,
-    settings: Sequence[Setting],
-    results: Sequence[Mapping[str, Any]],
-    metric: str,
-) -> None:
+def _write(folder: str, results: Sequence[Result], metric: str) -> None:
     """Writes both files."""
     done = [
         {"setting": dict(setting), "results": dict(result)}
-        for setting, result in zip(settings, results, strict=False)
+        for setting, result in results
     ]
     json_files.write(os.path.join(folder, "sweep.json"), done)
     groups: dict[tuple[tuple[str, Any], ...], list[float]] = {}
-    for setting, result in zip(settings, results, strict=False):
+    for setting, result in results:
         key = tuple((k, v) for k, v in setting.items() if k != "seed")
         groups.setdefault(key, []).append(result[metric])
     ranked = sorted(groups.items(), key=lambda item: -statistics.mean(item[1]))

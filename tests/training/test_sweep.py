@@ -9,7 +9,7 @@ import pytest
 
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
-from official_bert.training import finetune, sweep
+from official_bert.training import finetune, loop, sweep
 
 
 class Task:
@@ -131,6 +131,29 @@ def test_the_table_is_over_seeds_and_runs_are_not_repeated(
     assert len(lines) == 4
     assert lines[-1].startswith("3e-05")
     assert len(json.loads((tmp_path / "out" / "sweep.json").read_text())) == 12
+
+
+def test_a_run_that_diverges_does_not_end_the_others(
+    options, tmp_path, monkeypatch
+):
+    def run(task, given):
+        if given.learning_rate == 5e-5 and given.seed == 2:
+            raise loop.DivergedError("The loss must be finite. Received: nan.")
+        folder = tmp_path / given.output_dir
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"accuracy": given.seed / 100})
+        (folder / "eval_results.json").write_text(text)
+
+    monkeypatch.setattr(finetune, "run", run)
+    message = r"losses in 2 of 12, .*\n  .*5e-05,train_batch_size=16,seed=2\n"
+    with pytest.raises(InputError, match=message):
+        sweep.run(Task(), options)
+    found = json.loads((tmp_path / "out" / "sweep.json").read_text())
+    assert len(found) == 10
+    for one in found:
+        assert one["results"]["accuracy"] == one["setting"]["seed"] / 100
+    _, *lines = (tmp_path / "out" / "sweep.tsv").read_text().splitlines()
+    assert sorted(line.split("\t")[-1] for line in lines) == list("2233")
 
 
 def leave(options, **changes):
