@@ -87,12 +87,14 @@ class ChoiceTask:
         num_choices: C: how many every example has.
         data: The examples; not needed to predict.
         long_documents: How to shorten texts; each choice is one sequence.
+        columns: Where JSON objects have what.
         top: What the model has above BERT.
     """
 
     num_choices: int
     data: ChoiceData | None = None
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    columns: ChoiceColumns = COLUMNS
     top: Top = NO_TOP
 
     def __post_init__(self) -> None:
@@ -223,6 +225,7 @@ class ChoiceTask:
             "kind": "choice",
             "num_choices": self.num_choices,
             "long_documents": self.long_documents._asdict(),
+            "columns": self.columns._asdict(),
             **self.top.to_json(),
         }
 
@@ -232,17 +235,20 @@ class ChoiceTask:
         return cls(
             num_choices=given["num_choices"],
             long_documents=LongDocuments(**given["long_documents"]),
+            columns=ChoiceColumns(**given.get("columns", {})),
             top=Top.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> ChoiceExample:
-        """Takes an object, as `example` does."""
+        """Takes an object with the columns of training, or the usual ones."""
         if not isinstance(given, dict):
             raise InputError(
-                f"{where}: must be an object with context and choices. "
-                f"Received: {given!r}."
+                f"{where}: must be an object with {self.columns.context} and "
+                f"{self.columns.choices}. Received: {given!r}."
             )
-        return example(given, where, where, self.num_choices)
+        is_usual = COLUMNS.choices in given
+        columns = COLUMNS if is_usual else self.columns
+        return example(given, where, where, self.num_choices, columns)
 
     def answer_to_json(
         self, example: ChoiceExample, answer: np.ndarray

@@ -120,6 +120,7 @@ def make(
         task_type="classification" if task.labels else "regression",
         labels=tuple(task.labels),
         metric=task.metric,
+        is_pair=task.test.text_b is not None,
         data=GlueData(task, data_dir),
         long_documents=long_documents,
     )

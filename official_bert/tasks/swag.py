@@ -56,8 +56,17 @@ def make_own(
         raise row.fault(column, "be a list of two texts or more", choices)
     return ChoiceTask(
         num_choices=len(choices),
-        data=OwnChoices(options, len(choices)),
+        data=OwnChoices(options, _columns(options), len(choices)),
         long_documents=long_documents,
+        columns=_columns(options),
+    )
+
+
+def _columns(options: RunClassifier) -> ChoiceColumns:
+    return ChoiceColumns(
+        options.context_column,
+        options.choices_column,
+        options.question_column or choice.COLUMNS.question,
     )
 
 
@@ -88,11 +97,13 @@ class OwnChoices:
     """A user's files: a `choice.ChoiceData`.
 
     Attributes:
-        options: Which folder, and which columns.
+        options: Which folder, and other columns.
+        columns: Of the texts.
         num_choices: C: how many every example has.
     """
 
     options: RunClassifier
+    columns: ChoiceColumns
     num_choices: int
 
     def read(self, split: str) -> list[ChoiceExample]:
@@ -102,20 +113,15 @@ class OwnChoices:
 
     def _example(self, row: Row, split: str) -> ChoiceExample:
         options = self.options
-        columns = ChoiceColumns(
-            options.context_column,
-            options.choices_column,
-            options.question_column or choice.COLUMNS.question,
-        )
         # What is called `question` may be missing, if no flag says so.
-        for column in (*columns[:2], options.question_column):
+        for column in (*self.columns[:2], options.question_column):
             if column is not None:
                 row.get(column)
         guid = f"{split}-{row.line}"
         if options.id_column is not None or "id" in row.cells:
             guid = row.name(options.id_column or "id")
         found = choice.example(
-            dict(row.cells), guid, row.where, self.num_choices, columns
+            dict(row.cells), guid, row.where, self.num_choices, self.columns
         )
         try:
             label = _label(row, options.label_column, self.num_choices)

@@ -53,6 +53,7 @@ def make(options: RunClassifier, long_documents: LongDocuments) -> TextTask:
         options.translate_test,
     )
     return TextTask(
+        is_pair=True,
         task_type="classification",
         labels=glue.INFERENCE,
         data=data,

@@ -103,6 +103,15 @@ def test_choices_in_columns_of_other_names(tmp_path):
     [found] = choices(tmp_path, given, **names)
     texts = ["he rips up tiles.", "he plays a level."]
     assert found == ChoiceExample("24", "A man is on a roof.", texts, 0)
+    # Whoever asks the model may say so, too, or use the usual names.
+    options = tiny.options(
+        tmp_path, task_name="choices", do_train=True, **names
+    )
+    described = json.loads(json.dumps(tasks.get(options).to_json()))
+    task = tasks.from_json(described)
+    usual = {"context": given["ctx_a"], "choices": given["endings"]}
+    for item in (given, {**usual, "question": "he"}):
+        assert task.parse(item, "x") == found._replace(guid="x", label=None)
 
 
 @pytest.mark.parametrize(
