@@ -6,7 +6,6 @@ The field names and defaults are those of the 2018 release's `BertConfig`.
 import copy
 import dataclasses
 import json
-import os
 from collections.abc import Collection
 from typing import Any
 
@@ -171,15 +170,12 @@ class BertConfig:
         Args:
             checkpoint: Its path without `.index`, or a run's folder.
         """
-        folder = checkpoint
-        if not files.exists(folder):
-            folder = os.path.dirname(checkpoint)
-        path = os.path.join(folder, "bert_config.json")
-        if not files.exists(path):
+        path = files.beside(checkpoint, "bert_config.json")
+        if path is None:
             return None
-        found = BertConfig.from_json_file(path)
-        is_other = found.is_left_to_right != self.is_left_to_right
-        return path if is_other else None
+        # Of the other keys, others may want others.
+        found = json_files.read_object(path).get("is_left_to_right", False)
+        return path if found != self.is_left_to_right else None
 
     def require_direction_of(self, checkpoint: str) -> None:
         """Raises `InputError` if a model would read in another direction."""

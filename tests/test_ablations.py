@@ -273,6 +273,7 @@ def test_a_left_to_right_model_fills_no_blanks(inputs, tmp_path):
             )
 
 
+@pytest.mark.parametrize("folder", ["", "best"])
 @pytest.mark.parametrize(
     ("options", "given"),
     [
@@ -292,19 +293,21 @@ def test_a_left_to_right_model_fills_no_blanks(inputs, tmp_path):
     ],
 )
 def test_a_model_is_not_read_in_another_direction(
-    inputs, tmp_path, options, given, monkeypatch
+    inputs, tmp_path, options, given, folder, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    config = {**CONFIG, "is_left_to_right": True}
-    (tmp_path / "bert_config.json").write_text(json.dumps(config))
-    tf1.write(str(tmp_path / "a.ckpt"), {"a": np.zeros(3, np.float32)})
+    # All that counts; other keys are of other models.
+    (tmp_path / "bert_config.json").write_text('{"is_left_to_right": true}')
+    checkpoint = tmp_path / folder / "a.ckpt"
+    checkpoint.parent.mkdir(exist_ok=True)
+    tf1.write(str(checkpoint), {"a": np.zeros(3, np.float32)})
     (tmp_path / "IN").write_text("w1\n")
     message = r"bert_config.json: .* trained with is_left_to_right=True.* False"
     with pytest.raises(InputError, match=message):
         options(
             bert_config_file=str(inputs / "bert_config.json"),
             vocab_file=str(inputs / "vocab.txt"),
-            init_checkpoint=str(tmp_path / "a.ckpt"),
+            init_checkpoint=str(checkpoint),
             **given,
         )
 

@@ -465,8 +465,29 @@ WRONG = [
         "--text_b_column must come with --text_a_column",
     ),
     (
-        {"model_dir": "PRETRAINED", "score": True, "text_a_column": "a"},
-        "--text_a_column and --has_header go with fine-tuned models",
+        {
+            "model_dir": "PRETRAINED",
+            "score": True,
+            "text_a_column": "a",
+            "input_file": "a.tsv",
+        },
+        "Tables go with fine-tuned models",
+    ),
+    (
+        {"model_dir": "PRETRAINED", "score": True, "input_file": "a.csv"},
+        "Tables go with fine-tuned .* say --input_format=text",
+    ),
+    (
+        {
+            "model_dir": "TUNED",
+            "input_format": "tsv",
+            "text_a_column": "a",
+        },
+        "--text_a_column goes with tables in files.* --input_file=- and",
+    ),
+    (
+        {"model_dir": "TUNED", "input_file": "a.txt", "has_header": False},
+        "--has_header goes with tables in files.* --input_format=text",
     ),
 ]
 

@@ -170,6 +170,7 @@ def test_nothing_has_to_be_told_twice(folder):
         folder,
         do_train=True,
         do_predict=True,
+        plots=True,
         long_document="head_tail",
         max_seq_length=12,
         num_train_epochs=1.0,
@@ -181,6 +182,7 @@ def test_nothing_has_to_be_told_twice(folder):
     (folder / "bert_config.json").unlink()
     again = told_again("--do_predict", f"--output_dir={output}")
     assert again.long_document == "head_tail"
+    assert not again.plots  # What a run does is its own.
     assert again.max_seq_length == 12
     assert not again.do_train
     run_classifier.main(again)

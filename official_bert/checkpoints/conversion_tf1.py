@@ -92,7 +92,7 @@ def read(
     Raises:
         InputError: It is damaged, no BERT's, or without `bert_config.json`.
     """
-    config_file = config_file or beside(prefix, _CONFIG)
+    config_file = config_file or files.beside(prefix, _CONFIG)
     if config_file is None:
         raise InputError(
             f"{prefix}: the model's {_CONFIG} must be beside it. Received: "
@@ -117,12 +117,15 @@ def read(
 
 
 def _described(prefix: str, config: BertConfig) -> Described:
-    vocab_file, found = beside(prefix, _VOCAB), beside(prefix, task_file.NAME)
-    task = task_file.read(os.path.dirname(found)) if found else {}
+    vocab_file = files.beside(prefix, _VOCAB)
+    path = files.beside(prefix, task_file.NAME)
+    task = task_file.read(os.path.dirname(path)) if path else {}
     labels, problem_type, head = labels_of_task(task)
     casing = None
-    if found := beside(prefix, huggingface_tokenizer.CONFIG):
-        casing = huggingface_tokenizer.read_casing(os.path.dirname(found))
+    tokenizer_file = files.beside(prefix, huggingface_tokenizer.CONFIG)
+    if tokenizer_file:
+        folder = os.path.dirname(tokenizer_file)
+        casing = huggingface_tokenizer.read_casing(folder)
     return Described(
         config=config,
         vocab=files.read_text(vocab_file) if vocab_file else None,
@@ -132,22 +135,6 @@ def _described(prefix: str, config: BertConfig) -> Described:
         problem_type=problem_type,
         head=head,
     )
-
-
-def beside(prefix: str, name: str) -> str | None:
-    """Returns the path of a file that belongs to a checkpoint, if it is there.
-
-    A run's best checkpoint is one folder deeper than its files.
-    """
-    folder = os.path.dirname(prefix)
-    homes = [folder]
-    if os.path.basename(folder) == numbered.BEST:
-        homes.append(os.path.dirname(folder))
-    for home in homes:
-        path = os.path.join(home, name)
-        if files.exists(path):
-            return path
-    return None
 
 
 def write(model: Model, folder: str) -> None:
@@ -194,7 +181,7 @@ def strip(prefix: str, folder: str, skip: str | None) -> list[str]:
     _write_arrays(folder, _Arrays(kept, stored))
     kept_files = (_VOCAB, huggingface_tokenizer.CONFIG, task_file.NAME)
     for name in (_CONFIG, *kept_files):
-        path = beside(prefix, name)
+        path = files.beside(prefix, name)
         _write_text(folder, name, files.read_text(path) if path else None)
     return out
 

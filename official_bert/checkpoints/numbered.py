@@ -19,7 +19,7 @@ from official_bert.errors import InputError
 from official_bert.options.models import NamedModel
 
 # Where a run that evaluates on the way keeps what did best.
-BEST = "best"
+BEST = files.BEST
 
 _LIST = "checkpoint"
 _RESUME = ".resume.json"

@@ -10,6 +10,8 @@ from official_bert.files.folders import (
     size_of_folder,
 )
 from official_bert.files.reading import (
+    BEST,
+    beside,
     exists,
     expand,
     is_gzip,
@@ -39,6 +41,8 @@ from official_bert.files.writing import (
 )
 
 __all__ = [
+    "BEST",
+    "beside",
     "exists",
     "expand",
     "is_gzip",

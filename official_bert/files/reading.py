@@ -76,6 +76,31 @@ def require(path: str, what: str) -> None:
         )
 
 
+# The folder of a run's best checkpoint, in that of the run.
+BEST = "best"
+
+
+def beside(checkpoint: str, name: str) -> str | None:
+    """Returns the path of a file that belongs to a checkpoint, if it is there.
+
+    Args:
+        checkpoint: Its path without `.index`, or a run's folder; the folder of
+            its best checkpoint is one deeper than its files.
+        name: Of the file.
+    """
+    folder = checkpoint
+    if not exists(checkpoint):
+        folder = os.path.dirname(checkpoint)
+    homes = [folder]
+    if os.path.basename(folder) == BEST:
+        homes.append(os.path.dirname(folder))
+    for home in homes:
+        path = os.path.join(home, name)
+        if exists(path):
+            return path
+    return None
+
+
 def require_plain(path: str) -> None:
     """Raises `InputError` if a checkpoint could not be read from a path."""
     # TensorFlow's reader looks for the index by a pattern, and escapes nothing.

@@ -189,16 +189,14 @@ def set_columns(predictor: Predictor, options: Predict) -> None:
     if options.text_a_column is not None:
         names = (options.text_a_column, options.text_b_column)
         given = tuple(name for name in names if name is not None)
-        predictor.read_columns(TextColumns(given, has_header is not False))
+        predictor.set_columns(TextColumns(given, has_header is not False))
     elif has_header is not None:
         if predictor.columns is None:
             raise InputError(
                 "--has_header must come with --text_a_column, as the model was "
                 f"not trained on data of your own. Received: {has_header}."
             )
-        predictor.read_columns(
-            predictor.columns._replace(has_header=has_header)
-        )
+        predictor.set_columns(predictor.columns._replace(has_header=has_header))
 
 
 def _chunks(

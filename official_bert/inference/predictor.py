@@ -63,7 +63,7 @@ class Predictor:
         """Where texts stand in the user's own tables, if the task has any."""
         return self.task.columns if isinstance(self.task, TextTask) else None
 
-    def read_columns(self, columns: TextColumns) -> None:
+    def set_columns(self, columns: TextColumns) -> None:
         """Says where texts stand from now on, in tables and objects.
 
         Raises:

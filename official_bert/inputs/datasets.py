@@ -99,7 +99,8 @@ def finetuning_batches(
         data: TFRecord files, of as many epochs as are needed.
         batch_size: B, over all replicas.
         seed: Of the order, beside TensorFlow's global seed.
-        num_batches: How many the whole run has.
+        num_batches: How many the whole run has. With `bucket` a run that goes
+            on with more has other last ones than if it had had them at first.
         pad_to: `max` for the records as they are. `bucket` for batches of
             similar length, cut to the next of a few lengths; which length comes
             next is random. The same examples come in both ways.
@@ -116,7 +117,7 @@ def finetuning_batches(
     )
     if pad_to == "max":
         return _parsed(serialized.skip(start), data.schema, batch_size)
-    # No more than an epoch, so that no batch has an example twice.
+    # No more than an epoch, so that hardly a batch has an example twice.
     epoch = (data.num_records() or batch_size * _POOL) // batch_size
     pool_size = max(1, min(_POOL, epoch))
     pool, batch = divmod(start // batch_size, pool_size)

@@ -40,7 +40,7 @@ def is_chief(strategy_name: str) -> bool:
 def hosts() -> list[str]:
     """Returns HOST:PORT of all hosts that `TF_CONFIG` names."""
     jobs = json.loads(os.environ["TF_CONFIG"])["cluster"].values()
-    return [host for hosts in jobs for host in hosts]
+    return [host for job in jobs for host in job]
 
 
 def _require_hosts(cluster: Any, text: str) -> None:
@@ -48,13 +48,13 @@ def _require_hosts(cluster: Any, text: str) -> None:
         {"worker"} <= set(cluster) <= {"worker", "chief"}
     ):
         raise _error("with `cluster`, of `worker` and perhaps `chief`", text)
-    for job, hosts in cluster.items():
-        if not isinstance(hosts, list) or not all(
-            isinstance(host, str) and _ADDRESS.fullmatch(host) for host in hosts
+    for job, given in cluster.items():
+        if not isinstance(given, list) or not all(
+            isinstance(host, str) and _ADDRESS.fullmatch(host) for host in given
         ):
             raise _error(f"with a list of HOST:PORT in `{job}`", text)
-    hosts = [host for hosts in cluster.values() for host in hosts]
-    if len(set(hosts)) != len(hosts) or len(cluster.get("chief", [])) > 1:
+    every = [host for given in cluster.values() for host in given]
+    if len(set(every)) != len(every) or len(cluster.get("chief", [])) > 1:
         raise _error("without any HOST:PORT twice, or a second chief", text)
 
 

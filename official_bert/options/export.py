@@ -7,7 +7,11 @@ from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options.models import RELEASED, NamedModel
+from official_bert.options.models import (
+    RELEASED,
+    NamedModel,
+    require_released,
+)
 from official_bert.tokenization import load_vocab
 
 
@@ -102,7 +106,9 @@ class ExportTfhub(NamedModel):
         if self.preprocessor_path:
             config.require_length(self.max_seq_length)
         config.require_vocabulary(load_vocab(self.vocabulary), self.vocabulary)
-        self._require_released()
+        require_released(
+            config, self.vocabulary, self.checkpoint, self.lowers_case
+        )
 
     def _inputs(self) -> list[str]:
         inputs = [self.vocabulary, self.model_dir]

@@ -34,7 +34,7 @@ _OF_A_RUN = {
     *(field.name for field in dataclasses.fields(Computing)),
     *("output_dir", "do_train", "do_eval", "do_predict", "init_checkpoint"),
     *("do_export", "export_dir", "export_text", "export_tflite", "sweep"),
-    *("eval_every", "early_stopping", "label_file"),
+    *("eval_every", "early_stopping", "label_file", "plots"),
 }
 
 
@@ -157,7 +157,7 @@ class Finetuning(Training):
             if told.get(name) and files.exists(kept):
                 told[name] = kept
         names = {field.name for field in dataclasses.fields(cls)} - _OF_A_RUN
-        found = {name: told[name] for name in names - {*given} if name in told}
+        found = {name: told[name] for name in names if name in told}
         logging.info("%s: flags that are not given are as there", path)
         return found
 

@@ -38,8 +38,8 @@ class Predict(NamedModel):
         choices=("auto", "text", "tsv", "csv", "jsonl"),
     )
     text_a_column: str | None = option(
-        "The text's column in TSV and CSV files, and in JSON objects, by name "
-        "or by number from 0. If not given, what it was in training on data of "
+        "The text's column in TSV and CSV files, by name or by number from 0, "
+        "and in JSON objects. If not given, what it was in training on data of "
         "your own.",
         None,
     )
@@ -113,6 +113,16 @@ class Predict(NamedModel):
                 "--text_b_column must come with --text_a_column. Received: it "
                 "alone. Give both."
             )
+        is_table = self.kind in ("tsv", "csv") and self.input_file != "-"
+        for name in ("text_a_column", "has_header"):
+            if getattr(self, name) is not None and not (
+                is_table or self.kind == "jsonl"
+            ):
+                raise InputError(
+                    f"--{name} goes with tables in files, and JSON objects. "
+                    f"Received: it with --input_file={self.input_file} and "
+                    f"--input_format={self.kind}. Give a .tsv, .csv or .jsonl."
+                )
         if self.is_masked_lm:
             self._check_pretrained()
         else:
@@ -147,11 +157,11 @@ class Predict(NamedModel):
         require_finetuned(self.model_dir)
 
     def _check_pretrained(self) -> None:
-        if self.text_a_column is not None or self.has_header is not None:
+        if self.text_a_column is not None or self.kind == "csv":
             raise InputError(
-                "--text_a_column and --has_header go with fine-tuned models. "
-                "Received: one of them with --fill_mask or --score. Give a "
-                "file of texts, one a line."
+                "Tables go with fine-tuned models. Received: --fill_mask or "
+                f"--score, and {self.input_file}. Give a file of texts, one a "
+                "line; or say --input_format=text."
             )
         self._require_one_name()
         if self.model_dir is not None:

@@ -24,7 +24,8 @@ def run(options: CreatePretrainingData) -> None:
     """
     for name in options.output_files():
         files.make_directory(os.path.dirname(name) or ".")
-        files.remove_leftovers(*os.path.split(name))
+        if not files.is_remote(name):  # A link is written through.
+            files.remove_leftovers(*os.path.split(os.path.realpath(name)))
     names = files.expand(options.input_file)
     logging.info("Reading %d input files: %s", len(names), ", ".join(names))
     with _cleaning_up_at_sigterm():

@@ -246,8 +246,8 @@ class ChoiceTask:
                 f"{where}: must be an object with {self.columns.context} and "
                 f"{self.columns.choices}. Received: {given!r}."
             )
-        is_usual = COLUMNS.choices in given
-        columns = COLUMNS if is_usual else self.columns
+        is_own = {self.columns.context, self.columns.choices} <= given.keys()
+        columns = self.columns if is_own else COLUMNS
         return example(given, where, where, self.num_choices, columns)
 
     def answer_to_json(

@@ -20,7 +20,8 @@ class Forward:
         model: As `task.build_model` makes it.
         max_seq_length: The longest row there may be.
         batch_size: Rows at once, over all replicas.
-        pad_to: bucket or max; the results are the same but for rounding.
+        pad_to: bucket or max; the results are the same but for rounding,
+            and for what `Task.pad_to` says.
         strategy: Whose replicas run the model; None for one device.
     """
 

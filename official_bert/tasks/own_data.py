@@ -11,14 +11,16 @@ TSV and CSV also by number, from 0. A file without a header needs numbers, and
     {"text": "Taxes rise, rents too.", "topics": ["money", "home"]}
 
 A label is a word or a number. Several labels of a text are comma-separated, or
-a list in JSON; there may be none. What stands in the label column of test data
-is not read.
+a list in JSON; there may be none. Test data are measured where every row has a
+label, and in the label column nothing else.
 """
 
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from absl import logging
 
 from official_bert import task_file
 from official_bert.errors import InputError
@@ -96,6 +98,8 @@ class OwnData:
     def read(self, split: str) -> list[TextExample]:
         """Reads a file of the folder."""
         examples = [self._example(row, split) for row in self._rows(split)]
+        if split == "test":
+            return _with_all_labels(examples)
         return shuffled(examples) if split == "train" else examples
 
     def _rows(self, split: str) -> Iterator[Row]:
@@ -176,3 +180,19 @@ class OwnData:
                 prediction = ",".join(prediction)
             rows.append((example.guid, prediction))
         return f"{split}_predictions.tsv", tables.to_tsv(rows)
+
+
+def _with_all_labels(examples: list[TextExample]) -> list[TextExample]:
+    """Returns test data without labels, unless there are some."""
+    if not any(example.label for example in examples):
+        return [example._replace(label=None) for example in examples]
+    missing = [e.guid for e in examples if e.label is None]
+    if missing:
+        logging.warning(
+            "%d of %d test rows have no label that is known, %s the first: "
+            "nothing is measured",
+            len(missing),
+            len(examples),
+            missing[0],
+        )
+    return examples

@@ -238,7 +238,8 @@ class TextTask:
             metric=given["metric"],
             long_documents=LongDocuments(**given["long_documents"]),
             is_pair=given.get("is_pair"),
-            columns=columns and TextColumns(**columns),
+            columns=columns
+            and TextColumns(tuple(columns["names"]), columns["has_header"]),
             top=Top.from_json(given),
         )
 

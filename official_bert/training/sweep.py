@@ -14,6 +14,7 @@ from absl import logging
 from official_bert import cli, files, json_files, tasks
 from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
+from official_bert.options.training import Devices
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop
 
@@ -23,6 +24,12 @@ Result = tuple[Setting, Mapping[str, Any]]
 
 # What a sweep says of each run itself.
 _ITS_OWN = ("sweep", "output_dir", "do_train", "do_eval")
+
+# What changes no result. A sweep may be moved, as a whole.
+_MAY_CHANGE = {
+    *("output_dir", "plots", "do_predict", "jit_compile"),
+    *(field.name for field in dataclasses.fields(Devices)),
+}
 
 # What a run notes as its TF Hub module has it, whatever it was told.
 _OF_A_MODULE = {"vocab_file", "do_lower_case", "init_checkpoint"}
@@ -94,7 +101,7 @@ def _require_same_flags(options: RunClassifier) -> None:
     if not files.exists(path):
         return
     told = json_files.read_object(path).get("options", {})
-    left_out = {"output_dir"}  # A sweep may be moved.
+    left_out = {*_MAY_CHANGE}
     if isinstance(options, RunClassifierWithTfhub):
         left_out |= _OF_A_MODULE
     for name, now in dataclasses.asdict(options).items():
@@ -124,7 +131,7 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
     }
     values: dict[str, list[Any]] = {}
     for part in filter(None, sweep.split(";")):
-        name, equals, listed = part.strip().partition("=")
+        name, equals, texts = part.strip().partition("=")
         if not equals or name not in kinds or name in _ITS_OWN:
             raise InputError(
                 "--sweep must be flags and their values, such as "
@@ -137,13 +144,13 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
                 f"`{name}` twice. Write {name}=A,B in place of "
                 f"{name}=A;{name}=B."
             )
-        values[name] = list(_values(name, listed, kinds[name]))
+        values[name] = list(_values(name, texts, kinds[name]))
     for chosen in itertools.product(*values.values()):
         yield dict(zip(values, chosen, strict=True))
 
 
-def _values(name: str, listed: str, kind: Any) -> Iterator[Any]:
-    for text in listed.split(","):
+def _values(name: str, texts: str, kind: Any) -> Iterator[Any]:
+    for text in texts.split(","):
         first, dots, last = text.partition("..")
         try:
             if dots and kind is int:

@@ -30,7 +30,7 @@ def connect(
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=name or "local", zone=zone, project=project
         )
-        if name:
+        if name and name != "local":
             _require_answers(resolver)
             tf.config.experimental_connect_to_cluster(resolver)
         topology = tf.tpu.experimental.initialize_tpu_system(resolver)

@@ -74,6 +74,18 @@ def test_test_data_need_no_labels(tmp_path):
         task.examples("train")
 
 
+def test_a_test_set_without_any_label_is_not_measured(tmp_path, caplog):
+    write(tmp_path / "labels", "1\n2\n")
+    flags = {"label_file": str(tmp_path / "labels"), "task_type": "multilabel"}
+    write(tmp_path / "test.csv", 'text,label\na,\nb,""\n')
+    task = make(tmp_path, "csv", **flags)
+    assert [e.label for e in task.examples("test")] == [None, None]
+    assert "nothing is measured" not in caplog.text
+    write(tmp_path / "test.csv", 'text,label\na,\nb,"1,2"\nc,x\n')
+    assert [e.label for e in task.examples("test")] == [(), ("1", "2"), None]
+    assert "1 of 3 test rows have no label that is known" in caplog.text
+
+
 def test_labels_of_the_training_data(tmp_path):
     lines = [{"text": "a", "label": label} for label in ("b", 2, "a", True, 10)]
     text = "\n".join(map(json.dumps, lines))

@@ -8,7 +8,7 @@ import tiny
 
 from official_bert import tasks
 from official_bert.errors import InputError
-from official_bert.tasks.choice import ChoiceExample
+from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 
 HEADER = [
     *("", "video-id", "fold-ind", "startphrase", "sent1", "sent2"),
@@ -112,6 +112,19 @@ def test_choices_in_columns_of_other_names(tmp_path):
     usual = {"context": given["ctx_a"], "choices": given["endings"]}
     for item in (given, {**usual, "question": "he"}):
         assert task.parse(item, "x") == found._replace(guid="x", label=None)
+
+
+@pytest.mark.parametrize(
+    ("names", "given"),
+    [
+        ({"question": "q"}, {"context": "a", "q": "d?", "choices": ["b", "c"]}),
+        ({"context": "x"}, {"x": "a", "question": "d?", "choices": ["b", "c"]}),
+    ],
+)
+def test_some_columns_of_other_names(names, given):
+    task = ChoiceTask(num_choices=2, columns=ChoiceColumns(**names))
+    found = task.parse(given, "1")
+    assert found == ChoiceExample("1", "a", ["d? b", "d? c"])
 
 
 @pytest.mark.parametrize(

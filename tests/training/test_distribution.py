@@ -118,7 +118,7 @@ def test_without_a_tpu():
         distribution.choose(Devices(use_tpu=True))
 
 
-def test_a_tpu_that_does_not_answer():
+def test_a_tpu_that_refuses():
     with socket.create_server(("localhost", 0)) as server:
         address = f"grpc://localhost:{server.getsockname()[1]}"
     with pytest.raises(InputError, match=f"TPU called '{address}'.* refused"):

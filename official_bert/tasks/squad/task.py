@@ -256,7 +256,7 @@ class SquadTask:
             doc_stride=given["doc_stride"],
             max_query_length=given["max_query_length"],
             decoding=DecodingOptions(**given["decoding"]),
-            pad_to=given["pad_to"],
+            pad_to=given.get("pad_to", "max"),
             top=Top.from_json(given),
         )
 
