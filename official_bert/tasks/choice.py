@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -27,56 +27,19 @@ from official_bert.modeling import losses
 from official_bert.modeling.features import NO_TOP, Top
 from official_bert.modeling.finetuning import ChoiceClassifier
 from official_bert.tasks import documents, tables
+from official_bert.tasks.choice_data import (
+    COLUMNS,
+    ChoiceColumns,
+    ChoiceData,
+    ChoiceExample,
+    make_example,
+)
 from official_bert.tasks.documents import Ids, LongDocuments
 from official_bert.tasks.task import Features, Output
 from official_bert.tokenization import BatchTokenizer
 
 # So many examples are tokenized at once.
 _BLOCK = 256
-
-
-class ChoiceExample(NamedTuple):
-    """A context and what may follow.
-
-    Attributes:
-        guid: Names it, such as "dev-12".
-        context: Text A of every pair.
-        choices: Their texts B.
-        label: The number of the right one, from 0; None in test data.
-    """
-
-    guid: str
-    context: str
-    choices: Sequence[str]
-    label: int | None = None
-
-
-class ChoiceColumns(NamedTuple):
-    """What the parts of an example are called in a JSON object.
-
-    Attributes:
-        context: Text A.
-        choices: A list of texts B.
-        question: What stands before every choice; it may be missing.
-    """
-
-    context: str = "context"
-    choices: str = "choices"
-    question: str = "question"
-
-
-COLUMNS = ChoiceColumns()
-
-
-class ChoiceData(Protocol):
-    """Where the examples of a `ChoiceTask` come from."""
-
-    def read(self, split: str) -> list[ChoiceExample]:
-        """Reads train, dev or test.
-
-        Raises:
-            InputError: The file is missing or wrong, with its name and line.
-        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -248,7 +211,7 @@ class ChoiceTask:
             )
         is_own = {self.columns.context, self.columns.choices} <= given.keys()
         columns = self.columns if is_own else COLUMNS
-        return example(given, where, where, self.num_choices, columns)
+        return make_example(given, where, where, self.num_choices, columns)
 
     def answer_to_json(
         self, example: ChoiceExample, answer: np.ndarray
@@ -260,36 +223,3 @@ class ChoiceTask:
             "text": example.choices[choice],
             "probabilities": [float(score) for score in answer],
         }
-
-
-def example(
-    given: dict[str, Any],
-    guid: str,
-    where: str,
-    num_choices: int,
-    columns: ChoiceColumns = COLUMNS,
-) -> ChoiceExample:
-    """Makes an example, still without label, of a JSON object.
-
-    Args:
-        given: The object.
-        guid: Of the example.
-        where: What to begin an error with.
-        num_choices: How many there must be.
-        columns: Where the object has what.
-    """
-    context, choices = given.get(columns.context), given.get(columns.choices)
-    question = given.get(columns.question) or ""
-    if not isinstance(choices, list) or len(choices) != num_choices:
-        raise InputError(
-            f"{where}: {columns.choices!r} must be a list of {num_choices} "
-            f"texts, as many as all examples have. Received: {choices!r}."
-        )
-    for text in (context, question, *choices):
-        if not isinstance(text, str):
-            raise InputError(
-                f"{where}: {columns.context!r}, {columns.question!r} and "
-                f"{columns.choices!r} must be texts. Received: {text!r}."
-            )
-    texts = [f"{question} {choice}".strip() for choice in choices]
-    return ChoiceExample(guid, str(context), texts)

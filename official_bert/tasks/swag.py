@@ -22,8 +22,14 @@ from collections.abc import Iterator
 
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.tasks import choice, tables
-from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
+from official_bert.tasks import tables
+from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.choice_data import (
+    COLUMNS,
+    ChoiceColumns,
+    ChoiceExample,
+    make_example,
+)
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.tables import Row
 
@@ -66,13 +72,13 @@ def _columns(options: RunClassifier) -> ChoiceColumns:
     return ChoiceColumns(
         options.context_column,
         options.choices_column,
-        options.question_column or choice.COLUMNS.question,
+        options.question_column or COLUMNS.question,
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class SwagData:
-    """SWAG's files: a `choice.ChoiceData`."""
+    """SWAG's files: a `choice_data.ChoiceData`."""
 
     data_dir: str
 
@@ -94,7 +100,7 @@ class SwagData:
 
 @dataclasses.dataclass(frozen=True)
 class OwnChoices:
-    """A user's files: a `choice.ChoiceData`.
+    """A user's files: a `choice_data.ChoiceData`.
 
     Attributes:
         options: Which folder, and other columns.
@@ -120,7 +126,7 @@ class OwnChoices:
         guid = f"{split}-{row.line}"
         if options.id_column is not None or "id" in row.cells:
             guid = row.name(options.id_column or "id")
-        found = choice.example(
+        found = make_example(
             dict(row.cells), guid, row.where, self.num_choices, self.columns
         )
         try:

@@ -8,7 +8,8 @@ import tiny
 
 from official_bert import tasks
 from official_bert.errors import InputError
-from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
+from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.choice_data import ChoiceColumns, ChoiceExample
 
 HEADER = [
     *("", "video-id", "fold-ind", "startphrase", "sent1", "sent2"),
