@@ -89,7 +89,8 @@ def keep_options(options: Demo) -> None:
 
 def write_questions(folder: str) -> None:
     """Writes what the models are asked in the end."""
-    pairs = ["\t".join(pair) for pair in PAIRS]
+    # Under the names of the columns, as in what the model was trained on.
+    pairs = ["\t".join(pair) for pair in [("signature", "summary"), *PAIRS]]
     for name, lines in (("blanks.txt", SENTENCES), ("pairs.tsv", pairs)):
         files.write_text(f"{folder}/{name}", "\n".join(lines) + "\n")
 
@@ -349,7 +350,7 @@ def finetuning_report(folder: str) -> list[str]:
     for answer in read_answers(f"{folder}/finetuned_answers.jsonl"):
         share = answer["probabilities"][answer["label"]]
         verdict = f"    {answer['label']} {share:.0%}"
-        lines += ["  ".join(answer["input"]), verdict]
+        lines += ["  ".join(answer["input"].values()), verdict]
     return lines
 
 

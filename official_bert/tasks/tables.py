@@ -47,8 +47,8 @@ class Row(NamedTuple):
             raise InputError(
                 f"{self.where}: must have a column {column!r}. Received: "
                 f"{', '.join(self.cells)}. Check the file; for data of your "
-                "own, also --text_a_column and its like, for choices "
-                "--context_column and its like."
+                "own, also --text_a_column and its like, --nohas_header, and "
+                "for choices --context_column and its like."
             )
         return self.cells[column]
 
