@@ -190,7 +190,7 @@ class LineEncoder:
         """
         is_unknown = np.zeros(len(words.ids), np.bool_)
         parts: list[tuple[Indices, _Pieces]] = []
-        active = np.arange(len(words.ids))
+        active: Indices = np.arange(len(words.ids))
         starts = words.starts
         while len(active):
             ids, ends = self._longest_pieces(

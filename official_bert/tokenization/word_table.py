@@ -1,5 +1,7 @@
 """A hash table that looks up whole arrays of words at once."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -42,7 +44,7 @@ def keys_at(
     """
     # All stretches of 16 bytes, which overlap; this copies nothing.
     size = len(codes) - PADDING + 1
-    stretches = np.ndarray(size, f"V{PADDING}", codes, strides=(1,))
+    stretches: Any = np.ndarray(size, f"V{PADDING}", codes, strides=(1,))
     keys = stretches[starts].view("<u8").reshape(-1, 2)
     # `np.take` is ten times faster here than `_MASKS[...]`.
     keys &= np.take(_MASKS, np.minimum(lengths, MAX_LENGTH + 1), axis=0)
