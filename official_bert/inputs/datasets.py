@@ -200,4 +200,7 @@ def _for_training(batches: tf.data.Dataset) -> tf.data.Dataset:
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF
     )
+    # Its thread misses, every few runs, that the run has ended, and keeps it
+    # waiting for as long again as it took, up to a minute.
+    options.autotune.enabled = False
     return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
