@@ -7,8 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.inputs import features
+from official_bert.inputs import features, padding
 from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.overlapping import overlapping
 from official_bert.tokenization import FullTokenizer
 
 MASK = "[MASK]"
@@ -88,18 +89,19 @@ class MaskedLanguageModel:
             the logarithm of its probability. Texts with fewer than P blanks are
             padded.
         """
-        order = sorted(range(len(blanks)), key=lambda n: -len(blanks[n].ids))
-        for start in range(0, len(order), self.batch_size):
-            numbers = order[start : start + self.batch_size]
+        batches = padding.batches_by_length(
+            [len(text.ids) for text in blanks], self.batch_size
+        )
+
+        def find(numbers: list[int]) -> Any:
             batch = [blanks[number] for number in numbers]
-            yield (
-                numbers,
-                self._compiled(
-                    _stack([text.ids for text in batch]),
-                    _stack([[1] * len(text.ids) for text in batch]),
-                    _stack([text.positions for text in batch]),
-                ),
+            return self._compiled(
+                _stack([text.ids for text in batch]),
+                _stack([[1] * len(text.ids) for text in batch]),
+                _stack([text.positions for text in batch]),
             )
+
+        return zip(batches, overlapping(find, batches), strict=True)
 
     def _run(self, input_ids: Any, input_mask: Any, positions: Any) -> Any:
         output = self.model(

@@ -15,6 +15,7 @@ from official_bert.inputs import features, padding
 from official_bert.inputs.records import text_schema
 from official_bert.modeling.encoder import Bert
 from official_bert.options import ExtractFeatures
+from official_bert.overlapping import overlapping
 from official_bert.tasks import documents
 from official_bert.tokenization import BatchTokenizer
 
@@ -121,17 +122,21 @@ class FeatureExtractor:
     def _vectors(self, rows: Sequence[padding.Row]) -> list[Any]:
         """Returns an array for each row, as `LineVectors.values`."""
         lengths = [padding.row_length(row) for row in rows]
-        order = sorted(range(len(rows)), key=lambda number: -lengths[number])
-        found: list[Any] = [None] * len(rows)
-        for start in range(0, len(order), self.batch_size):
-            numbers = order[start : start + self.batch_size]
+        batches = padding.batches_by_length(lengths, self.batch_size)
+
+        def find(numbers: list[int]) -> Any:
             batch = padding.pad_batch(
                 text_schema(self.max_seq_length),
                 [rows[number] for number in numbers],
                 lengths[numbers[0]],
                 len(numbers),
             )
-            values = self._compiled(*map(tf.constant, batch.values())).numpy()
+            return self._compiled(*map(tf.constant, batch.values())).numpy()
+
+        found: list[Any] = [None] * len(rows)
+        for numbers, values in zip(
+            batches, overlapping(find, batches), strict=True
+        ):
             for number, array in zip(numbers, values, strict=True):
                 if self.reading.pooling == "none":
                     # A copy, or the whole batch would stay with it.

@@ -48,6 +48,24 @@ def row_length(row: Row) -> int:
     return max(map(len, mask)) if is_nested else len(mask)
 
 
+def batches_by_length(
+    lengths: Sequence[int], batch_size: int
+) -> list[list[int]]:
+    """Returns which rows go together, by their numbers: the long ones first.
+
+    If memory does not suffice, one learns it at once.
+
+    Args:
+        lengths: Of all rows; equal ones stay in their order.
+        batch_size: How many go together; the last are fewer.
+    """
+    order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    return [
+        order[start : start + batch_size]
+        for start in range(0, len(order), batch_size)
+    ]
+
+
 def pad_batch(
     schema: Schema, rows: Sequence[Row], length: int, batch_size: int
 ) -> dict[str, np.ndarray]:

@@ -1,6 +1,5 @@
 """Rows through a model: in batches of similar length, back in their order."""
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ import tensorflow as tf
 
 from official_bert import progress
 from official_bert.inputs import padding
+from official_bert.overlapping import overlapping
 from official_bert.tasks.task import Features, Output, Task
 
 
@@ -63,25 +63,32 @@ class Forward:
             unit="row",
             disable=description is None,
         ) as bar:
-            for numbers in self._batches(rows):
-                found = self._outputs([rows[number] for number in numbers])
+            for numbers, found in self._found(rows):
                 for number, output in zip(numbers, found, strict=True):
                     outputs[number] = output
                 bar.update(len(numbers))
         return outputs
 
-    def _batches(self, rows: Sequence[Features]) -> Iterator[list[int]]:
-        """Yields the numbers of rows that go together: the long ones first."""
-        order = list(range(len(rows)))
-        if self.pad_to == "bucket":
-            lengths = [padding.row_length(row) for _, row, _ in rows]
-            # If memory does not suffice, one learns it at once.
-            order.sort(key=lambda number: -lengths[number])
-        remaining = iter(order)
-        while numbers := list(itertools.islice(remaining, self.batch_size)):
-            yield numbers
+    def _found(
+        self, rows: Sequence[Features]
+    ) -> Iterator[tuple[list[int], list[Output]]]:
+        """Yields numbers of rows, batch by batch, and their outputs."""
 
-    def _outputs(self, rows: Sequence[Features]) -> Iterator[Output]:
+        def find(numbers: list[int]) -> tuple[list[int], list[Output]]:
+            return numbers, self._outputs([rows[number] for number in numbers])
+
+        lengths = [
+            padding.padded_length(
+                padding.row_length(row), self.max_seq_length, self.pad_to
+            )
+            for _, row, _ in rows
+        ]
+        batches = padding.batches_by_length(lengths, self.batch_size)
+        # Replicas wait for each other, and so must get batches in one order.
+        is_alone = self.strategy.num_replicas_in_sync == 1
+        return (overlapping if is_alone else map)(find, batches)
+
+    def _outputs(self, rows: Sequence[Features]) -> list[Output]:
         only_rows = [row for _, row, _ in rows]
         length = padding.padded_length(
             max(map(padding.row_length, only_rows)),
@@ -98,10 +105,10 @@ class Forward:
             np.concatenate([part.numpy() for part in self._all_parts(values)])
             for values in found
         )
-        for number in range(len(rows)):
-            yield Output(
-                logits[number], float(losses[number]), float(weights[number])
-            )
+        return [
+            Output(logits[row], float(losses[row]), float(weights[row]))
+            for row in range(len(rows))
+        ]
 
     def _all_parts(self, values: Any) -> Sequence[Any]:
         """Returns what all replicas found, those on other hosts as well."""

@@ -44,6 +44,12 @@ def test_the_next_length_is_taken(length, padded):
     assert padding.padded_length(length, 128, "max") == 128
 
 
+def test_long_rows_go_together_and_first():
+    together = padding.batches_by_length([3, 9, 5, 9, 1], 2)
+    assert together == [[1, 3], [2, 0], [4]]
+    assert padding.batches_by_length([], 2) == []
+
+
 def test_a_batch_holds_its_rows_and_zeros():
     rows = list(make_rows(3))
     batch = padding.pad_batch(SCHEMA, rows, 64, 5)
