@@ -139,3 +139,13 @@ def test_without_buckets_rows_come_at_full_length_and_shuffled(data):
     # The buffer of 100 has room for the next epoch's first ones.
     assert len(set(labels(found))) > 50
     assert labels(found) != sorted(labels(found))
+
+
+def test_nothing_tunes_itself_and_keeps_a_run_waiting_at_its_end(data):
+    # It does so in one run of some four only, after seconds.
+    for batches in (
+        datasets.training_batches(data, 4, seed=1),
+        datasets.evaluation_batches(data, 4, 3),
+        datasets.finetuning_batches(data, 4, seed=1, num_batches=3),
+    ):
+        assert batches.options().autotune.enabled is False
