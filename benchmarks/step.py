@@ -1,4 +1,4 @@
-r"""One step of ours and of others: seconds, best of five.
+r"""One step of ours and of others: seconds, the best of five or more.
 
   python -m benchmarks.step [--peer NAME=PYTHON ...] [--cells tiny mini ...]
 
