@@ -1,4 +1,4 @@
-"""Two at a time: in order, no more than two, and nothing after a fault."""
+"""Two at a time: in order, read little ahead, and nothing after a fault."""
 
 import itertools
 import threading

@@ -7,6 +7,7 @@ A row is {feature: values}, its sequences as long as they really are::
 """
 
 import bisect
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ Row = Mapping[str, Any]
 _BUCKETS = (*range(8, 80, 8), *range(80, 192, 16), *range(192, 513, 32))
 
 
+@functools.cache
 def buckets(max_seq_length: int) -> tuple[int, ...]:
     """Returns the lengths that batches are padded to, the longest last."""
     shorter = [length for length in _BUCKETS if length < max_seq_length]

@@ -1,6 +1,6 @@
 """Rows through a model: in batches of similar length, back in their order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,27 +56,6 @@ class Forward:
             rows: Of features.
             description: What to call it on the live line; None for no line.
         """
-        outputs: list[Any] = [None] * len(rows)
-        with progress.bar(
-            description=description or "",
-            total=len(rows),
-            unit="row",
-            disable=description is None,
-        ) as bar:
-            for numbers, found in self._found(rows):
-                for number, output in zip(numbers, found, strict=True):
-                    outputs[number] = output
-                bar.update(len(numbers))
-        return outputs
-
-    def _found(
-        self, rows: Sequence[Features]
-    ) -> Iterator[tuple[list[int], list[Output]]]:
-        """Yields numbers of rows, batch by batch, and their outputs."""
-
-        def find(numbers: list[int]) -> tuple[list[int], list[Output]]:
-            return numbers, self._outputs([rows[number] for number in numbers])
-
         lengths = [
             padding.padded_length(
                 padding.row_length(row), self.max_seq_length, self.pad_to
@@ -84,20 +63,33 @@ class Forward:
             for _, row, _ in rows
         ]
         batches = padding.batches_by_length(lengths, self.batch_size)
+
+        def find(numbers: list[int]) -> list[Output]:
+            only_rows = [rows[number][1] for number in numbers]
+            return self._outputs(only_rows, lengths[numbers[0]])
+
         # Replicas wait for each other, and so must get batches in one order.
         is_alone = self.strategy.num_replicas_in_sync == 1
-        return (overlapping if is_alone else map)(find, batches)
+        mapped = overlapping if is_alone else map
+        outputs: list[Any] = [None] * len(rows)
+        with progress.bar(
+            description=description or "",
+            total=len(rows),
+            unit="row",
+            disable=description is None,
+        ) as bar:
+            for numbers, found in zip(
+                batches, mapped(find, batches), strict=True
+            ):
+                for number, output in zip(numbers, found, strict=True):
+                    outputs[number] = output
+                bar.update(len(numbers))
+        return outputs
 
-    def _outputs(self, rows: Sequence[Features]) -> list[Output]:
-        only_rows = [row for _, row, _ in rows]
-        length = padding.padded_length(
-            max(map(padding.row_length, only_rows)),
-            self.max_seq_length,
-            self.pad_to,
-        )
-        batch = padding.pad_batch(
-            self.schema, only_rows, length, self.batch_size
-        )
+    def _outputs(
+        self, rows: Sequence[padding.Row], length: int
+    ) -> list[Output]:
+        batch = padding.pad_batch(self.schema, rows, length, self.batch_size)
         found = self._compiled(
             {name: tf.constant(values) for name, values in batch.items()}
         )
