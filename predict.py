@@ -27,20 +27,20 @@ from official_bert import cli
 from official_bert.options import Predict
 
 if TYPE_CHECKING:
-    from official_bert.inference.lines import Answerer
+    from official_bert.inference.answering import Answerer
 
 
 def main(options: Predict) -> None:
     """Answers all lines, as the options say."""
     # TensorFlow takes seconds to import; errors in flags should not.
-    from official_bert.inference import lines
+    from official_bert.inference import answering
 
-    lines.run(load(options), options)
+    answering.run(load(options), options)
 
 
 def load(options: Predict) -> Answerer:
     """Returns the model that the options name, ready to answer."""
-    from official_bert.inference import lines, masked_lm, scoring
+    from official_bert.inference import answering, masked_lm, scoring
     from official_bert.inference.blanks import MaskedLanguageModel
     from official_bert.inference.predictor import Predictor
 
@@ -49,7 +49,7 @@ def load(options: Predict) -> Answerer:
         predictor = Predictor.from_dir(
             options.model_dir, batch_size=options.batch_size
         )
-        lines.set_columns(predictor, options)
+        answering.set_columns(predictor, options)
         return predictor
     if options.model_dir:
         model, tokenizer = masked_lm.load(

@@ -14,7 +14,7 @@ import predict
 from official_bert import task_file
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inference import lines, masked_lm, scoring
+from official_bert.inference import masked_lm, scoring
 from official_bert.inference.blanks import MaskedLanguageModel
 from official_bert.inference.predictor import Predictor
 from official_bert.modeling.pretraining import PretrainingModel
@@ -254,29 +254,6 @@ def test_who_types_a_line_is_answered_before_the_next(tuned):
         process.stdin.close()
         assert process.stdout.read() == ""
     assert process.returncode == 0
-
-
-def test_what_comes_together_is_answered_together():
-    """But for what a chunk may hold; a part of a line waits for its rest."""
-
-    class Parts:
-        def __init__(self, *parts):
-            self.parts = [*parts, b""]
-
-        def read1(self, size):
-            return self.parts.pop(0)
-
-    stream = Parts(b"a\nb\n\nc", b"c\n", b"d", b"e", b"\nf")
-    chunks = [
-        [(line.where, line.text) for line in chunk]
-        for chunk in lines._arriving(stream, 2)
-    ]
-    assert chunks == [
-        [("<stdin>:1", "a"), ("<stdin>:2", "b")],
-        [("<stdin>:4", "cc")],
-        [("<stdin>:5", "de")],
-        [("<stdin>:6", "f")],
-    ]
 
 
 @pytest.mark.parametrize(

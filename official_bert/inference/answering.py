@@ -1,0 +1,182 @@
+"""Lines in, JSON lines out: what `predict.py` does around a model."""
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from official_bert import files, progress
+from official_bert.errors import InputError
+from official_bert.inference.lines import Line, read_chunks
+from official_bert.inference.predictor import Predictor
+from official_bert.options import Predict
+from official_bert.tasks import tables
+from official_bert.tasks.text_data import TextColumns
+
+
+class Item(NamedTuple):
+    """What is to be answered.
+
+    Attributes:
+        where: FILE:LINE.
+        value: As JSON has it.
+    """
+
+    where: str
+    value: Any
+
+
+class Answerer(Protocol):
+    """What answers: a `Predictor`, a `FillMask`, a `Scorer`."""
+
+    @property
+    def columns(self) -> TextColumns | None:
+        """Where texts stand in tables; None if it reads no tables."""
+
+    def parse(self, given: Any, where: str) -> Any:
+        """Makes an example of a JSON value.
+
+        Raises:
+            InputError: It is not what it should be; begins with `where`.
+        """
+
+    def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
+        """Returns an answer for each example, JSON-ready."""
+
+
+def run(answerer: Answerer, options: Predict) -> None:
+    """Answers all lines of the input.
+
+    Args:
+        answerer: The model.
+        options: Where to read and to write.
+
+    Raises:
+        InputError: A line is not what it should be. A file of output is then
+            as it was; of standard output, earlier chunks are written. At a
+            terminal, the error is shown and the next line read.
+    """
+    is_typed = options.input_file == "-" and sys.stdin.isatty()
+    with _writing(options.output_file) as file:
+        for chunk in _chunks(answerer.columns, options):
+            try:
+                file.write(_answers(answerer, chunk))
+            except InputError as error:
+                if not is_typed:
+                    raise
+                print(error, file=sys.stderr)
+            file.flush()
+
+
+@contextlib.contextmanager
+def _writing(path: str | None) -> Iterator[Any]:
+    """Yields a file for bytes that appears at the end, or standard output."""
+    if not path:
+        try:
+            yield sys.stdout.buffer
+        except BrokenPipeError:
+            # Whoever reads has seen enough, as `head` has. Without this,
+            # Python would complain at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    with files.writing(path) as file:
+        yield file
+
+
+def set_columns(predictor: Predictor, options: Predict) -> None:
+    """Tells a predictor what the options say of columns.
+
+    Raises:
+        InputError: The model reads no texts, or no column is known.
+    """
+    has_header = options.has_header
+    if options.text_a_column is not None:
+        names = (options.text_a_column, options.text_b_column)
+        given = tuple(name for name in names if name is not None)
+        predictor.set_columns(TextColumns(given, has_header is not False))
+    elif has_header is not None:
+        if predictor.columns is None:
+            raise InputError(
+                "--has_header must come with --text_a_column, as the model was "
+                f"not trained on data of your own. Received: {has_header}."
+            )
+        predictor.set_columns(predictor.columns._replace(has_header=has_header))
+
+
+def _chunks(
+    columns: TextColumns | None, options: Predict
+) -> Iterator[Iterable[Item]]:
+    """Yields what is to be answered together.
+
+    Lines are parsed only when a chunk is walked over.
+    """
+    path, kind, size = options.input_file, options.kind, options.chunk_size
+    show_progress = bool(options.output_file)
+    if columns is None or kind not in ("tsv", "csv") or path == "-":
+        if kind == "csv":
+            raise InputError(
+                "CSV needs a model of one or two texts, and --text_a_column if "
+                f"that was not trained on data of your own. Received: {path}."
+            )
+        for chunk in read_chunks(path, size, show_progress=show_progress):
+            yield (Item(line.where, parse(line, kind)) for line in chunk)
+        return
+    rows = progress.bar(
+        tables.read(path, kind, has_header=columns.has_header),
+        description="Predicting",
+        unit="row",
+        disable=not show_progress,
+    )
+    items = (
+        Item(row.where, {name: row.text(name) for name in columns.names})
+        for row in rows
+    )
+    while table := list(itertools.islice(items, size)):
+        yield table
+
+
+def _answers(answerer: Answerer, chunk: Iterable[Item]) -> bytes:
+    """Returns a JSON line for each item of input."""
+    items = list(chunk)
+    examples = [answerer.parse(item.value, item.where) for item in items]
+    answers = answerer.answer(examples)
+    return "".join(
+        json.dumps({"input": item.value, **answer}, ensure_ascii=False) + "\n"
+        for item, answer in zip(items, answers, strict=True)
+    ).encode("utf-8")
+
+
+def parse(line: Line, kind: str) -> Any:
+    """Returns the JSON value that a line stands for.
+
+    Args:
+        line: Of the input.
+        kind: text, tsv or jsonl.
+    """
+    if kind == "text":
+        return line.text
+    if kind == "tsv":
+        cells = line.text.split("\t")
+        if len(cells) > 2:
+            raise InputError(
+                f"{line.where}: must be a text, or two with a tab between. "
+                f"Received: {len(cells)} columns."
+            )
+        return cells if len(cells) == 2 else line.text
+    try:
+        value = json.loads(line.text)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{line.where}: must be a JSON value, all on one line. Received: "
+            f"{error.msg} at character {error.pos + 1}."
+        ) from error
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{line.where}: must be text. Received: half a surrogate pair, "
+            f"{error.object[error.start]!r}."
+        ) from error
+    return value
