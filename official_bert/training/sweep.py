@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from absl import logging
 
-from official_bert import cli, files, json_files, tasks
+from official_bert import cli, files, json_files, plots, tasks
 from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.options.training import Devices
@@ -22,8 +22,15 @@ Setting = Mapping[str, Any]
 # What a run was told, and what its evaluation found.
 Result = tuple[Setting, Mapping[str, Any]]
 
-# What a sweep says of each run itself.
-_ITS_OWN = ("sweep", "output_dir", "do_train", "do_eval")
+# What a sweep says of each run itself, and what makes another table of it.
+_NOT_VARIED = {
+    *("sweep", "output_dir", "do_train", "do_eval"),
+    *("task_name", "task_type"),
+}
+
+_RESULTS = "eval_results.json"
+# Any of them is there when a run has predicted.
+_PREDICTIONS = ("test_results.tsv", "test_predictions.txt")
 
 # What changes no result. A sweep may be moved, as a whole.
 _MAY_CHANGE = {
@@ -38,10 +45,10 @@ _OF_A_MODULE = {"vocab_file", "do_lower_case", "init_checkpoint"}
 def run(task: Task, options: RunClassifier) -> None:
     """Runs every combination that `--sweep` asks for, and writes a table.
 
-    Each run has its folder in `output_dir`; those that have results already are
-    left alone. `sweep.tsv` has one line for each combination, over its seeds,
-    the best first; `sweep.json` has all there is. A run whose loss diverges is
-    left out, and the others go on.
+    Each run has its folder in `output_dir`; of those that have results already
+    only what is missing is done: predictions, pictures. `sweep.tsv` has one
+    line for each combination, over its seeds, the best first; `sweep.json` has
+    all there is. A run whose loss diverges is left out, and the others go on.
 
     Raises:
         InputError: `--sweep` cannot be understood, or a run's folder is that of
@@ -62,16 +69,13 @@ def run(task: Task, options: RunClassifier) -> None:
     for number, its_options in enumerate(runs):
         folder = its_options.output_dir
         logging.info("Run %d of %d: %s", number + 1, len(runs), folder)
-        path = os.path.join(folder, "eval_results.json")
-        if not files.exists(path):
-            keras.backend.clear_session()
-            try:
-                # Some flags are the task's.
-                finetune.run(tasks.get(its_options), its_options)
-            except loop.DivergedError as error:
-                logging.error("%s: %s", folder, error)
-                diverged.append(folder)
-                continue
+        try:
+            _do_what_is_missing(its_options)
+        except loop.DivergedError as error:
+            logging.error("%s: %s", folder, error)
+            diverged.append(folder)
+            continue
+        path = os.path.join(folder, _RESULTS)
         results.append((settings[number], json_files.read_object(path)))
         # After each, so that one can look on.
         _write(options.output_dir, results, task.main_metric)
@@ -81,6 +85,23 @@ def run(task: Task, options: RunClassifier) -> None:
             f"losses in {len(diverged)} of {len(runs)}, which the table leaves "
             f"out:{listed(diverged)}"
         )
+
+
+def _do_what_is_missing(options: RunClassifier) -> None:
+    """Trains and measures, or does what else was not asked for then."""
+
+    def has(name: str) -> bool:
+        return files.exists(os.path.join(options.output_dir, name))
+
+    if has(_RESULTS):
+        if not options.do_predict or any(map(has, _PREDICTIONS)):
+            if options.plots:
+                plots.write(options.output_dir)
+            return
+        options = dataclasses.replace(options, do_train=False, do_eval=False)
+    keras.backend.clear_session()
+    # Some flags are the task's.
+    finetune.run(tasks.get(options), options)
 
 
 def _options_of(setting: Setting, options: RunClassifier) -> RunClassifier:
@@ -132,7 +153,7 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
     values: dict[str, list[Any]] = {}
     for part in filter(None, sweep.split(";")):
         name, equals, texts = part.strip().partition("=")
-        if not equals or name not in kinds or name in _ITS_OWN:
+        if not equals or name not in kinds or name in _NOT_VARIED:
             raise InputError(
                 "--sweep must be flags and their values, such as "
                 "learning_rate=5e-5,3e-5;seed=1..5. Received: "
@@ -145,6 +166,11 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
                 f"{name}=A;{name}=B."
             )
         values[name] = list(_values(name, texts, kinds[name]))
+        if len(set(values[name])) < len(values[name]):
+            raise InputError(
+                "--sweep must have each value of a flag once. Received: "
+                f"{part!r}, which is {values[name]}. Leave out what is twice."
+            )
     for chosen in itertools.product(*values.values()):
         yield dict(zip(values, chosen, strict=True))
 

@@ -8,6 +8,7 @@ import statistics
 import keras
 import pytest
 
+from official_bert import plots, tasks
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.training import finetune, loop, sweep
@@ -72,6 +73,10 @@ def test_all_combinations_are_run(options):
         ("learning_rate=1e", "`learning_rate` must be of type float"),
         ("do_predict=yes", "`do_predict` must be of type bool"),
         ("seed=1;learning_rate=0;seed=2", "a flag once.* `seed` twice"),
+        ("task_type=classification,multilabel", "begins with no flag"),
+        ("task_name=csv,tsv", "begins with no flag"),
+        ("seed=1..3,2", "each value of a flag once.* 'seed=1..3,2'"),
+        ("learning_rate=5e-5,0.00005", "each value of a flag once"),
     ],
 )
 def test_nonsense_is_refused(options, wrong, message):
@@ -157,6 +162,34 @@ def test_a_run_that_diverges_does_not_end_the_others(
         assert one["results"]["accuracy"] == one["setting"]["seed"] / 100
     _, *lines = (tmp_path / "out" / "sweep.tsv").read_text().splitlines()
     assert sorted(line.split("\t")[-1] for line in lines) == list("2233")
+
+
+def test_finished_runs_do_what_is_new(options, monkeypatch):
+    """Once: here predictions, of which another kind of task leaves others."""
+    ran, drawn = [], []
+    monkeypatch.setattr(tasks, "get", lambda options: Task())
+    monkeypatch.setattr(finetune, "run", lambda _, given: ran.append(given))
+    monkeypatch.setattr(plots, "write", drawn.append)
+    options = dataclasses.replace(
+        options, sweep="seed=1..3", do_predict=True, plots=True
+    )
+    for seed, name in [
+        (1, "eval_results.txt"),
+        (2, "test_results.tsv"),
+        (3, "test_predictions.txt"),
+    ]:
+        its_options = sweep._options_of({"seed": seed}, options)
+        folder = pathlib.Path(its_options.output_dir)
+        folder.mkdir(parents=True)
+        (folder / "eval_results.json").write_text('{"accuracy": 0.5}')
+        (folder / name).write_text("")
+    sweep.run(Task(), options)
+    [given] = ran
+    assert given.seed == 1
+    assert given.do_predict
+    assert not given.do_train
+    assert not given.do_eval
+    assert [folder[-6:] for folder in drawn] == ["seed=2", "seed=3"]
 
 
 def leave(options, **changes):
