@@ -63,7 +63,11 @@ def ours(
     )
     objective = FinetuningObjective(task)
     batches = datasets.finetuning_batches(
-        data, batch_size, seed=1, num_batches=num_steps, pad_to=pad_to
+        data,
+        batch_size,
+        seed=1,
+        num_examples=num_steps * batch_size,
+        pad_to=pad_to,
     )
     step = tf.function(
         lambda batch: train_step(model, objective, optimizer, batch, seed=1),

@@ -466,11 +466,40 @@ def test_impossible_options_are_refused(folder):
         run(folder, do_eval=True)
 
 
+@pytest.mark.parametrize("pad_to", ["max", "bucket"])
+def test_training_goes_on_with_smaller_batches(folder, pad_to):
+    """As it must where memory did not suffice."""
+    kept = {"do_train": True, "pad_to": pad_to, "save_checkpoints_steps": 3}
+    run(folder, "out", train_batch_size=8, num_train_epochs=1.0, **kept)
+    again = run(folder, "out", train_batch_size=3, num_train_epochs=1.0, **kept)
+    assert weights(again)["global_step"] == 160 // 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab_file": "other.txt"}, "other.txt: must be the vocabulary of"),
+        ({"do_lower_case": False}, "whose `do_lower_case` is True"),
+    ],
+)
+def test_what_was_trained_is_used_as_it_was(folder, changes, message):
+    """Weights alone would not tell, and what lies beside them is replaced."""
+    output = run(folder, "out", do_train=True, num_train_epochs=1.0)
+    pieces = (output / "vocab.txt").read_text()
+    (folder / "other.txt").write_text("\n".join(pieces.split()[::-1]) + "\n")
+    if "vocab_file" in changes:
+        changes = {"vocab_file": str(folder / changes["vocab_file"])}
+    for mode in ("do_train", "do_eval"):
+        with pytest.raises(InputError, match=message):
+            run(folder, "out", **{mode: True}, **changes)
+    assert (output / "vocab.txt").read_text() == pieces
+
+
 def test_training_goes_on_with_the_same_metric(folder):
     """CoLA and SST-2 have the same labels, but not the same best model."""
     trained = glue.make(glue.TASKS["cola"], "", documents.TRUNCATE_TAIL)
     (folder / "out").mkdir()
-    text = json.dumps(trained.to_json())
+    text = json.dumps({**trained.to_json(), "do_lower_case": True})
     (folder / "out" / "task.json").write_text(text)
     with pytest.raises(InputError, match="whose `metric` is 'matthews'"):
         run(folder, do_train=True)

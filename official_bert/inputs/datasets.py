@@ -1,5 +1,6 @@
 """tf.data pipelines over record files."""
 
+import math
 from typing import Any
 
 import tensorflow as tf
@@ -89,7 +90,7 @@ def finetuning_batches(
     batch_size: int,
     *,
     seed: int,
-    num_batches: int,
+    num_examples: int,
     pad_to: str = "max",
     start: int = 0,
 ) -> tf.data.Dataset:
@@ -99,12 +100,15 @@ def finetuning_batches(
         data: TFRecord files, of as many epochs as are needed.
         batch_size: B, over all replicas.
         seed: Of the order, beside TensorFlow's global seed.
-        num_batches: How many the whole run has. With `bucket` a run that goes
-            on with more has other last ones than if it had had them at first.
+        num_examples: How many the run sees from its first step to its last.
+            With `bucket` a run that goes on to more has other last ones than if
+            it had gone for them at first.
         pad_to: `max` for the records as they are. `bucket` for batches of
             similar length, cut to the next of a few lengths; which length comes
             next is random. The same examples come in both ways.
-        start: How many examples to leave out, because an earlier run saw them.
+        start: How many of them to leave out, because an earlier run saw them.
+            With `bucket`, if that had another batch size, a part of what it saw
+            last comes again.
 
     Returns:
         A dataset of {name: Tensor [B, length]}.
@@ -113,10 +117,12 @@ def finetuning_batches(
         tf.data.TFRecordDataset(list(data.names))
         .repeat()
         .shuffle(_FINETUNING_SHUFFLE_BUFFER, seed=seed)
-        .take(num_batches * batch_size)
     )
     if pad_to == "max":
-        return _parsed(serialized.skip(start), data.schema, batch_size)
+        rest = serialized.take(num_examples).skip(start)
+        return _parsed(rest, data.schema, batch_size)
+    num_batches = math.ceil(num_examples / batch_size)
+    serialized = serialized.take(num_batches * batch_size)
     # No more than an epoch, so that hardly a batch has an example twice.
     epoch = (data.num_records() or batch_size * _POOL) // batch_size
     pool_size = max(1, min(_POOL, epoch))

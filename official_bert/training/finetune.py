@@ -122,7 +122,7 @@ def train(run: Run) -> None:
         data,
         options.train_batch_size,
         seed=plan.seed,
-        num_batches=schedule.num_train_steps,
+        num_examples=plan.examples_seen(plan.num_steps),
         pad_to=options.pad_to,
         start=plan.first_example,
     )

@@ -54,6 +54,7 @@ def prepare(task: Task, options: Finetuning) -> Run:
     tokenizer = BatchTokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
     starting.require_same_model(options, config)
+    starting.require_same_vocabulary(options.output_dir, options.vocab_file)
     _require_same_task(task, options)
     _require_evaluations(options)
     strategy = _devices(options)
@@ -67,7 +68,6 @@ def prepare(task: Task, options: Finetuning) -> Run:
 
 def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
     """Does the same with a TF Hub module, which knows its vocabulary."""
-    _require_same_task(task, options)
     _require_evaluations(options)
     strategy = _devices(options)
     with computing.scope(options, strategy):
@@ -86,6 +86,8 @@ def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
     )
     tokenizer = BatchTokenizer(vocab_file, do_lower_case)
     config.require_vocabulary(tokenizer.vocab, vocab_file)
+    starting.require_same_vocabulary(options.output_dir, vocab_file)
+    _require_same_task(task, options)
     data = _begin(task, options)
     with computing.scope(options, strategy):
         model = task.build_model(config, bert)
@@ -141,11 +143,11 @@ def _require_same_task(task: Task, options: Finetuning) -> None:
     folder = options.output_dir
     if not task_file.is_in(folder):
         return
-    trained, wanted = task_file.read(folder), task.to_json()
+    trained, wanted = task_file.read(folder), _described(task, options)
     names = ["kind", "task_type", "labels", "top"]
     if options.do_train:
         names.append("metric")  # Evaluations on the way are compared.
-    for name in names:
+    for name in (*names, "do_lower_case"):
         before, now = trained.get(name), wanted.get(name)
         if before != now:
             raise InputError(
@@ -186,12 +188,17 @@ def describe(run: Run) -> None:
         files.write_text(os.path.join(run.folder, name), text)
 
 
+def _described(task: Task, options: Finetuning) -> dict[str, Any]:
+    """Returns what `task.json` is to say."""
+    return task_file.describe(
+        task.to_json(), options.max_seq_length, options.do_lower_case
+    )
+
+
 def _model_files(run: Run) -> dict[str, str]:
     """Returns {name: text} of what says how a model is made and used."""
     options = run.options
-    task = task_file.describe(
-        run.task.to_json(), options.max_seq_length, options.do_lower_case
-    )
+    task = _described(run.task, options)
     if run.hub_module:
         task["hub_module"] = run.hub_module
     texts = {

@@ -108,6 +108,7 @@ def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(vocab, options.vocab_file)
+        starting.require_same_vocabulary(options.output_dir, options.vocab_file)
 
 
 def _describe(

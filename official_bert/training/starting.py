@@ -160,3 +160,16 @@ def require_same_model(options: Training, config: BertConfig) -> None:
                 f"in {path}. Received: {now!r}. Use another --output_dir for "
                 "another model."
             )
+
+
+def require_same_vocabulary(output_dir: str, vocab_file: str) -> None:
+    """Compares with the pieces of what was trained in the output folder."""
+    path = os.path.join(output_dir, "vocab.txt")
+    if files.exists(path) and files.read_text(path) != files.read_text(
+        vocab_file
+    ):
+        raise InputError(
+            f"{vocab_file}: must be the vocabulary of the model that was "
+            f"trained there, {path}. Received: another one. Use another "
+            "--output_dir for another vocabulary."
+        )

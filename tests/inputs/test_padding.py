@@ -85,7 +85,11 @@ def data(tmp_path):
 def batches(data, number, batch_size=4, **settings):
     keras.utils.set_random_seed(1)
     found = datasets.finetuning_batches(
-        data, batch_size, seed=1, num_batches=number, **settings
+        data,
+        batch_size,
+        seed=1,
+        num_examples=number * batch_size,
+        **settings,
     )
     return [{name: v.numpy() for name, v in batch.items()} for batch in found]
 
@@ -133,6 +137,31 @@ def test_the_same_seed_gives_the_same_order_anywhere(data, pad_to):
                 np.testing.assert_array_equal(one[name], other[name])
 
 
+def rest_of_a_run(data, pad_to):
+    """What comes after five batches of 8, if the others are of 3."""
+    keras.utils.set_random_seed(1)
+    return datasets.finetuning_batches(
+        *(data, 3),
+        seed=1,
+        num_examples=40 + 20 * 3,
+        pad_to=pad_to,
+        start=40,
+    )
+
+
+def test_a_run_may_go_on_with_another_batch_size(data):
+    """As it must where memory did not suffice: nothing is lost or repeated."""
+    whole = labels(batches(data, 25))
+    found = [batch["label_ids"].numpy() for batch in rest_of_a_run(data, "max")]
+    assert np.concatenate(found)[:, 0].tolist() == whole[40:]
+
+
+def test_it_may_with_buckets_and_has_enough_batches(data):
+    rest = list(rest_of_a_run(data, "bucket"))
+    assert len(rest) >= 20
+    assert {batch["label_ids"].shape[0] for batch in rest} == {3}
+
+
 def test_without_buckets_rows_come_at_full_length_and_shuffled(data):
     found = batches(data, 25)
     assert {b["input_ids"].shape for b in found} == {(4, 64)}
@@ -146,6 +175,6 @@ def test_nothing_tunes_itself_and_keeps_a_run_waiting_at_its_end(data):
     for batches in (
         datasets.training_batches(data, 4, seed=1),
         datasets.evaluation_batches(data, 4, 3),
-        datasets.finetuning_batches(data, 4, seed=1, num_batches=3),
+        datasets.finetuning_batches(data, 4, seed=1, num_examples=12),
     ):
         assert batches.options().autotune.enabled is False

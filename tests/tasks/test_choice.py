@@ -70,7 +70,7 @@ def test_records_there_and_back(tokenizer, tmp_path):
     rows = [r.row for r in TASK.featurize(EXAMPLES, tokenizer, 12)]
     expected = padding.pad_batch(TASK.schema(12), rows, 12, 3)
     assert expected["input_ids"].shape == (3, 3, 12)
-    [batch] = datasets.finetuning_batches(written, 3, seed=0, num_batches=1)
+    [batch] = datasets.finetuning_batches(written, 3, seed=0, num_examples=3)
     # Shuffled; labels tell which is which.
     for number, label in enumerate(batch["label_ids"].numpy()[:, 0]):
         [origin] = np.flatnonzero(expected["label_ids"][:, 0] == label)
