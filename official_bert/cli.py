@@ -13,6 +13,7 @@ Flags exist only once a command is run, so tests import every command and call
 import dataclasses
 import errno
 import json
+import math
 import os
 import signal
 import sys
@@ -87,6 +88,8 @@ def _check(name: str, value: Any, limits: Any) -> None:
             f"--{name} must be one of {', '.join(limits['choices'])}. "
             f"Received: {value!r}."
         )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"--{name} must be finite. Received: {value!r}.")
     low, high = limits["at_least"], limits["at_most"]
     if low is not None and not value >= low:
         raise InputError(

@@ -1,10 +1,14 @@
-"""JSON files, read with errors that say where they are wrong; and written."""
+"""JSON, read with errors that say where it is wrong; and written."""
 
 import json
 from typing import Any
 
 from official_bert import files
 from official_bert.errors import InputError
+
+# Lists in lists in lists, and numbers of thousands of digits: what Python
+# refuses to read.
+_TOO_MUCH = (RecursionError, ValueError)
 
 
 def read(path: str) -> Any:
@@ -21,6 +25,38 @@ def read(path: str) -> Any:
             f"{path}:{error.lineno}: must be valid JSON. {error.msg} at column "
             f"{error.colno}."
         ) from error
+    except _TOO_MUCH as error:
+        raise InputError(f"{path}: must be valid JSON. {error}.") from error
+
+
+def parse_line(text: str, where: str) -> Any:
+    """Returns the value that a line of JSON lines holds.
+
+    Args:
+        text: The line.
+        where: FILE:LINE, to begin an error with.
+
+    Raises:
+        InputError: It is no JSON, or holds what is no text.
+    """
+    try:
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where}: must be a JSON value, all on one line. Received: "
+            f"{error.msg} at character {error.pos + 1}."
+        ) from error
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{where}: must be text. Received: half a surrogate pair, "
+            f"{error.object[error.start]!r}."
+        ) from error
+    except _TOO_MUCH as error:
+        raise InputError(
+            f"{where}: must be a JSON value. Received: {error}."
+        ) from error
+    return value
 
 
 def read_object(path: str) -> dict[str, Any]:

@@ -123,7 +123,8 @@ def test_a_misspelt_flag_is_met_with_a_suggestion():
         ("minutes", 91, "--minutes must be at most 90. Received: 91"),
         ("salt", -0.5, "--salt must be at least 0. Received: -0.5"),
         ("salt", 1.5, "--salt must be at most 1. Received: 1.5"),
-        ("salt", float("nan"), "--salt must be at least 0. Received: nan"),
+        ("salt", float("nan"), "--salt must be finite. Received: nan"),
+        ("salt", float("inf"), "--salt must be finite. Received: inf"),
     ],
 )
 def test_a_value_out_of_bounds_is_refused(name, value, message):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from official_bert import files, progress
+from official_bert import files, json_files, progress
 from official_bert.errors import InputError
 from official_bert.inference.lines import Line, read_chunks
 from official_bert.inference.predictor import Predictor
@@ -166,17 +166,4 @@ def parse(line: Line, kind: str) -> Any:
                 f"Received: {len(cells)} columns."
             )
         return cells if len(cells) == 2 else line.text
-    try:
-        value = json.loads(line.text)
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{line.where}: must be a JSON value, all on one line. Received: "
-            f"{error.msg} at character {error.pos + 1}."
-        ) from error
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{line.where}: must be text. Received: half a surrogate pair, "
-            f"{error.object[error.start]!r}."
-        ) from error
-    return value
+    return json_files.parse_line(line.text, line.where)

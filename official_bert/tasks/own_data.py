@@ -184,7 +184,7 @@ class OwnData:
 
 def _with_all_labels(examples: list[TextExample]) -> list[TextExample]:
     """Returns test data without labels, unless there are some."""
-    if not any(example.label for example in examples):
+    if all(example.label in (None, ()) for example in examples):
         return [example._replace(label=None) for example in examples]
     missing = [e.guid for e in examples if e.label is None]
     if missing:

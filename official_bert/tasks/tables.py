@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.errors import InputError
 
 Record = tuple[int, list[str]]
@@ -65,18 +65,19 @@ class Row(NamedTuple):
 
     def as_name(self, column: str, value: Any) -> str:
         """Returns a cell, or a part of it, as a name."""
-        if isinstance(value, bool | int | float):
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+        is_whole = isinstance(value, bool | int)
+        if is_whole or (isinstance(value, float) and math.isfinite(value)):
             return json.dumps(value)
-        if not isinstance(value, str) or not value.strip():
-            raise self.fault(column, "be a word or a number", value)
-        return value.strip()
+        raise self.fault(column, "be a word or a number", value)
 
     def number(self, column: str) -> float:
         """Returns a cell that must be a number, and finite."""
         value = self.get(column)
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if isinstance(value, bool) or not math.isfinite(number):
             raise self.fault(column, "be a number", value)
@@ -132,7 +133,9 @@ def tab_separated(path: str) -> Iterator[list[str]]:
 
 
 def _numbered(path: str) -> Iterator[Record]:
-    return enumerate(tab_separated(path), start=1)
+    for line, cells in enumerate(tab_separated(path), start=1):
+        if cells != [""]:
+            yield line, cells
 
 
 def _comma_separated(path: str) -> Iterator[Record]:
@@ -142,7 +145,7 @@ def _comma_separated(path: str) -> Iterator[Record]:
     while True:
         line = reader.line_num + 1
         try:
-            yield line, next(reader)
+            cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
@@ -150,6 +153,9 @@ def _comma_separated(path: str) -> Iterator[Record]:
                 f"{path}:{line}: must be CSV, its cells plain or in double "
                 f'quotes, quotes in those doubled: "". Received: {error}.'
             ) from error
+        # A line of `""` is not blank, but has an empty cell.
+        if cells:
+            yield line, cells
 
 
 def _named(
@@ -159,8 +165,6 @@ def _named(
     names: list[str] | None = None
     width = 0
     for line, cells in records:
-        if cells in ([], [""]):
-            continue
         if names is None:
             names, width = [], len(cells)
             if has_header:
@@ -193,13 +197,7 @@ def _objects(path: str) -> Iterator[Row]:
     for line, text in files.numbered_lines(path):
         if not text.strip():
             continue
-        try:
-            found = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{path}:{line}: must be a JSON object, all on one line. "
-                f"Received: {error.msg} at character {error.pos + 1}."
-            ) from error
+        found = json_files.parse_line(text, f"{path}:{line}")
         if not isinstance(found, dict):
             raise InputError(
                 f"{path}:{line}: must be a JSON object, such as "
@@ -240,7 +238,10 @@ def write_scores(
 
 
 def to_tsv(rows: Iterable[Sequence[Any]]) -> str:
-    """Returns lines of cells; those with tabs or line ends are quoted."""
+    """Returns lines of cells; those with tabs, line ends or quotes are quoted.
+
+    So do spreadsheets; `read` takes a quote of TSV for an ordinary character.
+    """
     text = io.StringIO()
     csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
     return text.getvalue()

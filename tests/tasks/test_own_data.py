@@ -86,6 +86,12 @@ def test_a_test_set_without_any_label_is_not_measured(tmp_path, caplog):
     assert "1 of 3 test rows have no label that is known" in caplog.text
 
 
+def test_zero_is_a_label(tmp_path):
+    write(tmp_path / "test.csv", "text,label\na,0\nb,0.0\n")
+    task = make(tmp_path, "csv", task_type="regression")
+    assert [e.label for e in task.examples("test")] == [0.0, 0.0]
+
+
 def test_labels_of_the_training_data(tmp_path):
     lines = [{"text": "a", "label": label} for label in ("b", 2, "a", True, 10)]
     text = "\n".join(map(json.dumps, lines))

@@ -56,6 +56,13 @@ def test_csv_takes_whole_documents(tmp_path):
     assert len(row.cells["text"]) == 300_000
 
 
+def test_an_empty_cell_in_quotes_is_a_row(tmp_path):
+    """As what Python writes for one; without quotes the line is blank."""
+    rows = read(tmp_path, 'text\n"good"\n""\n\n"bad"\n', "csv")
+    assert [row.text("text") for row in rows] == ["good", "", "bad"]
+    assert [row.line for row in rows] == [2, 3, 5]
+
+
 def test_json_lines(tmp_path):
     text = '\ufeff{"text": "é", "label": [1, "b"]}\n \n{"other": null}\r\n'
     rows = read(tmp_path, text, "jsonl")
@@ -92,7 +99,10 @@ def test_a_name_goes_before_a_number(tmp_path):
         ("csv", 'a,b\n"x"y,z\n', 2, "must be CSV"),
         ("csv", 'a,b\n"x\n\n",y\n"x" y,z\n', 5, "must be CSV"),
         ("tsv", "a\tb\ta\nx\ty\tz\n", 1, "'a' twice"),
-        ("jsonl", '{"a": 1}\n{"a": }\n', 2, "must be a JSON object"),
+        ("jsonl", '{"a": 1}\n{"a": }\n', 2, "must be a JSON value"),
+        ("jsonl", '{"a": "\\ud83d"}\n', 1, "half a surrogate pair"),
+        ("jsonl", '{"a": ' + 5000 * "1" + "}\n", 1, "digits"),
+        ("jsonl", 200_000 * "[" + "\n", 1, "must be a JSON value.*recursion"),
         ("jsonl", '{"a": 1}\n["a"]\n', 2, "Received: list"),
         ("jsonl", "{}\n{}{}\n", 2, "character 3"),
     ],
@@ -149,6 +159,20 @@ def test_numbers_are_finite(tmp_path, value):
     [row] = read(tmp_path, f'{{"n": {value}}}', "jsonl")
     with pytest.raises(InputError, match="must be a number"):
         row.number("n")
+
+
+def test_numbers_may_have_any_number_of_digits(tmp_path):
+    [row] = read(tmp_path, '{"n": ' + 401 * "9" + "}", "jsonl")
+    assert row.name("n") == 401 * "9"
+    with pytest.raises(InputError, match="must be a number"):
+        row.number("n")
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity"])
+def test_what_is_no_number_names_nothing(tmp_path, value):
+    [row] = read(tmp_path, f'{{"n": {value}}}', "jsonl")
+    with pytest.raises(InputError, match="must be a word or a number"):
+        row.name("n")
 
 
 def test_labels(tmp_path):

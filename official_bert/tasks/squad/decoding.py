@@ -247,13 +247,15 @@ def softmax(scores: Sequence[float]) -> list[float]:
 def write_predictions(output_dir: str, predictions: Predictions) -> None:
     """Writes `predictions.json`, `nbest_predictions.json`, `null_odds.json`.
 
-    The last one is left out if there are none.
+    The last one is left out if there are none; none of an earlier run stays.
     """
     for name, content in [
         ("predictions.json", predictions.answers),
         ("nbest_predictions.json", predictions.n_best),
         ("null_odds.json", predictions.null_odds),
     ]:
+        path = os.path.join(output_dir, name)
         if content:
-            text = json.dumps(content, indent=4) + "\n"
-            files.write_text(os.path.join(output_dir, name), text)
+            files.write_text(path, json.dumps(content, indent=4) + "\n")
+        elif files.exists(path):
+            files.remove(path)

@@ -114,10 +114,12 @@ def read_examples(
 
     Raises:
         InputError: The file is no JSON or lacks something, with the line or
-            the place in it; or no question is left.
+            the place in it; or no question is left; or two that are to be
+            answered have one id.
     """
     examples: list[SquadExample] = []
     left_out: list[tuple[str, SquadExample]] = []
+    places: dict[str, str] = {}
     for where, node in squad_json.paragraphs(path):
         paragraph = Paragraph.from_text(field(node, "context", str, where))
         for i, qa in enumerate(field(node, "qas", list, where)):
@@ -135,6 +137,13 @@ def read_examples(
                 if not _is_at_its_place(example):
                     left_out.append((place, example))
                     continue
+            elif example.qas_id in places:
+                raise InputError(
+                    f"{place}: questions must differ in `id`, by which answers "
+                    f"are told apart. Received: {example.qas_id!r}, as in "
+                    f"{places[example.qas_id]}. Rename one."
+                )
+            places[example.qas_id] = place
             examples.append(example)
     _warn(path, left_out)
     if not examples:

@@ -270,6 +270,7 @@ def test_files_are_written(make, tmp_path, version_2):
     found = predict(made, *logits(made), version_2_with_negative=version_2)
     folder = tmp_path / "out"
     folder.mkdir()
+    (folder / "null_odds.json").write_text("{}")  # Of an earlier run.
     decoding.write_predictions(str(folder), found)
     names = ["nbest_predictions.json", "null_odds.json", "predictions.json"]
     if not version_2:

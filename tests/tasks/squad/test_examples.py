@@ -71,6 +71,16 @@ def test_answers_are_not_read_for_predicting(write_squad):
         assert not example.is_impossible
 
 
+def test_questions_to_be_answered_have_ids_of_their_own(write_squad, read):
+    """In training nothing is kept by them."""
+    twice = (CONTEXT, ("1", "q", "Smith", 6), ("1", "r", "Smith", 6))
+    assert len(read(twice)) == 2
+    with pytest.raises(InputError, match=r"qas\[1\]: .* '1', as in .*qas\[0\]"):
+        read_examples(
+            write_squad(twice), is_training=False, version_2_with_negative=False
+        )
+
+
 def test_an_answer_that_is_elsewhere_is_left_out(read, caplog):
     caplog.set_level(logging.WARNING)
     found = read((CONTEXT, ("1", "q", "Smith", 0), ("2", "q", "Smith", 6)))
