@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
 import shutil
+import signal
+import time
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from official_bert.errors import InputError
 from official_bert.modeling.finetuning import SequenceClassifier
 from official_bert.options import RunClassifier
 from official_bert.tasks import documents, glue
+from official_bert.training import finetune
 
 WORDS = ["good", "fine", "nice", "bad", "poor", "sad", "film", "a", "the", "is"]
 CONFIG = {
@@ -464,6 +468,32 @@ def test_impossible_options_are_refused(folder):
         run(folder, do_train=True, early_stopping=2)
     with pytest.raises(InputError, match="a model is needed"):
         run(folder, do_eval=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"num_train_epochs": 2.0}, {"num_train_epochs": 3.0, "early_stopping": 1}],
+)
+def test_a_signal_while_the_last_model_is_measured_ends_the_run(
+    folder, monkeypatch, changes
+):
+    """Nothing is evaluated or predicted any more; all is saved."""
+    measured = []
+
+    def evaluate(run, forward, *, in_the_end):
+        measured.append(in_the_end)
+        if len(measured) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.2)  # A thread notes it.
+        return {"accuracy": 0.5}
+
+    monkeypatch.setattr(finetune, "_evaluate", evaluate)
+    modes = {"do_train": True, "do_eval": True, "do_predict": True}
+    with pytest.raises(SystemExit) as ended:
+        run(folder, eval_every=10, **modes, **changes)
+    assert ended.value.code == 0
+    assert measured == [False, False]
+    assert weights(folder / "out")["global_step"] == 20
 
 
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])

@@ -15,7 +15,7 @@ def start(command, given):
 
     Args:
         command: Such as `run_pretraining.py`.
-        given: The options of each process.
+        given: The options of each process; None for a host that never comes.
     """
     sockets = [socket.create_server(("localhost", 0)) for _ in given]
     hosts = [f"localhost:{s.getsockname()[1]}" for s in sockets]
@@ -23,6 +23,8 @@ def start(command, given):
         opened.close()
     running = []
     for index, options in enumerate(given):
+        if options is None:
+            continue
         config = {
             "cluster": {"worker": hosts},
             "task": {"type": "worker", "index": index},

@@ -16,7 +16,7 @@ from official_bert import files
 from official_bert.errors import InputError, reason_of
 from official_bert.options import cluster
 from official_bert.options.training import Devices
-from official_bert.training import tpu
+from official_bert.training import interruption, tpu
 
 
 def choose(options: Devices) -> tf.distribute.Strategy:
@@ -55,8 +55,10 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
     if name == "none":
         return tf.distribute.get_strategy()
     if name == "multi_worker_mirrored":
-        logging.info("Waiting for all hosts: %s", ", ".join(cluster.hosts()))
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        hosts = ", ".join(cluster.hosts())
+        logging.info("Waiting for all hosts: %s; Ctrl-C gives up", hosts)
+        with interruption.waiting_for_hosts():
+            return tf.distribute.MultiWorkerMirroredStrategy()
     devices = tf.config.list_logical_devices(
         "GPU"
     ) or tf.config.list_logical_devices("CPU")

@@ -146,15 +146,15 @@ def train(run: Run) -> None:
             results = {"global_step": number, **results}
             best.add(results, kept)
             measuring.write_summary(run.folder, results, metric)
-        return 0 < options.early_stopping <= best.evaluations_without_gain()
+        stops = 0 < options.early_stopping <= best.evaluations_without_gain()
+        if stops:
+            logging.info("Stopped early, after step %d", number)
+        return stops
 
     # An earlier run may have ended after a checkpoint and before measuring it.
     if plan.first_step and is_over(plan.first_step):
         return
-    for number in loop.train(step, batches, state, plan, run.strategy):
-        if is_over(number):
-            logging.info("Stopped early, after step %d", number)
-            break
+    loop.train(step, batches, state, plan, run.strategy, is_over)
 
 
 def _schedule(num_rows: int, options: Finetuning) -> LinearWarmupDecay:

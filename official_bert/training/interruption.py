@@ -57,6 +57,25 @@ def watched() -> Iterator[Interruption]:
         ours.close()
 
 
+@contextlib.contextmanager
+def waiting_for_hosts() -> Iterator[None]:
+    """Lets Ctrl-C end the process while TensorFlow waits for other hosts.
+
+    It does so outside of Python, whose own handler would not be called. And it
+    takes SIGTERM, so that nobody hears it: here that is given back.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    earlier = {number: signal.getsignal(number) for number in _SIGNALS}
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
 def leave(asked_by: str, step: int, output_dir: str) -> NoReturn:
     """Ends the command, as one that did what it was told.
 

@@ -39,11 +39,9 @@ def train(
     state: Mapping[str, Any],
     plan: Plan,
     strategy: tf.distribute.Strategy,
-) -> Iterator[int]:
+    is_over: Callable[[int], bool] = lambda number: False,
+) -> None:
     """Runs `step` on batch after batch, from the plan's first to its last.
-
-    It yields between steps, so that its caller can look at the model, or stop:
-    after each, or as often as the plan looks at them.
 
     Args:
         step: Moves the weights once; returns scalars equal on all replicas,
@@ -52,9 +50,9 @@ def train(
         state: {name in a checkpoint: variable}, `global_step` among them.
         plan: Where to and how far.
         strategy: Whose replicas run the step.
-
-    Yields:
-        How many steps were done, a checkpoint saved if one was due.
+        is_over: Called with how many steps were done, a checkpoint saved if one
+            was due; may look at the model, and says whether to stop. That is
+            after each step, or as often as the plan looks at them.
 
     Raises:
         DivergedError: The loss or the gradients are no longer finite. Earlier
@@ -71,14 +69,8 @@ def train(
         )
     if plan.first_step == 0:
         save(0, state, plan)
-    writer = (
-        tf.summary.create_file_writer(plan.output_dir)
-        if plan.is_chief
-        else tf.summary.create_noop_writer()
-    )
     with (
-        contextlib.closing(writer),
-        writer.as_default(),
+        _summaries(plan) as writer,
         progress.bar(
             description="Training",
             total=plan.num_steps,
@@ -104,7 +96,23 @@ def train(
                 writer.flush()  # As long as the steps, the curves stay.
             if stop:
                 interruption.leave(stop, number, plan.output_dir)
-            yield number
+            if is_over(number):
+                break
+        # Asked while the last checkpoint was written, or measured.
+        if stop := distribution.asked_anywhere(strategy, asked.signal):
+            interruption.leave(stop, number, plan.output_dir)
+
+
+@contextlib.contextmanager
+def _summaries(plan: Plan) -> Iterator[Any]:
+    """Yields what writes TensorBoard's events, on one host; others nothing."""
+    writer = (
+        tf.summary.create_file_writer(plan.output_dir)
+        if plan.is_chief
+        else tf.summary.create_noop_writer()
+    )
+    with contextlib.closing(writer), writer.as_default():
+        yield writer
 
 
 def _require_finite(

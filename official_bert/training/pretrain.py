@@ -183,8 +183,7 @@ def train(
         computation=computation,
     )
     batches = _as_read(batches, model.config)
-    for _ in loop.train(step, batches, state, plan, strategy):
-        pass
+    loop.train(step, batches, state, plan, strategy)
     return int(optimizer.step.numpy())
 
 

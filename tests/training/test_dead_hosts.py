@@ -1,12 +1,34 @@
-"""Two real worker processes, one of which is killed."""
+"""Two real worker processes, one of which is killed, or never comes."""
 
 import re
+import signal
+import time
 
 import pytest
 import workers
 
 from benchmarks import fault_drill
 from official_bert.checkpoints import numbered, tf1
+
+
+@pytest.fixture
+def given(tmp_path):
+    """The options of a run that trains, and evaluates for long."""
+    fault_drill.write_inputs(str(tmp_path))
+    return {
+        "do_train": True,
+        "bert_config_file": f"{tmp_path}/bert_config.json",
+        "input_file": f"{tmp_path}/*.tfrecord",
+        "output_dir": f"{tmp_path}/out",
+        "max_seq_length": fault_drill.LENGTH,
+        "max_predictions_per_seq": 5,
+        "train_batch_size": 8,
+        "num_train_steps": 20,
+        "do_eval": True,
+        "eval_batch_size": 8,
+        "max_eval_steps": 100_000,
+        "save_checkpoints_steps": 20,
+    }
 
 
 @pytest.mark.slow
@@ -19,23 +41,9 @@ from official_bert.checkpoints import numbered, tf1
     ],
 )
 def test_a_dead_host_ends_the_other_with_a_message(
-    tmp_path, dead, num_steps, sign
+    tmp_path, given, dead, num_steps, sign
 ):
-    fault_drill.write_inputs(str(tmp_path))
-    given = {
-        "do_train": True,
-        "bert_config_file": f"{tmp_path}/bert_config.json",
-        "input_file": f"{tmp_path}/*.tfrecord",
-        "output_dir": f"{tmp_path}/out",
-        "max_seq_length": fault_drill.LENGTH,
-        "max_predictions_per_seq": 5,
-        "train_batch_size": 8,
-        "num_train_steps": num_steps,
-        "do_eval": True,
-        "eval_batch_size": 8,
-        "max_eval_steps": 100_000,
-        "save_checkpoints_steps": 20,
-    }
+    given["num_train_steps"] = num_steps
     running = workers.start("run_pretraining.py", [given, given])
     try:
         for line in running[0].stderr:
@@ -57,3 +65,32 @@ def test_a_dead_host_ends_the_other_with_a_message(
     prefix = numbered.latest(f"{tmp_path}/out")
     assert prefix is not None
     tf1.check(prefix)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("hosts", "changes", "number"),
+    [
+        (2, {}, signal.SIGINT),
+        (1, {"do_train": False}, signal.SIGTERM),
+    ],
+)
+def test_a_host_can_be_ended_out_of_training(given, hosts, changes, number):
+    """While it waits for one that never comes, and while it evaluates."""
+    if changes:
+        made = workers.start("run_pretraining.py", [given | {"do_eval": False}])
+        assert workers.wait(made)[0] == [0]
+    options = given | changes
+    [running] = workers.start("run_pretraining.py", [options, None][:hosts])
+    try:
+        for line in running.stderr:
+            if re.search("Evaluating" if changes else "Waiting for all", line):
+                break
+        time.sleep(5.0)  # Until it really does.
+        assert running.poll() is None
+        running.send_signal(number)
+        running.communicate(timeout=30)
+    finally:
+        running.kill()
+        running.communicate()
+    assert running.returncode == -number
