@@ -11,7 +11,8 @@ _EXAMPLE = (
     '{"cluster": {"worker": ["host0:12345", "host1:12345"]}, '
     '"task": {"type": "worker", "index": 0}}'
 )
-_ADDRESS = re.compile(r"\S+:\d+")
+_ADDRESS = re.compile(r"\S+:(\d+)")
+_LAST_PORT = 2**16 - 1
 
 
 def require() -> None:
@@ -43,15 +44,19 @@ def hosts() -> list[str]:
     return [host for job in jobs for host in job]
 
 
+def _is_address(host: Any) -> bool:
+    match = _ADDRESS.fullmatch(host) if isinstance(host, str) else None
+    return match is not None and 0 < int(match[1]) <= _LAST_PORT
+
+
 def _require_hosts(cluster: Any, text: str) -> None:
     if not isinstance(cluster, dict) or not (
         {"worker"} <= set(cluster) <= {"worker", "chief"}
     ):
         raise _error("with `cluster`, of `worker` and perhaps `chief`", text)
     for job, given in cluster.items():
-        if not isinstance(given, list) or not all(
-            isinstance(host, str) and _ADDRESS.fullmatch(host) for host in given
-        ):
+        is_list = isinstance(given, list) and given
+        if not is_list or not all(map(_is_address, given)):
             raise _error(f"with a list of HOST:PORT in `{job}`", text)
     every = [host for given in cluster.values() for host in given]
     if len(set(every)) != len(every) or len(cluster.get("chief", [])) > 1:

@@ -41,6 +41,9 @@ def test_who_writes(monkeypatch, jobs, task, is_chief):
         ({"cluster": {"ps": HOSTS, "worker": HOSTS}}, "with `cluster`"),
         ({"cluster": {"worker": "a:1"}}, "a list of HOST:PORT in `worker`"),
         ({"cluster": {"worker": ["a"]}}, "a list of HOST:PORT in `worker`"),
+        ({"cluster": {"worker": []}}, "a list of HOST:PORT in `worker`"),
+        ({"cluster": {"worker": [7]}}, "a list of HOST:PORT in `worker`"),
+        ({"cluster": {"worker": ["a:65536"]}}, "a list of HOST:PORT"),
         ({"cluster": {"worker": ["a:1", "a:1"]}}, "twice"),
         ({"cluster": {"worker": HOSTS}}, "`type` is one of .'worker'"),
         (
