@@ -28,8 +28,9 @@ def main(options: RunSquad) -> None:
     if options.is_run:
         finetune.run(task.make(options), options)
     if options.do_export:
+        trained = finetuned.load(options.output_dir)
         serving.export(
-            finetuned.load(options.output_dir),
+            trained._replace(task=task.told_again(trained.task, options)),
             options.serving_dir,
             has_text=options.export_text,
             has_lite=options.export_tflite,

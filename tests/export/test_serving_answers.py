@@ -29,6 +29,25 @@ def test_texts_are_answered_as_predicted(name, tmp_path):
     found = function(**{n: tf.constant(v) for n, v in case.inputs.items()})
 
     served.check(case, as_lists(found), served.expected(trained, case.items))
+    nothing = function(
+        **{n: tf.constant(v)[:0] for n, v in case.inputs.items()}
+    )
+    assert [len(values) for values in nothing.values()] == [0] * len(found)
+
+
+@pytest.mark.slow
+def test_what_is_no_utf_8_is_as_if_not_there(tmp_path):
+    """Places of answers too are those of the rest."""
+    trained = served.load(served.CASES["squad"].task, tmp_path)
+    kind = saving.make_kind(saving.make_served(trained))
+    function = saving.traced(kind.text_signatures()["serving_default"])
+    spoilt = b"na\xefve \xa0 x the end of it"
+    found = function(
+        question=tf.constant(["what ?"] * 2),
+        context=tf.constant([spoilt, spoilt.decode(errors="ignore")]),
+    )
+    one, other = found["answer"].numpy()
+    assert one == other
 
 
 def as_lists(found):

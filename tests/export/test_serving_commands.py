@@ -59,7 +59,14 @@ def test_answers_to_questions_are_exported(tmp_path):
     run_squad.main(RunSquad(**given, do_train=True))
     (tmp_path / "train.json").unlink()
     folder = tmp_path / "versions"
-    run_squad.main(RunSquad(**given, do_export=True, export_dir=str(folder)))
+    run_squad.main(
+        RunSquad(
+            **given,
+            do_export=True,
+            export_dir=str(folder),
+            null_score_diff_threshold=-1.5,
+        )
+    )
 
     asked = tf.saved_model.load(str(folder / "1")).signatures["serving_default"]
     found = asked(
@@ -70,6 +77,9 @@ def test_answers_to_questions_are_exported(tmp_path):
         [["what is it ?", "the Red cat is it ?"]]
     )
     assert found["answer"].numpy()[0].decode() == answer["answer"]
+    # As they say now; so one exports with the best threshold.
+    told = json.loads((folder / "1" / "assets.extra" / "task.json").read_text())
+    assert told["decoding"]["null_score_diff_threshold"] == -1.5
 
 
 def squad_options(folder):

@@ -61,7 +61,7 @@ def pack(ids_a: Any, ids_b: Any, marks: Marks) -> dict[str, Any]:
     """
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
     lengths = a + b + tf.where(b > 0, tf.constant(3, tf.int64), 2)
-    longest = tf.maximum(tf.reduce_max(lengths), 0)  # There may be no row.
+    longest = tf.maximum(tf.reduce_max(lengths), 2)  # There may be no row.
     packed = packing.pack([ids_a, ids_b], longest, marks, ends_empty=False)
     names = ("input_ids", "input_mask", "segment_ids")
     return dict(zip(names, packed.values(), strict=True))

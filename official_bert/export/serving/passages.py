@@ -73,6 +73,10 @@ def read(texts: Any, tokenizer: GraphTokenizer) -> Passages:
         tokenizer: Of the model. Words are given to it one by one, as nothing
             it does to a word depends on what stands beyond a space.
     """
+    # The tokenizer drops what is no UTF-8; places must be those without it.
+    texts = tf.strings.unicode_transcode(
+        texts, "UTF-8", "UTF-8", errors="ignore"
+    )
     spaced = tf.strings.regex_replace(texts, _SPACES, " ")
     words = tf.strings.split(spaced, " ")
     words = tf.ragged.boolean_mask(words, words != "")

@@ -315,6 +315,20 @@ def make(options: RunSquad) -> SquadTask:
     )
 
 
+def told_again(trained: Any, options: RunSquad) -> SquadTask:
+    """Returns a trained task that chooses answers as options say now.
+
+    Raises:
+        InputError: It is of another kind.
+    """
+    if not isinstance(trained, SquadTask):
+        raise InputError(
+            f"{options.output_dir}: must be what run_squad.py trained. "
+            f"Received: a {type(trained).__name__}. Use the command of its own."
+        )
+    return dataclasses.replace(trained, decoding=make(options).decoding)
+
+
 def _predictions(
     examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
 ) -> Predictions:
