@@ -21,6 +21,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from official_bert import cli
+from official_bert.errors import InputError
 from official_bert.options import ConvertCheckpoint
 
 if TYPE_CHECKING:
@@ -64,6 +65,12 @@ def task_of(model: Model) -> dict[str, Any] | None:
         task = TaggingTask(labels=labels).to_json()
     elif head == "sequence_classification":
         kind = "regression" if len(labels) == 1 else "classification"
+        if described.problem_type == "regression" and len(labels) > 1:
+            raise InputError(
+                f"{model.arrays.where}: a regression must have one number. "
+                f"Received: {len(labels)}, {', '.join(labels)}. To convert the "
+                "encoder alone, give --skip='^classifier'."
+            )
         if described.problem_type == "multi_label_classification":
             kind = "multilabel"
         labels = () if kind == "regression" else labels

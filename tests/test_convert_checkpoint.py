@@ -118,6 +118,49 @@ def test_other_tasks_answer_here(
     assert wanted in answer
 
 
+def test_what_is_above_bert_must_be_known_there(tmp_path):
+    """transformers would compute without it, and answer otherwise."""
+    top = {"feature_layers": "last", "bilstm_size": 0}
+    finetuned(
+        tmp_path / "a", "sequence_classification", {**TEXT_TASK, "top": top}
+    )
+    given = {"input": tmp_path / "a", "output": tmp_path / "hf"}
+    with pytest.raises(InputError, match="no model on frozen vectors"):
+        convert(**given, to="huggingface")
+    convert(**given, to="huggingface", skip="^output_")
+    assert not (tmp_path / "hf" / "task.json").exists()
+
+
+@pytest.mark.parametrize("flags", [{"strip_optimizer": True}, {}])
+def test_a_task_goes_with_its_head(tmp_path, flags):
+    finetuned(tmp_path / "a", "sequence_classification", TEXT_TASK)
+    to = "tf1" if flags else "huggingface"
+    given = {"input": tmp_path / "a", "to": to, **flags}
+    convert(**given, output=tmp_path / "all")
+    convert(**given, output=tmp_path / "encoder", skip="^output_")
+    found = [(tmp_path / n / "task.json").exists() for n in ("all", "encoder")]
+    assert found == [True, False]
+
+
+def test_a_regression_has_one_number(tmp_path):
+    finetuned(tmp_path / "a", "sequence_classification", TEXT_TASK)
+    convert(input=tmp_path / "a", output=tmp_path / "hf", to="huggingface")
+    (tmp_path / "hf" / "task.json").unlink()
+    change_json(tmp_path / "hf" / "config.json", problem_type="regression")
+    with pytest.raises(InputError, match=r"one number\. Received: 3, no, perh"):
+        convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+
+
+def test_casing_is_kept_without_a_vocabulary(tmp_path):
+    finetuned(tmp_path / "a", "sequence_classification", TEXT_TASK)
+    convert(input=tmp_path / "a", output=tmp_path / "hf", to="huggingface")
+    for name in ("task.json", "vocab.txt"):
+        (tmp_path / "hf" / name).unlink()
+    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+    task = json.loads((tmp_path / "b" / "task.json").read_text())
+    assert task["do_lower_case"] is False
+
+
 def test_labels_must_fit(tmp_path):
     finetuned(tmp_path / "a", "sequence_classification", TEXT_TASK)
     change_json(tmp_path / "a" / "task.json", labels=["no", "yes"])
@@ -153,6 +196,15 @@ def test_a_runs_best_checkpoint_is_taken(tmp_path, capsys):
         ({"output": "full"}, "must be new or empty"),
         ({"skip": "("}, "--skip must be a regular expression"),
         ({"strip_optimizer": True}, "--strip_optimizer goes with"),
+        (
+            {"to": "tf1", "strip_optimizer": True, "do_lower_case": False},
+            "copies what is beside .* Received: --do_lower_case as well",
+        ),
+        (
+            {"to": "tf1", "strip_optimizer": True, "head": "multiple_choice"},
+            "Received: --head as well",
+        ),
+        ({"output": "a/best"}, "another folder than that of"),
         ({"vocab_file": "nowhere.txt"}, "--vocab_file must be an existing"),
         ({"input_format": "keras_hub"}, "looks like checkpoint"),
         ({"output": "gs://bucket/x"}, "must be a local folder"),

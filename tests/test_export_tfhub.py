@@ -103,6 +103,11 @@ def test_what_is_read_is_never_replaced(folder):
         with pytest.raises(InputError, match="which would be replaced"):
             options(folder, export_path=str(path), overwrite=True)
     assert (folder / "vocab.txt").exists()
+    best = str(folder / "best")
+    with pytest.raises(InputError, match="which would be replaced"):
+        ExportTfhub(
+            model_dir=str(folder), preprocessor_path=best, max_seq_length=16
+        )
 
 
 def test_what_is_wrong_is_said_at_once(folder, tmp_path):
@@ -121,6 +126,7 @@ def test_what_is_wrong_is_said_at_once(folder, tmp_path):
             {**both, "max_seq_length": 65},
             "64 positions",
         ),
+        ({"preprocessor_path": new, "max_seq_length": 65}, "64 positions"),
         ({"export_path": str(folder / "vocab.txt")}, "which is a file"),
         ({"export_path": new, "vocab_file": new}, "vocab_file, or vocab.txt"),
         ({"export_path": new, "init_checkpoint": new}, "must name a TF1 check"),

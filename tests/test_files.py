@@ -373,6 +373,18 @@ def test_a_folder_is_replaced(tmp_path, scheme):
     assert files.size_of_folder(path) == 4
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_link_stays_one_and_its_folder_is_replaced(tmp_path, is_full):
+    (tmp_path / "real").mkdir()
+    if is_full:
+        (tmp_path / "real" / "old").write_text("text")
+    (tmp_path / "a").symlink_to("real")
+    write_folder(str(tmp_path / "a"), "new")
+    assert sorted(os.listdir(tmp_path)) == ["a", "real"]
+    assert (tmp_path / "a").is_symlink()
+    assert os.listdir(tmp_path / "real") == ["new"]
+
+
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
 def test_what_cannot_be_replaced_comes_back(tmp_path, monkeypatch, failure):
     path, replace = str(tmp_path / "a"), os.replace

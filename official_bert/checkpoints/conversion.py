@@ -25,6 +25,7 @@ from official_bert.checkpoints.conversion_report import (
 from official_bert.errors import InputError
 from official_bert.files import folders
 from official_bert.options.conversion import (
+    CLASSIFIERS,
     ConvertCheckpoint,
     refuse_same_format,
 )
@@ -48,9 +49,11 @@ def read(options: ConvertCheckpoint) -> Model:
         model = conversion_tf1.read(
             prefix, options.bert_config_file, head, skip
         )
-    return dataclasses.replace(
-        model, described=_completed(model.described, options)
-    )
+    described = _completed(model.described, options)
+    if model.head.name not in (*CLASSIFIERS, "question_answering"):
+        # Its own was left out, and it answers nothing any more.
+        described = dataclasses.replace(described, task=None)
+    return dataclasses.replace(model, described=described)
 
 
 def _read_huggingface(
@@ -96,9 +99,7 @@ def _completed(described: Described, options: ConvertCheckpoint) -> Described:
             "Give --vocab_file.",
             options.input,
         )
-        return dataclasses.replace(
-            described, do_lower_case=options.do_lower_case
-        )
+        return _cased(described, options.do_lower_case)
     described.config.require_vocabulary(
         [line.strip() for line in vocab.removesuffix("\n").split("\n")],
         options.vocab_file or options.input,
@@ -113,10 +114,15 @@ def _completed(described: Described, options: ConvertCheckpoint) -> Described:
         logging.info(
             "The vocabulary looks %s.", "uncased" if lower else "cased"
         )
+    return _cased(dataclasses.replace(described, vocab=vocab), lower)
+
+
+def _cased(described: Described, lower: bool | None) -> Described:
+    """Returns a description with its casing, if that is known."""
+    if lower is None:
+        return described
     task = described.task and {**described.task, "do_lower_case": lower}
-    return dataclasses.replace(
-        described, vocab=vocab, do_lower_case=lower, task=task
-    )
+    return dataclasses.replace(described, do_lower_case=lower, task=task)
 
 
 def _looks_lower_case(vocab: str) -> bool:

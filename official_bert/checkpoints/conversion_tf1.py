@@ -179,8 +179,10 @@ def strip(prefix: str, folder: str, skip: str | None) -> list[str]:
             "which leaves all out."
         )
     _write_arrays(folder, _Arrays(kept, stored))
-    kept_files = (_VOCAB, huggingface_tokenizer.CONFIG, task_file.NAME)
-    for name in (_CONFIG, *kept_files):
+    kept_files = [_CONFIG, _VOCAB, huggingface_tokenizer.CONFIG]
+    if any(name.endswith("output_weights") for name in kept):
+        kept_files.append(task_file.NAME)
+    for name in kept_files:
         path = files.beside(prefix, name)
         _write_text(folder, name, files.read_text(path) if path else None)
     return out

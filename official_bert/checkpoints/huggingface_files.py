@@ -173,6 +173,13 @@ def write(model: Model, folder: str) -> None:
         InputError: transformers has no such model.
     """
     described = model.described
+    if described.task is not None and "top" in described.task:
+        raise InputError(
+            "transformers has no model on frozen vectors or with a BiLSTM. "
+            f"Received: a task.json whose `top` is {described.task['top']}. "
+            "To convert the encoder alone, leave out what is above it with "
+            "--skip='^(cls/squad/)?output_|^(bilstm|features)/'."
+        )
     path = os.path.join(folder, _CONFIG)
     json_files.write(path, _config(model), sort_keys=True)
     if described.vocab is not None:

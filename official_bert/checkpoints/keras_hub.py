@@ -214,12 +214,19 @@ def _tokenizer(described: Described) -> Any:
 
     lower = bool(described.do_lower_case)
     lines = described.vocab.removesuffix("\n").split("\n")
-    return keras_nlp.models.BertTokenizer(
-        vocabulary=[line.strip() for line in lines],
-        lowercase=lower,
-        # As the original does; by itself KerasHub keeps accents.
-        strip_accents=lower,
-    )
+    try:
+        return keras_nlp.models.BertTokenizer(
+            vocabulary=[line.strip() for line in lines],
+            lowercase=lower,
+            # As the original does; by itself KerasHub keeps accents.
+            strip_accents=lower,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise InputError(
+            "KerasHub's tokenizer must have each piece once, and [PAD], [UNK], "
+            "[CLS], [SEP] and [MASK]. Received: a vocabulary with which it "
+            f"fails ({_first_line(error)})."
+        ) from error
 
 
 def _assign(model: Model, weights: Weights) -> None:

@@ -55,6 +55,8 @@ def replacing_folder(path: str) -> Iterator[str]:
         InputError: The disk is full, or the folder takes no files.
     """
     path = path.rstrip("/")
+    if not remote.is_remote(path) and os.path.islink(path):
+        path = os.path.realpath(path)
     temporary = writing.temporary_name(path)
     old = writing.temporary_name(path, "old")
     writing.make_directory(temporary)

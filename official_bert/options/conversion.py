@@ -93,7 +93,9 @@ class ConvertCheckpoint(cli.Options):
                 "--output must be a local folder. Received: "
                 f"{self.output!r}. Copy it there afterwards."
             )
-        inputs = [self.input, self.bert_config_file, self.vocab_file]
+        # The best checkpoint is read from a folder of its own in a run's.
+        best = os.path.join(self.input, "best")
+        inputs = [self.input, best, self.bert_config_file, self.vocab_file]
         folders.require_free_folder(
             "--output", self.output, self.overwrite, filter(None, inputs)
         )
@@ -125,6 +127,17 @@ class ConvertCheckpoint(cli.Options):
                 "--strip_optimizer goes with a TF1 checkpoint and --to=tf1. "
                 f"Received: --to={self.to}. Leave it out: other formats never "
                 "get an optimizer's state."
+            )
+        given = [
+            f"--{name}"
+            for name in ("bert_config_file", "vocab_file", "do_lower_case")
+            if getattr(self, name) is not None
+        ]
+        if self.strip_optimizer and (given or self.head):
+            raise InputError(
+                "--strip_optimizer copies what is beside the checkpoint. "
+                f"Received: {', '.join(given) or '--head'} as well. Leave it "
+                "out, and copy the file there."
             )
         if found not in ("tf1", "checkpoint", "model_garden") and (
             self.bert_config_file

@@ -100,18 +100,21 @@ class ExportTfhub(NamedModel):
                     "was exported by others. Use that, or start from a "
                     "checkpoint."
                 )
-        if not self.export_path:
-            return
+        if not self.export_path and not files.exists(self.config_file):
+            return  # A preprocessor's vocabulary is enough.
         config = BertConfig.from_json_file(self.config_file)
         if self.preprocessor_path:
             config.require_length(self.max_seq_length)
         config.require_vocabulary(load_vocab(self.vocabulary), self.vocabulary)
-        require_released(
-            config, self.vocabulary, self.checkpoint, self.lowers_case
-        )
+        if self.export_path:
+            require_released(
+                config, self.vocabulary, self.checkpoint, self.lowers_case
+            )
 
     def _inputs(self) -> list[str]:
         inputs = [self.vocabulary, self.model_dir]
+        if self.model_dir:
+            inputs.append(os.path.join(self.model_dir, "best"))
         if self.export_path:
             inputs += [self.config_file, self.checkpoint]
         return [name for name in inputs if name]

@@ -264,3 +264,13 @@ def test_other_accents_are_told(tmp_path, caplog):
     )
     convert(input=tmp_path / "kh", output=tmp_path / "tf1", to="tf1")
     assert "strip_accents=False with lowercase=True" in caplog.text
+
+
+@pytest.mark.parametrize("twice", ["a", "[MASK]"])
+def test_a_vocabulary_that_it_cannot_hold_is_told(tmp_path, twice):
+    """One piece is there twice, in place of another."""
+    released(tmp_path / "a", "encoder")
+    vocab = tmp_path / "a" / "vocab.txt"
+    vocab.write_text(vocab.read_text().replace(twice + "\n", "b\n", 1))
+    with pytest.raises(InputError, match="must have each piece once, and"):
+        convert(input=tmp_path / "a", output=tmp_path / "kh", to="keras_hub")

@@ -123,4 +123,9 @@ def test_the_format_must_be_as_said(config_file):
 
 def test_its_optimizer_needs_no_stripping(config_file):
     with pytest.raises(InputError, match="needs a TF1 checkpoint"):
-        run("encoder_v2", config_file, strip_optimizer=True)
+        convert(
+            input=GOLDEN / "encoder_v2",
+            output=config_file.parent / "out",
+            to="tf1",
+            strip_optimizer=True,
+        )
