@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -378,6 +379,17 @@ def test_texts_are_scored_in_their_case(pretrained, folder, capsys):
     # "Good" is no piece, "it" is one.
     assert found[None][0]["perplexity"] != found[False][0]["perplexity"]
     assert found[None][1]["perplexity"] == found[False][1]["perplexity"]
+
+
+def test_a_pretrained_folder_may_say_its_casing(pretrained, tmp_path):
+    """As convert_checkpoint.py writes it for cased models."""
+    shutil.copytree(pretrained, tmp_path / "cased")
+    folder = {"model_dir": str(tmp_path / "cased"), "score": True}
+    assert Predict(**folder).lowers_case
+    told = tmp_path / "cased" / "tokenizer_config.json"
+    told.write_text('{"do_lower_case": false}')
+    assert not Predict(**folder).lowers_case
+    assert Predict(**folder, do_lower_case=True).lowers_case
 
 
 WRONG = [

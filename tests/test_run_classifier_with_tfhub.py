@@ -1,6 +1,7 @@
 """The command as its user runs it, on our modules and on others'."""
 
 import json
+import os
 
 import hub_modules
 import numpy as np
@@ -146,7 +147,8 @@ def test_frozen_layers_stay(base, tmp_path):
 )
 def test_the_modules_of_others(base, tmp_path, caplog, write):
     path = write(tmp_path, tiny.VOCAB)
-    flags = {"bert_hub_module_handle": path, "learning_rate": 2e-2}
+    handle = os.path.relpath(path)  # What is kept is found from anywhere.
+    flags = {"bert_hub_module_handle": handle, "learning_rate": 2e-2}
     out = run(
         base,
         tmp_path / "out",

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from official_bert import cli, files, task_file
+from official_bert import cli, files, json_files, task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -31,7 +31,8 @@ class NamedModel(cli.Options):
     )
     do_lower_case: bool | None = option(
         "Whether to lower-case the text, true if not given. False for cased "
-        "models. What is fine-tuned in `model_dir` knows it itself.",
+        "models. If task.json or tokenizer_config.json lies in `model_dir`, "
+        "as that says.",
         None,
     )
     model_dir: str | None = option(
@@ -60,10 +61,13 @@ class NamedModel(cli.Options):
         """What `do_lower_case` comes to."""
         if self.do_lower_case is not None or not self.model_dir:
             return self.do_lower_case is not False
-        if not task_file.is_in(self.model_dir):
-            return True
-        task = task_file.read(self.model_dir)
-        return bool(task.get("do_lower_case", True))
+        for name in (task_file.NAME, "tokenizer_config.json"):
+            path = os.path.join(self.model_dir, name)
+            if files.exists(path):
+                return bool(
+                    json_files.read_object(path).get("do_lower_case", True)
+                )
+        return True
 
     def _require_released(self) -> None:
         """Raises `InputError` unless the three files belong together."""

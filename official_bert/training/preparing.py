@@ -93,6 +93,8 @@ def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
         model = task.build_model(config, bert)
     folder = distribution.own_folder(strategy, options.output_dir)
     handle = "" if bert.is_ours else options.bert_hub_module_handle
+    if os.path.isdir(handle):
+        handle = os.path.abspath(handle)  # To be found from anywhere.
     return Run(
         task, options, config, tokenizer, strategy, model, data, folder, handle
     )
