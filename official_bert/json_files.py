@@ -41,7 +41,8 @@ def parse_line(text: str, where: str) -> Any:
     """
     try:
         value = json.loads(text)
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
+        if "\\u" in text:  # Only so a text in UTF-8 can have surrogates.
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise InputError(
             f"{where}: must be a JSON value, all on one line. Received: "

@@ -201,7 +201,10 @@ def test_a_runs_best_checkpoint_is_taken(tmp_path, capsys):
             "copies what is beside .* Received: --do_lower_case as well",
         ),
         (
-            {"to": "tf1", "strip_optimizer": True, "head": "multiple_choice"},
+            {
+                **{"to": "tf1", "input_format": "tf1"},
+                **{"strip_optimizer": True, "head": "multiple_choice"},
+            },
             "Received: --head as well",
         ),
         ({"output": "a/best"}, "another folder than that of"),

@@ -25,7 +25,6 @@ from official_bert.checkpoints.conversion_report import (
 from official_bert.errors import InputError
 from official_bert.files import folders
 from official_bert.options.conversion import (
-    CLASSIFIERS,
     ConvertCheckpoint,
     refuse_same_format,
 )
@@ -50,7 +49,7 @@ def read(options: ConvertCheckpoint) -> Model:
             prefix, options.bert_config_file, head, skip
         )
     described = _completed(model.described, options)
-    if model.head.name not in (*CLASSIFIERS, "question_answering"):
+    if not model.head.is_of_task:
         # Its own was left out, and it answers nothing any more.
         described = dataclasses.replace(described, task=None)
     return dataclasses.replace(model, described=described)

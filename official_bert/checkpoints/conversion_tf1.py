@@ -22,7 +22,7 @@ from official_bert.checkpoints.conversion_model import (
     match,
 )
 from official_bert.checkpoints.huggingface_files import labels_of_task
-from official_bert.checkpoints.names import Shape
+from official_bert.checkpoints.names import Shape, is_of_task
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
@@ -180,7 +180,7 @@ def strip(prefix: str, folder: str, skip: str | None) -> list[str]:
         )
     _write_arrays(folder, _Arrays(kept, stored))
     kept_files = [_CONFIG, _VOCAB, huggingface_tokenizer.CONFIG]
-    if any(name.endswith("output_weights") for name in kept):
+    if any(map(is_of_task, kept)):
         kept_files.append(task_file.NAME)
     for name in kept_files:
         path = files.beside(prefix, name)

@@ -26,6 +26,11 @@ class Head(NamedTuple):
     architecture: str
     needs_pooler: bool
 
+    @property
+    def is_of_task(self) -> bool:
+        """Whether fine-tuning made it, so that a `task.json` describes it."""
+        return any(map(is_of_task, self.parts))
+
 
 _MASKED_LM = "cls/predictions/"
 _NEXT_SENTENCE = "cls/seq_relationship/"
@@ -64,6 +69,11 @@ HEADS = (
 )
 
 POOLER = "bert/pooler/dense/"
+
+
+def is_of_task(name: str) -> bool:
+    """Whether a weight of this name is of a head that fine-tuning made."""
+    return name.startswith((_CLASSIFIER, _SPANS))
 
 
 def shapes(config: BertConfig, num_classes: int = 2) -> dict[str, Shape]:

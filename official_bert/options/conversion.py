@@ -88,6 +88,8 @@ class ConvertCheckpoint(cli.Options):
             if getattr(self, name):
                 files.require(getattr(self, name), f"--{name}")
         self._check_formats(self.found_format)
+        if self.strip_optimizer:
+            self._check_stripping()
         if files.is_remote(self.output):
             raise InputError(
                 "--output must be a local folder. Received: "
@@ -115,6 +117,17 @@ class ConvertCheckpoint(cli.Options):
             return mine
         return find_format(self.input)
 
+    def _check_stripping(self) -> None:
+        """Refuses what a copy has no use for."""
+        names = ("bert_config_file", "vocab_file", "do_lower_case", "head")
+        given = [f"--{n}" for n in names if getattr(self, n) is not None]
+        if given:
+            raise InputError(
+                "--strip_optimizer copies what is beside the checkpoint. "
+                f"Received: {', '.join(given)} as well. Leave it out, and copy "
+                "the file there."
+            )
+
     def _check_formats(self, found: str) -> None:
         if found == self.to:
             if self.to == "tf1" and self.strip_optimizer:
@@ -127,17 +140,6 @@ class ConvertCheckpoint(cli.Options):
                 "--strip_optimizer goes with a TF1 checkpoint and --to=tf1. "
                 f"Received: --to={self.to}. Leave it out: other formats never "
                 "get an optimizer's state."
-            )
-        given = [
-            f"--{name}"
-            for name in ("bert_config_file", "vocab_file", "do_lower_case")
-            if getattr(self, name) is not None
-        ]
-        if self.strip_optimizer and (given or self.head):
-            raise InputError(
-                "--strip_optimizer copies what is beside the checkpoint. "
-                f"Received: {', '.join(given) or '--head'} as well. Leave it "
-                "out, and copy the file there."
             )
         if found not in ("tf1", "checkpoint", "model_garden") and (
             self.bert_config_file

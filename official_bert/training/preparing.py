@@ -54,8 +54,8 @@ def prepare(task: Task, options: Finetuning) -> Run:
     tokenizer = BatchTokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
     starting.require_same_model(options, config)
-    starting.require_same_vocabulary(options.output_dir, options.vocab_file)
     _require_same_task(task, options)
+    _require_same_pieces(options)
     _require_evaluations(options)
     strategy = _devices(options)
     data = _begin(task, options)
@@ -68,6 +68,7 @@ def prepare(task: Task, options: Finetuning) -> Run:
 
 def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
     """Does the same with a TF Hub module, which knows its vocabulary."""
+    _require_same_task(task, options)
     _require_evaluations(options)
     strategy = _devices(options)
     with computing.scope(options, strategy):
@@ -86,8 +87,7 @@ def prepare_module(task: Task, options: RunClassifierWithTfhub) -> Run:
     )
     tokenizer = BatchTokenizer(vocab_file, do_lower_case)
     config.require_vocabulary(tokenizer.vocab, vocab_file)
-    starting.require_same_vocabulary(options.output_dir, vocab_file)
-    _require_same_task(task, options)
+    _require_same_pieces(options)
     data = _begin(task, options)
     with computing.scope(options, strategy):
         model = task.build_model(config, bert)
@@ -142,15 +142,27 @@ def _devices(options: Finetuning) -> tf.distribute.Strategy:
 
 def _require_same_task(task: Task, options: Finetuning) -> None:
     """Compares with what was trained here; weights alone would not tell."""
-    folder = options.output_dir
-    if not task_file.is_in(folder):
-        return
-    trained, wanted = task_file.read(folder), _described(task, options)
     names = ["kind", "task_type", "labels", "top"]
     if options.do_train:
         names.append("metric")  # Evaluations on the way are compared.
-    for name in (*names, "do_lower_case"):
-        before, now = trained.get(name), wanted.get(name)
+    wanted = task.to_json()
+    _require_as_trained(options, {name: wanted.get(name) for name in names})
+
+
+def _require_same_pieces(options: Finetuning) -> None:
+    """Compares how texts are cut, once that is known."""
+    starting.require_same_vocabulary(options.output_dir, options.vocab_file)
+    _require_as_trained(options, {"do_lower_case": options.do_lower_case})
+
+
+def _require_as_trained(options: Finetuning, wanted: dict[str, Any]) -> None:
+    """Compares parts of a `task.json` with that in the output folder."""
+    folder = options.output_dir
+    if not task_file.is_in(folder):
+        return
+    trained = task_file.read(folder)
+    for name, now in wanted.items():
+        before = trained.get(name)
         if before != now:
             raise InputError(
                 f"{task_file.path_in(folder)}: the model there was trained for "
@@ -190,17 +202,12 @@ def describe(run: Run) -> None:
         files.write_text(os.path.join(run.folder, name), text)
 
 
-def _described(task: Task, options: Finetuning) -> dict[str, Any]:
-    """Returns what `task.json` is to say."""
-    return task_file.describe(
-        task.to_json(), options.max_seq_length, options.do_lower_case
-    )
-
-
 def _model_files(run: Run) -> dict[str, str]:
     """Returns {name: text} of what says how a model is made and used."""
     options = run.options
-    task = _described(run.task, options)
+    task = task_file.describe(
+        run.task.to_json(), options.max_seq_length, options.do_lower_case
+    )
     if run.hub_module:
         task["hub_module"] = run.hub_module
     texts = {
