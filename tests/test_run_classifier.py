@@ -2,97 +2,24 @@
 
 import json
 import math
-import os
-import shutil
-import signal
-import time
 
+import films
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
+from films import read_json, run, weights
 
 import run_classifier
-from official_bert import cli
-from official_bert.checkpoints import numbered, tf1
+from official_bert.checkpoints import tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.finetuning import SequenceClassifier
 from official_bert.options import RunClassifier
-from official_bert.tasks import documents, glue
-from official_bert.training import finetune
-
-WORDS = ["good", "fine", "nice", "bad", "poor", "sad", "film", "a", "the", "is"]
-CONFIG = {
-    "vocab_size": 20,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 64,
-    "type_vocab_size": 2,
-}
-
-
-def sentences(number, seed):
-    """Returns texts of one telling word among others, and what it tells."""
-    random = np.random.RandomState(seed)
-    for _ in range(number):
-        telling = random.randint(6)
-        words = [WORDS[6 + i] for i in random.randint(0, 4, random.randint(24))]
-        words.insert(random.randint(len(words) + 1), WORDS[telling])
-        yield " ".join(words), int(telling < 3)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """SST-2's files with films of our own, a vocabulary and a config."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    (tmp_path / "vocab.txt").write_text("\n".join(special + WORDS) + "\n")
-    (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
-    data = tmp_path / "SST-2"
-    data.mkdir()
-    for split, number in (("train", 160), ("dev", 50)):
-        rows = [f"{a}\t{b}" for a, b in sentences(number, number)]
-        text = "\n".join(["sentence\tlabel", *rows]) + "\n"
-        (data / f"{split}.tsv").write_text(text)
-    rows = [f"{i}\t{a}" for i, (a, _) in enumerate(sentences(30, 30))]
-    (data / "test.tsv").write_text("\n".join(["index\tsentence", *rows]))
-    return tmp_path
-
-
-def run(folder, output="out", **changes):
-    run_classifier.main(
-        RunClassifier(
-            **{
-                "task_name": "SST-2",
-                "data_dir": str(folder / "SST-2"),
-                "bert_config_file": str(folder / "bert_config.json"),
-                "vocab_file": str(folder / "vocab.txt"),
-                "output_dir": str(folder / output),
-                "max_seq_length": 32,
-                "train_batch_size": 16,
-                "num_train_epochs": 2.0,
-                "learning_rate": 1e-2,
-                "save_checkpoints_steps": 8,
-                **changes,
-            }
-        )
-    )
-    return folder / output
-
-
-def weights(folder):
-    prefix = numbered.latest(str(folder))
-    reader = tf.train.load_checkpoint(prefix)
-    return {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-    }
-
-
-def read_json(path):
-    return json.loads(path.read_text())
+    return films.write(tmp_path)
 
 
 def test_learns_what_can_be_learned(folder):
@@ -106,7 +33,7 @@ def test_learns_what_can_be_learned(folder):
     )
     results = read_json(output / "eval_results.json")
     assert results["accuracy"] > 0.9
-    right = [label for _, label in sentences(30, 30)]
+    right = [label for _, label in films.sentences(30, 30)]
     lines = (output / "SST-2.tsv").read_text().splitlines()
     assert lines[0] == "index\tprediction"
     predicted = [int(line.split("\t")[1]) for line in lines[1:]]
@@ -160,49 +87,6 @@ def test_the_options_of_a_run_lie_beside_its_results(folder):
         assert told["command"] == "run_classifier.py"
         assert told["options"]["do_train"] == is_training
         assert told["options"]["do_predict"] != is_training
-
-
-def told_again(*arguments):
-    values = flags.FlagValues()
-    cli.define_flags(RunClassifier, values)
-    values(["run_classifier.py", *arguments])
-    return cli.options_from_flags(RunClassifier, values)
-
-
-def test_nothing_has_to_be_told_twice(folder):
-    output = run(
-        folder,
-        do_train=True,
-        do_predict=True,
-        plots=True,
-        long_document="head_tail",
-        max_seq_length=12,
-        num_train_epochs=1.0,
-    )
-    before = (output / "test_results.tsv").read_bytes()
-    (output / "test_results.tsv").unlink()
-    # The output folder is enough, wherever the first files have gone.
-    (folder / "vocab.txt").unlink()
-    (folder / "bert_config.json").unlink()
-    again = told_again("--do_predict", f"--output_dir={output}")
-    assert again.long_document == "head_tail"
-    assert not again.plots  # What a run does is its own.
-    assert again.max_seq_length == 12
-    assert not again.do_train
-    run_classifier.main(again)
-    assert (output / "test_results.tsv").read_bytes() == before
-    longer = told_again(
-        *("--do_predict", f"--output_dir={output}", "--max_seq_length=32"),
-    )
-    assert longer.max_seq_length == 32
-
-
-def test_training_is_told_all(folder):
-    output = run(folder, do_train=True, num_train_epochs=0.1)
-    with pytest.raises(InputError, match="--bert_config_file must be given"):
-        told_again("--do_train", f"--output_dir={output}")
-    with pytest.raises(InputError, match="--bert_config_file must be given"):
-        told_again("--do_predict", f"--output_dir={folder / 'new'}")
 
 
 @pytest.mark.parametrize("task", ["CoLA", "MRPC"])
@@ -286,22 +170,6 @@ def test_evaluation_does_not_depend_on_padding(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pad_to", ["max", "bucket"])
-def test_a_run_goes_on_where_it_stopped(folder, pad_to):
-    kept = {"keep_checkpoint_max": 9, "pad_to": pad_to}
-    whole = run(folder, "whole", do_train=True, **kept)
-    resumed = run(folder, "resumed", do_train=True, **kept)
-    for name in ("16", "20"):
-        for path in resumed.glob(f"model.ckpt-{name}.*"):
-            path.unlink()
-    (resumed / "checkpoint").unlink()
-    run(folder, "resumed", do_train=True, **kept)
-    assert set(weights(whole)) == set(weights(resumed))
-    for name, array in weights(whole).items():
-        np.testing.assert_array_equal(weights(resumed)[name], array, name)
-
-
-@pytest.mark.slow
 def test_the_best_checkpoint_is_kept_and_used(folder):
     output = run(
         folder,
@@ -368,7 +236,7 @@ def test_frozen_weights_stay_and_have_no_moments(folder):
 @pytest.mark.slow
 def test_two_devices_end_like_one(folder):
     """Dropout apart, whose masks differ from device to device."""
-    config = {**CONFIG, "hidden_dropout_prob": 0.0}
+    config = {**films.CONFIG, "hidden_dropout_prob": 0.0}
     config["attention_probs_dropout_prob"] = 0.0
     (folder / "bert_config.json").write_text(json.dumps(config))
     found = [
@@ -392,7 +260,7 @@ def test_two_devices_end_like_one(folder):
 
 
 def test_starts_from_a_pretrained_checkpoint(folder):
-    model = SequenceClassifier(BertConfig.from_dict(CONFIG), 2)
+    model = SequenceClassifier(BertConfig.from_dict(films.CONFIG), 2)
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     pretrained = {n: a for n, a in arrays.items() if n.startswith("bert/")}
     pretrained["cls/predictions/output_bias"] = np.zeros(20, np.float32)
@@ -468,108 +336,3 @@ def test_impossible_options_are_refused(folder):
         run(folder, do_train=True, early_stopping=2)
     with pytest.raises(InputError, match="a model is needed"):
         run(folder, do_eval=True)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"num_train_epochs": 2.0}, {"num_train_epochs": 3.0, "early_stopping": 1}],
-)
-def test_a_signal_while_the_last_model_is_measured_ends_the_run(
-    folder, monkeypatch, changes
-):
-    """Nothing is evaluated or predicted any more; all is saved."""
-    measured = []
-
-    def evaluate(run, forward, *, in_the_end):
-        measured.append(in_the_end)
-        if len(measured) == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.2)  # A thread notes it.
-        return {"accuracy": 0.5}
-
-    monkeypatch.setattr(finetune, "_evaluate", evaluate)
-    modes = {"do_train": True, "do_eval": True, "do_predict": True}
-    with pytest.raises(SystemExit) as ended:
-        run(folder, eval_every=10, **modes, **changes)
-    assert ended.value.code == 0
-    assert measured == [False, False]
-    assert weights(folder / "out")["global_step"] == 20
-
-
-@pytest.mark.parametrize("pad_to", ["max", "bucket"])
-def test_training_goes_on_with_smaller_batches(folder, pad_to):
-    """As it must where memory did not suffice."""
-    kept = {"do_train": True, "pad_to": pad_to, "save_checkpoints_steps": 3}
-    run(folder, "out", train_batch_size=8, num_train_epochs=1.0, **kept)
-    again = run(folder, "out", train_batch_size=3, num_train_epochs=1.0, **kept)
-    assert weights(again)["global_step"] == 160 // 3
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"vocab_file": "other.txt"}, "other.txt: must be the vocabulary of"),
-        ({"do_lower_case": False}, "whose `do_lower_case` is True"),
-    ],
-)
-def test_what_was_trained_is_used_as_it_was(folder, changes, message):
-    """Weights alone would not tell, and what lies beside them is replaced."""
-    output = run(folder, "out", do_train=True, num_train_epochs=1.0)
-    pieces = (output / "vocab.txt").read_text()
-    (folder / "other.txt").write_text("\n".join(pieces.split()[::-1]) + "\n")
-    if "vocab_file" in changes:
-        changes = {"vocab_file": str(folder / changes["vocab_file"])}
-    for mode in ("do_train", "do_eval"):
-        with pytest.raises(InputError, match=message):
-            run(folder, "out", **{mode: True}, **changes)
-    assert (output / "vocab.txt").read_text() == pieces
-
-
-def test_training_goes_on_with_the_same_metric(folder):
-    """CoLA and SST-2 have the same labels, but not the same best model."""
-    trained = glue.make(glue.TASKS["cola"], "", documents.TRUNCATE_TAIL)
-    (folder / "out").mkdir()
-    text = json.dumps({**trained.to_json(), "do_lower_case": True})
-    (folder / "out" / "task.json").write_text(text)
-    with pytest.raises(InputError, match="whose `metric` is 'matthews'"):
-        run(folder, do_train=True)
-    with pytest.raises(InputError, match="a model is needed"):
-        run(folder, do_predict=True)
-
-
-@pytest.mark.slow
-def test_training_goes_on_with_evaluations_on_the_way(folder):
-    """Without, it would train on, and then use the best of the earlier run."""
-    flags = {"do_train": True, "num_train_epochs": 0.5}
-    output = run(folder, **flags, eval_every=2)
-    with pytest.raises(InputError, match=r"--eval_every must .*/best'.*=0"):
-        run(folder, do_train=True)
-    assert weights(output)["global_step"] == 5
-    # What is not trained uses it.
-    run(folder, do_eval=True)
-    shutil.rmtree(output / "best")
-    run(folder, do_train=True, num_train_epochs=0.6)
-    assert weights(output)["global_step"] == 6
-
-
-def test_results_of_other_data_do_not_stay(folder):
-    """The right answers of other test data may have been known."""
-    output = run(folder, do_train=True, num_train_epochs=0.1)
-    (output / "predict_results.json").write_text("{}")
-    run(folder, do_predict=True)
-    assert (output / "SST-2.tsv").exists()
-    assert not (output / "predict_results.json").exists()
-
-
-def test_a_folder_holds_one_task(folder):
-    run(folder, do_train=True, num_train_epochs=0.1)
-    (folder / "SST-2").rename(folder / "RTE")
-    text = "index\ta\tb\tlabel\n1\tgood\tbad\tentailment\n"
-    (folder / "RTE" / "dev.tsv").write_text(text)
-    with pytest.raises(InputError, match=r"whose `labels` is \['0', '1'\]"):
-        run(
-            folder,
-            do_eval=True,
-            task_name="RTE",
-            data_dir=str(folder / "RTE"),
-        )

@@ -18,9 +18,6 @@ from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.options.models import NamedModel
 
-# Where a run that evaluates on the way keeps what did best.
-BEST = files.BEST
-
 _LIST = "checkpoint"
 _RESUME = ".resume.json"
 _INDEX_NAME = re.compile(r"(model\.ckpt-\d+)\.index")
@@ -74,7 +71,7 @@ def at(path: str) -> str:
 
 def best_or_latest(folder: str) -> str | None:
     """Returns the checkpoint that did best, if one was kept, or the newest."""
-    return latest(os.path.join(folder, BEST)) or latest(folder)
+    return latest(os.path.join(folder, files.BEST)) or latest(folder)
 
 
 def require(folder: str) -> str:

@@ -76,7 +76,7 @@ def require(path: str, what: str) -> None:
         )
 
 
-# The folder of a run's best checkpoint, in that of the run.
+# The folder, in that of a run that evaluates on the way, of what did best.
 BEST = "best"
 
 

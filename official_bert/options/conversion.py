@@ -96,7 +96,7 @@ class ConvertCheckpoint(cli.Options):
                 f"{self.output!r}. Copy it there afterwards."
             )
         # The best checkpoint is read from a folder of its own in a run's.
-        best = os.path.join(self.input, "best")
+        best = os.path.join(self.input, files.BEST)
         inputs = [self.input, best, self.bert_config_file, self.vocab_file]
         folders.require_free_folder(
             "--output", self.output, self.overwrite, filter(None, inputs)

@@ -114,7 +114,7 @@ class ExportTfhub(NamedModel):
     def _inputs(self) -> list[str]:
         inputs = [self.vocabulary, self.model_dir]
         if self.model_dir:
-            inputs.append(os.path.join(self.model_dir, "best"))
+            inputs.append(os.path.join(self.model_dir, files.BEST))
         if self.export_path:
             inputs += [self.config_file, self.checkpoint]
         return [name for name in inputs if name]

@@ -71,7 +71,7 @@ class Best:
         )
 
     def _keep(self, step: int, weights: Mapping[str, Any]) -> None:
-        folder = os.path.join(self._output_dir, numbered.BEST)
+        folder = os.path.join(self._output_dir, files.BEST)
         files.make_directory(folder)
         numbered.save(
             folder,

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from absl import logging
 
 from official_bert import files
-from official_bert.checkpoints import numbered
 from official_bert.errors import InputError
 from official_bert.options import cluster
 from official_bert.options.training import Training
@@ -42,7 +41,7 @@ def only_run(options: Training) -> Iterator[None]:
     path = os.path.join(options.output_dir, _LOCK)
     descriptor = _locked(path)
     try:
-        for folder in ("", numbered.BEST):
+        for folder in ("", files.BEST):
             files.remove_leftovers(os.path.join(options.output_dir, folder))
         yield
     finally:

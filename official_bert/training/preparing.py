@@ -173,7 +173,7 @@ def _require_as_trained(options: Finetuning, wanted: dict[str, Any]) -> None:
 
 def _require_evaluations(options: Finetuning) -> None:
     """Refuses to train what would not be used: a best model was kept before."""
-    best = os.path.join(options.output_dir, numbered.BEST)
+    best = os.path.join(options.output_dir, files.BEST)
     if options.do_train and not options.eval_every and numbered.latest(best):
         raise InputError(
             "--eval_every must be given to go on where an earlier run had it: "

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tiny
 
 import run_classifier
-from official_bert import tasks
+from official_bert import files, tasks
 from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -98,8 +98,8 @@ def test_the_best_checkpoint_goes_first(trained, tmp_path):
         if not name.endswith(("adam_m", "adam_v"))
     }
     arrays["output_bias"] = np.array([-50, 50], np.float32)
-    (folder / numbered.BEST).mkdir()
-    numbered.save(str(folder / numbered.BEST), 1, arrays, None, keep=1)
+    (folder / files.BEST).mkdir()
+    numbered.save(str(folder / files.BEST), 1, arrays, None, keep=1)
     asked = Predictor.from_dir(str(folder))
     assert scores(asked(["good"]))[0, 1] > 0.999
 

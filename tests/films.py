@@ -1,0 +1,84 @@
+"""Films to tell good from bad in SST-2's files, and runs on them."""
+
+import json
+
+import numpy as np
+import tensorflow as tf
+
+import run_classifier
+from official_bert.checkpoints import numbered
+from official_bert.options import RunClassifier
+
+WORDS = ["good", "fine", "nice", "bad", "poor", "sad", "film", "a", "the", "is"]
+CONFIG = {
+    "vocab_size": 20,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+    "type_vocab_size": 2,
+}
+
+
+def sentences(number, seed):
+    """Returns texts of one telling word among others, and what it tells."""
+    random = np.random.RandomState(seed)
+    for _ in range(number):
+        telling = random.randint(6)
+        words = [WORDS[6 + i] for i in random.randint(0, 4, random.randint(24))]
+        words.insert(random.randint(len(words) + 1), WORDS[telling])
+        yield " ".join(words), int(telling < 3)
+
+
+def write(folder):
+    """Writes SST-2's files, a vocabulary and a config; returns the folder."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (folder / "vocab.txt").write_text("\n".join(special + WORDS) + "\n")
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    data = folder / "SST-2"
+    data.mkdir()
+    for split, number in (("train", 160), ("dev", 50)):
+        rows = [f"{a}\t{b}" for a, b in sentences(number, number)]
+        text = "\n".join(["sentence\tlabel", *rows]) + "\n"
+        (data / f"{split}.tsv").write_text(text)
+    rows = [f"{i}\t{a}" for i, (a, _) in enumerate(sentences(30, 30))]
+    (data / "test.tsv").write_text("\n".join(["index\tsentence", *rows]))
+    return folder
+
+
+def run(folder, output="out", **changes):
+    """Runs the command on the films; returns the output folder."""
+    run_classifier.main(
+        RunClassifier(
+            **{
+                "task_name": "SST-2",
+                "data_dir": str(folder / "SST-2"),
+                "bert_config_file": str(folder / "bert_config.json"),
+                "vocab_file": str(folder / "vocab.txt"),
+                "output_dir": str(folder / output),
+                "max_seq_length": 32,
+                "train_batch_size": 16,
+                "num_train_epochs": 2.0,
+                "learning_rate": 1e-2,
+                "save_checkpoints_steps": 8,
+                **changes,
+            }
+        )
+    )
+    return folder / output
+
+
+def weights(folder):
+    """Returns {name: array} of the latest checkpoint, moments included."""
+    prefix = numbered.latest(str(folder))
+    reader = tf.train.load_checkpoint(prefix)
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+    }
+
+
+def read_json(path):
+    """Returns what a JSON file holds."""
+    return json.loads(path.read_text())
