@@ -64,10 +64,10 @@ class Options:
 
     @classmethod
     def remembered(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Returns what flags are that were not given, where it is known.
+        """Returns values, from an earlier run, for flags that were not given.
 
         Args:
-            given: The values of those that were.
+            given: The values of the flags that were.
         """
         return {}
 

@@ -150,7 +150,7 @@ def _weight_files(folder: str) -> Iterable[str]:
     ):
         raise InputError(
             f"{index}: `weight_map` must give a file beside it for every "
-            "weight. Copy it again."
+            f"weight. Received: {str(parts)[:80]}. Copy it again."
         )
     for name in set(parts.values()):
         files.require(os.path.join(folder, name), "A part of the weights")

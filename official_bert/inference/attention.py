@@ -17,7 +17,7 @@ _STEPS = 65535
 
 
 class Attention(NamedTuple):
-    """Of one text or pair.
+    """What one text or pair attends to.
 
     Attributes:
         tokens: S pieces, with [CLS] and [SEP].

@@ -1,6 +1,6 @@
 """BERT itself: embeddings (`embeddings.py`), Transformer layers, pooler.
 
-Shape letters, here and everywhere:
+Shape letters, here and wherever a docstring does not give its own:
 
     B  batch size           S  sequence length (F from, T to inside attention)
     H  hidden size          A  attention heads         D  head size, H / A

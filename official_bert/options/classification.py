@@ -127,7 +127,10 @@ class RunClassifier(Finetuning):
         if self.label_file:
             files.require(self.label_file, "--label_file")
         if self.sweep and not self.do_train:
-            raise InputError("--sweep must come with --do_train.")
+            raise InputError(
+                "--sweep must come with --do_train. Received: --sweep alone. "
+                "Give both."
+            )
         if self.sweep and self.do_export:
             raise InputError(
                 "--do_export must not come with --sweep. Export the best run, "

@@ -88,7 +88,7 @@ class ExportTfhub(NamedModel):
             if missing:
                 raise InputError(
                     f"--{', --'.join(missing)} must be given, or --model_dir "
-                    "in their place."
+                    "in their place. Received: neither."
                 )
         files.require(self.vocabulary, "--vocab_file, or vocab.txt there,")
         if self.model_dir is not None and task_file.is_in(self.model_dir):

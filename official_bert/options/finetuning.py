@@ -198,8 +198,8 @@ class Finetuning(Training):
         super().__post_init__()
         if not (self.is_run or self.do_export):
             raise InputError(
-                "At least one of `do_train`, `do_eval`, `do_predict` or "
-                "`do_export` must be True."
+                "At least one of --do_train, --do_eval, --do_predict and "
+                "--do_export must be given. Received: none."
             )
         self._check_export()
         if self.early_stopping and not self.eval_every:

@@ -96,7 +96,11 @@ class NamedModel(cli.Options):
             )
         missing = [f"--{name}" for name in RELEASED if name not in given]
         if given and missing:
-            raise InputError(f"{', '.join(missing)} must be given as well.")
+            named = ", ".join(f"--{name}" for name in given)
+            raise InputError(
+                f"{', '.join(missing)} must be given as well. Received: "
+                f"{named} alone."
+            )
 
 
 def require_released(

@@ -66,7 +66,8 @@ class RunPretraining(Training):
         super().__post_init__()
         if not (self.do_train or self.do_eval):
             raise InputError(
-                "At least one of --do_train and --do_eval must be given."
+                "At least one of --do_train and --do_eval must be given. "
+                "Received: neither."
             )
         files.expand(self.input_file)
         if self.vocab_file:

@@ -77,7 +77,10 @@ class RunSquad(Finetuning):
         for name, (flags, is_needed) in needed.items():
             path = getattr(self, name)
             if is_needed and not path:
-                raise InputError(f"{flags} must come with --{name}.")
+                raise InputError(
+                    f"{flags} must come with --{name}. Received: none. "
+                    "Name the file."
+                )
             if is_needed:
                 files.require(path, f"--{name}")
         if self.max_seq_length <= self.max_query_length + 3:

@@ -14,7 +14,7 @@ _MOST_WITH_NUMBERS = 25
 
 
 class Matrix(NamedTuple):
-    """Of one set of examples.
+    """The confusion matrix of one set of examples.
 
     Attributes:
         name: Of the set; nothing, if it is the only one or the first.

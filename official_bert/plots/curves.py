@@ -24,7 +24,7 @@ _SMOOTHED_FROM = 50
 
 
 class Curves(NamedTuple):
-    """Of one run.
+    """The curves of training and evaluation of one run.
 
     Attributes:
         trained: What training wrote, on the way.

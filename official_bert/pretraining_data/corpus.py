@@ -42,9 +42,9 @@ class Block(NamedTuple):
     """The pieces of some lines that follow each other.
 
     Attributes:
-        ids: int32 [N], the pieces of all sentences.
-        lengths: int64 [S], how many of them each sentence has, at least one.
-        groups: int64 [S], how many blank lines of the block come before it.
+        ids: int32 [pieces], of all sentences.
+        lengths: int64 [sentences], how many of them each sentence has, at least one.
+        groups: int64 [sentences], how many blank lines of the block come before it.
         num_blank: How many there are in all.
     """
 
@@ -58,9 +58,9 @@ class Corpus(NamedTuple):
     """Documents, one after the other.
 
     Attributes:
-        ids: int32 [N], all pieces; or the number of an open file of them.
-        sentences: int64 [S + 1], where each starts in `ids`.
-        documents: int64 [D + 1], where each starts in `sentences`.
+        ids: int32 [pieces]; or the number of an open file of them.
+        sentences: int64 [sentences + 1], where each starts in `ids`.
+        documents: int64 [documents + 1], where each starts in `sentences`.
     """
 
     ids: Ints | int
@@ -69,7 +69,7 @@ class Corpus(NamedTuple):
 
     @property
     def num_documents(self) -> int:
-        """The number of documents, D."""
+        """The number of documents."""
         return len(self.documents) - 1
 
     @property

@@ -8,7 +8,7 @@ Pair = tuple[Ids, Ids]
 
 
 class LongDocuments(NamedTuple):
-    """What to do with them.
+    """What to do with texts that are longer than the model reads.
 
     Attributes:
         mode: truncate_tail, head_tail or windows, as `cut` explains.

@@ -224,7 +224,9 @@ def read_labels(path: str) -> tuple[str, ...]:
         if label:
             found[label] = line
     if not found:
-        raise InputError(f"{path}: must have a label on each line.")
+        raise InputError(
+            f"{path}: must have a label on each line. Received: no label."
+        )
     return tuple(found)
 
 

@@ -49,7 +49,7 @@ def write(rows: RowSignatures, module: Any, path: str) -> float:
 
 
 class _Lite:
-    """What is converted."""
+    """The one function that LiteRT gets."""
 
     def __init__(self, rows: RowSignatures) -> None:
         self.rows = rows

@@ -12,17 +12,17 @@ _SPACES = "[ \t\r\n\u202f]+"
 
 
 class Passage(NamedTuple):
-    """One of them.
+    """One passage, cut into pieces, words and characters.
 
     Attributes:
-        ids: int32 [P], of its pieces.
-        words: int64 [P], of which word each piece is part.
-        tokens: string [T], its words as the tokenizer cuts them.
-        firsts: int64 [W + 1], with which token each word begins.
-        letters: int32 [C], its characters; words have one space between.
-        starts: int64 [W], with which of these each word begins.
-        lengths: int64 [W], how many each has.
-        places: int64 [C], where in the original text each stands.
+        ids: int32 [pieces], of its pieces.
+        words: int64 [pieces], of which word each piece is part.
+        tokens: string [tokens], its words as the tokenizer cuts them.
+        firsts: int64 [words + 1], with which token each word begins.
+        letters: int32 [letters], its characters; words have one space between.
+        starts: int64 [words], with which of these each word begins.
+        lengths: int64 [words], how many each has.
+        places: int64 [letters], where in the original text each stands.
     """
 
     ids: Any
@@ -36,7 +36,7 @@ class Passage(NamedTuple):
 
 
 class Passages(NamedTuple):
-    """Many of them, each attribute a RaggedTensor with a row for each."""
+    """Passages, each attribute a RaggedTensor with a row for each passage."""
 
     ids: Any
     words: Any
@@ -115,8 +115,8 @@ def _places(original: Any, number: Any) -> Any:
     """Returns where the characters stand of which words and spaces are made.
 
     Args:
-        original: int32 [N], the text with all its spaces.
-        number: C, how many characters there are without superfluous ones.
+        original: int32 [characters], the text with all its spaces.
+        number: How many characters there are without superfluous ones.
     """
     spaces = tf.constant([ord(char) for char in " \t\r\n\u202f"])
     is_space = tf.reduce_any(original[:, tf.newaxis] == spaces, axis=1)

@@ -110,7 +110,7 @@ class RowSignatures(NamedTuple):
         }
 
     def all(self) -> dict[str, Signature]:
-        """Returns both."""
+        """Returns the signatures `ids` and `examples`."""
         examples = strings("examples")
         return {
             "ids": Signature(self.of_ids, self.ids_inputs()),
