@@ -17,7 +17,7 @@ from official_bert import cli
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import documents, glue
-from official_bert.training import finetune
+from official_bert.training import measuring
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_signal_while_the_last_model_is_measured_ends_the_run(
             time.sleep(0.2)  # A thread notes it.
         return {"accuracy": 0.5}
 
-    monkeypatch.setattr(finetune, "_evaluate", evaluate)
+    monkeypatch.setattr(measuring, "evaluate", evaluate)
     modes = {"do_train": True, "do_eval": True, "do_predict": True}
     with pytest.raises(SystemExit) as ended:
         run(folder, eval_every=10, **modes, **changes)

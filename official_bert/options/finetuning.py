@@ -42,8 +42,6 @@ _OF_A_RUN = {
 class Finetuning(Training):
     """What all fine-tuning commands can be told."""
 
-    command = ""  # The file that is told it; no flag.
-
     vocab_file: str = option("The vocabulary the model was trained with.")
     do_lower_case: bool = option(
         "Whether to lower-case the text. True for uncased models.", True

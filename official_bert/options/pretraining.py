@@ -16,6 +16,8 @@ from official_bert.options.training import Training
 class RunPretraining(Training):
     """Options of `run_pretraining.py`."""
 
+    command = "run_pretraining.py"
+
     input_file: str = option(
         "TFRecords to read: files or globs, comma-separated."
     )

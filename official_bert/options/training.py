@@ -114,6 +114,8 @@ class Computing(Devices):
 class Training(Computing):
     """What is trained, from what, where to, and how fast."""
 
+    command = ""  # The file that is told it; no flag.
+
     bert_config_file: str = option("The bert_config.json of the model.")
     output_dir: str = option(
         "Folder for checkpoints, results and TensorBoard events."

@@ -43,9 +43,9 @@ class Block(NamedTuple):
 
     Attributes:
         ids: int32 [pieces], of all sentences.
-        lengths: int64 [sentences], how many of them each sentence has, at least one.
-        groups: int64 [sentences], how many blank lines of the block come before it.
-        num_blank: How many there are in all.
+        lengths: int64 [sentences], how many pieces each has, at least one.
+        groups: int64 [sentences], how many blank lines come before each.
+        num_blank: How many blank lines there are in all.
     """
 
     ids: Ints

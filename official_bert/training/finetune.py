@@ -2,11 +2,7 @@
 
 import functools
 import os
-from typing import Any
 
-from absl import logging
-
-from official_bert import files, plots
 from official_bert.checkpoints import loading
 from official_bert.errors import InputError
 from official_bert.inputs import datasets
@@ -14,23 +10,24 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.optimization import layers
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.options import Finetuning, RunClassifierWithTfhub, cluster
+from official_bert.options import Finetuning, RunClassifierWithTfhub
 from official_bert.tasks import featurized
-from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
 from official_bert.training import (
     computing,
     distribution,
-    locking,
     loop,
     measuring,
+    output_folder,
+    reporting,
     starting,
 )
-from official_bert.training.best import Best
+from official_bert.training.evaluations import Evaluations
 from official_bert.training.objectives import FinetuningObjective
+from official_bert.training.plan import Plan
 from official_bert.training.preparing import (
     Run,
-    describe,
+    leave_notes,
     prepare,
     prepare_module,
 )
@@ -47,13 +44,8 @@ def run(task: Task, options: Finetuning) -> None:
     Raises:
         InputError: Data, vocabulary, checkpoint and options do not fit.
     """
-    with (
-        locking.only_run(options),
-        distribution.noticing_dead_hosts(options),
-    ):
+    with output_folder.held(options):
         _run(task, options)
-        if options.plots and cluster.is_chief(options.strategy_name):
-            plots.write(options.output_dir)
 
 
 def _run(task: Task, options: Finetuning) -> None:
@@ -72,17 +64,11 @@ def _run(task: Task, options: Finetuning) -> None:
         parts.model, options, may_skip=_PRETRAINING_HEADS
     )
     if not options.do_train:
-        describe(parts)
+        leave_notes(parts)
     if options.do_eval:
-        forward = _forward(parts, options.eval_batch_size)
-        results = _evaluate(parts, forward, in_the_end=True)
-        measuring.write_results(
-            parts.folder,
-            {"global_step": step, **results},
-            task.main_metric,
-        )
+        _evaluate(parts, step)
     if options.do_predict:
-        _predict(parts)
+        measuring.predict(parts)
 
 
 def train(run: Run) -> None:
@@ -109,8 +95,8 @@ def train(run: Run) -> None:
     computation = computing.make_computation(options, run.strategy)
     state = {**weights, **optimizer.state(), **computation.state()}
     resumed = starting.resume(state, options, run.strategy)
-    describe(run)
-    plan = loop.Plan.make(
+    leave_notes(run)
+    plan = Plan.make(
         options,
         schedule.num_train_steps,
         int(optimizer.step.numpy()),
@@ -134,27 +120,13 @@ def train(run: Run) -> None:
         seed=plan.seed,
         computation=computation,
     )
-    metric = run.task.main_metric
-    best = Best(options.output_dir, metric, plan.first_step, plan.is_chief)
-    forward = _forward(run, options.eval_batch_size)
-    kept = {**weights, "global_step": optimizer.step}
-
-    def is_over(number: int) -> bool:
-        """Measures the model when it is due; says whether to stop early."""
-        if plan.is_evaluated(number) and not best.has(number):
-            results = _evaluate(run, forward, in_the_end=False)
-            results = {"global_step": number, **results}
-            best.add(results, kept)
-            measuring.write_summary(run.folder, results, metric)
-        stops = 0 < options.early_stopping <= best.evaluations_without_gain()
-        if stops:
-            logging.info("Stopped early, after step %d", number)
-        return stops
-
+    evaluations = Evaluations(
+        run, plan, {**weights, "global_step": optimizer.step}
+    )
     # An earlier run may have ended after a checkpoint and before measuring it.
-    if plan.first_step and is_over(plan.first_step):
+    if plan.first_step and evaluations.is_over(plan.first_step):
         return
-    loop.train(step, batches, state, plan, run.strategy, is_over)
+    loop.train(step, batches, state, plan, run.strategy, evaluations.is_over)
 
 
 def _schedule(num_rows: int, options: Finetuning) -> LinearWarmupDecay:
@@ -205,67 +177,17 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
     return RecordFiles([path], schema), num_records
 
 
-def _forward(run: Run, batch_size: int) -> Forward:
-    return Forward(
-        run.task,
-        run.model,
-        max_seq_length=run.options.max_seq_length,
-        batch_size=batch_size,
-        pad_to=run.options.eval_pad_to,
-        strategy=run.strategy,
-    )
-
-
-def _evaluate(
-    run: Run, forward: Forward, *, in_the_end: bool
-) -> dict[str, Any]:
-    """Measures the model.
+def _evaluate(run: Run, step: int) -> None:
+    """Measures the model, and writes what was found.
 
     Args:
-        run: With the examples to evaluate on.
-        forward: The model.
-        in_the_end: Whether to evaluate on all development sets rather than the
-            first, and to write their records.
-
-    Returns:
-        The metrics of the first set, and those of others under their names.
+        run: With the examples `dev`.
+        step: How long the model was trained.
     """
-    first, *others = run.task.splits("dev")[: None if in_the_end else 1]
-    found = {}
-    for split in [first, *others]:
-        name = split.replace("dev", "eval", 1) + ".tf_record"
-        measured = measuring.measure(
-            forward,
-            run.tokenizer,
-            run.data[split],
-            "Evaluating",
-            os.path.join(run.folder, name) if in_the_end else None,
-        )
-        found[split] = {
-            **measuring.loss_results(measured, run.options.eval_batch_size),
-            **run.task.metrics(run.data[split], measured.answers),
-        }
-    return {**found[first], **{split: found[split] for split in others}}
-
-
-def _predict(run: Run) -> None:
-    """Predicts all test sets, and writes what the task writes."""
-    forward = _forward(run, run.options.predict_batch_size)
-    for split in run.task.splits("test"):
-        name = split.replace("test", "predict", 1) + ".tf_record"
-        folder = run.folder
-        measured = measuring.measure(
-            forward,
-            run.tokenizer,
-            run.data[split],
-            "Predicting",
-            os.path.join(folder, name),
-        )
-        examples, answers = run.data[split], measured.answers
-        run.task.write_predictions(folder, split, examples, answers)
-        name = split.replace("test", "predict_results") + ".json"
-        path = os.path.join(folder, name)
-        if known := run.task.metrics(examples, answers):
-            measuring.write_json(path, known)
-        elif files.exists(path):  # Of an earlier run, on other data.
-            files.remove(path)
+    forward = measuring.make_forward(run, run.options.eval_batch_size)
+    found = measuring.evaluate(run, forward, in_the_end=True)
+    results = {"global_step": step, **found}
+    path = os.path.join(run.folder, "eval_results.json")
+    reporting.write_json(path, results)
+    lines = reporting.lines_of_2018(results, run.task.main_metric)
+    reporting.write_lines(run.folder, lines)

@@ -2,24 +2,92 @@
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import logging
 
-from official_bert import json_files
+from official_bert import files
 from official_bert.tasks import featurized
 from official_bert.tasks.forward import Forward
 from official_bert.tokenization import BatchTokenizer
-from official_bert.training import evaluation
+from official_bert.training import reporting
+from official_bert.training.preparing import Run
 
 # Examples whose rows are in memory at once. SQuAD's development sets are not
 # parted: windows are numbered from the chunk's first.
 _CHUNK = 16384
 
 
-class Measured(NamedTuple):
+def make_forward(run: Run, batch_size: int) -> Forward:
+    """Returns the run's model, ready for rows of features."""
+    return Forward(
+        run.task,
+        run.model,
+        max_seq_length=run.options.max_seq_length,
+        batch_size=batch_size,
+        pad_to=run.options.eval_pad_to,
+        strategy=run.strategy,
+    )
+
+
+def evaluate(run: Run, forward: Forward, *, in_the_end: bool) -> dict[str, Any]:
+    """Measures the model on development sets.
+
+    Args:
+        run: With the examples to evaluate on.
+        forward: The model.
+        in_the_end: Whether to evaluate on all development sets rather than the
+            first, and to write their records.
+
+    Returns:
+        The metrics of the first set, and those of others under their names.
+    """
+    splits = run.task.splits("dev")
+    if not in_the_end:
+        splits = splits[:1]
+    found = {}
+    for split in splits:
+        name = split.replace("dev", "eval", 1) + ".tf_record"
+        measured = _measure(
+            forward,
+            run.tokenizer,
+            run.data[split],
+            "Evaluating",
+            os.path.join(run.folder, name) if in_the_end else None,
+        )
+        found[split] = {
+            **_loss_results(measured, run.options.eval_batch_size),
+            **run.task.metrics(run.data[split], measured.answers),
+        }
+    first, *others = splits
+    return {**found[first], **{split: found[split] for split in others}}
+
+
+def predict(run: Run) -> None:
+    """Predicts all test sets, and writes what the task writes."""
+    forward = make_forward(run, run.options.predict_batch_size)
+    for split in run.task.splits("test"):
+        name = split.replace("test", "predict", 1) + ".tf_record"
+        folder = run.folder
+        measured = _measure(
+            forward,
+            run.tokenizer,
+            run.data[split],
+            "Predicting",
+            os.path.join(folder, name),
+        )
+        examples, answers = run.data[split], measured.answers
+        run.task.write_predictions(folder, split, examples, answers)
+        name = split.replace("test", "predict_results") + ".json"
+        path = os.path.join(folder, name)
+        if known := run.task.metrics(examples, answers):
+            reporting.write_json(path, known)
+        elif files.exists(path):  # Of an earlier run, on other data.
+            files.remove(path)
+
+
+class _Measured(NamedTuple):
     """What a model says of some examples.
 
     Attributes:
@@ -33,13 +101,13 @@ class Measured(NamedTuple):
     weights: np.ndarray
 
 
-def measure(
+def _measure(
     forward: Forward,
     tokenizer: BatchTokenizer,
     examples: Sequence[Any],
     description: str,
     record_file: str | None = None,
-) -> Measured:
+) -> _Measured:
     """Runs a model on examples.
 
     Args:
@@ -75,10 +143,10 @@ def measure(
             answers += forward.task.answers(chunk, rows, outputs)
             losses += [output.loss for output in outputs]
             weights += [output.weight for output in outputs]
-    return Measured(answers, np.array(losses), np.array(weights))
+    return _Measured(answers, np.array(losses), np.array(weights))
 
 
-def loss_results(measured: Measured, batch_size: int) -> dict[str, float]:
+def _loss_results(measured: _Measured, batch_size: int) -> dict[str, float]:
     """Returns `eval_loss`, the mean, and `loss`, that of batches' means.
 
     The 2018 release reports both. They differ if the last batch is short.
@@ -93,48 +161,3 @@ def loss_results(measured: Measured, batch_size: int) -> dict[str, float]:
         "eval_loss": float(losses.sum() / weights.sum()),
         "loss": float(means.mean()),
     }
-
-
-def write_results(
-    folder: str, results: Mapping[str, Any], main_metric: str
-) -> None:
-    """Writes `eval_results.json`, and the lines of 2018 in `eval_results.txt`.
-
-    Args:
-        folder: Where.
-        results: {name: number, or what the numbers are of}.
-        main_metric: Its name, for the lines of a task without accuracy.
-    """
-    write_json(os.path.join(folder, "eval_results.json"), results)
-    evaluation.write_results(folder, _lines(results, main_metric))
-
-
-def write_summary(
-    folder: str, results: Mapping[str, Any], main_metric: str
-) -> None:
-    """Writes the lines of 2018 for TensorBoard alone.
-
-    Args:
-        folder: See `write_results`, as all.
-        results: Of an evaluation on the way.
-        main_metric: Its name.
-    """
-    evaluation.write_summary(folder, _lines(results, main_metric))
-
-
-def _lines(results: Mapping[str, Any], main_metric: str) -> dict[str, Any]:
-    metric = "accuracy" if "accuracy" in results else main_metric
-    lines = {f"eval_{metric}": np.float32(results[metric])}
-    for name in ("eval_loss", "loss"):
-        if name in results:
-            lines[name] = np.float32(results[name])
-    lines["global_step"] = results["global_step"]
-    return lines
-
-
-def write_json(path: str, results: Mapping[str, Any]) -> None:
-    """Writes results, and shows those that are single numbers."""
-    json_files.write(path, results)
-    for name, value in results.items():
-        if isinstance(value, (int, float)):
-            logging.info("  %s = %.6g", name, value)

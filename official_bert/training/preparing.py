@@ -20,7 +20,12 @@ from official_bert.tokenization import (
     BatchTokenizer,
     validate_case_matches_checkpoint,
 )
-from official_bert.training import computing, distribution, starting
+from official_bert.training import (
+    computing,
+    distribution,
+    output_folder,
+    starting,
+)
 
 
 class Run(NamedTuple):
@@ -192,14 +197,9 @@ def _modes(options: Finetuning) -> list[str]:
     return [mode for mode, is_wanted in wanted.items() if is_wanted]
 
 
-def describe(run: Run) -> None:
+def leave_notes(run: Run) -> None:
     """Leaves the options, and all that is needed to use what is trained."""
-    options = run.options
-    texts = _model_files(run) if options.do_train else {}
-    mode = "train" if options.do_train else "eval"
-    texts[f"{mode}_options.json"] = options.to_json(options.command)
-    for name, text in texts.items():
-        files.write_text(os.path.join(run.folder, name), text)
+    output_folder.leave_notes(run.folder, run.options, _model_files(run))
 
 
 def _model_files(run: Run) -> dict[str, str]:

@@ -5,31 +5,32 @@ reads from left to right.
 """
 
 import functools
-import os
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files, plots
+from official_bert import files
 from official_bert.checkpoints import loading
 from official_bert.config import BertConfig
 from official_bert.inputs import damage, datasets, left_to_right, records
 from official_bert.inputs.records import RecordFiles
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.options import RunPretraining, cluster
+from official_bert.options import RunPretraining
 from official_bert.tokenization import load_vocab
 from official_bert.training import (
     computing,
     distribution,
-    evaluation,
-    locking,
     loop,
+    means,
+    output_folder,
+    reporting,
     starting,
 )
 from official_bert.training.objectives import PretrainingObjective
+from official_bert.training.plan import Plan
 from official_bert.training.step import train_step
 
 
@@ -39,13 +40,8 @@ def run(options: RunPretraining) -> None:
     Raises:
         InputError: Records, checkpoint, model and options do not fit.
     """
-    with (
-        locking.only_run(options),
-        distribution.noticing_dead_hosts(options),
-    ):
+    with output_folder.held(options):
         _run(options)
-        if options.plots and cluster.is_chief(options.strategy_name):
-            plots.write(options.output_dir)
 
 
 def _run(options: RunPretraining) -> None:
@@ -83,7 +79,7 @@ def _run(options: RunPretraining) -> None:
             step = train(model, data, options, strategy)
         else:
             step = starting.load_for_evaluation(model, options)
-            _describe(options, config, strategy)
+            _leave_notes(options, config, strategy)
         if options.do_eval:
             evaluate(model, data, options, strategy, step)
     except (
@@ -111,7 +107,7 @@ def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:
         starting.require_same_vocabulary(options.output_dir, options.vocab_file)
 
 
-def _describe(
+def _leave_notes(
     options: RunPretraining,
     config: BertConfig,
     strategy: tf.distribute.Strategy,
@@ -119,14 +115,10 @@ def _describe(
     """Leaves options, and what is trained, where the checkpoints are."""
     if not distribution.is_chief(strategy):
         return
-    mode = "train" if options.do_train else "eval"
-    texts = {f"{mode}_options.json": options.to_json("run_pretraining.py")}
-    if options.do_train:
-        texts["bert_config.json"] = config.to_json_string()
-        if options.vocab_file:
-            texts["vocab.txt"] = files.read_text(options.vocab_file)
-    for name, text in texts.items():
-        files.write_text(os.path.join(options.output_dir, name), text)
+    texts = {"bert_config.json": config.to_json_string()}
+    if options.vocab_file:
+        texts["vocab.txt"] = files.read_text(options.vocab_file)
+    output_folder.leave_notes(options.output_dir, options, texts)
 
 
 def train(
@@ -160,8 +152,8 @@ def train(
     state = {**weights, **optimizer.state(), **computation.state()}
     starting.load_initial(model, options)
     resumed = starting.resume(state, options, strategy)
-    _describe(options, model.config, strategy)
-    plan = loop.Plan.make(
+    _leave_notes(options, model.config, strategy)
+    plan = Plan.make(
         options,
         options.num_train_steps,
         int(optimizer.step.numpy()),
@@ -210,18 +202,18 @@ def evaluate(
     batches = datasets.evaluation_batches(
         data, options.eval_batch_size, options.max_eval_steps
     )
-    means = evaluation.run(
+    found = means.over(
         model,
         _objective(model.config, options),
         _as_read(batches, model.config),
         strategy,
         options.max_eval_steps,
     )
-    results = {"global_step": global_step, **means}
+    results = {"global_step": global_step, **found}
     if model.config.is_left_to_right:
-        results["lm_perplexity"] = np.exp(means["lm_loss"])
+        results["lm_perplexity"] = np.exp(found["lm_loss"])
     if distribution.is_chief(strategy):
-        evaluation.write_results(options.output_dir, results)
+        reporting.write_lines(options.output_dir, results)
     return results
 
 

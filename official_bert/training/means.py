@@ -1,33 +1,24 @@
-"""Measuring a model: means over many batches, on all replicas."""
+"""Means of losses and accuracies over many batches, on all replicas."""
 
-import contextlib
-import os
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
-from official_bert import files, progress
+from official_bert import progress
 from official_bert.training import distribution
-from official_bert.training.objectives import Batch, Objective, Scalars
+from official_bert.training.objectives import (
+    Batch,
+    PretrainingObjective,
+    Scalars,
+)
 from official_bert.training.step import all_sum
 
 
-class Evaluated(Objective, Protocol):
-    """An objective that can also say how much was guessed right."""
-
-    def evaluation_sums(self, model: Any, batch: Batch) -> Scalars:
-        """Returns {loss or accuracy: its sum over this part of a batch}.
-
-        `X_loss` and `X_accuracy` have the same weights.
-        """
-
-
-def run(
+def over(
     model: Any,
-    objective: Evaluated,
+    objective: PretrainingObjective,
     batches: tf.data.Dataset,
     strategy: tf.distribute.Strategy,
     num_batches: int,
@@ -35,6 +26,13 @@ def run(
     """Returns the means of all sums, and `loss`, the mean of batches' losses.
 
     Sums are added up in float64, so that their order does not matter.
+
+    Args:
+        model: Made in the strategy's scope.
+        objective: What it was trained for.
+        batches: Of the data.
+        strategy: Which devices to use.
+        num_batches: How many there are at most, to show progress.
     """
 
     def step(batch: Batch) -> tuple[Scalars, Scalars]:
@@ -72,29 +70,3 @@ def _weight_of(name: str, weights: Mapping[str, float]) -> float:
     """Returns what to divide by; an accuracy has the weight of its loss."""
     # No masked piece at all gives 0, as the 2018 release's metrics do.
     return weights[name.replace("_accuracy", "_loss")] or 1.0
-
-
-def write_summary(output_dir: str, results: Mapping[str, Any]) -> None:
-    """Writes all numbers for TensorBoard, as the 2018 release did.
-
-    Args:
-        output_dir: Of the run; the events go to `eval` in it.
-        results: {name: number}, `global_step` among them.
-    """
-    writer = tf.summary.create_file_writer(os.path.join(output_dir, "eval"))
-    with contextlib.closing(writer), writer.as_default():
-        for name, value in results.items():
-            if name != "global_step" and np.isscalar(value):
-                tf.summary.scalar(name, value, step=results["global_step"])
-
-
-def write_results(output_dir: str, results: Mapping[str, Any]) -> None:
-    """Writes `eval_results.txt`, one `key = value` a line, sorted by key."""
-    write_summary(output_dir, results)
-    lines = [f"{key} = {results[key]!s}" for key in sorted(results)]
-    for line in lines:
-        logging.info("  %s", line)
-    files.write_text(
-        os.path.join(output_dir, "eval_results.txt"),
-        "".join(f"{line}\n" for line in lines),
-    )
