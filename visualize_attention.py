@@ -25,9 +25,9 @@ from official_bert.options import VisualizeAttention
 def main(options: VisualizeAttention) -> None:
     """Writes the page that the options ask for."""
     # TensorFlow takes seconds to import; errors in flags should not.
-    from official_bert.inference import attention, contexts, encoder
+    from official_bert.inference import attention, bert_alone, contexts
 
-    loaded = encoder.load(options)
+    loaded = bert_alone.load(options)
     if options.word:
         assert options.input_file
         found = contexts.compare(loaded, options.word, options.input_file)

@@ -11,7 +11,7 @@ import tiny
 import visualize_attention
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inference import attention, contexts, encoder
+from official_bert.inference import attention, bert_alone, contexts
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.options import VisualizeAttention
 from official_bert.tasks.text import TextTask
@@ -67,7 +67,7 @@ def options(folder, **changes):
 @pytest.fixture(scope="module")
 def expected(folder):
     """What the model itself says."""
-    loaded = encoder.load(options(folder))
+    loaded = bert_alone.load(options(folder))
     given = options(folder)
     return attention.attend(loaded, given.text_a, given.text_b)
 
@@ -92,10 +92,10 @@ def test_all_ways_to_name_a_model_give_the_same(folder, expected):
     )
     # The same names, and so the same weights of BERT itself.
     for given in (of_files, options(folder, model_dir="tuned")):
-        loaded = encoder.load(given)
+        loaded = bert_alone.load(given)
         found = attention.attend(loaded, "good cat [MASK]", "it is bad")
         again = attention.attend(
-            encoder.load(options(folder)), "good cat [MASK]", "it is bad"
+            bert_alone.load(options(folder)), "good cat [MASK]", "it is bad"
         )
         assert found.tokens == again.tokens
         assert "[MASK]" in found.tokens
@@ -107,15 +107,17 @@ def test_a_model_that_reads_from_left_to_right_may_be_looked_at(folder):
     model = PretrainingModel(config)
     tiny.save(folder / "ltr", model, config.to_dict(), 5)
     found = attention.attend(
-        encoder.load(options(folder, model_dir="ltr")), "good cat", "it is bad"
+        bert_alone.load(options(folder, model_dir="ltr")),
+        "good cat",
+        "it is bad",
     )
     later = np.triu(np.ones(found.probabilities.shape[-2:]), 1) == 1
     assert np.all(found.probabilities[..., later] == 0)
 
 
 def test_a_fine_tuned_model_knows_its_case(folder):
-    tuned = encoder.load(options(folder, model_dir="tuned"))
-    other = encoder.load(options(folder))
+    tuned = bert_alone.load(options(folder, model_dir="tuned"))
+    other = bert_alone.load(options(folder))
     assert attention.attend(tuned, "Good cat").tokens[1] == "[UNK]"
     assert attention.attend(other, "Good cat").tokens[1] == "good"
 
@@ -352,7 +354,7 @@ def test_all_is_done_from_the_keyboard(page, expected):
 
 
 def test_contexts_are_compared(driver, folder):
-    loaded = encoder.load(options(folder))
+    loaded = bert_alone.load(options(folder))
     expected = contexts.compare(loaded, "cat", str(folder / "cats.txt"))
     chromium.show(driver, folder / "cat.html")
     marked = find(driver, "#heat mark")

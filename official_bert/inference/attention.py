@@ -7,7 +7,7 @@ import numpy as np
 
 from official_bert import files, pages
 from official_bert.errors import InputError
-from official_bert.inference.encoder import Encoder
+from official_bert.inference.bert_alone import BertAlone
 from official_bert.inputs import features
 
 # Of a page: BERT-Base with 341 pieces, 45 megabytes.
@@ -32,14 +32,14 @@ class Attention(NamedTuple):
 
 
 def attend(
-    encoder: Encoder, text_a: str, text_b: str | None = None
+    model: BertAlone, text_a: str, text_b: str | None = None
 ) -> Attention:
     """Returns the attention of all heads of all layers.
 
     Raises:
         InputError: The text is too long for the model or for a page.
     """
-    tokenize = encoder.tokenizer.tokenize
+    tokenize = model.tokenizer.tokenize
     tokens_a, tokens_b = tokenize(text_a), tokenize(text_b or "")
     for name, text, found in (
         ("text_a", text_a, tokens_a),
@@ -52,16 +52,16 @@ def attend(
             )
     tokens = features.pack(tokens_a, tokens_b)
     where = "--text_a and --text_b" if text_b else "--text_a"
-    encoder.require_length(len(tokens), where)
-    _require_room(encoder, len(tokens), where)
+    model.require_length(len(tokens), where)
+    _require_room(model, len(tokens), where)
     segment_ids = features.segment_ids(len(tokens), len(tokens_a))
-    output = encoder.read(tokens, segment_ids, return_attention=True)
+    output = model.read(tokens, segment_ids, return_attention=True)
     layers = [np.asarray(layer)[0] for layer in output.attention_probs]
     return Attention(tokens, segment_ids, np.stack(layers).astype(np.float32))
 
 
-def _require_room(encoder: Encoder, num_pieces: int, where: str) -> None:
-    config = encoder.bert.config
+def _require_room(model: BertAlone, num_pieces: int, where: str) -> None:
+    config = model.bert.config
     heads = config.num_hidden_layers * config.num_attention_heads
     longest = int((_MOST_NUMBERS / heads) ** 0.5)
     if num_pieces > longest:

@@ -10,7 +10,7 @@ import numpy as np
 
 from official_bert import files, pages, progress
 from official_bert.errors import InputError
-from official_bert.inference.encoder import Encoder
+from official_bert.inference.bert_alone import BertAlone
 from official_bert.inputs import features
 
 # More rows would not fit a screen.
@@ -54,13 +54,13 @@ class Comparison(NamedTuple):
     cosines: np.ndarray
 
 
-def compare(encoder: Encoder, word: str, input_file: str) -> Comparison:
+def compare(model: BertAlone, word: str, input_file: str) -> Comparison:
     """Compares a word with itself.
 
     The vector of a word is the mean of its pieces'.
 
     Args:
-        encoder: The model.
+        model: To ask.
         word: One, or a few that follow one another.
         input_file: A sentence on every line that is not blank. Where the word
             stands twice, both are compared.
@@ -69,10 +69,10 @@ def compare(encoder: Encoder, word: str, input_file: str) -> Comparison:
         InputError: A sentence lacks the word, is too long, or there are too
             many or too few.
     """
-    contexts = find(encoder, word, input_file)
+    contexts = find(model, word, input_file)
     vectors = np.stack(
         [
-            _vectors(encoder, context)
+            _vectors(model, context)
             for context in progress.bar(
                 contexts, description="Reading", unit="sentence"
             )
@@ -82,13 +82,13 @@ def compare(encoder: Encoder, word: str, input_file: str) -> Comparison:
     return Comparison(word, contexts, cosines(vectors))
 
 
-def find(encoder: Encoder, word: str, input_file: str) -> list[Context]:
+def find(model: BertAlone, word: str, input_file: str) -> list[Context]:
     """Returns all places where a word stands in a file.
 
     Raises:
         InputError: See `compare`.
     """
-    tokenizer = encoder.tokenizer
+    tokenizer = model.tokenizer
     wanted = tokenizer.tokenize(word)
     if not wanted or tokenizer.wordpiece_tokenizer.unk_token in wanted:
         raise InputError(
@@ -100,7 +100,7 @@ def find(encoder: Encoder, word: str, input_file: str) -> list[Context]:
         if not text.strip():
             continue
         where = f"{input_file}:{number}"
-        found = _find_in(encoder, wanted, text, where)
+        found = _find_in(model, wanted, text, where)
         if not found:
             raise InputError(
                 f"{where}: every sentence must have the word {word!r}. "
@@ -116,11 +116,11 @@ def find(encoder: Encoder, word: str, input_file: str) -> list[Context]:
 
 
 def _find_in(
-    encoder: Encoder, wanted: list[str], text: str, where: str
+    model: BertAlone, wanted: list[str], text: str, where: str
 ) -> list[Context]:
     """Returns where whole words are made of the wanted pieces."""
-    pieces, spans = encoder.tokenizer.tokenize_with_offsets(text)
-    encoder.require_length(len(pieces) + 2, where)
+    pieces, spans = model.tokenizer.tokenize_with_offsets(text)
+    model.require_length(len(pieces) + 2, where)
     found = []
     for first in range(len(pieces) - len(wanted) + 1):
         last = first + len(wanted)
@@ -131,10 +131,10 @@ def _find_in(
     return found
 
 
-def _vectors(encoder: Encoder, context: Context) -> np.ndarray:
+def _vectors(model: BertAlone, context: Context) -> np.ndarray:
     """Returns a word's vectors, float64 [1 + L, H]."""
     tokens = features.pack(context.pieces)
-    output = encoder.read(tokens, [0] * len(tokens))
+    output = model.read(tokens, [0] * len(tokens))
     return np.stack(
         [
             # After [CLS].

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from official_bert import files, progress
 from official_bert.errors import InputError
-from official_bert.inference import encoder, features_output
+from official_bert.inference import bert_alone, features_output
 from official_bert.inference.features_output import LineVectors
 from official_bert.inputs import features, padding
 from official_bert.inputs.records import text_schema
@@ -194,7 +194,7 @@ def load(options: ExtractFeatures) -> FeatureExtractor:
     Raises:
         InputError: Vocabulary, config and checkpoint do not fit.
     """
-    bert, tokenizer = encoder.load_files(
+    bert, tokenizer = bert_alone.load_files(
         options.bert_config_file,
         options.vocab_file,
         options.init_checkpoint,

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from official_bert.errors import InputError
 from official_bert.inputs import framing
-from official_bert.inputs.records import RecordFiles, Run
+from official_bert.inputs.records import RecordFiles, RecordRange
 
 
 class Damage(NamedTuple):
@@ -49,22 +49,22 @@ def find(data: RecordFiles) -> tuple[RecordFiles, list[Damage]]:
     Raises:
         InputError: There is no good record in any of them.
     """
-    runs: dict[str, list[Run]] = {}
+    ranges: dict[str, list[RecordRange]] = {}
     found = []
     for name in data.names:
-        its_runs, damage = _look(name)
+        its_ranges, damage = _look(name)
         if damage.skipped:
             logging.warning("Skipping damaged records. %s", damage)
-            runs[name] = its_runs
+            ranges[name] = its_ranges
             found.append(damage)
-    names = [name for name in data.names if runs.get(name, True)]
+    names = [name for name in data.names if ranges.get(name, True)]
     if not names:
         raise InputError(
             f"{data.names[0]}: must hold a TFRecord that is not damaged. "
             "Received: none, here or in any other file. Make or copy the files "
             "again."
         )
-    return data._replace(names=names, runs=runs), found
+    return data._replace(names=names, ranges=ranges), found
 
 
 def report(found: Sequence[Damage]) -> None:
@@ -80,8 +80,8 @@ def report(found: Sequence[Damage]) -> None:
         )
 
 
-def _look(name: str) -> tuple[list[Run], Damage]:
-    """Finds the runs of good records of a file, and what is wrong with it."""
+def _look(name: str) -> tuple[list[RecordRange], Damage]:
+    """Finds the ranges of good records of a file, and what is wrong with it."""
     number, skipped, is_cut = 0, [], False
     try:
         for number, data in enumerate(framing.read(name), start=1):
@@ -91,12 +91,12 @@ def _look(name: str) -> tuple[list[Run], Damage]:
         skipped.append(number + 1)
         is_cut = True
     bounds = [0, *skipped] if is_cut else [0, *skipped, number + 1]
-    runs = [
-        Run(first, next_bound - first - 1)
+    ranges = [
+        RecordRange(first, next_bound - first - 1)
         for first, next_bound in itertools.pairwise(bounds)
         if next_bound - first > 1
     ]
-    return runs, Damage(name, skipped, is_cut)
+    return ranges, Damage(name, skipped, is_cut)
 
 
 def _is_example(data: bytes | None) -> bool:

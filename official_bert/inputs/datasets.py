@@ -62,9 +62,11 @@ def training_batches(
 
 def _files(data: RecordFiles) -> tf.data.Dataset:
     """Returns what `_records` takes, of each file."""
-    runs = [list(data.runs_of(n)) if data.runs else [] for n in data.names]
-    most = max(map(len, runs))
-    padded = [[*some, *[(0, 0)] * (most - len(some))] for some in runs]
+    ranges = [
+        list(data.ranges_of(n)) if data.ranges else [] for n in data.names
+    ]
+    most = max(map(len, ranges))
+    padded = [[*some, *[(0, 0)] * (most - len(some))] for some in ranges]
     return tf.data.Dataset.from_tensor_slices(
         (
             list(data.names),
@@ -74,13 +76,15 @@ def _files(data: RecordFiles) -> tf.data.Dataset:
     )
 
 
-def _records(name: Any, compression: Any, runs: Any) -> tf.data.Dataset:
-    """Reads a file, or the runs [N, 2] of it that are not damaged."""
-    if not runs.shape[0]:  # As it mostly is; half as fast again.
+def _records(name: Any, compression: Any, ranges: Any) -> tf.data.Dataset:
+    """Reads a file, or the ranges [N, 2] of it that are not damaged."""
+    if not ranges.shape[0]:  # As it mostly is; half as fast again.
         return tf.data.TFRecordDataset(name, compression)
-    return tf.data.Dataset.from_tensor_slices(runs).flat_map(
-        lambda run: (
-            tf.data.TFRecordDataset(name, compression).skip(run[0]).take(run[1])
+    return tf.data.Dataset.from_tensor_slices(ranges).flat_map(
+        lambda part: (
+            tf.data.TFRecordDataset(name, compression)
+            .skip(part[0])
+            .take(part[1])
         )
     )
 

@@ -25,7 +25,7 @@ from official_bert.inputs.schemas import (
 __all__ = [
     "Feature",
     "RecordFiles",
-    "Run",
+    "RecordRange",
     "Schema",
     "check_all_records",
     "check_files",
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-class Run(NamedTuple):
+class RecordRange(NamedTuple):
     """Records of a file that follow one another: the first, and how many."""
 
     first: int
@@ -52,24 +52,24 @@ class RecordFiles(NamedTuple):
     """TFRecord files, and what each record in them holds.
 
     Attributes:
-        runs: Of files with damaged records, the others; see `damage.find`.
+        ranges: Of files with damaged records, the others; see `damage.find`.
     """
 
     names: Sequence[str]
     schema: Schema
-    runs: Mapping[str, Sequence[Run]] = {}
+    ranges: Mapping[str, Sequence[RecordRange]] = {}
 
-    def runs_of(self, name: str) -> Sequence[Run]:
+    def ranges_of(self, name: str) -> Sequence[RecordRange]:
         """Returns what to read of a file; a length of -1 is all of it."""
-        return self.runs.get(name, [Run(0, -1)])
+        return self.ranges.get(name, [RecordRange(0, -1)])
 
     def num_records(self) -> int | None:
         """Counts what to read, if that is possible without reading it."""
         if any(files.is_remote(name) for name in self.names):
             return None
         return sum(
-            sum(run.length for run in self.runs[name])
-            if name in self.runs
+            sum(part.length for part in self.ranges[name])
+            if name in self.ranges
             else count_records(name)
             for name in self.names
         )
@@ -141,9 +141,9 @@ def check_files(data: RecordFiles, vocab_size: int) -> None:
             record does not fit the schema or the vocabulary.
     """
     for name in data.names:
-        if not files.is_remote(name) and name not in data.runs:
+        if not files.is_remote(name) and name not in data.ranges:
             logging.info("%s: %d records", name, count_records(name))
-        first = data.runs_of(name)[0]._replace(length=1)
+        first = data.ranges_of(name)[0]._replace(length=1)
         if not _check_records(name, data.schema, vocab_size, first):
             raise InputError(f"{name}: must hold TFRecords. Received: none.")
 
@@ -155,16 +155,18 @@ def check_all_records(data: RecordFiles, vocab_size: int) -> None:
         InputError: A record is damaged, or fits not; with file and number.
     """
     for name in data.names:
-        for run in data.runs_of(name):
-            _check_records(name, data.schema, vocab_size, run)
+        for part in data.ranges_of(name):
+            _check_records(name, data.schema, vocab_size, part)
 
 
-def _check_records(name: str, schema: Schema, vocab_size: int, run: Run) -> int:
+def _check_records(
+    name: str, schema: Schema, vocab_size: int, part: RecordRange
+) -> int:
     """Checks some records of a file; returns the number of the last, or 0."""
-    number = run.first
-    dataset = read(name).skip(run.first).take(run.length)
+    number = part.first
+    dataset = read(name).skip(part.first).take(part.length)
     try:
-        for number, serialized in enumerate(dataset, start=run.first + 1):
+        for number, serialized in enumerate(dataset, start=part.first + 1):
             example = tf.train.Example.FromString(serialized.numpy())
             _check_example(f"{name}: record {number}", example, schema)
             _check_ids(f"{name}: record {number}", example, vocab_size)

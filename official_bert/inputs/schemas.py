@@ -70,7 +70,7 @@ def packed_schema(
 
 
 def text_schema(max_seq_length: int, num_choices: int = 1) -> Schema:
-    """Returns the features of one packed sequence, or of several."""
+    """Returns the features of a text or pair, or of several choices."""
     sequence = Feature(
         max_seq_length, "max_seq_length", num_choices=num_choices
     )

@@ -42,7 +42,7 @@ class Top:
 NO_TOP = Top()
 
 
-class Features(keras.layers.Layer):
+class FeatureMix(keras.layers.Layer):
     """Makes one vector for every piece of the outputs of BERT's layers.
 
     A weighted sum is that of ELMo (Peters et al., 2018, equation 1)::

@@ -14,7 +14,7 @@ from official_bert.config import BertConfig
 from official_bert.modeling.bilstm import BiLstm
 from official_bert.modeling.dropout import Dropout
 from official_bert.modeling.encoder import Bert, BertOutput
-from official_bert.modeling.features import NO_TOP, Features, Top, means
+from official_bert.modeling.features import NO_TOP, FeatureMix, Top, means
 
 
 class FinetuningModel(keras.Model):
@@ -74,7 +74,7 @@ class FinetuningModel(keras.Model):
         self.features = self.bilstm = None
         if self.top.freezes_bert:
             num_layers = self.config.num_hidden_layers
-            self.features = Features(self.top.feature_layers)
+            self.features = FeatureMix(self.top.feature_layers)
             self.features.build(num_layers)
             if self.top.feature_layers == "concat_last_4":
                 size *= min(4, num_layers)

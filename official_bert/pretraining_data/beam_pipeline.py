@@ -19,7 +19,7 @@ from official_bert.errors import InputError
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import output, parallel, stages
 from official_bert.pretraining_data.recipe import Recipe
-from official_bert.pretraining_data.stages import KeyedPairs, Task
+from official_bert.pretraining_data.stages import KeyedPairs, WorkItem
 from official_bert.pretraining_data.workers import Workers
 
 
@@ -40,7 +40,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         with pipeline:
             _ = (
                 pipeline
-                | "Tasks" >> beam.Create(stages.tasks(recipe))
+                | "Work" >> beam.Create(stages.work_items(recipe))
                 | "Spread" >> beam.Reshuffle()
                 | "MakePairs"
                 >> beam.FlatMap(
@@ -53,10 +53,10 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
 
 
 def make_pairs(
-    recipe: Recipe, num_buckets: int, task: Task
+    recipe: Recipe, num_buckets: int, item: WorkItem
 ) -> Iterator[tuple[int, KeyedPairs]]:
     """Yields the pairs of some documents by their buckets."""
-    pairs = stages.make_pairs(recipe, task)
+    pairs = stages.make_pairs(recipe, item)
     buckets = stages.buckets_of(pairs, num_buckets)
     for bucket in np.unique(buckets).tolist():
         yield bucket, pairs[buckets == bucket]

@@ -13,7 +13,7 @@ from official_bert.pretraining_data.masking import KEEP
 Columns = Mapping[str, npt.NDArray[Any]]
 
 
-class Pieces(NamedTuple):
+class VocabularyIds(NamedTuple):
     """What a vocabulary's ids mean.
 
     Attributes:
@@ -31,12 +31,12 @@ class Pieces(NamedTuple):
     is_continuation: npt.NDArray[np.bool_]
 
 
-def pieces_of(vocab: Mapping[str, int]) -> Pieces:
+def ids_of(vocab: Mapping[str, int]) -> VocabularyIds:
     """Returns what is needed of {piece: id}."""
     ids = np.fromiter(vocab.values(), np.int32, len(vocab))
     is_continuation = np.zeros(ids.max() + 1, np.bool_)
     is_continuation[ids] = [piece.startswith("##") for piece in vocab]
-    return Pieces(
+    return VocabularyIds(
         vocab["[CLS]"], vocab["[SEP]"], vocab["[MASK]"], ids, is_continuation
     )
 
@@ -59,10 +59,10 @@ class Sequences(NamedTuple):
     is_random_next: npt.NDArray[np.bool_]
 
 
-def pack(
+def make_sequences(
     corpus: Corpus,
     pairs: npt.NDArray[np.int64],
-    pieces: Pieces,
+    vocabulary: VocabularyIds,
     max_seq_length: int,
 ) -> Sequences:
     """Returns the sequences of pairs.
@@ -70,7 +70,7 @@ def pack(
     Args:
         corpus: What the pairs are spans of.
         pairs: [n, 5], the fields of `instances.Pair`; more are ignored.
-        pieces: Gives [CLS] and [SEP].
+        vocabulary: Gives [CLS] and [SEP].
         max_seq_length: S.
     """
     starts, ends = pairs[:, 0:4:2], pairs[:, 1:4:2]
@@ -82,8 +82,8 @@ def pack(
     is_piece &= places != end_a[:, np.newaxis]
     input_ids = np.zeros(is_piece.shape, np.int32)
     rows = np.arange(len(pairs))
-    input_ids[:, 0] = pieces.cls
-    input_ids[rows, end_a] = input_ids[rows, end_b] = pieces.sep
+    input_ids[:, 0] = vocabulary.cls
+    input_ids[rows, end_a] = input_ids[rows, end_b] = vocabulary.sep
     input_ids[is_piece] = corpus.pieces(starts.ravel(), ends.ravel())
     return Sequences(
         input_ids, is_piece, length_a, end_b + 1, pairs[:, 4].astype(np.bool_)

@@ -1,11 +1,11 @@
 """The three stages on this machine, in several processes and bounded memory.
 
 Each process has some 60 MB for interpreter, NumPy and vocabulary. What it works
-on beside that is a portion of fixed size: lines, a task's pairs, a bucket's
-records. Two such portions for each worker wait in the first process, which also
-gathers 2**18 pairs, 48 bytes each. One thing grows with the text: a document is
-worked on in one piece, at some 50 bytes for each of its sentences and, in the
-first process, up to 500 for each instance that a round makes of it.
+on beside that is a portion of fixed size: lines, a work item's pairs, a
+bucket's records. Two such portions for each worker wait in the first process,
+which also gathers 2**18 pairs, 48 bytes each. One thing grows with the text: a
+document is worked on in one piece, at some 50 bytes for each of its sentences
+and, in the first process, up to 500 for each instance that a round makes of it.
 
 All else is in files, in a folder beside the first output: 4 bytes for each
 piece of the text, 8 for each sentence and document, 48 for each instance.
@@ -50,10 +50,10 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         workers = stack.enter_context(Workers(options.num_workers, recipe))
         num_buckets = store_text(workers, names, folder)
         pairs = progress.bar(
-            workers.map(stages.make_pairs, stages.tasks(recipe)),
+            workers.map(stages.make_pairs, stages.work_items(recipe)),
             description="Making instances",
-            total=sum(1 for _ in stages.tasks(recipe)),
-            unit="task",
+            total=sum(1 for _ in stages.work_items(recipe)),
+            unit="item",
         )
         sizes = scatter(pairs, num_buckets, folder)
         buckets = (_bucket(folder, number) for number in range(num_buckets))

@@ -6,7 +6,7 @@ from typing import Any
 
 from official_bert.config import BertConfig
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data.examples import Pieces, pieces_of
+from official_bert.pretraining_data.examples import VocabularyIds, ids_of
 from official_bert.pretraining_data.masking import Mix
 from official_bert.tokenization import BatchTokenizer, require_tokens
 
@@ -38,9 +38,9 @@ class Recipe:
         )
 
     @functools.cached_property
-    def pieces(self) -> Pieces:
+    def vocabulary(self) -> VocabularyIds:
         """What the vocabulary's ids mean."""
-        return pieces_of(self.tokenizer.vocab)
+        return ids_of(self.tokenizer.vocab)
 
     @functools.cached_property
     def mix(self) -> Mix:

@@ -94,10 +94,10 @@ class _MaskChooser:
 
     def __init__(self, text: Corpus, recipe: Recipe, rng: random.Random):
         self._options = recipe.options
-        self._mask_id = recipe.pieces.mask
-        self._piece_ids = recipe.pieces.ids.tolist()
+        self._mask_id = recipe.vocabulary.mask
+        self._piece_ids = recipe.vocabulary.ids.tolist()
         self._mix = recipe.mix
-        self._continues = recipe.pieces.is_continuation[text.ids]
+        self._continues = recipe.vocabulary.is_continuation[text.ids]
         self._rng = rng
         # The same objects for all pairs: making them takes time.
         places = range(recipe.options.max_seq_length)
@@ -152,10 +152,10 @@ def _batches(
     remaining = iter(made)
     while batch := list(itertools.islice(remaining, output.ROWS_AT_ONCE)):
         pairs, masks = zip(*batch, strict=True)
-        sequences = examples.pack(
+        sequences = examples.make_sequences(
             text,
             np.array(pairs, np.int64),
-            recipe.pieces,
+            recipe.vocabulary,
             recipe.options.max_seq_length,
         )
         arrays = _arrays(masks, recipe.options.max_predictions_per_seq)

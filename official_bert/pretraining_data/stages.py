@@ -34,13 +34,13 @@ KeyedPairs = npt.NDArray[np.int64]
 NUM_FIELDS = 6
 _KEY_BITS = 63
 
-_PIECES_PER_TASK = 2**16
+_PIECES_PER_WORK_ITEM = 2**16
 
 # Their records, of some kilobytes each, are in memory together.
 _INSTANCES_PER_BUCKET = 2**12
 
 
-class Task(NamedTuple):
+class WorkItem(NamedTuple):
     """Documents whose pairs are made together, in one round."""
 
     round: int
@@ -53,21 +53,21 @@ def tokenize(recipe: Recipe, lines: Sequence[str]) -> Block:
     return corpus.tokenize_block(recipe.tokenizer, lines)
 
 
-def tasks(recipe: Recipe) -> Iterator[Task]:
+def work_items(recipe: Recipe) -> Iterator[WorkItem]:
     """Yields all that there is to make."""
     for number in range(recipe.options.dupe_factor):
         with corpus.stored(recipe.folder) as text:
-            for first, end in text.parts(_PIECES_PER_TASK):
-                yield Task(number, first, end)
+            for first, end in text.parts(_PIECES_PER_WORK_ITEM):
+                yield WorkItem(number, first, end)
 
 
-def make_pairs(recipe: Recipe, task: Task) -> KeyedPairs:
+def make_pairs(recipe: Recipe, item: WorkItem) -> KeyedPairs:
     """Returns the pairs of some documents."""
     options = recipe.options
     made = array.array("q")  # A list takes seven times as much.
     with corpus.stored(recipe.folder) as text:
-        for index in range(task.first, task.end):
-            rng = random.Random(f"{options.random_seed}/{task.round}/{index}")
+        for index in range(item.first, item.end):
+            rng = random.Random(f"{options.random_seed}/{item.round}/{index}")
             pairs = instances.document_pairs(
                 text.document(index).tolist(),
                 index,
@@ -116,11 +116,13 @@ def _masked(
     pairs: KeyedPairs, text: Corpus, recipe: Recipe
 ) -> examples.Columns:
     """Returns the features of pairs."""
-    options, pieces = recipe.options, recipe.pieces
-    sequences = examples.pack(text, pairs, pieces, options.max_seq_length)
+    options, vocabulary = recipe.options, recipe.vocabulary
+    sequences = examples.make_sequences(
+        text, pairs, vocabulary, options.max_seq_length
+    )
     masks = array_masking.choose_masks(
         sequences.is_piece,
-        pieces.is_continuation[sequences.input_ids]
+        vocabulary.is_continuation[sequences.input_ids]
         if options.do_whole_word_mask
         else None,
         array_masking.num_to_predict(
@@ -129,8 +131,8 @@ def _masked(
             options.max_predictions_per_seq,
         ),
         options.max_predictions_per_seq,
-        pieces.mask,
-        pieces.ids,
+        vocabulary.mask,
+        vocabulary.ids,
         pairs[:, -1].astype(np.uint64),
         recipe.mix,
     )

@@ -35,7 +35,7 @@ from official_bert.tasks.choice_data import (
     make_example,
 )
 from official_bert.tasks.documents import Ids, LongDocuments
-from official_bert.tasks.task import Features, Output
+from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tokenization import BatchTokenizer
 
 # So many examples are tokenized at once.
@@ -102,7 +102,7 @@ class ChoiceTask:
         max_seq_length: int,
         *,
         is_training: bool = True,
-    ) -> Iterator[Features]:
+    ) -> Iterator[FeatureRow]:
         """Yields one row for each example, each text feature C lists."""
         marks = features.find_marks(tokenizer.vocab)
         remaining = enumerate(examples)
@@ -115,7 +115,7 @@ class ChoiceTask:
                 row = self._row(context, choices, max_seq_length, marks)
                 row["label_ids"] = [example.label or 0]
                 row["is_real_example"] = [1]
-                yield Features(number, row)
+                yield FeatureRow(number, row)
 
     def _row(
         self,
@@ -149,7 +149,7 @@ class ChoiceTask:
     def answers(
         self,
         examples: Sequence[ChoiceExample],
-        rows: Sequence[Features],
+        rows: Sequence[FeatureRow],
         outputs: Sequence[Output],
     ) -> list[np.ndarray]:
         """Returns probabilities [C]."""

@@ -9,7 +9,7 @@ import tensorflow as tf
 from official_bert import progress
 from official_bert.inputs import padding
 from official_bert.overlapping import overlapping
-from official_bert.tasks.task import Features, Output, Task
+from official_bert.tasks.task import FeatureRow, Output, Task
 
 
 class Forward:
@@ -48,7 +48,7 @@ class Forward:
         self._compiled = tf.function(self._run, reduce_retracing=not is_tpu)
 
     def run(
-        self, rows: Sequence[Features], description: str | None = None
+        self, rows: Sequence[FeatureRow], description: str | None = None
     ) -> list[Output]:
         """Returns an output for each row, in their order.
 

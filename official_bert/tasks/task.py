@@ -18,7 +18,7 @@ from official_bert.inputs.records import Schema
 from official_bert.tokenization import BatchTokenizer
 
 
-class Features(NamedTuple):
+class FeatureRow(NamedTuple):
     """One row that the model reads.
 
     Attributes:
@@ -90,7 +90,7 @@ class Task(Protocol):
         max_seq_length: int,
         *,
         is_training: bool,
-    ) -> Iterator[Features]:
+    ) -> Iterator[FeatureRow]:
         """Yields the rows of examples, in their order."""
 
     def build_model(self, config: BertConfig, bert: Any = None) -> Any:
@@ -110,7 +110,7 @@ class Task(Protocol):
     def answers(
         self,
         examples: Sequence[Any],
-        rows: Sequence[Features],
+        rows: Sequence[FeatureRow],
         outputs: Sequence[Output],
     ) -> list[Any]:
         """Makes one answer for each example.
@@ -156,7 +156,7 @@ class Task(Protocol):
 
 
 def of_examples(
-    rows: Sequence[Features], outputs: Sequence[Output], num_examples: int
+    rows: Sequence[FeatureRow], outputs: Sequence[Output], num_examples: int
 ) -> list[list[Output]]:
     """Returns the outputs of each example's rows."""
     found: list[list[Output]] = [[] for _ in range(num_examples)]

@@ -20,7 +20,7 @@ from official_bert.modeling.features import NO_TOP, Top
 from official_bert.modeling.finetuning import SequenceClassifier
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.task import Features, Output, of_examples
+from official_bert.tasks.task import FeatureRow, Output, of_examples
 from official_bert.tasks.text_data import (
     TextColumns,
     TextData,
@@ -104,7 +104,7 @@ class TextTask:
         max_seq_length: int,
         *,
         is_training: bool = True,
-    ) -> Iterator[Features]:
+    ) -> Iterator[FeatureRow]:
         """Yields one row for each example, or several for a long one."""
         marks = features.find_marks(tokenizer.vocab)
         remaining = enumerate(examples)
@@ -119,7 +119,7 @@ class TextTask:
                     row = features.text_row(*pair, marks)
                     row["label_ids"] = labels
                     row["is_real_example"] = [1]
-                    yield Features(number, row)
+                    yield FeatureRow(number, row)
 
     def _label_ids(self, example: TextExample) -> list[Any]:
         """Returns what stands in a record; without a label, zeros."""
@@ -155,7 +155,7 @@ class TextTask:
     def answers(
         self,
         examples: Sequence[TextExample],
-        rows: Sequence[Features],
+        rows: Sequence[FeatureRow],
         outputs: Sequence[Output],
     ) -> list[np.ndarray]:
         """Returns probabilities [C], or in regression the number [1]."""

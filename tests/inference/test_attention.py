@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from official_bert.inference import attention, encoder
+from official_bert.inference import attention, bert_alone
 from official_bert.options import VisualizeAttention
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -39,7 +39,7 @@ def original(golden, tmp_path_factory):
     folder = tmp_path_factory.mktemp("original")
     vocab = [*SPECIAL, *(f"w{n}" for n in range(len(SPECIAL), 1000))]
     (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
-    return encoder.load(
+    return bert_alone.load(
         VisualizeAttention(
             bert_config_file=str(golden / "model/base/bert_config.json"),
             vocab_file=str(folder / "vocab.txt"),

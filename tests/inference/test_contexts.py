@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import contexts
-from official_bert.inference.encoder import Encoder
+from official_bert.inference.bert_alone import BertAlone
 from official_bert.modeling.encoder import Bert
 from official_bert.tokenization import BatchTokenizer
 
@@ -19,7 +19,7 @@ VOCAB = [*tiny.VOCAB, "##s", "##fish"]
 
 
 @pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
+def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("contexts")
     (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
     config = {
@@ -32,7 +32,7 @@ def encoder(tmp_path_factory):
     bert.build()
     recorded.set_weights(bert.trainable_variables, 3)
     tokenizer = BatchTokenizer(str(folder / "vocab.txt"))
-    return Encoder(bert, tokenizer, 12, "drawn")
+    return BertAlone(bert, tokenizer, 12, "drawn")
 
 
 def write(tmp_path, text):
@@ -41,13 +41,13 @@ def write(tmp_path, text):
     return str(path)
 
 
-def test_the_word_is_found_wherever_it_stands(encoder, tmp_path):
+def test_the_word_is_found_wherever_it_stands(model, tmp_path):
     path = write(
         tmp_path,
         "\ufeffa Catfish is red\n \nIt is a red CATFISH, catfish!\n"
         "cat catfishs catfish\n",
     )
-    found = contexts.find(encoder, "catfish", path)
+    found = contexts.find(model, "catfish", path)
     assert [(c.where, c.text[c.start : c.end]) for c in found] == [
         (f"{path}:1", "Catfish"),
         (f"{path}:3", "CATFISH"),
@@ -60,17 +60,17 @@ def test_the_word_is_found_wherever_it_stands(encoder, tmp_path):
     assert all(c.pieces[c.first : c.last] == ["cat", "##fish"] for c in found)
 
 
-def test_several_words_are_one(encoder, tmp_path):
+def test_several_words_are_one(model, tmp_path):
     path = write(tmp_path, "the red cat is red\nbad red cat\n")
-    found = contexts.find(encoder, "Red Cat", path)
+    found = contexts.find(model, "Red Cat", path)
     assert [c.text[c.start : c.end] for c in found] == ["red cat"] * 2
 
 
-def test_cosines_are_those_of_mean_vectors(encoder, tmp_path):
+def test_cosines_are_those_of_mean_vectors(model, tmp_path):
     path = write(
         tmp_path, "catfish is red\nwhat is it ? catfish\nsun catfish\n"
     )
-    compared = contexts.compare(encoder, "catfish", path)
+    compared = contexts.compare(model, "catfish", path)
     assert compared.cosines.shape == (3, 3, 3)
     for layer in range(3):
         vectors = []
@@ -79,9 +79,9 @@ def test_cosines_are_those_of_mean_vectors(encoder, tmp_path):
             ("what is it ? catfish", 5),
             ("sun catfish", 2),
         ):
-            pieces = ["[CLS]", *encoder.tokenizer.tokenize(text), "[SEP]"]
-            output = encoder.bert(
-                np.array([encoder.tokenizer.convert_tokens_to_ids(pieces)])
+            pieces = ["[CLS]", *model.tokenizer.tokenize(text), "[SEP]"]
+            output = model.bert(
+                np.array([model.tokenizer.convert_tokens_to_ids(pieces)])
             )
             outputs = [output.embedding_output, *output.encoder_outputs]
             vectors.append(
@@ -111,8 +111,6 @@ def test_cosines_are_those_of_mean_vectors(encoder, tmp_path):
         ("cat\n" + "cat " * 15, "cat", r"s\.txt:2: .*has 16 positions"),
     ],
 )
-def test_what_cannot_be_compared_is_named(
-    encoder, tmp_path, text, word, message
-):
+def test_what_cannot_be_compared_is_named(model, tmp_path, text, word, message):
     with pytest.raises(InputError, match=message):
-        contexts.find(encoder, word, write(tmp_path, text))
+        contexts.find(model, word, write(tmp_path, text))

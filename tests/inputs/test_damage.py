@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from official_bert.errors import InputError
 from official_bert.inputs import damage, datasets, framing, records
-from official_bert.inputs.records import RecordFiles, Run
+from official_bert.inputs.records import RecordFiles, RecordRange
 
 SCHEMA = {"number": records.Feature(1)}
 COUNT = 20
@@ -54,7 +54,7 @@ def test_good_files_stay_as_they_are(file):
 
 @pytest.mark.parametrize("place", [DATA, DATA_CHECK])
 @pytest.mark.parametrize(
-    ("spoiled", "runs"),
+    ("spoiled", "ranges"),
     [
         ([5], [(0, 4), (5, 15)]),
         ([1], [(1, 19)]),
@@ -62,24 +62,24 @@ def test_good_files_stay_as_they_are(file):
         ([1, 2, 9, 20], [(2, 6), (9, 10)]),
     ],
 )
-def test_damaged_data_is_skipped_exactly(file, place, spoiled, runs):
+def test_damaged_data_is_skipped_exactly(file, place, spoiled, ranges):
     for number in spoiled:
         spoil(file, number, place)
     data, found = find(file)
     assert found == [damage.Damage(file, spoiled, is_cut=False)]
-    assert data.runs == {file: runs}
+    assert data.ranges == {file: ranges}
     assert data.num_records() == COUNT - len(spoiled)
 
 
 @pytest.mark.parametrize("place", [LENGTH, LENGTH_CHECK])
 @pytest.mark.parametrize(
-    ("number", "runs"), [(5, [(0, 4)]), (20, [(0, 19)]), (2, [(0, 1)])]
+    ("number", "ranges"), [(5, [(0, 4)]), (20, [(0, 19)]), (2, [(0, 1)])]
 )
-def test_a_damaged_length_ends_the_file(file, place, number, runs):
+def test_a_damaged_length_ends_the_file(file, place, number, ranges):
     spoil(file, number, place)
     data, found = find(file)
     assert found == [damage.Damage(file, [number], is_cut=True)]
-    assert data.runs == {file: runs}
+    assert data.ranges == {file: ranges}
 
 
 @pytest.mark.parametrize("missing", [1, SIZE - 4, SIZE - 1])
@@ -88,19 +88,19 @@ def test_a_file_cut_short(file, missing):
         stream.truncate(COUNT * SIZE - missing)
     data, found = find(file)
     assert found == [damage.Damage(file, [20], is_cut=True)]
-    assert data.runs == {file: [(0, 19)]}
+    assert data.ranges == {file: [(0, 19)]}
 
 
 def test_data_of_no_example_is_skipped_exactly(tmp_path):
     good = records.encode(SCHEMA, {"number": [0]})
     path = tmp_path / "a.tfrecord"
-    for spoiled, runs in (([1, 4], [(1, 2), (4, 2)]), ([6], [(0, 5)])):
+    for spoiled, ranges in (([1, 4], [(1, 2), (4, 2)]), ([6], [(0, 5)])):
         for bad in (good[:-1], b""):
             data = [bad if n in spoiled else good for n in range(1, 7)]
             path.write_bytes(framing.join(data, compress=False))
             data, found = find(str(path))
             assert found == [damage.Damage(str(path), spoiled, is_cut=False)]
-            assert data.runs == {str(path): runs}
+            assert data.ranges == {str(path): ranges}
 
 
 def test_both_kinds_at_once(file):
@@ -108,7 +108,7 @@ def test_both_kinds_at_once(file):
     spoil(file, 9, DATA)
     spoil(file, 10, LENGTH)
     data, found = find(file)
-    assert data.runs == {file: [Run(0, 2), Run(3, 5)]}
+    assert data.ranges == {file: [RecordRange(0, 2), RecordRange(3, 5)]}
     assert str(found[0]) == f"{file}: record 3, 9, 10, and all behind it"
 
 
@@ -161,7 +161,7 @@ def test_files_elsewhere_are_read_as_well(file):
     address = f"file://{file}"
     data, found = find(address)
     assert found == [damage.Damage(address, [3, 9], is_cut=True)]
-    assert data.runs == {address: [(0, 2), (3, 5)]}
+    assert data.ranges == {address: [(0, 2), (3, 5)]}
 
 
 def test_a_name_does_not_say_whether_a_file_is_compressed(tmp_path):
@@ -185,7 +185,7 @@ def test_a_compressed_file(file, tmp_path):
     path.write_bytes(packed[:-40])
     data, [damaged] = find(str(path))
     assert damaged.is_cut
-    [(first, length)] = data.runs[str(path)]
+    [(first, length)] = data.ranges[str(path)]
     assert first == 0
     assert 0 < length < COUNT
     batches = datasets.evaluation_batches(data, length, 1)

@@ -88,7 +88,7 @@ def test_the_split_of_the_work_does_not_matter(
     inputs, tmp_path, monkeypatch, whole_words
 ):
     expected = make(inputs, tmp_path, do_whole_word_mask=whole_words)
-    monkeypatch.setattr(stages, "_PIECES_PER_TASK", 100)
+    monkeypatch.setattr(stages, "_PIECES_PER_WORK_ITEM", 100)
     monkeypatch.setattr(stages, "_INSTANCES_PER_BUCKET", 50)
     monkeypatch.setattr(parallel, "_PAIRS_IN_MEMORY", 70)
     monkeypatch.setattr(output, "ROWS_AT_ONCE", 7)

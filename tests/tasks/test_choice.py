@@ -20,7 +20,7 @@ from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.choice_data import ChoiceExample
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.forward import Forward
-from official_bert.tasks.task import Features, Output
+from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tokenization import BatchTokenizer
 
 TASK = ChoiceTask(num_choices=3)
@@ -113,7 +113,7 @@ def test_every_choice_is_scored_as_a_pair_by_itself(tokenizer):
 
 
 def answers(*logits):
-    rows = [Features(number, {}) for number in range(len(logits))]
+    rows = [FeatureRow(number, {}) for number in range(len(logits))]
     outputs = [Output(np.array(one, np.float32), 0.0, 1.0) for one in logits]
     return TASK.answers(EXAMPLES[: len(logits)], rows, outputs)
 

@@ -11,7 +11,7 @@ from scipy import special
 
 from official_bert.errors import InputError
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.task import Features, Output
+from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tasks.text import TextTask
 from official_bert.tasks.text_data import TextExample
 from official_bert.tokenization import BatchTokenizer
@@ -116,7 +116,7 @@ def test_logits_of_windows_are_pooled(pooling):
         long_documents=LongDocuments("windows", 0, pooling),
     )
     examples = [TextExample("", "x")] * 2
-    rows = [Features(number, {}) for number in (0, 0, 1)]
+    rows = [FeatureRow(number, {}) for number in (0, 0, 1)]
     outputs = [output(1.0, 3.0), output(2.0, -1.0), output(0.0, 5.0)]
     found = task.answers(examples, rows, outputs)
     first = {"mean": [1.5, 1.0], "max": [2.0, 3.0]}[pooling]
@@ -126,7 +126,7 @@ def test_logits_of_windows_are_pooled(pooling):
 
 def answers(task, *logits):
     examples = [TextExample("", "x")] * len(logits)
-    rows = [Features(number, {}) for number in range(len(logits))]
+    rows = [FeatureRow(number, {}) for number in range(len(logits))]
     return task.answers(examples, rows, [output(*one) for one in logits])
 
 

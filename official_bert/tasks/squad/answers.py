@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from official_bert.tasks.squad.examples import SquadExample
-from official_bert.tasks.squad.features import Features
+from official_bert.tasks.squad.features import SquadFeatures
 from official_bert.tasks.squad.windows import Ints
 from official_bert.tokenization import BatchTokenizer
 
 
 def positions(
     examples: Sequence[SquadExample],
-    features: Features,
+    features: SquadFeatures,
     tokenizer: BatchTokenizer,
 ) -> dict[str, Ints]:
     """Returns what the model must find in each window.
@@ -48,7 +48,7 @@ def positions(
 
 def _spans(
     examples: Sequence[SquadExample],
-    features: Features,
+    features: SquadFeatures,
     tokenizer: BatchTokenizer,
 ) -> tuple[Ints, Ints]:
     """Returns each answer's first and last piece, in its paragraph; [E]."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from official_bert import files, progress
 from official_bert.tasks.squad.examples import SquadExample
-from official_bert.tasks.squad.features import Features
+from official_bert.tasks.squad.features import SquadFeatures
 from official_bert.tasks.squad.final_text import get_final_text, join_pieces
 from official_bert.tasks.squad.spans import Null, Spans, best_spans
 from official_bert.tokenization import BatchTokenizer
@@ -82,7 +82,7 @@ class Predictions(NamedTuple):
 
 def predict(
     examples: Sequence[SquadExample],
-    features: Features,
+    features: SquadFeatures,
     tokenizer: BatchTokenizer,
     start_logits: Floats,
     end_logits: Floats,
@@ -142,7 +142,7 @@ def predict_without_windows(
 def _texts(
     example: SquadExample,
     index: int,
-    features: Features,
+    features: SquadFeatures,
     tokenizer: BatchTokenizer,
     spans: Spans,
 ) -> Iterator[Candidate]:

@@ -51,7 +51,7 @@ class Pieces(NamedTuple):
         return self.ids[self.splits[index] : self.splits[index + 1]]
 
 
-class Features(NamedTuple):
+class SquadFeatures(NamedTuple):
     """Examples as ids, and the windows that make rows of them.
 
     Attributes:
@@ -88,7 +88,7 @@ def make_features(
     examples: Sequence[SquadExample],
     tokenizer: BatchTokenizer,
     options: WindowOptions,
-) -> Features:
+) -> SquadFeatures:
     """Tokenizes examples and lays out their windows.
 
     Args:
@@ -118,7 +118,7 @@ def make_features(
     paragraph = np.array([index_of[e.paragraph] for e in examples], np.int32)
     room = options.max_seq_length - NUM_SPECIAL - np.diff(questions.splits)
     num_pieces = np.diff(encoded.row_splits)[paragraph]
-    return Features(
+    return SquadFeatures(
         questions=questions,
         paragraphs=Pieces(encoded.ids, encoded.row_splits),
         words=np.concatenate(words).astype(np.int32) - 1,
@@ -144,7 +144,7 @@ def _encode_questions(
 
 
 def rows(
-    features: Features, positions: dict[str, Ints] | None = None
+    features: SquadFeatures, positions: dict[str, Ints] | None = None
 ) -> Iterator[dict[str, Ints]]:
     """Yields blocks of rows.
 
@@ -175,7 +175,7 @@ def rows(
         yield {name: block[name].astype(np.int32) for name in block}
 
 
-def _input_ids(features: Features, windows: Windows) -> Ints:
+def _input_ids(features: SquadFeatures, windows: Windows) -> Ints:
     """Returns int32 [rows, S]."""
     cls, sep = features.special_ids
     shape = (len(windows.example), features.max_seq_length)

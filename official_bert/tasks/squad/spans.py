@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from official_bert.tasks.squad.features import Features
+from official_bert.tasks.squad.features import SquadFeatures
 from official_bert.tasks.squad.windows import Windows, owners
 
 Logits = npt.NDArray[np.floating[Any]]
@@ -55,7 +55,7 @@ class _Top(NamedTuple):
 
 
 def best_spans(
-    features: Features,
+    features: SquadFeatures,
     start_logits: Logits,
     end_logits: Logits,
     n_best_size: int,

@@ -28,7 +28,7 @@ from official_bert.tasks.squad.examples import (
 )
 from official_bert.tasks.squad.schema import schema
 from official_bert.tasks.squad.windows import WindowOptions
-from official_bert.tasks.task import Features, Output
+from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tokenization import BatchTokenizer
 
 
@@ -117,7 +117,7 @@ class SquadTask:
         max_seq_length: int,
         *,
         is_training: bool,
-    ) -> Iterator[Features]:
+    ) -> Iterator[FeatureRow]:
         """Yields a row for each window of each example's passage."""
         examples = list(examples)
         if not examples:
@@ -142,7 +142,7 @@ class SquadTask:
                     name: values[index, :length]
                     for name, values in block.items()
                 }
-                yield Features(next(numbers), row, (made, tokenizer))
+                yield FeatureRow(next(numbers), row, (made, tokenizer))
 
     def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
         """Returns BERT with the logits of starts and ends."""
@@ -166,7 +166,7 @@ class SquadTask:
     def answers(
         self,
         examples: Sequence[SquadExample],
-        rows: Sequence[Features],
+        rows: Sequence[FeatureRow],
         outputs: Sequence[Output],
     ) -> list[SquadAnswer]:
         """Chooses an answer to each question, out of all its windows."""
@@ -188,7 +188,7 @@ class SquadTask:
     def _decoded(
         self,
         examples: Sequence[SquadExample],
-        rows: Sequence[Features],
+        rows: Sequence[FeatureRow],
         outputs: Sequence[Output],
     ) -> Predictions:
         made, tokenizer = rows[0].made_of

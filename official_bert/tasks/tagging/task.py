@@ -26,7 +26,7 @@ from official_bert.tasks.tagging.columns import Columns, Sentence
 from official_bert.tasks.tagging.data import TaggingData
 from official_bert.tasks.tagging.rows import IdsOfWord, make_row
 from official_bert.tasks.tagging.windows import make_windows
-from official_bert.tasks.task import Features, Output
+from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tokenization import BatchTokenizer
 
 # What --task_name may be. All are the same: what is measured depends on the
@@ -106,7 +106,7 @@ class TaggingTask:
         max_seq_length: int,
         *,
         is_training: bool = True,
-    ) -> Iterator[Features]:
+    ) -> Iterator[FeatureRow]:
         """Yields a row for each sentence, or several for a long one.
 
         Every word begins, with `label_mask` 1, in one row, in their order. Of
@@ -125,7 +125,7 @@ class TaggingTask:
                 labels[first:last] = [id_of_label[t] for t in sentence.tags]
             sizes = [len(pieces) for pieces in ids]
             for window in make_windows(sizes, first, last, room):
-                yield Features(number, make_row(ids, labels, window, marks))
+                yield FeatureRow(number, make_row(ids, labels, window, marks))
 
     def _words_read(
         self, sentence: Sentence, room: int
@@ -155,7 +155,7 @@ class TaggingTask:
     def answers(
         self,
         examples: Sequence[Sentence],
-        rows: Sequence[Features],
+        rows: Sequence[FeatureRow],
         outputs: Sequence[Output],
     ) -> list[list[str]]:
         """Returns a tag for each word of each sentence."""

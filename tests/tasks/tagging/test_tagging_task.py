@@ -10,7 +10,7 @@ from official_bert.errors import InputError
 from official_bert.tasks.tagging.columns import Columns, Sentence
 from official_bert.tasks.tagging.data import TaggingData
 from official_bert.tasks.tagging.task import TaggingTask
-from official_bert.tasks.task import Features, Output
+from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tokenization import FullTokenizer
 
 PIECES = ("jim", "hen", "##son", "was", "a", "puppet", "##eer", ".", "'")
@@ -30,7 +30,7 @@ def rows_of(task, tokenizer, examples, max_seq_length=128):
 
 
 def answers_of(task, examples, rows, outputs):
-    found = [Features(*row) for row in rows]
+    found = [FeatureRow(*row) for row in rows]
     return task.answers(examples, found, outputs)
 
 

@@ -13,7 +13,7 @@ from official_bert.options import VisualizeAttention
 from official_bert.tokenization import BatchTokenizer
 
 
-class Encoder(NamedTuple):
+class BertAlone(NamedTuple):
     """A model and what it reads.
 
     Attributes:
@@ -74,7 +74,7 @@ class Encoder(NamedTuple):
         return output
 
 
-def load(options: VisualizeAttention) -> Encoder:
+def load(options: VisualizeAttention) -> BertAlone:
     """Returns the model that the options name.
 
     Raises:
@@ -88,7 +88,7 @@ def load(options: VisualizeAttention) -> Encoder:
         do_lower_case=options.lowers_case,
         never_split=(MASK,),
     )
-    return Encoder(bert, tokenizer, options.max_seq_length, prefix)
+    return BertAlone(bert, tokenizer, options.max_seq_length, prefix)
 
 
 def load_files(
