@@ -286,7 +286,8 @@ def pretraining_report(options: Demo) -> list[str]:
     """Returns accuracies with and without pre-training, and guesses."""
     # TensorFlow takes seconds to import; errors in flags should not.
     from official_bert.inference import baselines
-    from official_bert.inputs.records import RecordFiles, pretraining_schema
+    from official_bert.inputs.records import RecordFiles
+    from official_bert.inputs.schemas import pretraining_schema
 
     folder = options.output_dir
     schema = pretraining_schema(

@@ -19,15 +19,8 @@ the rest the answer, such as
 and with --score `pseudo_log_likelihood`, `num_pieces` and `perplexity`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from official_bert import cli
 from official_bert.options import Predict
-
-if TYPE_CHECKING:
-    from official_bert.inference.answering import Answerer
 
 
 def main(options: Predict) -> None:
@@ -35,37 +28,7 @@ def main(options: Predict) -> None:
     # TensorFlow takes seconds to import; errors in flags should not.
     from official_bert.inference import answering
 
-    answering.run(load(options), options)
-
-
-def load(options: Predict) -> Answerer:
-    """Returns the model that the options name, ready to answer."""
-    from official_bert.inference import answering, masked_lm, scoring
-    from official_bert.inference.blanks import MaskedLanguageModel
-    from official_bert.inference.predictor import Predictor
-
-    if not options.is_masked_lm:
-        assert options.model_dir
-        predictor = Predictor.from_dir(
-            options.model_dir, batch_size=options.batch_size
-        )
-        answering.set_columns(predictor, options)
-        return predictor
-    if options.model_dir:
-        model, tokenizer = masked_lm.load(
-            options.model_dir, do_lower_case=options.lowers_case
-        )
-    else:
-        model, tokenizer = masked_lm.load_files(
-            options.config_file,
-            options.vocabulary,
-            options.checkpoint,
-            do_lower_case=options.lowers_case,
-        )
-    asked = MaskedLanguageModel(model, tokenizer, options.batch_size)
-    if options.score:
-        return scoring.Scorer(asked)
-    return masked_lm.FillMask(asked, options.top_k)
+    answering.run(answering.load(options), options)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_bert.inputs import records
+from official_bert.inputs import records, schemas
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORDS = [f"word{number}" for number in range(60)]
@@ -125,7 +125,7 @@ def write_inputs(folder: str) -> None:
     for name, text in texts.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
-    schema = records.pretraining_schema(LENGTH, 5)
+    schema = schemas.pretraining_schema(LENGTH, 5)
     for name in ("a", "b"):
         path = os.path.join(folder, f"{name}.tfrecord")
         with tf.io.TFRecordWriter(path) as writer:

@@ -24,7 +24,7 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.inference import features
 from official_bert.inputs import padding
-from official_bert.inputs.records import text_schema
+from official_bert.inputs.schemas import text_schema
 from official_bert.options import ExtractFeatures
 
 LENGTH = 128

@@ -94,7 +94,9 @@ def engines(vocab_file: str, do_lower_case: bool) -> dict[str, Tokenize]:
             for line in lines
         ],
         "GraphTokenizer": in_graph(ours.tokenize),
-        "  with offsets": in_graph(lambda t: ours.tokenize_with_offsets(t)[0]),
+        "  with offsets": in_graph(
+            lambda t: ours.tokenize_words_with_offsets(t)[0].merge_dims(1, 2)
+        ),
         "tf_text.Bert": in_graph(lambda t: bert.tokenize(t).merge_dims(1, 2)),
         "tf_text.FastBert": in_graph(fast.tokenize),
     }

@@ -24,7 +24,7 @@ import tensorflow as tf
 
 import create_pretraining_data
 from official_bert.config import RELEASED, BertConfig
-from official_bert.inputs import datasets, records
+from official_bert.inputs import datasets, records, schemas
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -64,11 +64,11 @@ def make(options: CreatePretrainingData) -> records.RecordFiles:
     """Makes records; returns where they are."""
     create_pretraining_data.main(options)
     schema = (
-        records.packed_schema(
+        schemas.packed_schema(
             LENGTH, PREDICTIONS, options.max_sequences_per_row
         )
         if options.pack_sequences
-        else records.pretraining_schema(LENGTH, PREDICTIONS)
+        else schemas.pretraining_schema(LENGTH, PREDICTIONS)
     )
     return records.RecordFiles(options.output_files(), schema)
 

@@ -26,7 +26,7 @@ from official_bert.tasks.squad.examples import (
     SquadExample,
     read_examples,
 )
-from official_bert.tasks.squad.schema import schema
+from official_bert.tasks.squad.features import FIRST_UNIQUE_ID
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tokenization import BatchTokenizer, FullTokenizer
 
@@ -67,13 +67,18 @@ def answer_span(
     return first, last
 
 
+def padded(values: list[int]) -> list[int]:
+    return values + [0] * (MAX_SEQ_LENGTH - len(values))
+
+
 def reference(
     examples: list[SquadExample], tokenizer: FullTokenizer
 ) -> Iterator[dict[str, Any]]:
     """Yields what each record holds."""
-    unique_id = 1_000_000_000
+    unique_id = FIRST_UNIQUE_ID
     for example in examples:
-        question = tokenizer.tokenize(example.question_text)[:64]
+        question = tokenizer.tokenize(example.question_text)
+        question = question[: TASK.max_query_length]
         cut = [tokenizer.tokenize(word) for word in example.doc_tokens]
         pieces = [piece for word in cut for piece in word]
         words = [i for i, word in enumerate(cut) for _ in word]
@@ -93,9 +98,9 @@ def reference(
             shift = offset - start
             yield {
                 "unique_ids": [unique_id],
-                "input_ids": features.pad(ids, 384),
-                "input_mask": features.pad([1] * len(ids), 384),
-                "segment_ids": features.pad(segments, 384),
+                "input_ids": padded(ids),
+                "input_mask": padded([1] * len(ids)),
+                "segment_ids": padded(segments),
                 "start_positions": [first + shift if is_inside else 0],
                 "end_positions": [last + shift if is_inside else 0],
                 "is_impossible": [0],
@@ -106,7 +111,7 @@ def reference(
 def write_reference(
     path: str, examples: list[SquadExample], tokenizer: FullTokenizer
 ) -> None:
-    fields = schema(MAX_SEQ_LENGTH, is_training=True)
+    fields = TASK.schema(MAX_SEQ_LENGTH, is_training=True)
     with tf.io.TFRecordWriter(path) as writer:
         for values in reference(examples, tokenizer):
             writer.write(records.encode(fields, values))

@@ -3,8 +3,8 @@ r"""Training steps, compiled for a TPU that is not there.
   python -m benchmarks.tpu_compile RESULTS [--python PYTHON] [--case PATTERN]
 
 libtpu compiles for chips it does not see. Our steps, as the commands make them,
-are lowered by TensorFlow, and compiled for one core of a TPU v5e, with 16 GB of
-memory (15.75 GiB for programs), by PYTHON: one that has what
+are lowered by TensorFlow, and compiled for one core of a TPU v5e, whose memory
+is 16 GiB (15.75 for programs), by PYTHON: one that has what
 requirements-tpu-compile.txt names. Nothing is run.
 
 For each case it looks for the largest batch that the compiler accepts, among
@@ -15,7 +15,7 @@ long a step takes at least by either of them, at 197 TFLOP/s and 819 GB/s. The
 last column is the largest batch in the 2018 release's README, on a Titan X with
 12 GB. A batch with a + is the largest that was tried. All that was compiled is
 kept in RESULTS, and not compiled again: a run that was cut goes on. A
-compilation takes minutes and 3 GB.
+compilation takes minutes and up to 7 GB.
 
 PATTERN chooses cases, such as `pretraining-128-base-*`, of which
 KIND-LENGTH-SIZE-PRECISION[-remat] are the parts; `--batch` compiles at that

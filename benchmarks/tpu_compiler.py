@@ -68,8 +68,8 @@ def compile_module(hlo: bytes) -> dict[str, float | str]:
         Of the compiled program, in bytes: `arguments`, `outputs`, `aliased`
         (outputs that take the place of arguments, counted in both),
         `temporaries` and `code`; `operations` in floating point, and
-        `traffic`, of the memory outside of the chip, in bytes; `cycles`, as the
-        compiler estimates them; the `seconds` it took. Or `error` alone.
+        `traffic`, of the memory outside of the chip, in bytes; the `seconds` it
+        took. Or `error` alone.
     """
     start = time.perf_counter()
     device = topologies.get_topology_desc(
@@ -91,9 +91,6 @@ def compile_module(hlo: bytes) -> dict[str, float | str]:
             return {"error": str(error)}
     memory = compiled.get_compiled_memory_stats()
     text = compiled.hlo_modules()[0].to_string()
-    if len(sys.argv) > 2:
-        with open(sys.argv[2], "w", encoding="utf-8") as file:
-            file.write(text)
     return {
         "arguments": memory.argument_size_in_bytes,
         "outputs": memory.output_size_in_bytes,
@@ -102,7 +99,6 @@ def compile_module(hlo: bytes) -> dict[str, float | str]:
         "code": memory.generated_code_size_in_bytes,
         "operations": compiled.cost_analysis()["flops"],
         "traffic": sum(traffic(text)),
-        "cycles": sum(cycles(text)),
         "seconds": time.perf_counter() - start,
     }
 
@@ -152,13 +148,6 @@ def _bytes(array: tuple[str, str, str]) -> int:
     for size in filter(None, shape.split(",")):
         count *= int(size)
     return count * bits // 8
-
-
-def cycles(text: str) -> Iterator[int]:
-    """Yields what the compiler thinks that each instruction takes."""
-    entry = text[text.index("\nENTRY") :]
-    for match in re.finditer(r'"estimated_cycles":"(\d+)"', entry):
-        yield int(match.group(1))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow.python.ops import gen_stateless_random_ops_v2 as random_ops
 
 from official_bert.config import RELEASED, BertConfig
-from official_bert.inputs import records
+from official_bert.inputs import schemas
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -82,7 +82,7 @@ class Step:
                 self._objective = PretrainingObjective()
                 self._model = PretrainingModel(case.config)
                 weights = self._model.trainable_variables
-                self._schema = records.pretraining_schema(
+                self._schema = schemas.pretraining_schema(
                     case.length, NUM_PREDICTIONS[case.length]
                 )
             else:

@@ -14,7 +14,7 @@ import tensorflow as tf
 import create_pretraining_data
 import run_pretraining
 from official_bert.errors import InputError
-from official_bert.inputs import records
+from official_bert.inputs import framing, records, schemas
 from official_bert.options import CreatePretrainingData, RunPretraining
 from official_bert.pretraining_data import output
 
@@ -61,10 +61,10 @@ def make(folder, **changes):
 def test_writes_records_that_fit_the_schema(folder):
     make(folder)
     name = str(folder / "out.tfrecord")
-    data = records.RecordFiles([name], records.pretraining_schema(16, 3))
+    data = records.RecordFiles([name], schemas.pretraining_schema(16, 3))
     records.check_files(data, 25)
     records.check_all_records(data, 25)
-    assert records.count_records(name) >= 20  # Two documents, ten rounds.
+    assert framing.count_records(name) >= 20  # Two documents, ten rounds.
 
 
 def test_same_seed_same_bytes(folder):

@@ -14,7 +14,7 @@ import tensorflow as tf
 import run_pretraining
 from official_bert.checkpoints import numbered, tf1
 from official_bert.errors import InputError
-from official_bert.inputs import framing, records
+from official_bert.inputs import framing, records, schemas
 from official_bert.options import RunPretraining
 
 CONFIG = {
@@ -26,7 +26,7 @@ CONFIG = {
     "max_position_embeddings": 16,
     "type_vocab_size": 2,
 }
-SCHEMA = records.pretraining_schema(10, 2)
+SCHEMA = schemas.pretraining_schema(10, 2)
 
 
 @pytest.fixture

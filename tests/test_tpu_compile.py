@@ -76,7 +76,6 @@ def test_a_tpu_takes_the_step(compiler, precision):
     assert found["operations"] == pytest.approx(6 * products, rel=0.1)
     # Weights and moments are read and written, gradients too.
     assert found["traffic"] > 2 * state
-    assert found["cycles"] > 0
     assert tpu_compile.memory(found) < 16e9
 
 

@@ -9,9 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from official_bert import files, json_files, progress
+from official_bert.checkpoints import numbered
 from official_bert.errors import InputError
+from official_bert.inference import masked_lm
+from official_bert.inference.blanks import MaskedLanguageModel
 from official_bert.inference.lines import Line, read_chunks
 from official_bert.inference.predictor import Predictor
+from official_bert.inference.scoring import Scorer
 from official_bert.options import Predict
 from official_bert.tasks import tables
 from official_bert.tasks.text_data import TextColumns
@@ -45,6 +49,31 @@ class Answerer(Protocol):
 
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Returns an answer for each example, JSON-ready."""
+
+
+def load(options: Predict) -> Answerer:
+    """Returns the model that the options name, ready to answer.
+
+    Raises:
+        InputError: Something that is needed is not there, or does not fit.
+    """
+    if not options.is_masked_lm:
+        assert options.model_dir
+        predictor = Predictor.from_dir(
+            options.model_dir, batch_size=options.batch_size
+        )
+        _set_columns(predictor, options)
+        return predictor
+    model, tokenizer = masked_lm.load_files(
+        options.config_file,
+        options.vocabulary,
+        numbered.named_by(options),
+        do_lower_case=options.lowers_case,
+    )
+    asked = MaskedLanguageModel(model, tokenizer, options.batch_size)
+    if options.score:
+        return Scorer(asked)
+    return masked_lm.FillMask(asked, options.top_k)
 
 
 def run(answerer: Answerer, options: Predict) -> None:
@@ -86,7 +115,7 @@ def _writing(path: str | None) -> Iterator[Any]:
         yield file
 
 
-def set_columns(predictor: Predictor, options: Predict) -> None:
+def _set_columns(predictor: Predictor, options: Predict) -> None:
     """Tells a predictor what the options say of columns.
 
     Raises:

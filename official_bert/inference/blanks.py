@@ -10,7 +10,7 @@ from official_bert.errors import InputError
 from official_bert.inputs import features, padding
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.overlapping import overlapping
-from official_bert.tokenization import FullTokenizer
+from official_bert.tokenization import BatchTokenizer
 
 MASK = "[MASK]"
 
@@ -39,7 +39,7 @@ class MaskedLanguageModel:
     def __init__(
         self,
         model: PretrainingModel,
-        tokenizer: FullTokenizer,
+        tokenizer: BatchTokenizer,
         batch_size: int = 32,
     ) -> None:
         self.model = model

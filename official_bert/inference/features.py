@@ -12,7 +12,7 @@ from official_bert.errors import InputError
 from official_bert.inference import bert_alone, features_output
 from official_bert.inference.features_output import LineVectors
 from official_bert.inputs import features, padding
-from official_bert.inputs.records import text_schema
+from official_bert.inputs.schemas import text_schema
 from official_bert.modeling.encoder import Bert
 from official_bert.options import ExtractFeatures
 from official_bert.overlapping import overlapping

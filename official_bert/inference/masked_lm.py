@@ -18,7 +18,7 @@ from official_bert.inference.blanks import (
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.options.models import require_masked_lm, require_pretrained
 from official_bert.tasks.text_data import TextColumns
-from official_bert.tokenization import FullTokenizer
+from official_bert.tokenization import BatchTokenizer
 
 
 class Guess(NamedTuple):
@@ -99,7 +99,7 @@ class FillMask:
 
 def fill(
     model: PretrainingModel,
-    tokenizer: FullTokenizer,
+    tokenizer: BatchTokenizer,
     text: str,
     num_guesses: int = 5,
 ) -> list[list[Guess]]:
@@ -126,7 +126,7 @@ def fill(
 
 def load(
     folder: str, *, do_lower_case: bool
-) -> tuple[PretrainingModel, FullTokenizer]:
+) -> tuple[PretrainingModel, BatchTokenizer]:
     """Returns the model in an output folder of `run_pretraining.py`.
 
     Args:
@@ -154,7 +154,7 @@ def load_files(
     init_checkpoint: str,
     *,
     do_lower_case: bool,
-) -> tuple[PretrainingModel, FullTokenizer]:
+) -> tuple[PretrainingModel, BatchTokenizer]:
     """Returns a model as it was released, and its tokenizer.
 
     Args:
@@ -166,7 +166,7 @@ def load_files(
     Raises:
         InputError: These are damaged, or not of one model.
     """
-    tokenizer = FullTokenizer(
+    tokenizer = BatchTokenizer(
         vocab_file, do_lower_case=do_lower_case, never_split=(MASK,)
     )
     require_masked_lm(bert_config_file)

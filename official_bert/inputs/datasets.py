@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.inputs import padding, records
+from official_bert.inputs import padding, records, schemas
 from official_bert.inputs.records import RecordFiles
 
 _SHUFFLE_BUFFER = 10_000  # Serialized records of about a kilobyte each.
@@ -143,7 +143,7 @@ def finetuning_batches(
 
 
 def _by_length(
-    schema: records.Schema, serialized: Any, batch_size: int, seed: Any
+    schema: schemas.Schema, serialized: Any, batch_size: int, seed: Any
 ) -> tf.data.Dataset:
     """Deals out records in batches of about one length, in random order.
 
@@ -166,13 +166,13 @@ def _lengths(rows: dict[str, Any]) -> Any:
     return lengths if lengths.shape.rank == 1 else tf.reduce_max(lengths, -1)
 
 
-def _padded(schema: records.Schema, lengths: Any) -> Any:
+def _padded(schema: schemas.Schema, lengths: Any) -> Any:
     """Returns the lengths [N] to which sequences of lengths [N] are padded."""
     buckets = tf.constant(padding.buckets(schema["input_ids"].length))
     return tf.gather(buckets, tf.searchsorted(buckets, lengths))
 
 
-def _cut(schema: records.Schema, batch: dict[str, Any]) -> dict[str, Any]:
+def _cut(schema: schemas.Schema, batch: dict[str, Any]) -> dict[str, Any]:
     """Cuts the sequences of a batch to the length that its longest needs."""
     length = tf.reduce_max(_padded(schema, _lengths(batch)))
     return {
@@ -193,7 +193,7 @@ def evaluation_batches(
 
 
 def _parsed(
-    serialized: tf.data.Dataset, schema: records.Schema, batch_size: int
+    serialized: tf.data.Dataset, schema: schemas.Schema, batch_size: int
 ) -> tf.data.Dataset:
     """Batches first: parsing many examples at once is several times faster."""
     return _for_training(

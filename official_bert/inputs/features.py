@@ -30,11 +30,6 @@ def segment_ids(num_tokens: int, num_tokens_a: int) -> list[int]:
     return [0] * length_a + [1] * (num_tokens - length_a)
 
 
-def pad(values: Sequence[int], length: int) -> list[int]:
-    """Returns `values`, followed by zeros up to `length`."""
-    return [*values, *([0] * (length - len(values)))]
-
-
 class Marks(NamedTuple):
     """The ids of what frames every text."""
 

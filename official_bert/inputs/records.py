@@ -1,7 +1,7 @@
 """TFRecord files of `tf.train.Example`s with features of fixed length.
 
-One schema serves for writing, for parsing and for telling a user what is wrong
-with a file.
+One schema serves for parsing and for telling a user what is wrong with a file.
+What is written is encoded by `row_encoding.py`, many rows at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,31 +14,7 @@ from google.protobuf.message import DecodeError
 from official_bert import files
 from official_bert.errors import InputError, reason_of
 from official_bert.inputs.framing import count_records
-from official_bert.inputs.schemas import (
-    Feature,
-    Schema,
-    packed_schema,
-    pretraining_schema,
-    text_schema,
-)
-
-__all__ = [
-    "Feature",
-    "RecordFiles",
-    "RecordRange",
-    "Schema",
-    "check_all_records",
-    "check_files",
-    "compression_of",
-    "count_records",
-    "encode",
-    "packed_schema",
-    "parse",
-    "pretraining_schema",
-    "read",
-    "text_schema",
-    "without_empty",
-]
+from official_bert.inputs.schemas import Schema
 
 
 class RecordRange(NamedTuple):
@@ -76,7 +52,10 @@ class RecordFiles(NamedTuple):
 
 
 def encode(schema: Schema, values: Mapping[str, Sequence[Any]]) -> bytes:
-    """Returns one serialized example; the same values give the same bytes."""
+    """Returns one serialized example; the same values give the same bytes.
+
+    The readable reference, which `row_encoding.encode_rows` equals.
+    """
     example = tf.train.Example()
     for name, feature in schema.items():
         target = example.features.feature[name]

@@ -54,7 +54,7 @@ def _encode(name: str, values: npt.NDArray[Any]) -> list[bytes] | _Bytes:
     elif values.min(initial=0) >= 0 and values.max(initial=0) < 128:
         data = values.astype(np.uint8)  # A digit each.
     else:
-        return [_header(name, tag, len(row)) + row for row in _pack(values)]
+        return [_header(name, tag, len(row)) + row for row in _varints(values)]
     header = np.frombuffer(_header(name, tag, data.shape[1]), np.uint8)
     return np.hstack([np.tile(header, (len(data), 1)), data])
 
@@ -71,7 +71,7 @@ def _join_alike(columns: list[list[bytes] | _Bytes]) -> Iterator[list[bytes]]:
         yield [data[i : i + size] for i in range(0, len(data), size)]
 
 
-def _pack(values: npt.NDArray[Any]) -> list[bytes]:
+def _varints(values: npt.NDArray[Any]) -> list[bytes]:
     """Returns the integers of each row in base 128."""
     # Negative numbers are written as if they were large ones.
     numbers = values.astype(np.int64).view(np.uint64)

@@ -31,7 +31,7 @@ class PretrainingModel(keras.Model):
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
             [B, S] and `masked_lm_positions` [B, P]; of packed rows, as
-            `records.packed_schema` has them, `next_sentence_positions` [B, K]
+            `schemas.packed_schema` has them, `next_sentence_positions` [B, K]
             as well. Other entries are ignored.
 
     Returns:

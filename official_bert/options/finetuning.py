@@ -32,9 +32,20 @@ _KEPT_AS = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
 # What an earlier run was told for itself alone.
 _OF_A_RUN = {
     *(field.name for field in dataclasses.fields(Computing)),
-    *("output_dir", "do_train", "do_eval", "do_predict", "init_checkpoint"),
-    *("do_export", "export_dir", "export_text", "export_tflite", "sweep"),
-    *("eval_every", "early_stopping", "label_file", "plots"),
+    "output_dir",
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "init_checkpoint",
+    "do_export",
+    "export_dir",
+    "export_text",
+    "export_tflite",
+    "sweep",
+    "eval_every",
+    "early_stopping",
+    "label_file",
+    "plots",
 }
 
 

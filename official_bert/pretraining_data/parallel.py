@@ -80,7 +80,7 @@ def temporary_folder(path: str) -> Iterator[str]:
     Raises:
         InputError: There is no room in it.
     """
-    files.remove_leftovers(*os.path.split(path))
+    files.remove_leftovers(os.path.dirname(path), os.path.basename(path))
     folder = files.temporary_name(path)
     files.make_directory(folder)
     try:

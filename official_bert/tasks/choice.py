@@ -21,7 +21,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import features
 from official_bert.inputs.features import Marks
-from official_bert.inputs.records import Feature, Schema, text_schema
+from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification
 from official_bert.modeling import losses
 from official_bert.modeling.features import NO_TOP, Top

@@ -18,8 +18,8 @@ from absl import logging
 from official_bert import files, json_files, progress
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
-from official_bert.inputs.records import Schema
 from official_bert.inputs.row_encoding import encode_rows
+from official_bert.inputs.schemas import Schema
 from official_bert.tasks.task import Task
 from official_bert.tokenization import BatchTokenizer
 

@@ -149,13 +149,13 @@ class GlueData:
         return [mode, f"{mode}_mismatched"][: len(named)]
 
     def _path(self, split: str) -> str:
-        mode, _, is_second = split.partition("_")
+        mode = split.partition("_")[0]
         names: dict[str, Sequence[str]] = {
             "train": ("train.tsv",),
             "dev": self.task.dev_files,
             "test": self.task.test_files,
         }
-        return os.path.join(self.data_dir, names[mode][bool(is_second)])
+        return os.path.join(self.data_dir, names[mode][_part(split)])
 
     def read(self, split: str) -> list[TextExample]:
         """Reads a file, of a layout that has been the same since 2018."""
@@ -204,8 +204,13 @@ class GlueData:
         ids: Iterable[Any] = range(len(predictions))
         if self.task.test.guid is not None:
             ids = [example.guid.partition("-")[2] for example in examples]
-        name = self.task.submission["_" in split]
+        name = self.task.submission[_part(split)]
         return f"{name}.tsv", predictions_table(ids, predictions)
+
+
+def _part(split: str) -> int:
+    """Returns 1 for MNLI's mismatched part, and else 0."""
+    return 1 if split.endswith("_mismatched") else 0
 
 
 def _require_some(examples: Sequence[TextExample], path: str) -> None:

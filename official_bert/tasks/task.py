@@ -14,7 +14,7 @@ import numpy as np
 
 from official_bert.config import BertConfig
 from official_bert.inputs.padding import Row
-from official_bert.inputs.records import Schema
+from official_bert.inputs.schemas import Schema
 from official_bert.tokenization import BatchTokenizer
 
 

@@ -14,7 +14,13 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.checkpoints import loading
 from official_bert.config import BertConfig
-from official_bert.inputs import damage, datasets, left_to_right, records
+from official_bert.inputs import (
+    damage,
+    datasets,
+    left_to_right,
+    records,
+    schemas,
+)
 from official_bert.inputs.records import RecordFiles
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -93,11 +99,11 @@ def _run(options: RunPretraining) -> None:
     damage.report(damaged)
 
 
-def _schema(options: RunPretraining) -> records.Schema:
+def _schema(options: RunPretraining) -> schemas.Schema:
     sizes = (options.max_seq_length, options.max_predictions_per_seq)
     if options.pack_sequences:
-        return records.packed_schema(*sizes, options.max_sequences_per_row)
-    return records.pretraining_schema(*sizes)
+        return schemas.packed_schema(*sizes, options.max_sequences_per_row)
+    return schemas.pretraining_schema(*sizes)
 
 
 def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:

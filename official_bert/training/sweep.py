@@ -24,8 +24,12 @@ Result = tuple[Setting, Mapping[str, Any]]
 
 # What a sweep says of each run itself, and what makes another table of it.
 _NOT_VARIED = {
-    *("sweep", "output_dir", "do_train", "do_eval"),
-    *("task_name", "task_type"),
+    "sweep",
+    "output_dir",
+    "do_train",
+    "do_eval",
+    "task_name",
+    "task_type",
 }
 
 _RESULTS = "eval_results.json"
@@ -34,7 +38,10 @@ _PREDICTIONS = ("test_results.tsv", "test_predictions.txt")
 
 # What changes no result. A sweep may be moved, as a whole.
 _MAY_CHANGE = {
-    *("output_dir", "plots", "do_predict", "jit_compile"),
+    "output_dir",
+    "plots",
+    "do_predict",
+    "jit_compile",
     *(field.name for field in dataclasses.fields(Devices)),
 }
 

@@ -12,9 +12,9 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import baselines, masked_lm, scoring
 from official_bert.inference.blanks import MaskedLanguageModel
-from official_bert.inputs import records
+from official_bert.inputs import records, schemas
 from official_bert.modeling.pretraining import PretrainingModel
-from official_bert.tokenization import FullTokenizer
+from official_bert.tokenization import BatchTokenizer
 
 PIECES = [
     "[PAD]",
@@ -51,7 +51,7 @@ def model():
 def tokenizer(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(PIECES) + "\n")
-    return FullTokenizer(str(path), never_split=("[MASK]",))
+    return BatchTokenizer(str(path), never_split=("[MASK]",))
 
 
 def test_guesses_are_the_likeliest_pieces(model, tokenizer):
@@ -199,7 +199,7 @@ def test_a_score_is_the_sum_over_masks_one_by_one(
 def test_a_piece_that_stands_twice_has_one_chance(model, tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join([*PIECES[:6], "the", *PIECES[6:]]) + "\n")
-    twice = FullTokenizer(str(path), never_split=("[MASK]",))
+    twice = BatchTokenizer(str(path), never_split=("[MASK]",))
     [guesses] = masked_lm.fill(model, twice, "[MASK]", num_guesses=99)
     assert sorted(guess.piece for guess in guesses) == sorted(PIECES)
     assert sum(guess.probability for guess in guesses) == pytest.approx(1)
@@ -228,8 +228,8 @@ def test_an_object_may_hold_the_text(model, tokenizer):
 
 def test_the_baseline_counts_in_training_and_measures_elsewhere(tmp_path):
     schema = {
-        "labels": records.Feature(2),
-        "weights": records.Feature(2, is_float=True),
+        "labels": schemas.Feature(2),
+        "weights": schemas.Feature(2, is_float=True),
     }
 
     def write(name, *rows):

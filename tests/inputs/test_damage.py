@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.inputs import damage, datasets, framing, records
+from official_bert.inputs import damage, datasets, framing, records, schemas
 from official_bert.inputs.records import RecordFiles, RecordRange
 
-SCHEMA = {"number": records.Feature(1)}
+SCHEMA = {"number": schemas.Feature(1)}
 COUNT = 20
 SIZE = 12 + len(records.encode(SCHEMA, {"number": [0]})) + 4
 DATA, LENGTH, LENGTH_CHECK, DATA_CHECK = 15, 2, 9, SIZE - 2

@@ -13,7 +13,3 @@ def test_single():
     tokens = features.pack(["dogs"])
     assert tokens == ["[CLS]", "dogs", "[SEP]"]
     assert features.segment_ids(len(tokens), 1) == [0, 0, 0]
-
-
-def test_padding():
-    assert features.pad([1, 2], 4) == [1, 2, 0, 0]

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.inputs import datasets, padding, records
-from official_bert.inputs.records import Feature, RecordFiles
+from official_bert.inputs import datasets, padding, schemas
+from official_bert.inputs.records import RecordFiles
 from official_bert.inputs.row_encoding import encode_rows
+from official_bert.inputs.schemas import Feature
 
-SCHEMA = {**records.text_schema(64), "label_ids": Feature(1)}
+SCHEMA = {**schemas.text_schema(64), "label_ids": Feature(1)}
 
 
 def make_rows(number, seed=0):
@@ -64,7 +65,7 @@ def test_a_batch_holds_its_rows_and_zeros():
 
 
 def test_choices_are_padded_each_by_itself():
-    schema = records.text_schema(8, num_choices=2)
+    schema = schemas.text_schema(8, num_choices=2)
     row = {name: [[1, 2, 3], [4]] for name in schema}
     assert padding.row_length(row) == 3
     batch = padding.pad_batch(schema, [row], 4, 1)

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.inputs import datasets, records
+from official_bert.inputs import datasets, framing, records, schemas
 from official_bert.inputs.records import RecordFiles
 
-SCHEMA = records.pretraining_schema(6, 2)
+SCHEMA = schemas.pretraining_schema(6, 2)
 
 
 def values(number):
@@ -55,7 +55,7 @@ def test_parse_gives_back_what_was_encoded():
 
 
 def test_count(file):
-    assert records.count_records(file) == 10
+    assert framing.count_records(file) == 10
 
 
 def check(name, vocab_size=100, schema=SCHEMA):
@@ -128,7 +128,7 @@ def test_compressed_records_are_checked(file, tmp_path):
 
 
 def test_another_length_is_named_with_its_flag(file):
-    schema = records.pretraining_schema(128, 2)
+    schema = schemas.pretraining_schema(128, 2)
     with pytest.raises(
         InputError, match=r"`input_ids` must have 128.*--max_seq_length=6"
     ):
@@ -136,7 +136,7 @@ def test_another_length_is_named_with_its_flag(file):
 
 
 def test_another_number_of_predictions_is_named_with_its_flag(file):
-    schema = records.pretraining_schema(6, 20)
+    schema = schemas.pretraining_schema(6, 20)
     with pytest.raises(InputError, match="--max_predictions_per_seq=2"):
         check(file, schema=schema)
 

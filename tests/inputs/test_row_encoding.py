@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from official_bert.inputs import records
-from official_bert.inputs.records import Feature
 from official_bert.inputs.row_encoding import encode_rows
+from official_bert.inputs.schemas import Feature
 
 EDGES = [0, 1, 127, 128, 255, 256, 2**14 - 1, 2**14, 30_521, 65_536, 2**21]
 LARGE = [2**31 - 1, 2**31, 2**35, 2**62, 2**63 - 1, -1, -5, -(2**63)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import create_pretraining_data
-from official_bert.inputs import records
+from official_bert.inputs import records, schemas
 from official_bert.options import CreatePretrainingData
 
 VOCAB_SIZE = 30522
@@ -56,7 +56,7 @@ def measured(request, golden, shared_data, tmp_path_factory, tolerance):
 
 
 def read(name):
-    schema = records.pretraining_schema(128, 20)
+    schema = schemas.pretraining_schema(128, 20)
     [batch] = records.read(name).batch(10_000).as_numpy_iterator()
     return {k: v.numpy() for k, v in records.parse(schema, batch).items()}
 

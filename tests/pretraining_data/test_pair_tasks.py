@@ -12,7 +12,7 @@ import scipy.stats
 
 import create_pretraining_data
 from official_bert.errors import InputError
-from official_bert.inputs import records
+from official_bert.inputs import records, schemas
 from official_bert.options import CreatePretrainingData
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -61,7 +61,7 @@ def make(inputs, tmp_path, **changes):
 
 def read(tmp_path):
     """Yields of each record its ids before masking, segments and label."""
-    schema = records.pretraining_schema(LENGTH, 5)
+    schema = schemas.pretraining_schema(LENGTH, 5)
     dataset = records.read(str(tmp_path / "out")).batch(100_000)
     [batch] = dataset.as_numpy_iterator()
     parsed = {k: v.numpy() for k, v in records.parse(schema, batch).items()}
@@ -166,9 +166,9 @@ def test_packed_rows_hold_the_same_instances(
         names = records.read(str(tmp_path / "out")).batch(100_000)
         [batch] = names.as_numpy_iterator()
         if changes:
-            schema = records.packed_schema(LENGTH, 5, 16)
+            schema = schemas.packed_schema(LENGTH, 5, 16)
         else:
-            schema = records.pretraining_schema(LENGTH, 5)
+            schema = schemas.pretraining_schema(LENGTH, 5)
         rows = {k: v.numpy() for k, v in records.parse(schema, batch).items()}
         return (
             len(batch),

@@ -11,7 +11,7 @@ import workers
 
 import run_pretraining
 from official_bert.errors import InputError
-from official_bert.inputs import records
+from official_bert.inputs import records, schemas
 from official_bert.options import RunPretraining
 
 CONFIG = {
@@ -27,7 +27,7 @@ CONFIG = {
     # Gradients that must be clipped.
     "initializer_range": 0.3,
 }
-SCHEMA = records.pretraining_schema(12, 4)
+SCHEMA = schemas.pretraining_schema(12, 4)
 
 
 @pytest.fixture(scope="module")

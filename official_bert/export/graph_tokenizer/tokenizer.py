@@ -97,17 +97,6 @@ class GraphTokenizer:
         pieces = self._wordpiece.tokenize(words.texts)
         return _by_line(self._with_ids(pieces), words, texts)
 
-    def tokenize_with_offsets(
-        self, texts: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """The same as `tokenize_words_with_offsets`, without its words."""
-        ids, starts, limits = self.tokenize_words_with_offsets(texts)
-        return (
-            ids.merge_dims(1, 2),
-            starts.merge_dims(1, 2),
-            limits.merge_dims(1, 2),
-        )
-
     def tokenize_words_with_offsets(
         self, texts: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:

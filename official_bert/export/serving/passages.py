@@ -6,9 +6,7 @@ import tensorflow as tf
 
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.graph_tokenizer.characters import decode
-
-# What the 2018 release takes for spaces in a passage, and nothing else.
-_SPACES = "[ \t\r\n\u202f]+"
+from official_bert.tasks.squad.examples import SPACES
 
 
 class Passage(NamedTuple):
@@ -77,7 +75,7 @@ def read(texts: Any, tokenizer: GraphTokenizer) -> Passages:
     texts = tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="ignore"
     )
-    spaced = tf.strings.regex_replace(texts, _SPACES, " ")
+    spaced = tf.strings.regex_replace(texts, f"[{SPACES}]+", " ")
     words = tf.strings.split(spaced, " ")
     words = tf.ragged.boolean_mask(words, words != "")
     pieces = tokenizer.tokenize(words.values)
@@ -118,7 +116,7 @@ def _places(original: Any, number: Any) -> Any:
         original: int32 [characters], the text with all its spaces.
         number: How many characters there are without superfluous ones.
     """
-    spaces = tf.constant([ord(char) for char in " \t\r\n\u202f"])
+    spaces = tf.constant([ord(char) for char in SPACES])
     is_space = tf.reduce_any(original[:, tf.newaxis] == spaces, axis=1)
     before = tf.concat([[True], is_space], axis=0)[:-1]
     # Of several spaces the first one stays; one at the end does no harm.

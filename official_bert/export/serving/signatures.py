@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from official_bert.inputs import records
 from official_bert.inputs.features import Marks
-from official_bert.inputs.records import Schema, text_schema
+from official_bert.inputs.schemas import Schema, text_schema
 
 Tensors = dict[str, Any]
 

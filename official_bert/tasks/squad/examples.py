@@ -15,8 +15,10 @@ from official_bert.tokenization.alphabet import code_points
 
 # The 2018 release takes these characters for spaces and no others: words may
 # hold U+00A0, which the tokenizer will split at.
-_WORD = re.compile("[^ \t\r\n\u202f]+")
-_SPACES = code_points(" \t\r\n\u202f")
+SPACES = " \t\r\n\u202f"
+
+_WORD = re.compile(f"[^{SPACES}]+")
+_SPACE_POINTS = code_points(SPACES)
 
 _MAX_WARNINGS = 10
 
@@ -38,7 +40,7 @@ class Paragraph:
     @classmethod
     def from_text(cls, text: str) -> "Paragraph":
         """Cuts a text into words."""
-        is_word = ~np.isin(code_points(text), _SPACES)
+        is_word = ~np.isin(code_points(text), _SPACE_POINTS)
         is_start = is_word & ~np.append(False, is_word[:-1])[: len(text)]
         starts = np.flatnonzero(is_start).astype(np.int32)
         return cls(text, _WORD.findall(text), starts)
@@ -147,10 +149,8 @@ def read_examples(
             examples.append(example)
     _warn(path, left_out)
     if not examples:
-        raise InputError(
-            f"{path}: must hold questions{' with usable answers' * is_training}"
-            ". Received: none."
-        )
+        wanted = "questions with usable answers" if is_training else "questions"
+        raise InputError(f"{path}: must hold {wanted}. Received: none.")
     return examples
 
 
@@ -240,7 +240,9 @@ def _warn(path: str, left_out: list[tuple[str, SquadExample]]) -> None:
     for place, example in left_out[:_MAX_WARNINGS]:
         logging.warning(
             "%s is left out: its answer %r is not at its place, where %r is",
-            *(place, example.orig_answer_text, _words_of_answer(example)),
+            place,
+            example.orig_answer_text,
+            _words_of_answer(example),
         )
     if len(left_out) > _MAX_WARNINGS:
         logging.warning(

@@ -153,7 +153,7 @@ def rows(
         positions: More columns, such as `answers.positions` gives, each [W].
 
     Yields:
-        {name: int32 [rows in block, length]}, as `schema.schema` says.
+        {name: int32 [rows in block, length]}, as `SquadTask.schema` says.
     """
     offsets = features.offsets
     for begin in range(0, features.num_rows, _ROWS_AT_ONCE):

@@ -11,7 +11,7 @@ from absl import logging
 from official_bert import json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inputs.records import Schema
+from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import squad
 from official_bert.modeling import losses
 from official_bert.modeling.features import NO_TOP, Top
@@ -26,7 +26,6 @@ from official_bert.tasks.squad.examples import (
     find_unanswered,
     read_examples,
 )
-from official_bert.tasks.squad.schema import schema
 from official_bert.tasks.squad.windows import WindowOptions
 from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tokenization import BatchTokenizer
@@ -107,8 +106,13 @@ class SquadTask:
         return shuffled(examples) if split == "train" else examples
 
     def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
-        """Returns the features of 2018."""
-        return schema(max_seq_length, is_training=is_training)
+        """Returns the features of a window, as in 2018."""
+        single = ["start_positions", "end_positions", "is_impossible"]
+        return {
+            "unique_ids": Feature(1),
+            **text_schema(max_seq_length),
+            **(dict.fromkeys(single, Feature(1)) if is_training else {}),
+        }
 
     def featurize(
         self,

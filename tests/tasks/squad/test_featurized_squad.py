@@ -7,9 +7,8 @@ import pytest
 import recorded
 import tensorflow as tf
 
-from official_bert.inputs import records
+from official_bert.inputs import framing, records
 from official_bert.tasks import featurized
-from official_bert.tasks.squad.schema import schema as squad_schema
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.squad.windows import WindowOptions
 
@@ -63,7 +62,7 @@ def write(path, examples, tokenizer):
             options.max_seq_length,
             is_training=is_training,
         )
-        assert records.count_records(str(path)) == number
+        assert framing.count_records(str(path)) == number
         return number, path.stat().st_ino != before
 
     return write_some
@@ -73,7 +72,7 @@ def write(path, examples, tokenizer):
 def test_records_fit_their_schema(write, path, is_training):
     number, _ = write(is_training=is_training)
     assert number == 9
-    schema = squad_schema(12, is_training=is_training)
+    schema = SquadTask().schema(12, is_training=is_training)
     data = records.RecordFiles([str(path)], schema)
     records.check_files(data, 100)
     records.check_all_records(data, 100)
