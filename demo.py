@@ -13,6 +13,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -37,7 +38,6 @@ PAIRS = (
     ("read_file(path, encoding)", "Open a file and return its text."),
     ("read_file(path, encoding)", "Wait until the thread has ended."),
 )
-
 
 PREDICTIONS = "test_predictions.tsv"
 # What the report calls them, and their folders.
@@ -96,83 +96,106 @@ def write_questions(folder: str) -> None:
 
 
 def run(step: Step) -> None:
-    """Shows a command and runs it; ends the demo if it fails."""
+    """Shows a command and runs it; ends the demo if it does not succeed."""
     shown = " \\\n    ".join(shlex.quote(word) for word in step.command)
     print(f"\n# {step.title}\npython {shown}", flush=True)
     script, *flags = step.command
     command = [sys.executable, os.path.join(ROOT, script), *flags]
-    status = subprocess.run(command, check=False).returncode
+    status = wait_for(subprocess.Popen(command))
     if status:
-        sys.exit(status)
+        sys.exit(status if status > 0 else 128 - status)  # As shells say it.
+    if not files.exists(step.result):
+        sys.exit("Stopped on the way. Run the demo again to go on from there.")
+
+
+def wait_for(process: subprocess.Popen[bytes]) -> int:
+    """Returns the status of a command, or of the signal that stopped it.
+
+    It may save what it has before it ends, and then call that a success.
+    """
+    stopped_by = []
+
+    def stop(number: int, frame: object) -> None:
+        stopped_by.append(number)
+        process.send_signal(number)
+
+    heard = signal.signal(signal.SIGTERM, stop)
+    try:
+        status = process.wait()
+        return -stopped_by[0] if stopped_by else status
+    except KeyboardInterrupt:  # A terminal's Ctrl-C goes to both.
+        process.wait()
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, heard)
 
 
 def steps(options: Demo) -> list[Step]:
     """Returns all commands, in their order."""
-    return pretraining_steps(options) + finetuning_steps(options)
-
-
-def pretraining_steps(options: Demo) -> list[Step]:
-    """Returns the commands from text to a pre-trained model and its guesses."""
-    folder = options.output_dir
-    text = f"{folder}/text"
-    vocab = f"--vocab_file={folder}/vocab.txt"
-    config = f"--bert_config_file={folder}/bert_config.json"
-    lengths = [
-        f"--max_seq_length={options.max_seq_length}",
-        f"--max_predictions_per_seq={options.max_predictions_per_seq}",
+    return [
+        *data_steps(options),
+        *pretraining_steps(options),
+        *finetuning_steps(options),
     ]
 
-    def records(name: str, dupe_factor: int) -> Step:
-        return Step(
-            f"Mask the text: {name}",
-            f"{folder}/{name}.tfrecord",
-            [
-                "create_pretraining_data.py",
-                f"--input_file={text}/{name}.txt",
-                f"--output_file={folder}/{name}.tfrecord",
-                f"--dupe_factor={dupe_factor}",
-                vocab,
-                *lengths,
-            ],
-        )
 
-    def evaluation(title: str, output: str, *more: str) -> Step:
-        return Step(
-            title,
-            f"{folder}/{output}/eval_results.txt",
-            [
-                "run_pretraining.py",
-                "--do_eval",
-                f"--input_file={folder}/held_out.tfrecord",
-                f"--output_dir={folder}/{output}",
-                config,
-                *lengths,
-                *more,
-            ],
-        )
-
+def data_steps(options: Demo) -> list[Step]:
+    """Returns the commands from Python's source to a vocabulary and records."""
+    folder = options.output_dir
     return [
         Step(
             "Gather Python's English",
-            f"{text}/held_out.txt",
-            ["data/python_english.py", f"--output_dir={text}"],
+            f"{folder}/text/held_out.txt",
+            ["data/python_english.py", f"--output_dir={folder}/text"],
         ),
         Step(
             "Learn a vocabulary",
             f"{folder}/bert_config.json",
             [
                 "build_vocab.py",
-                f"--input_file={text}/train.txt",
+                f"--input_file={folder}/text/train.txt",
                 f"--vocab_size={options.vocab_size}",
                 f"--hidden_size={options.hidden_size}",
                 f"--num_hidden_layers={options.num_hidden_layers}",
                 f"--num_attention_heads={options.num_attention_heads}",
-                vocab,
-                config,
+                f"--vocab_file={folder}/vocab.txt",
+                f"--bert_config_file={folder}/bert_config.json",
             ],
         ),
-        records("train", options.dupe_factor),
-        records("held_out", 2),
+        masking(options, "train", options.dupe_factor),
+        masking(options, "held_out", 2),
+    ]
+
+
+def masking(options: Demo, name: str, dupe_factor: int) -> Step:
+    """Returns the command that makes records of a text."""
+    folder = options.output_dir
+    return Step(
+        f"Mask the text: {name}",
+        f"{folder}/{name}.tfrecord",
+        [
+            "create_pretraining_data.py",
+            f"--input_file={folder}/text/{name}.txt",
+            f"--output_file={folder}/{name}.tfrecord",
+            f"--dupe_factor={dupe_factor}",
+            f"--vocab_file={folder}/vocab.txt",
+            *lengths(options),
+        ],
+    )
+
+
+def lengths(options: Demo) -> list[str]:
+    """Returns the flags that records and their model have in common."""
+    return [
+        f"--max_seq_length={options.max_seq_length}",
+        f"--max_predictions_per_seq={options.max_predictions_per_seq}",
+    ]
+
+
+def pretraining_steps(options: Demo) -> list[Step]:
+    """Returns the commands from records to a model and its guesses."""
+    folder = options.output_dir
+    return [
         Step(
             "Pre-train",
             f"{pretrained(options)}.index",
@@ -185,54 +208,48 @@ def pretraining_steps(options: Demo) -> list[Step]:
                 f"--learning_rate={options.learning_rate}",
                 f"--num_train_steps={options.num_train_steps}",
                 f"--num_warmup_steps={options.num_train_steps // 10}",
-                # Five checkpoints are kept, and the first is yet needed.
                 f"--save_checkpoints_steps={-(-options.num_train_steps // 4)}",
-                config,
-                vocab,
-                *lengths,
+                # The first is yet needed, however often this is stopped.
+                "--keep_checkpoint_max=1000",
+                f"--bert_config_file={folder}/bert_config.json",
+                f"--vocab_file={folder}/vocab.txt",
+                *lengths(options),
             ],
         ),
         evaluation(
+            options,
             "Evaluate the model before training, on held-out documents",
             "untrained",
             f"--init_checkpoint={folder}/model/model.ckpt-0",
         ),
-        evaluation("Evaluate it after training, on the same", "model"),
+        evaluation(options, "Evaluate it after training, on the same", "model"),
         predicting(folder, "model", "blanks.txt", "--fill_mask"),
     ]
+
+
+def evaluation(options: Demo, title: str, output: str, *more: str) -> Step:
+    """Returns the command that measures a model on held-out documents."""
+    folder = options.output_dir
+    return Step(
+        title,
+        f"{folder}/{output}/eval_results.txt",
+        [
+            "run_pretraining.py",
+            "--do_eval",
+            f"--input_file={folder}/held_out.tfrecord",
+            f"--output_dir={folder}/{output}",
+            f"--bert_config_file={folder}/bert_config.json",
+            *lengths(options),
+            *more,
+        ],
+    )
 
 
 def finetuning_steps(options: Demo) -> list[Step]:
     """Returns the commands from labelled pairs to answers about new ones."""
     folder = options.output_dir
     data = f"{folder}/signatures"
-
-    def finetuning(title: str, output: str, *more: str) -> Step:
-        return Step(
-            title,
-            f"{folder}/{output}/{PREDICTIONS}",
-            [
-                "run_classifier.py",
-                "--do_train",
-                "--do_eval",
-                "--do_predict",
-                "--task_name=tsv",
-                f"--data_dir={data}",
-                "--text_a_column=signature",
-                "--text_b_column=summary",
-                "--label_column=label",
-                f"--vocab_file={folder}/vocab.txt",
-                f"--bert_config_file={folder}/bert_config.json",
-                f"--max_seq_length={options.max_seq_length}",
-                "--pad_to=bucket",
-                f"--train_batch_size={options.train_batch_size}",
-                f"--learning_rate={options.finetuning_learning_rate}",
-                f"--num_train_epochs={options.num_train_epochs}",
-                f"--output_dir={folder}/{output}",
-                *more,
-            ],
-        )
-
+    with_it, without_it = FINETUNED.values()
     return [
         Step(
             "Pair Python's functions with summaries",
@@ -240,13 +257,43 @@ def finetuning_steps(options: Demo) -> list[Step]:
             ["data/python_signatures.py", f"--output_dir={data}"],
         ),
         finetuning(
+            options,
             "Fine-tune the pre-trained model: does the summary belong?",
-            "finetuned",
+            with_it,
             f"--init_checkpoint={pretrained(options)}",
         ),
-        finetuning("The same from random weights", "not_pretrained"),
-        predicting(folder, "finetuned", "pairs.tsv"),
+        finetuning(options, "The same from random weights", without_it),
+        predicting(folder, with_it, "pairs.tsv"),
     ]
+
+
+def finetuning(options: Demo, title: str, output: str, *more: str) -> Step:
+    """Returns the command that learns which summaries belong, and is tested."""
+    folder = options.output_dir
+    return Step(
+        title,
+        f"{folder}/{output}/{PREDICTIONS}",
+        [
+            "run_classifier.py",
+            "--do_train",
+            "--do_eval",
+            "--do_predict",
+            "--task_name=tsv",
+            f"--data_dir={folder}/signatures",
+            "--text_a_column=signature",
+            "--text_b_column=summary",
+            "--label_column=label",
+            f"--vocab_file={folder}/vocab.txt",
+            f"--bert_config_file={folder}/bert_config.json",
+            f"--max_seq_length={options.max_seq_length}",
+            "--pad_to=bucket",
+            f"--train_batch_size={options.train_batch_size}",
+            f"--learning_rate={options.finetuning_learning_rate}",
+            f"--num_train_epochs={options.num_train_epochs}",
+            f"--output_dir={folder}/{output}",
+            *more,
+        ],
+    )
 
 
 def predicting(folder: str, model: str, questions: str, *more: str) -> Step:

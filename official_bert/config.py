@@ -6,7 +6,7 @@ The field names and defaults are those of the 2018 release's `BertConfig`.
 import copy
 import dataclasses
 import json
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 from absl import logging
@@ -127,7 +127,7 @@ class BertConfig:
             )
 
     def require_vocabulary(
-        self, vocab: Collection[str], vocab_file: str
+        self, vocab: Mapping[str, int], vocab_file: str
     ) -> None:
         """Raises `InputError` if a model cannot be used with a vocabulary.
 
@@ -135,12 +135,13 @@ class BertConfig:
         few less are harmless: some models pad their tables.
         """
         require_tokens(vocab, vocab_file)
-        num_pieces = len(vocab)
+        # Not how many there are: a token may stand there twice.
+        num_pieces = max(vocab.values(), default=-1) + 1
         if self.vocab_size is None or num_pieces > self.vocab_size:
             raise InputError(
                 "The model's `vocab_size` must not be smaller than the "
                 f"vocabulary. Received: vocab_size={self.vocab_size}, and "
-                f"{num_pieces} pieces in {vocab_file!r}. Use the vocabulary "
+                f"{num_pieces} lines in {vocab_file!r}. Use the vocabulary "
                 "the model was made for."
             )
         if num_pieces < self.vocab_size - _MOST_PADDING:

@@ -138,3 +138,13 @@ def test_a_folder_that_takes_no_files_is_refused_at_once(folder, monkeypatch):
     name = str(folder / "text.txt" / "vocab.txt")
     with pytest.raises(InputError, match="output folder must be writable"):
         build(folder, vocab_file=name)
+
+
+def test_a_vocabulary_has_room_for_more_than_special_pieces(tmp_path):
+    (tmp_path / "text.txt").write_text("a")
+    with pytest.raises(InputError, match="pieces, 104 with --num_unused=99"):
+        BuildVocab(
+            input_file=str(tmp_path / "text.txt"),
+            vocab_file=str(tmp_path / "vocab.txt"),
+            vocab_size=104,
+        )

@@ -183,13 +183,15 @@ def test_activations_are_those_the_original_knows(name, outcome):
 
 
 def pieces(number):
-    return ["[UNK]", "[CLS]", "[SEP]", *map(str, range(number - 3))]
+    """Returns a vocabulary of that many pieces."""
+    tokens = ["[UNK]", "[CLS]", "[SEP]", *map(str, range(number - 3))]
+    return {token: index for index, token in enumerate(tokens)}
 
 
 @pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]"])
 def test_a_vocabulary_has_what_every_text_needs(token):
     vocab = pieces(10)
-    vocab.remove(token)
+    del vocab[token]
     name = token.replace("[", r"\[")
     with pytest.raises(InputError, match=f"a.txt: .* 9 pieces without {name}"):
         BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
@@ -201,9 +203,16 @@ def test_a_vocabulary_may_be_smaller_than_the_model_but_not_larger():
     config.require_vocabulary(pieces(99), "vocab.txt")
     config.require_vocabulary(pieces(100), "vocab.txt")
     with pytest.raises(
-        InputError, match=r"vocab_size=100, and 101 pieces in 'vocab.txt'. Use"
+        InputError, match=r"vocab_size=100, and 101 lines in 'vocab.txt'. Use"
     ):
         config.require_vocabulary(pieces(101), "vocab.txt")
+
+
+def test_a_vocabulary_is_as_large_as_its_largest_id():
+    """Where a token stands twice, there are fewer than that."""
+    vocab = {**pieces(99), "doubled": 100}
+    with pytest.raises(InputError, match="vocab_size=100, and 101 lines"):
+        BertConfig(vocab_size=100).require_vocabulary(vocab, "vocab.txt")
 
 
 def test_a_vocabulary_much_smaller_than_the_model_is_pointed_out(caplog):

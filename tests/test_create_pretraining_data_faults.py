@@ -64,6 +64,23 @@ def test_a_full_disk(folder, workers, limit):
     assert (folder / "a").read_text() == "before"
 
 
+def test_a_disk_that_is_full_at_the_very_end_replaces_no_file(folder):
+    """So small a file is written when it is closed; the other one has room."""
+    odd = "--random_seed=2"  # A record more for the first file.
+    with start(folder, odd) as process:
+        process.communicate()
+    sizes = [(folder / name).stat().st_size for name in "ab"]
+    assert sizes[1] < sizes[0] < 8192
+    for name in "ab":
+        (folder / name).write_text("before")
+    before = sorted(folder.iterdir())
+    with start(folder, odd, limit=sizes[0] - 1) as process:
+        assert "File too large" in process.communicate()[1]
+    assert process.returncode == 1
+    assert sorted(folder.iterdir()) == before
+    assert [(folder / name).read_text() for name in "ab"] == ["before"] * 2
+
+
 def interrupt(folder, workers, send, number):
     """Sends a signal to the command at work; returns the process, ended."""
     # Enough to do for half a minute.

@@ -1,8 +1,13 @@
 """The demo's own parts; all of it, small, in a slow test."""
 
 import dataclasses
+import os
 import pathlib
 import re
+import signal
+import subprocess
+import sys
+import threading
 
 import pytest
 
@@ -64,3 +69,51 @@ def test_runs_through_and_reuses_what_is_there(tmp_path, capfd):
     demo.main(options)
     shown = capfd.readouterr().out
     assert shown.count("done before") == 3
+
+
+SLOW = "import time; print(0, flush=True); time.sleep(60)"
+SAVING = (
+    "import signal, sys, time\n"
+    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n" + SLOW
+)
+
+
+@pytest.mark.parametrize("code", [SLOW, SAVING])
+def test_a_stopped_demo_stops_its_command_and_goes_no_further(code):
+    """Whether the command calls what it saved a success or not."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE
+    )
+    process.stdout.read(1)  # It hears signals now.
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    assert demo.wait_for(process) == -signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    process.stdout.close()
+
+
+def test_a_command_that_left_nothing_was_stopped(tmp_path, monkeypatch):
+    """As training is that saved on the way and calls that a success."""
+
+    def stopped(process):
+        process.kill()
+        process.wait()
+        return 0
+
+    monkeypatch.setattr(demo, "wait_for", stopped)
+    step = demo.Step("Ask", str(tmp_path / "none"), ["predict.py"])
+    with pytest.raises(SystemExit, match="Stopped on the way"):
+        demo.run(step)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"output_dir": "de mo [1]"}, "must have no"),
+        ({"finetuning_learning_rate": -1.0}, "--finetuning_learning_rate"),
+        ({"max_seq_length": 600}, "--max_seq_length must be at most"),
+        ({"hidden_size": 30}, "must be a multiple"),
+    ],
+)
+def test_what_later_steps_would_refuse_is_refused_at_once(changes, message):
+    with pytest.raises(InputError, match=message):
+        Demo(**changes)

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import subprocess
+import threading
 
 import pytest
 
@@ -422,3 +423,21 @@ def test_an_address_of_no_known_kind_is_an_input_error():
     for look in (files.exists, files.expand):
         with pytest.raises(InputError, match="Cannot look for 'nope://a'"):
             look("nope://a")
+
+
+def test_a_pipe_is_read_like_a_file(tmp_path):
+    """As `--input_file=<(zcat text.gz)` has it."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"a\nb\n",))
+    writer.start()
+    assert list(files.read_lines(str(path), on_bytes=print)) == ["a", "b"]
+    writer.join()
+
+
+def test_a_name_with_brackets_is_a_name_if_there_is_such_a_file(tmp_path):
+    for name in ("part [1].txt", "part 1.txt"):
+        (tmp_path / name).touch()
+    exact = str(tmp_path / "part [1].txt")
+    assert files.expand(exact) == [exact]
+    assert len(files.expand(str(tmp_path / "part*[1].txt"))) == 1

@@ -441,6 +441,23 @@ WRONG = [
         {"model_dir": "TUNED", "input_file": "a.txt", "output_file": "./a.txt"},
         "--output_file must .* no input",
     ),
+    (
+        {"model_dir": "TUNED", "output_file": "TUNED/vocab.txt"},
+        "--output_file must .* no input",
+    ),
+    (
+        {"model_dir": "TUNED", "output_file": "TUNED/task.json"},
+        "--output_file must .* no input",
+    ),
+    (
+        {"model_dir": "TUNED", "output_file": "TUNED/model.ckpt-3.index"},
+        "must not have the name of a checkpoint's file",
+    ),
+    (
+        {"model_dir": "TUNED", "output_file": "TUNED/checkpoint"},
+        "must not have the name of a checkpoint's file",
+    ),
+    ({"model_dir": "TUNED", "output_file": "answers/"}, "must name files"),
     ({"model_dir": "TUNED", "batch_size": 0}, "--batch_size must be at least"),
     ({"model_dir": "TUNED", "chunk_size": 0}, "--chunk_size must be at least"),
     ({"model_dir": "TUNED", "top_k": 0}, "--top_k must be at least 1"),
@@ -496,3 +513,27 @@ def test_impossible_options_are_refused(
     }
     with pytest.raises(InputError, match=message):
         Predict(**given)
+
+
+@pytest.mark.parametrize(
+    ("stream", "flag"), [("stdin", "--input_file"), ("stdout", "--output_file")]
+)
+def test_a_closed_stream_is_noticed_at_once(tuned, monkeypatch, stream, flag):
+    """As `<&-` and `>&-` leave it."""
+    monkeypatch.setattr(sys, stream, None)
+    with pytest.raises(InputError, match=f"{flag} must be given"):
+        Predict(model_dir=tuned)
+
+
+def test_what_a_killed_run_left_is_removed(tuned, folder):
+    (folder / "a.txt").write_text("good")
+    left = folder / f"out.jsonl.tmp-{2**22 + 1}.0123abcd"
+    left.touch()
+    predict.main(
+        Predict(
+            model_dir=tuned,
+            input_file=str(folder / "a.txt"),
+            output_file=str(folder / "out.jsonl"),
+        )
+    )
+    assert not left.exists()

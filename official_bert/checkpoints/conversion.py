@@ -99,8 +99,9 @@ def _completed(described: Described, options: ConvertCheckpoint) -> Described:
             options.input,
         )
         return _cased(described, options.do_lower_case)
+    lines = vocab.removesuffix("\n").split("\n")
     described.config.require_vocabulary(
-        [line.strip() for line in vocab.removesuffix("\n").split("\n")],
+        {line.strip(): index for index, line in enumerate(lines)},
         options.vocab_file or options.input,
     )
     lower = options.do_lower_case

@@ -22,7 +22,9 @@ def exists(path: str) -> bool:
 
 def _glob(pattern: str) -> list[str]:
     if not remote.is_remote(pattern):
-        return local_glob.glob(pattern)
+        # A file may have [ ] in its name.
+        exact = [pattern] if os.path.exists(pattern) else []
+        return exact or local_glob.glob(pattern)
     with remote.errors_as_input_errors(pattern):
         return list(remote.gfile().glob(pattern))
 
@@ -196,7 +198,7 @@ def read_lines(
         number = position = 0
         try:
             for number, line in enumerate(file, start=1):
-                if on_bytes:
+                if on_bytes and stored.seekable():  # A pipe is not.
                     on_bytes(stored.tell() - position)
                     position = stored.tell()
                 text = _decode(line, path, number).replace("\r", "")

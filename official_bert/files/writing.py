@@ -134,6 +134,12 @@ def remove_leftovers(folder: str, name: str | None = None) -> None:
                 os.remove(path)
 
 
+def remove_leftovers_of(path: str) -> None:
+    """Does so for one file; those of a link are beside what it leads to."""
+    if not remote.is_remote(path):
+        remove_leftovers(*os.path.split(os.path.realpath(path)))
+
+
 def _is_another_process(number: int) -> bool:
     """Whether it runs on this machine: one that evaluates may write here."""
     try:

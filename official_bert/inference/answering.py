@@ -111,6 +111,7 @@ def _writing(path: str | None) -> Iterator[Any]:
             # Python would complain at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
+    files.remove_leftovers_of(path)
     with files.writing(path) as file:
         yield file
 
@@ -185,6 +186,7 @@ def parse(line: Line, kind: str) -> Any:
         line: Of the input.
         kind: text, tsv or jsonl.
     """
+    line.require_text()
     if kind == "text":
         return line.text
     if kind == "tsv":

@@ -10,6 +10,8 @@ from official_bert.errors import InputError
 
 # What an error calls standard input.
 STDIN = "<stdin>"
+# The reader of standard input goes on: somebody may be typing there.
+_ESCAPE = "surrogateescape"
 # So much of standard input is read at once, if so much is there.
 _READ = 1 << 20
 
@@ -19,11 +21,24 @@ class Line(NamedTuple):
 
     Attributes:
         where: FILE:LINE.
-        text: Without its end.
+        text: Without its end. Bytes of standard input that are no UTF-8 stand
+            there as lone surrogates.
     """
 
     where: str
     text: str
+
+    def require_text(self) -> None:
+        """Raises `InputError` if there were bytes that are no UTF-8."""
+        try:
+            self.text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            wrong = self.text[error.start].encode("utf-8", _ESCAPE)
+            raise InputError(
+                f"{self.where}: text must be UTF-8. Received: the byte "
+                f"0x{wrong.hex()}. Convert it, for example with `iconv -t "
+                "UTF-8`."
+            ) from error
 
 
 def read_chunks(
@@ -38,7 +53,8 @@ def read_chunks(
         show_progress: Whether to show on standard error how far it is.
 
     Raises:
-        InputError: The text is not UTF-8, with its line.
+        InputError: The text of a file is not UTF-8, with its line; of standard
+            input, `Line.require_text` says so.
     """
     if path == "-":
         found = _arriving(sys.stdin.buffer, chunk_size)
@@ -93,11 +109,4 @@ def _blocks(stream: BinaryIO) -> Iterator[list[bytes]]:
 def _decoded(block: list[bytes], first: int) -> Iterator[tuple[int, str]]:
     """Yields numbers and texts of lines, as `files.read_lines` reads them."""
     for number, line in enumerate(block, start=first):
-        try:
-            yield number, line.decode("utf-8").replace("\r", "")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{STDIN}:{number}: text must be UTF-8. Received: the byte "
-                f"0x{line[error.start]:02x} ({error.reason}). Convert it, for "
-                "example with `iconv -t UTF-8`."
-            ) from error
+        yield number, line.decode("utf-8", _ESCAPE).replace("\r", "")

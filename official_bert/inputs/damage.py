@@ -13,8 +13,9 @@ import tensorflow as tf
 from absl import logging
 from google.protobuf.message import DecodeError
 
+from official_bert import files
 from official_bert.errors import InputError
-from official_bert.inputs import framing
+from official_bert.inputs import framing, records
 from official_bert.inputs.records import RecordFiles, RecordRange
 
 
@@ -96,7 +97,34 @@ def _look(name: str) -> tuple[list[RecordRange], Damage]:
         for first, next_bound in itertools.pairwise(bounds)
         if next_bound - first > 1
     ]
-    return ranges, Damage(name, skipped, is_cut)
+    damage = Damage(name, skipped, is_cut)
+    return (
+        _unpacked(ranges, damage) if files.is_gzip(name) else (ranges, damage)
+    )
+
+
+def _unpacked(
+    ranges: list[RecordRange], damage: Damage
+) -> tuple[list[RecordRange], Damage]:
+    """Ends a compressed file where TensorFlow fails to read it.
+
+    It unpacks far ahead of the record it is asked for, and so stumbles before
+    Python does; and it takes nothing for the end of a file but the end.
+    """
+    readable = []
+    for part in ranges if damage.skipped else [RecordRange(0, -1)]:
+        dataset = records.read(damage.name).skip(part.first).take(part.length)
+        end = part.first
+        try:
+            for _ in dataset:
+                end += 1
+        except tf.errors.DataLossError:
+            if end > part.first:
+                readable.append(RecordRange(part.first, end - part.first))
+            before = [number for number in damage.skipped if number <= end]
+            return readable, Damage(damage.name, [*before, end + 1], True)
+        readable.append(part)
+    return ranges, damage
 
 
 def _is_example(data: bytes | None) -> bool:

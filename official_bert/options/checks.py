@@ -8,6 +8,10 @@ from collections.abc import Iterable
 from official_bert import files
 from official_bert.errors import InputError
 
+_OF_A_CHECKPOINT = re.compile(
+    r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"
+)
+
 
 def check_outputs(
     flags: str, outputs: Iterable[str], inputs: Iterable[str]
@@ -15,6 +19,16 @@ def check_outputs(
     """Raises `InputError` unless all outputs can be written, each once."""
     taken = {os.path.realpath(name) for name in inputs}
     for output in outputs:
+        if not os.path.basename(output):
+            raise InputError(
+                f"{flags} must name files. Received: {output!r}, which is a "
+                "folder. Add a name."
+            )
+        if _OF_A_CHECKPOINT.fullmatch(os.path.basename(output)):
+            raise InputError(
+                f"{flags} must not have the name of a checkpoint's file, to "
+                f"replace none. Received: {output!r}. Choose another name."
+            )
         if os.path.realpath(output) in taken:
             raise InputError(
                 f"{flags} must name each file once, and no input. "

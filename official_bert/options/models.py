@@ -69,6 +69,14 @@ class NamedModel(cli.Options):
                 )
         return True
 
+    def model_files(self) -> list[str]:
+        """Returns the files that say what the model is, beside its weights."""
+        found = [self.config_file, self.vocabulary]
+        if self.model_dir:
+            for name in (task_file.NAME, "tokenizer_config.json"):
+                found.append(os.path.join(self.model_dir, name))
+        return found
+
     def _require_released(self) -> None:
         """Raises `InputError` unless the three files belong together."""
         config = BertConfig.from_json_file(self.config_file)

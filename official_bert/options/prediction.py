@@ -1,6 +1,7 @@
 """Options of `predict.py`."""
 
 import dataclasses
+import sys
 
 from official_bert import files
 from official_bert.cli import option
@@ -135,11 +136,22 @@ class Predict(NamedModel):
                 "standard input. Name a file."
             )
         if self.output_file:
-            check_outputs("--output_file", [self.output_file], self._inputs())
+            inputs = [self.input_file, *self.model_files()]
+            check_outputs("--output_file", [self.output_file], inputs)
+        self._require_streams()
 
-    def _inputs(self) -> list[str]:
-        names = [self.input_file, self.bert_config_file, self.vocab_file]
-        return [name for name in names if name]
+    def _require_streams(self) -> None:
+        """Raises `InputError` if a stream that is needed was closed."""
+        needed = {
+            "--input_file": (self.input_file == "-", sys.stdin),
+            "--output_file": (not self.output_file, sys.stdout),
+        }
+        for flag, (is_needed, stream) in needed.items():
+            if is_needed and stream is None:
+                raise InputError(
+                    f"{flag} must be given where the standard stream is "
+                    "closed. Received: neither. Name a file."
+                )
 
     def _check_finetuned(self) -> None:
         if self.model_dir is None:

@@ -120,13 +120,11 @@ class CreatePretrainingData(cli.Options):
     def __post_init__(self) -> None:
         """Checks what can be checked before the text is read."""
         super().__post_init__()
-        inputs = files.expand(self.input_file)
+        inputs = [*files.expand(self.input_file), self.vocab_file]
+        if self.bert_config_file:
+            inputs.append(self.bert_config_file)
         files.require(self.vocab_file, "--vocab_file")
-        check_outputs(
-            "--output_file",
-            self.output_files(),
-            inputs=[*inputs, self.vocab_file],
-        )
+        check_outputs("--output_file", self.output_files(), inputs)
         if not self.output_files():
             raise InputError(
                 "--output_file must name at least one file. "

@@ -45,8 +45,10 @@ class VisualizeAttention(NamedModel):
         self._check_model()
         config = BertConfig.from_json_file(self.config_file)
         config.require_length(self.max_seq_length)
-        inputs = [self.config_file, self.vocabulary, self.input_file]
-        check_outputs("--output_file", [self.output_file], filter(None, inputs))
+        inputs = self.model_files()
+        if self.input_file:
+            inputs.append(self.input_file)
+        check_outputs("--output_file", [self.output_file], inputs)
 
     def _check_texts(self) -> None:
         if (self.text_a is None) == (self.word is None):

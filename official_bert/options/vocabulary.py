@@ -5,7 +5,9 @@ import dataclasses
 from official_bert import cli, files
 from official_bert.cli import option
 from official_bert.config import BertConfig
+from official_bert.errors import InputError
 from official_bert.options.checks import check_outputs
+from official_bert.tokenization.learning import special_tokens
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,13 @@ class BuildVocab(cli.Options):
         )
         if self.bert_config_file:
             self.config(self.vocab_size).validate()
+        num_special = len(special_tokens(self.num_unused))
+        if self.vocab_size <= num_special:
+            raise InputError(
+                "--vocab_size must be greater than the number of special "
+                f"pieces, {num_special} with --num_unused={self.num_unused}. "
+                f"Received: {self.vocab_size}. Raise it, or reserve fewer."
+            )
 
     def config(self, vocab_size: int) -> BertConfig:
         """Returns the config of a model for a vocabulary of that size."""

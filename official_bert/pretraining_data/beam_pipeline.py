@@ -2,10 +2,12 @@
 
 The records are those of `parallel`, whatever the runner. The text is tokenized
 where the pipeline is started, into a folder beside the first output. All
-workers must see that folder under the same name: it is on a file system they
-share, or remote (gs://...), and then copied to each machine once.
+workers must see that folder, and the vocabulary, under the same name: they are
+on a file system they share, or remote (gs://...); the folder is then copied to
+each machine once.
 """
 
+import dataclasses
 import functools
 import json
 import os
@@ -32,8 +34,13 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     """
     beam = _import_beam()
     pipeline = _make_pipeline(beam, options)
-    with parallel.temporary_folder(options.output_files()[0]) as folder:
-        recipe = Recipe(options, folder)
+    # Workers may stand in other folders.
+    first = _from_anywhere(options.output_files()[0])
+    vocab_file = _from_anywhere(options.vocab_file)
+    with parallel.temporary_folder(first) as folder:
+        recipe = Recipe(
+            dataclasses.replace(options, vocab_file=vocab_file), folder
+        )
         recipe.check_vocabulary()
         with Workers(1, recipe) as workers:
             num_buckets = parallel.store_text(workers, names, folder)
@@ -50,6 +57,10 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
                 | "Encode" >> beam.Map(functools.partial(encode, recipe))
             )
         output.write(_parts(folder, num_buckets), options)
+
+
+def _from_anywhere(path: str) -> str:
+    return path if files.is_remote(path) else os.path.abspath(path)
 
 
 def make_pairs(

@@ -17,7 +17,6 @@ import bisect
 import contextlib
 import functools
 import io
-import itertools
 import os
 import shutil
 import tempfile
@@ -34,7 +33,9 @@ from official_bert.tokenization import BatchTokenizer
 Ints = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 
+# A block is as long as either allows: lines may be whole articles.
 _LINES_AT_ONCE = 2048
+_CHARACTERS_AT_ONCE = 2**19
 _FILES = ("ids", "sentences", "documents")
 
 
@@ -117,8 +118,18 @@ class Corpus(NamedTuple):
 
 def blocks_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
     """Yields the lines in portions fit for `tokenize_block`."""
-    lines = iter(lines)
-    while block := list(itertools.islice(lines, _LINES_AT_ONCE)):
+    block: list[str] = []
+    num_characters = 0
+    for line in lines:
+        block.append(line)
+        num_characters += len(line)
+        if (
+            len(block) == _LINES_AT_ONCE
+            or num_characters >= _CHARACTERS_AT_ONCE
+        ):
+            yield block
+            block, num_characters = [], 0
+    if block:
         yield block
 
 

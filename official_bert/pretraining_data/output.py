@@ -86,6 +86,10 @@ def write(parts: Iterable[Part], options: CreatePretrainingData) -> None:
                 "piece by itself has no order. Received: --nsp=sop, and none. "
                 "Give other text, or another --nsp."
             )
+        # A full disk may show only now, and no file may have its name yet.
+        for file in opened:
+            file.flush()
+            files.sync(file.name)
     logging.info(
         "Wrote %d records, %.1f%% of which are padding, to %s",
         num_records,

@@ -24,8 +24,7 @@ def run(options: CreatePretrainingData) -> None:
     """
     for name in options.output_files():
         files.make_directory(os.path.dirname(name) or ".")
-        if not files.is_remote(name):  # A link is written through.
-            files.remove_leftovers(*os.path.split(os.path.realpath(name)))
+        files.remove_leftovers_of(name)
     names = files.expand(options.input_file)
     logging.info("Reading %d input files: %s", len(names), ", ".join(names))
     with _cleaning_up_at_sigterm():

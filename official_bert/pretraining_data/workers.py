@@ -1,6 +1,7 @@
 """Functions over many items, in several processes."""
 
 import collections
+import contextlib
 import itertools
 import multiprocessing
 import os
@@ -63,7 +64,8 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         if self._pool:
-            self._pool.shutdown(cancel_futures=True)
+            with _undisturbed():
+                self._pool.shutdown(cancel_futures=True)
 
     def map(
         self,
@@ -99,6 +101,26 @@ class Workers:
                 f"perhaps. Received: --num_workers={self._num_workers}. Output "
                 "files are as they were; try fewer workers."
             ) from error
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Leaves a second Ctrl-C or SIGTERM unheard: the first is being obeyed.
+
+    A pool that is interrupted while it shuts down waits for itself for ever.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # It alone may listen to signals.
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    heard = {
+        number: signal.signal(number, signal.SIG_IGN) for number in numbers
+    }
+    try:
+        yield
+    finally:
+        for number, handler in heard.items():
+            signal.signal(number, handler)
 
 
 def _start_method() -> str:

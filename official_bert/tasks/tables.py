@@ -134,7 +134,7 @@ def tab_separated(path: str) -> Iterator[list[str]]:
 
 def _numbered(path: str) -> Iterator[Record]:
     for line, cells in enumerate(tab_separated(path), start=1):
-        if cells != [""]:
+        if len(cells) > 1 or cells[0].strip():
             yield line, cells
 
 
@@ -154,7 +154,7 @@ def _comma_separated(path: str) -> Iterator[Record]:
                 f'quotes, quotes in those doubled: "". Received: {error}.'
             ) from error
         # A line of `""` is not blank, but has an empty cell.
-        if cells:
+        if cells and not (len(cells) == 1 and cells[0].isspace()):
             yield line, cells
 
 

@@ -270,7 +270,7 @@ def test_other_vocabularies_are_refused(theirs, tmp_path):
 
 def test_a_larger_vocabulary_is_refused(theirs, tmp_path):
     (theirs / "vocab.txt").write_text("\n".join([*VOCAB, "t"]) + "\n")
-    with pytest.raises(InputError, match="25 pieces"):
+    with pytest.raises(InputError, match="25 lines"):
         convert(input=theirs, output=tmp_path / "b", to="tf1")
 
 

@@ -3,6 +3,9 @@
 import sys
 import types
 
+import pytest
+
+from official_bert.errors import InputError
 from official_bert.inference import lines
 
 
@@ -26,3 +29,14 @@ def test_what_comes_together_is_read_together(monkeypatch):
         [("<stdin>:5", "de")],
         [("<stdin>:6", "f")],
     ]
+
+
+def test_a_line_that_is_no_text_does_not_end_the_others(monkeypatch):
+    stream = Parts(b"a\n", b"\xff\n", b"b\n")
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
+    chunks = lines.read_chunks("-", 2, show_progress=False)
+    (first,), (wrong,), (last,) = chunks
+    first.require_text()
+    with pytest.raises(InputError, match=r"<stdin>:2: .* the byte 0xff"):
+        wrong.require_text()
+    assert last == ("<stdin>:3", "b")

@@ -50,3 +50,17 @@ def test_errors_of_workers_arrive_and_a_killed_one_is_noticed():
             list(pool.map(fail, range(5)))
         with pytest.raises(InputError, match=r"from outside.*workers=2"):
             list(pool.map(die, range(5)))
+
+
+def test_a_second_interruption_waits_for_the_first(monkeypatch):
+    """A pool that is interrupted while it shuts down never ends."""
+    with workers(2) as pool:
+        shutdown = pool._pool.shutdown
+
+        def interrupted(**how):
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
+            shutdown(**how)
+
+        monkeypatch.setattr(pool._pool, "shutdown", interrupted)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -193,3 +193,12 @@ def test_what_is_written_can_be_read(tmp_path):
     assert text.startswith("id\tprediction\n1\ta b\n")
     lines = csv.reader(text.splitlines(keepends=True), delimiter="\t")
     assert list(lines) == rows
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+def test_lines_of_spaces_are_blank(tmp_path, kind):
+    rows = read(tmp_path, "text\na\n  \n\nb\n", kind)
+    assert [(row.line, row.text("text")) for row in rows] == [
+        (2, "a"),
+        (5, "b"),
+    ]
