@@ -121,3 +121,13 @@ def test_no_text(tokenizer):
     text = corpus.in_memory(blocks(tokenizer, ["", "\u200b"]))
     with pytest.raises(InputError, match=r"must hold text.*none in x\.txt"):
         corpus.require_text(text, ["x.txt"])
+
+
+def test_blocks_are_bounded_in_lines_and_in_characters():
+    """A line may be a whole article."""
+    short = [str(number) for number in range(5000)]
+    long = ["x" * 400_000] * 5
+    for lines, most in ((short, 2048), (long, 2)):
+        made = list(corpus.blocks_of_lines(lines))
+        assert [line for block in made for line in block] == lines
+        assert max(map(len, made)) == most
