@@ -15,6 +15,7 @@ from official_bert.inputs import features, padding
 from official_bert.inputs.schemas import text_schema
 from official_bert.modeling.encoder import Bert
 from official_bert.options import ExtractFeatures
+from official_bert.options.features import POOLINGS
 from official_bert.overlapping import overlapping
 from official_bert.tasks import documents
 from official_bert.tokenization import BatchTokenizer
@@ -56,6 +57,9 @@ class FeatureExtractor:
         reading: What is wanted of it.
         max_seq_length: Longer texts are cut off.
         batch_size: Sequences at once.
+
+    Raises:
+        InputError: The model has no such layers, or there is no such pooling.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class FeatureExtractor:
         max_seq_length: int = 128,
         batch_size: int = 32,
     ) -> None:
+        _check_reading(reading, bert.config.num_hidden_layers)
         self.bert = bert
         self.tokenizer = tokenizer
         self.reading = reading
@@ -83,7 +88,15 @@ class FeatureExtractor:
 
         Args:
             lines: Texts, or pairs with ` ||| ` between.
+
+        Raises:
+            InputError: A single text was given, or nothing of the kind.
         """
+        if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
+            raise InputError(
+                f"The lines must be a list of texts. Received: {lines!r}. Put "
+                "it into a list."
+            )
         number = 0
         for rows in self._chunks(lines):
             found = self._vectors(rows)
@@ -155,6 +168,20 @@ class FeatureExtractor:
         return pooled
 
 
+def _check_reading(reading: Reading, num_hidden_layers: int) -> None:
+    if reading.pooling not in POOLINGS:
+        raise InputError(
+            f"`pooling` must be one of {', '.join(POOLINGS)}. Received: "
+            f"{reading.pooling!r}."
+        )
+    known = range(-num_hidden_layers, num_hidden_layers)
+    if not reading.layers or not all(n in known for n in reading.layers):
+        raise InputError(
+            f"`layers` must be numbers from {known[0]} to {known[-1]}, one or "
+            f"more. Received: {reading.layers!r}."
+        )
+
+
 def split_pair(line: str) -> tuple[str, str]:
     """Returns text A and text B, or nothing for it.
 
@@ -221,6 +248,7 @@ def run(options: ExtractFeatures) -> None:
     num_lines = sum(1 for _ in files.read_lines(path))
     if not num_lines:
         raise InputError(f"{path}: must hold lines of text. Received: none.")
+    files.remove_leftovers_of(options.output_file)
     extractor = load(options)
     write = features_output.WRITERS[options.kind]
     found = progress.bar(

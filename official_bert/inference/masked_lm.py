@@ -39,6 +39,9 @@ class FillMask:
     Args:
         masked_lm: The model.
         num_guesses: How many guesses to return for each.
+
+    Raises:
+        InputError: `num_guesses` is less than 1.
     """
 
     columns: TextColumns | None = None  # It reads no tables.
@@ -46,6 +49,11 @@ class FillMask:
     def __init__(
         self, masked_lm: MaskedLanguageModel, num_guesses: int = 5
     ) -> None:
+        if num_guesses < 1:
+            raise InputError(
+                f"`num_guesses` must be at least 1. Received: {num_guesses}. "
+                "Leave it out, or say how many guesses to return."
+            )
         self._masked_lm = masked_lm
         self._mask = masked_lm.tokenizer.vocab[MASK]
         self._num_guesses = min(num_guesses, len(masked_lm.tokenizer.inv_vocab))
@@ -117,7 +125,8 @@ def fill(
         For each [MASK] in turn, the likeliest pieces, best first.
 
     Raises:
-        InputError: The text has no [MASK], or is too long for the model.
+        InputError: The text has no [MASK], or is too long for the model, or
+            `num_guesses` is less than 1.
     """
     filler = FillMask(MaskedLanguageModel(model, tokenizer), num_guesses)
     [guesses] = filler.guess([filler.parse(text, "text")])

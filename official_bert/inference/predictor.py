@@ -126,8 +126,15 @@ class Predictor:
 
         Raises:
             InputError: As of `__call__`; earlier chunks are answered by then.
+                Or `chunk_size` is less than 1.
         """
-        if isinstance(items, str | bytes | dict):
+        if chunk_size < 1:
+            raise InputError(
+                f"`chunk_size` must be at least 1. Received: {chunk_size}. "
+                "Leave it out, or say how many items to answer at once."
+            )
+        is_one = isinstance(items, str | bytes | dict)
+        if is_one or not isinstance(items, Iterable):
             raise InputError(
                 "The items must be a list of what is to be answered. Received: "
                 f"{items!r}. Put it into a list."

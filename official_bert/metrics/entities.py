@@ -93,7 +93,9 @@ def entities(tags: Iterable[str]) -> list[Entity]:
     Every scheme is read alike (IOB1, IOB2, IOE1, IOE2, IO, IOBES, BILOU, BMES),
     and tags that break its rules have a meaning too, as in `conlleval`: a word
     continues the entity of the word before it if both have the same type, and
-    neither prefix stands against it. So `O I-PER` begins an entity.
+    neither prefix stands against it. So `O I-PER` begins an entity. Of tags
+    with the prefixes that the script knows (B, I, E), it reads one otherwise:
+    `B-X` right after `E-X` begins an entity here, and continues one there.
 
     Args:
         tags: Such as "O" and "B-PER", for each word.

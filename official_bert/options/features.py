@@ -10,6 +10,8 @@ from official_bert.errors import InputError
 from official_bert.options.checks import check_outputs
 from official_bert.options.models import require_released
 
+POOLINGS = ("none", "cls", "mean", "max")
+
 _ENDINGS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 
 
@@ -60,7 +62,7 @@ class ExtractFeatures(cli.Options):
         "none: a vector for every piece. One for a whole line: cls: that of "
         "[CLS]; mean and max: over all its pieces, [CLS] and [SEP] among them.",
         "none",
-        choices=("none", "cls", "mean", "max"),
+        choices=POOLINGS,
     )
     normalize: bool = option(
         "Whether to divide every vector by its length.", False

@@ -12,6 +12,11 @@ _NAME = "confusion_matrix"
 # With more classes, numbers would not fit their cells.
 _MOST_WITH_NUMBERS = 25
 
+# Longer labels are shortened in the picture; the page has them whole.
+_LONGEST_LABEL = 40
+# On average it is 0.07; capitals are wider.
+_INCHES_PER_LETTER = 0.09
+
 
 class Matrix(NamedTuple):
     """The confusion matrix of one set of examples.
@@ -56,7 +61,7 @@ def find(results: Mapping[str, Any]) -> list[Matrix]:
 def draw(output_dir: str, matrices: list[Matrix]) -> list[str]:
     """Writes `confusion_matrix.png` and `.html`; returns their names."""
     path = os.path.join(output_dir, _NAME)
-    size = max(3.2, 1.6 + 0.42 * min(len(matrices[0].labels), 40))
+    size = _size(matrices[0].labels)
     with drawing.figure(size * len(matrices), size) as figure:
         axes = figure.subplots(1, len(matrices), squeeze=False).ravel()
         for axis, matrix in zip(axes, matrices, strict=True):
@@ -72,13 +77,30 @@ def draw(output_dir: str, matrices: list[Matrix]) -> list[str]:
     return [path + ".png", path + ".html"]
 
 
+def _size(labels: list[str]) -> float:
+    """Returns width and height of a matrix in inches, with room for labels."""
+    cells = max(3.0, 0.9 + 0.42 * min(len(labels), 40))
+    longest = max(len(_shown(label)) for label in labels)
+    return cells + _INCHES_PER_LETTER * longest
+
+
+def _shown(label: str) -> str:
+    """Returns a label; of a long one both ends, as many begin alike."""
+    if len(label) <= _LONGEST_LABEL:
+        return label
+    return f"{label[:26]}…{label[-13:]}"
+
+
 def _draw(axis: Any, matrix: Matrix) -> None:
-    num_labels = len(matrix.labels)
+    labels = [_shown(label) for label in matrix.labels]
+    num_labels = len(labels)
     shares = matrix.shares()
-    axis.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    # If cells had to be squares, a title would push what is below out of the
+    # picture: matplotlib makes room before it makes squares.
+    axis.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     axis.grid(visible=False)
-    axis.set_xticks(range(num_labels), matrix.labels, rotation=90)
-    axis.set_yticks(range(num_labels), matrix.labels)
+    axis.set_xticks(range(num_labels), labels, rotation=90)
+    axis.set_yticks(range(num_labels), labels)
     axis.set_xlabel("predicted")
     axis.set_ylabel("true")
     axis.set_title(matrix.name)

@@ -3,10 +3,14 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from absl import logging
 from tensorboard.backend.event_processing import event_file_loader, io_wrapper
 from tensorboard.util import tensor_util
 
 from official_bert import files
+
+# In a file, a record's length is before it, with a checksum of each.
+_FRAME_SIZE = 16
 
 
 class Point(NamedTuple):
@@ -23,7 +27,8 @@ Scalars = dict[str, list[Point]]
 def read_folder(folder: str) -> list[Scalars]:
     """Returns the scalars of all event files of a folder, the oldest first.
 
-    What a killed run has not written to the end is left out.
+    What a killed run has not written to the end is left out, and what follows
+    a damaged record; a warning says so.
 
     Args:
         folder: Not what is in folders below it. There may be none.
@@ -49,7 +54,23 @@ def _events(name: str) -> Iterator[event_file_loader.event_pb2.Event]:
     yield from event_file_loader.EventFileLoader(name).Load()
 
 
+def _warn_if_cut_off(name: str) -> None:
+    """Warns of a file that goes on where the loader ends without a word."""
+    size = files.size(name)  # First: the file may be growing.
+    records = event_file_loader.RawEventFileLoader(name).Load()
+    end = sum(len(record) + _FRAME_SIZE for record in records)
+    if end < size:
+        logging.warning(
+            "%s: cannot be read from byte %d of %d on, and what follows is not "
+            "drawn. It is damaged there, or a killed run ended there.",
+            name,
+            end,
+            size,
+        )
+
+
 def _read(name: str) -> Scalars:
+    _warn_if_cut_off(name)
     scalars: Scalars = {}
     for event in _events(name):
         for value in event.summary.value:

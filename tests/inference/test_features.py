@@ -9,6 +9,7 @@ import tensorflow as tf
 import tiny
 
 from official_bert.config import BertConfig
+from official_bert.errors import InputError
 from official_bert.inference import features
 from official_bert.inference.features import FeatureExtractor, Reading
 from official_bert.modeling.encoder import Bert
@@ -80,6 +81,27 @@ def test_every_piece_has_the_vectors_of_its_line_alone(bert, make):
         )
         assert line.values.dtype == np.float32
         assert line.values.flags.owndata  # It keeps no whole batch alive.
+
+
+@pytest.mark.parametrize("lines", ["abc", b"abc", None, 5])
+def test_lines_are_a_list(make, lines):
+    with pytest.raises(InputError, match="The lines must be a list of texts"):
+        list(make().stream(lines))
+
+
+@pytest.mark.parametrize(
+    ("reading", "message"),
+    [
+        ({"pooling": "avg"}, "one of none, cls, mean, max. Received: 'avg'"),
+        ({"layers": (-1, 3)}, r"from -3 to 2, .* Received: \(-1, 3\)"),
+        ({"layers": (-4,)}, "from -3 to 2"),
+        ({"layers": ()}, "one or more"),
+    ],
+    ids=str,
+)
+def test_what_is_not_there_cannot_be_read(bert, tokenizer, reading, message):
+    with pytest.raises(InputError, match=message):
+        FeatureExtractor(bert, tokenizer, Reading(**reading))
 
 
 def test_the_last_bar_divides_a_line():

@@ -83,6 +83,12 @@ def test_a_text_without_blanks_is_refused(model, tokenizer):
         masked_lm.fill(model, tokenizer, "The cat sat.")
 
 
+@pytest.mark.parametrize("number", [0, -1])
+def test_there_are_guesses(model, tokenizer, number):
+    with pytest.raises(InputError, match="`num_guesses` must be at least 1"):
+        masked_lm.fill(model, tokenizer, "the [MASK]", num_guesses=number)
+
+
 def test_a_text_too_long_is_refused(model, tokenizer):
     with pytest.raises(InputError, match="must not exceed"):
         masked_lm.fill(model, tokenizer, "the [MASK]" * 9)

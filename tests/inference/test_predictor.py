@@ -80,11 +80,20 @@ def test_equals_what_do_predict_wrote(trained, changes):
     json.dumps(found)  # Of JSON's types only.
 
 
-@pytest.mark.parametrize("items", ["good", b"good", {"text_a": "good"}])
+@pytest.mark.parametrize(
+    "items", ["good", b"good", {"text_a": "good"}, None, 5], ids=str
+)
 def test_items_are_a_list(vocab_file, items):
     asked = make(TextTask(**CLASSES), vocab_file)
     with pytest.raises(InputError, match="The items must be a list"):
         asked(items)
+
+
+@pytest.mark.parametrize("chunk_size", [0, -1])
+def test_a_chunk_has_items(vocab_file, chunk_size):
+    asked = make(TextTask(**CLASSES), vocab_file)
+    with pytest.raises(InputError, match="`chunk_size` must be at least 1"):
+        list(asked.stream(["good"], chunk_size=chunk_size))
 
 
 def test_the_best_checkpoint_goes_first(trained, tmp_path):

@@ -6,6 +6,7 @@ import struct
 import time
 
 import chromium
+import matplotlib.image
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,7 +14,7 @@ import tiny
 
 from official_bert import plots
 from official_bert.errors import InputError
-from official_bert.plots import confusion, curves
+from official_bert.plots import confusion, curves, drawing
 from official_bert.plots.events import Point
 
 
@@ -72,6 +73,23 @@ def test_what_a_killed_run_did_not_finish_is_left_out(tmp_path):
         stream.truncate(stream.seek(0, 2) - 5)
     (points,) = curves.read(str(tmp_path)).trained.values()
     assert steps(points) == [10]
+
+
+@pytest.mark.parametrize("offset", [0, 30], ids=["length", "data"])
+def test_a_damaged_record_ends_a_curve_with_a_warning(tmp_path, caplog, offset):
+    write(tmp_path, {"loss": {10: 5.0, 20: 4.0, 30: 3.0}})
+    (file,) = tmp_path.glob("events*")
+    curves.read(str(tmp_path))
+    assert "not drawn" not in caplog.text
+    data = bytearray(file.read_bytes())
+    place = 0
+    for _ in range(2):  # The version and the first point.
+        place += struct.unpack_from("<Q", data, place)[0] + 16
+    data[place + offset] ^= 0xFF
+    file.write_bytes(data)
+    (points,) = curves.read(str(tmp_path)).trained.values()
+    assert steps(points) == [10]
+    assert f"{file}: cannot be read from byte {place} of" in caplog.text
 
 
 def test_nothing_is_nothing(tmp_path):
@@ -137,6 +155,54 @@ def test_many_classes_have_no_numbers_but_a_picture(tmp_path):
     matrices = confusion.find(results(labels, counts))
     confusion.draw(str(tmp_path), matrices)
     assert max(pixels(tmp_path / "confusion_matrix.png")) < 4000
+
+
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """Returns a function that draws matrices, and gives the figure."""
+    figures = []
+    write_png = drawing.write_png
+
+    def keep(figure, path):
+        figures.append(figure)
+        write_png(figure, path)
+
+    monkeypatch.setattr(drawing, "write_png", keep)
+
+    def draw(labels, names=("",)):
+        counts = np.eye(len(labels), dtype=int).tolist()
+        (matrix,) = confusion.find(results(labels, counts))
+        matrices = [matrix._replace(name=name) for name in names]
+        confusion.draw(str(tmp_path), matrices)
+        return figures.pop()
+
+    return draw
+
+
+@pytest.mark.parametrize("names", [("",), ("", "dev_mismatched")])
+@pytest.mark.parametrize("length", [1, 40, 50])
+@pytest.mark.parametrize("num_labels", [2, 26])
+def test_there_is_room_for_labels_and_cells(
+    drawn, tmp_path, num_labels, length, names
+):
+    labels = [chr(97 + n) * length for n in range(num_labels)]
+    figure = drawn(labels, names)
+    for axis in figure.axes:
+        width, height = axis.get_position().size * figure.get_size_inches()
+        assert width > max(2, 0.35 * num_labels)
+        assert height == pytest.approx(width, rel=0.1)
+    picture = matplotlib.image.imread(tmp_path / "confusion_matrix.png")
+    # Where something is cut off, it touches the edge.
+    for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        assert (edge == 1).all()
+
+
+def test_long_labels_show_both_ends(drawn):
+    labels = ["x" * 40, "a" * 26 + "b" * 11 + "c" * 13]
+    (axis,) = drawn(labels).axes
+    for ticks in (axis.get_xticklabels(), axis.get_yticklabels()):
+        shown = [tick.get_text() for tick in ticks]
+        assert shown == ["x" * 40, "a" * 26 + "…" + "c" * 13]
 
 
 def test_shares_are_of_rows():
