@@ -6,7 +6,7 @@ from typing import Any
 from official_bert.errors import InputError
 from official_bert.modeling.features import Top
 from official_bert.options import RunClassifier
-from official_bert.tasks import glue, own_data, swag, xnli
+from official_bert.tasks import glue, own_choices, own_data, swag, xnli
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
@@ -42,7 +42,7 @@ def _find(options: RunClassifier) -> ChoiceTask | TaggingTask | TextTask:
     if name in own_data.KINDS:
         return own_data.make(options, long_documents)
     if name == "choices":
-        return swag.make_own(options, long_documents)
+        return own_choices.make(options, long_documents)
     raise InputError(
         f"Task not found: {options.task_name!r}. --task_name must be one of "
         f"{', '.join((*glue.TASKS, 'xnli', 'swag', *tagging.NAMES))}; for data "

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from official_bert.errors import InputError
+from official_bert.tasks.tables import Row
 
 
 class ChoiceExample(NamedTuple):
@@ -81,3 +82,17 @@ def make_example(
             )
     texts = [f"{question} {choice}".strip() for choice in choices]
     return ChoiceExample(guid, str(context), texts)
+
+
+def read_label(row: Row, column: str, num_choices: int) -> int:
+    """Returns the number of the right choice, from 0.
+
+    Raises:
+        InputError: The cell holds something else.
+    """
+    number = row.number(column)
+    if number not in range(num_choices):
+        raise row.fault(
+            column, f"be a choice's number, 0 to {num_choices - 1}", number
+        )
+    return int(number)
