@@ -23,7 +23,8 @@ import numpy as np
 import tensorflow as tf
 
 import create_pretraining_data
-from official_bert.config import RELEASED, BertConfig
+from benchmarks.sizes import SIZES
+from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
@@ -32,10 +33,6 @@ from official_bert.options import CreatePretrainingData
 from official_bert.training.objectives import PretrainingObjective
 from official_bert.training.step import train_step
 
-SIZES = {
-    "tiny": RELEASED["uncased_L-2_H-128_A-2"],
-    "mini": RELEASED["uncased_L-4_H-256_A-4"],
-}
 LENGTH, PREDICTIONS, BATCH_SIZE = 512, 80, 8
 NUM_WARM, NUM_STEPS = 3, 20
 

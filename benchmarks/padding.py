@@ -26,7 +26,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from official_bert.config import RELEASED, BertConfig
+from benchmarks.sizes import SIZES
+from official_bert.config import BertConfig
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.optimization.adam import AdamWeightDecay
@@ -40,10 +41,6 @@ from official_bert.training.objectives import FinetuningObjective
 from official_bert.training.step import train_step
 
 NUM_WARM = 5
-SIZES = {
-    "tiny": RELEASED["uncased_L-2_H-128_A-2"],
-    "small": RELEASED["uncased_L-4_H-512_A-8"],
-}
 TRAINER = os.path.join(os.path.dirname(__file__), "padding_trainer.py")
 
 

@@ -25,7 +25,8 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import step_peers
-from official_bert.config import RELEASED, BertConfig
+from benchmarks.sizes import SIZES
+from official_bert.config import BertConfig
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
@@ -52,7 +53,7 @@ class Cell(NamedTuple):
     @property
     def config(self) -> BertConfig:
         """The model's config."""
-        return RELEASED[f"uncased_{self.model}"]
+        return SIZES[self.model]
 
     @property
     def num_predictions(self) -> int:
@@ -61,11 +62,11 @@ class Cell(NamedTuple):
 
 
 CELLS = {
-    "tiny": Cell("L-2_H-128_A-2", 32, 128),
-    "mini": Cell("L-4_H-256_A-4", 32, 128),
-    "small": Cell("L-4_H-512_A-8", 32, 128),
-    "mini-512": Cell("L-4_H-256_A-4", 8, 512),
-    "base": Cell("L-12_H-768_A-12", 8, 128),
+    "tiny": Cell("tiny", 32, 128),
+    "mini": Cell("mini", 32, 128),
+    "small": Cell("small", 32, 128),
+    "mini-512": Cell("mini", 8, 512),
+    "base": Cell("base", 8, 128),
 }
 
 

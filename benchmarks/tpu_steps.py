@@ -8,7 +8,8 @@ import keras
 import tensorflow as tf
 from tensorflow.python.ops import gen_stateless_random_ops_v2 as random_ops
 
-from official_bert.config import RELEASED, BertConfig
+from benchmarks.sizes import SIZES
+from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
@@ -27,11 +28,6 @@ from official_bert.training.recomputing import recomputed
 from official_bert.training.step import train_step
 
 NUM_PREDICTIONS = {128: 20, 512: 77}
-SIZES = {
-    "tiny": RELEASED["uncased_L-2_H-128_A-2"],
-    "base": RELEASED["uncased_L-12_H-768_A-12"],
-    "large": RELEASED["uncased_L-24_H-1024_A-16"],
-}
 
 
 class Case(NamedTuple):

@@ -60,11 +60,13 @@ def train_step(
     replica = tf.distribute.get_replica_context()
     # Of all replicas and micro-batches, before the first gradient.
     weights = all_sum(objective.weights(batch))
-    masks = dropout_seed(seed, optimizer.step, replica.replica_id_in_sync_group)
+    mask_seed = dropout_seed(
+        seed, optimizer.step, replica.replica_id_in_sync_group
+    )
     scale = how.loss_scale.value.read_value() if how.loss_scale else None
     find = tf.function(accumulated, jit_compile=True, autograph=False)
     losses, gradients = (find if how.jit_gradients else accumulated)(
-        model, objective, optimizer, batch, weights, masks, scale, how
+        model, objective, optimizer, batch, weights, mask_seed, scale, how
     )
     gradients = all_sum(gradients)
     if how.loss_scale:
@@ -89,7 +91,7 @@ def accumulated(
     optimizer: AdamWeightDecay,
     batch: Batch,
     weights: Scalars,
-    masks: Any,
+    mask_seed: Any,
     scale: Any,
     how: Computation,
 ) -> tuple[Scalars, list[Any]]:
@@ -101,7 +103,7 @@ def accumulated(
         optimizer: Of the weights to find gradients for.
         batch: The replica's part.
         weights: Of the whole batch.
-        masks: Seed of dropout, int32 [2].
+        mask_seed: Of dropout's masks, int32 [2].
         scale: What the loss is multiplied by; None for 1.
         how: In how many parts.
 
@@ -111,14 +113,14 @@ def accumulated(
     """
     if how.num_micro_batches == 1:
         return _gradients(
-            model, objective, optimizer, batch, weights, masks, scale
+            model, objective, optimizer, batch, weights, mask_seed, scale
         )
 
     def add(total: Any, part: Any) -> Any:
         number, micro_batch = part
-        own_masks = tf.random.experimental.stateless_fold_in(masks, number)
+        own_seed = tf.random.experimental.stateless_fold_in(mask_seed, number)
         found = _gradients(
-            model, objective, optimizer, micro_batch, weights, own_masks, scale
+            model, objective, optimizer, micro_batch, weights, own_seed, scale
         )
         return tf.nest.map_structure(tf.add, total, found)
 
@@ -145,13 +147,13 @@ def _gradients(
     optimizer: AdamWeightDecay,
     batch: Batch,
     weights: Scalars,
-    masks: Any,
+    mask_seed: Any,
     scale: Any,
 ) -> tuple[Scalars, list[Any]]:
     """Returns what `accumulated` does, of one micro-batch."""
     # The tape is asked inside: what is recomputed must draw the same masks.
     with (
-        dropout.drawing(functools.partial(random_bits, masks)),
+        dropout.drawing(functools.partial(random_bits, mask_seed)),
         activations.compiling(_compiled if _only_cpus() else None),
     ):
         with tf.GradientTape() as tape:
