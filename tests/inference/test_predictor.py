@@ -239,6 +239,13 @@ def test_a_passage_without_words_is_answered_alone_as_in_company(
     assert alone.get("null_odds") == (1e6 if version_2 else None)
 
 
+def test_nothing_is_shown_while_questions_are_answered(vocab_file, capsys):
+    task = SquadTask(doc_stride=4, max_query_length=6)
+    asked = make(tasks.from_json(task.to_json()), vocab_file)
+    assert len(asked([["what is it ?", "cat dog"]] * 3)) == 3
+    assert capsys.readouterr().err == ""
+
+
 def change_task(folder, **changes):
     path = folder / "task.json"
     described = {**json.loads(path.read_text()), **changes}

@@ -11,7 +11,7 @@ import json
 import math
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,11 @@ import numpy.typing as npt
 from official_bert import files, progress
 from official_bert.tasks.squad.examples import SquadExample
 from official_bert.tasks.squad.features import SquadFeatures
-from official_bert.tasks.squad.final_text import get_final_text, join_pieces
+from official_bert.tasks.squad.final_text import (
+    OriginalText,
+    get_final_text,
+    join_pieces,
+)
 from official_bert.tasks.squad.spans import Null, Spans, best_spans
 from official_bert.tokenization import BatchTokenizer
 
@@ -87,6 +91,8 @@ def predict(
     start_logits: Floats,
     end_logits: Floats,
     options: DecodingOptions,
+    *,
+    show_progress: bool = False,
 ) -> Predictions:
     """Chooses the answers to all questions.
 
@@ -97,6 +103,7 @@ def predict(
         start_logits: [W, S], a row for each window, in order.
         end_logits: Likewise.
         options: How to choose.
+        show_progress: Whether to show on standard error how far it is.
 
     Raises:
         ValueError: There is not one row of logits for each window.
@@ -115,12 +122,14 @@ def predict(
         options.n_best_size,
         options.max_answer_length,
     )
+    shown = progress.bar(
+        examples,
+        description="Decoding",
+        unit="question",
+        disable=not show_progress,
+    )
     for index, (example, spans) in enumerate(
-        zip(
-            progress.bar(examples, description="Decoding", unit="question"),
-            all_spans,
-            strict=True,
-        )
+        zip(shown, all_spans, strict=True)
     ):
         texts = _texts(example, index, features, tokenizer, spans)
         _add_prediction(predictions, example.qas_id, texts, spans.null, options)
@@ -147,19 +156,54 @@ def _texts(
     spans: Spans,
 ) -> Iterator[Candidate]:
     """Yields the texts of spans, best first."""
+    final_text = _remembering(
+        example.doc_tokens, tokenizer.basic_tokenizer.do_lower_case
+    )
     offset = features.paragraphs.splits[features.paragraph[index]]
-    for first, last, start_logit, end_logit in zip(
-        *(column.tolist() for column in spans[:4]), strict=True
+    begins, ends = offset + spans.first, offset + spans.last
+    columns = (
+        begins,
+        ends,
+        features.words[begins],
+        features.words[ends],
+        spans.start_logits,
+        spans.end_logits,
+    )
+    for begin, end, first_word, last_word, start_logit, end_logit in zip(
+        *(column.tolist() for column in columns), strict=True
     ):
-        begin, end = offset + first, offset + last + 1
-        ids = features.paragraphs.ids[begin:end].tolist()
-        first_word, last_word = features.words[[begin, end - 1]].tolist()
-        text = get_final_text(
-            join_pieces(tokenizer.convert_ids_to_tokens(ids)),
-            " ".join(example.doc_tokens[first_word : last_word + 1]),
-            tokenizer.basic_tokenizer.do_lower_case,
-        )
+        ids = features.paragraphs.ids[begin : end + 1].tolist()
+        pred_text = join_pieces(tokenizer.convert_ids_to_tokens(ids))
+        text = final_text(pred_text, first_word, last_word)
         yield Candidate(text, start_logit, end_logit)
+
+
+def _remembering(
+    words: Sequence[str], do_lower_case: bool
+) -> Callable[[str, int, int], str]:
+    """Returns `get_final_text` for one question, which does nothing twice.
+
+    A word may be a whole passage, as in Chinese, and hold thousands of spans:
+    if each had the word tokenized again, that would be quadratic.
+
+    Args:
+        words: Of the paragraph.
+        do_lower_case: Whether the pieces are lower case without accents.
+
+    Returns:
+        A function of the predicted text and of its first and last word.
+    """
+
+    @functools.cache
+    def original(first_word: int, last_word: int) -> OriginalText:
+        text = " ".join(words[first_word : last_word + 1])
+        return OriginalText.from_text(text, do_lower_case)
+
+    @functools.cache
+    def final_text(pred_text: str, first_word: int, last_word: int) -> str:
+        return get_final_text(pred_text, original(first_word, last_word))
+
+    return final_text
 
 
 def _best(texts: Iterator[Candidate], number: int) -> list[Candidate]:

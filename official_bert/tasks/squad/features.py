@@ -88,6 +88,8 @@ def make_features(
     examples: Sequence[SquadExample],
     tokenizer: BatchTokenizer,
     options: WindowOptions,
+    *,
+    show_progress: bool = False,
 ) -> SquadFeatures:
     """Tokenizes examples and lays out their windows.
 
@@ -95,6 +97,7 @@ def make_features(
         examples: In the order of the rows.
         tokenizer: One that keeps no tokens whole, as the 2018 release's.
         options: Lengths and stride.
+        show_progress: Whether to show on standard error how far it is.
     """
     index_of = {
         paragraph: index
@@ -102,9 +105,13 @@ def make_features(
             dict.fromkeys(example.paragraph for example in examples)
         )
     }
-    texts = [paragraph.text for paragraph in index_of]
     encoded = tokenizer.encode_lines(
-        progress.bar(texts, description="Tokenizing", unit="paragraph")
+        progress.bar(
+            [paragraph.text for paragraph in index_of],
+            description="Tokenizing",
+            unit="paragraph",
+            disable=not show_progress,
+        )
     )
     words = [
         paragraph.starts.searchsorted(encoded.starts[begin:end], side="right")

@@ -60,6 +60,8 @@ class SquadTask:
         pad_to: max: the best starts and ends are chosen among all positions,
             padding too, as in 2018. bucket: not among padding.
         top: What the model has above BERT.
+        show_progress: Whether to show how far tokenizing and decoding are. A
+            command's own; what `from_json` makes, for a `Predictor`, is silent.
     """
 
     train_file: str | None = None
@@ -69,6 +71,7 @@ class SquadTask:
     decoding: DecodingOptions = decoding.DEFAULT
     pad_to: str = "max"
     top: Top = NO_TOP
+    show_progress: bool = False
 
     epoch_has_all_rows: ClassVar[bool] = False
 
@@ -134,6 +137,7 @@ class SquadTask:
                 doc_stride=self.doc_stride,
                 max_query_length=self.max_query_length,
             ),
+            show_progress=self.show_progress,
         )
         positions = None
         if is_training:
@@ -212,6 +216,7 @@ class SquadTask:
             logits[..., 0],
             logits[..., 1],
             self.decoding,
+            show_progress=self.show_progress,
         )
 
     def metrics(
@@ -316,6 +321,7 @@ def make(options: RunSquad) -> SquadTask:
         ),
         pad_to=options.eval_pad_to,
         top=Top(options.feature_layers, options.bilstm_units),
+        show_progress=True,
     )
 
 

@@ -118,11 +118,17 @@ def owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     """
     if not len(starts):
         return np.zeros(0, np.intp)
-    ends = starts + lengths
-    places = np.arange(ends[-1])
-    left = places - starts[:, np.newaxis]
-    right = ends[:, np.newaxis] - 1 - places
-    context = np.minimum(left, right)
-    # In float64 and in this order, for ties to be ties.
-    scores = context + 0.01 * lengths[:, np.newaxis]
-    return np.argmax(np.where(context >= 0, scores, -1.0), axis=0)
+    num_pieces = int(starts[-1] + lengths[-1])
+    owner = np.zeros(num_pieces, np.intp)
+    best_scores = np.full(num_pieces, -1.0)
+    # One by one: all windows against all pieces would be quadratic.
+    for number, (start, length) in enumerate(
+        zip(starts.tolist(), lengths.tolist(), strict=True)
+    ):
+        left = np.arange(length)
+        # In float64 and in this order, for ties to be ties.
+        scores = np.minimum(left, left[::-1]) + 0.01 * length
+        best = best_scores[start : start + length]
+        owner[start : start + length][scores > best] = number
+        np.maximum(best, scores, out=best)
+    return owner

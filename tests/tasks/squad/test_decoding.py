@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from official_bert.tasks.squad import decoding
+from official_bert.tasks.squad import decoding, final_text
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.features import make_features
 from official_bert.tasks.squad.windows import WindowOptions, owners
@@ -182,6 +182,30 @@ def test_the_window_that_believes_least_in_null_counts(make):
     found = predict(made, *scores, version_2_with_negative=True)
     [null] = [c for c in found.n_best["q0"] if c["text"] == ""]
     assert null["start_logit"] == -3.0
+
+
+def test_a_long_word_is_tokenized_once(make, monkeypatch):
+    calls = []
+
+    def counted(function):
+        def call(*arguments):
+            calls.append(function.__name__)
+            return function(*arguments)
+
+        return call
+
+    for module, name in [
+        (final_text, "normalize"),
+        (decoding, "get_final_text"),
+    ]:
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, counted(function))
+    made = make("a.b" * 50)
+    texts = {"a", ".", "b", "a.", ".b", "ba"}
+    found = predict(made, *logits(made), max_answer_length=2).n_best["q0"]
+    assert {candidate["text"] for candidate in found} == texts
+    assert calls.count("normalize") == 1
+    assert calls.count("get_final_text") == len(texts)
 
 
 # What the 2018 release was seen to do.

@@ -4,7 +4,11 @@ import random
 
 import pytest
 
-from official_bert.tasks.squad.final_text import get_final_text, join_pieces
+from official_bert.tasks.squad.final_text import (
+    OriginalText,
+    get_final_text,
+    join_pieces,
+)
 from official_bert.tokenization import BasicTokenizer
 
 
@@ -41,13 +45,15 @@ from official_bert.tokenization import BasicTokenizer
     ],
 )
 def test_recorded_texts(pred_text, orig_text, do_lower_case, expected):
-    assert get_final_text(pred_text, orig_text, do_lower_case) == expected
+    original = OriginalText.from_text(orig_text, do_lower_case)
+    assert get_final_text(pred_text, original) == expected
 
 
 @pytest.mark.parametrize("orig_text", ["", " ", "a", " a "])
 @pytest.mark.parametrize("pred_text", ["", " ", "b", " a", "a ", "\x00"])
 def test_nothing_to_find_gives_everything(pred_text, orig_text):
-    assert get_final_text(pred_text, orig_text, True) == orig_text
+    original = OriginalText.from_text(orig_text, True)
+    assert get_final_text(pred_text, original) == orig_text
 
 
 def final_text_by_hand(pred_text, orig_text, do_lower_case):
@@ -77,7 +83,8 @@ def test_random_texts_follow_the_definition():
         text = " ".join(words)
         start = rng.randrange(len(text) + 1)
         pred_text = text[start : start + rng.randrange(6)]
-        found = get_final_text(pred_text, orig_text, do_lower_case)
+        original = OriginalText.from_text(orig_text, do_lower_case)
+        found = get_final_text(pred_text, original)
         expected = final_text_by_hand(pred_text, orig_text, do_lower_case)
         assert found == expected
         num_parts += found != orig_text

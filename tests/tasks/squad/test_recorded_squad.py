@@ -14,7 +14,7 @@ from official_bert.tasks import featurized
 from official_bert.tasks.squad import answers, decoding
 from official_bert.tasks.squad.examples import read_examples
 from official_bert.tasks.squad.features import make_features
-from official_bert.tasks.squad.final_text import get_final_text
+from official_bert.tasks.squad.final_text import OriginalText, get_final_text
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.squad.windows import WindowOptions, owners
 
@@ -195,10 +195,10 @@ def test_predictions(folder, released_tokenizer, tmp_path):
 def test_final_texts(golden):
     records = lines_of(golden / "squad" / "final_text.jsonl.gz")
     wrong = [
-        record
-        for *arguments, expected in records
-        if get_final_text(*arguments) != expected
-        for record in [(arguments, expected)]
+        (pred_text, *arguments, expected)
+        for pred_text, *arguments, expected in records
+        if get_final_text(pred_text, OriginalText.from_text(*arguments))
+        != expected
     ]
     assert not wrong
     assert len(records) == 8400

@@ -3,11 +3,15 @@
 import json
 import pathlib
 
+import numpy as np
 import pytest
+import tiny
 
 from official_bert.errors import InputError
+from official_bert.options import RunSquad
 from official_bert.tasks.squad.decoding import DecodingOptions
-from official_bert.tasks.squad.task import SquadAnswer, SquadTask
+from official_bert.tasks.squad.task import SquadAnswer, SquadTask, make
+from official_bert.tasks.task import Output
 
 KNOWN = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 
@@ -86,3 +90,35 @@ def test_without_any_window_all_files_are_written(read, tmp_path, version_2):
         path.name: json.loads(path.read_text())["1"]
         for path in folder.iterdir()
     }
+
+
+def answer_all(task, examples, tokenizer):
+    """Featurizes and decodes, with equal logits."""
+    rows = list(task.featurize(examples, tokenizer, 16, is_training=False))
+    outputs = [Output(np.zeros((16, 2), np.float32), 0.0, 0.0)] * len(rows)
+    return task.answers(examples, rows, outputs)
+
+
+def test_the_command_alone_shows_how_far_it_is(
+    write_squad, make_tokenizer, tmp_path, capsys
+):
+    (tmp_path / "bert_config.json").write_text(json.dumps(tiny.CONFIG))
+    tokenizer = make_tokenizer("abq")
+    options = RunSquad(
+        bert_config_file=str(tmp_path / "bert_config.json"),
+        vocab_file=str(tmp_path / "vocab.txt"),
+        output_dir=str(tmp_path / "out"),
+        do_predict=True,
+        predict_file=write_squad(KNOWN),
+        max_seq_length=16,
+        max_query_length=4,
+    )
+    task = make(options)
+    examples = task.examples("test")
+    answers = answer_all(task, examples, tokenizer)
+    shown = capsys.readouterr().err
+    assert "Tokenizing: 100%" in shown
+    assert "Decoding: 100%" in shown
+    again = SquadTask.from_json(task.to_json())
+    assert answer_all(again, examples, tokenizer) == answers
+    assert capsys.readouterr().err == ""

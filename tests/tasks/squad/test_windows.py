@@ -63,6 +63,32 @@ def test_a_piece_belongs_where_it_has_most_context(case):
     ]
 
 
+def test_random_windows_follow_the_rule():
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        # Any that leave no gap; lengths differ, as those of `make_windows`
+        # do only at the end.
+        steps, overlaps = random.integers(1, 7, (2, random.integers(1, 9)))
+        ends = np.cumsum(steps)
+        starts = np.maximum(ends - steps - overlaps, 0)
+        windows = list(zip(starts, ends - starts, strict=True))
+        assert owners(starts, ends - starts).tolist() == [
+            owner_by_hand(piece, windows) for piece in range(ends[-1])
+        ]
+
+
+def test_a_passage_may_have_a_million_pieces():
+    # All windows against all pieces would be 8 billion numbers.
+    num_pieces = 1_000_000
+    made = make_windows(np.array([num_pieces]), np.array([381]), 128)
+    windows = list(zip(made.start.tolist(), made.length.tolist(), strict=True))
+    owner = owners(made.start, made.length)
+    assert len(owner) == num_pieces
+    pieces = np.random.default_rng(0).integers(num_pieces, size=20)
+    for piece in (0, *pieces.tolist(), num_pieces - 1):
+        assert owner[piece] == owner_by_hand(piece, windows)
+
+
 def test_the_drawing_is_right():
     windows = make_windows(np.array([10]), np.array([5]), 3)
     assert windows.start.tolist() == [0, 3, 6]
