@@ -27,7 +27,7 @@ def main(options: RunClassifier) -> None:
 
     if options.sweep:
         sweep.run(tasks.get(options), options)
-    elif options.is_run:
+    elif options.uses_data:
         finetune.run(tasks.get(options), options)
     if options.do_export:
         serving.export(

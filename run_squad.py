@@ -25,7 +25,7 @@ def main(options: RunSquad) -> None:
     from official_bert.tasks.squad import task
     from official_bert.training import finetune
 
-    if options.is_run:
+    if options.uses_data:
         finetune.run(task.make(options), options)
     if options.do_export:
         trained = finetuned.load(options.output_dir)

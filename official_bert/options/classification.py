@@ -116,7 +116,7 @@ class RunClassifier(Finetuning):
         """Checks everything that can be checked without TensorFlow."""
         super().__post_init__()
         if (
-            self.is_run
+            self.uses_data
             and not files.is_remote(self.data_dir)
             and not os.path.isdir(self.data_dir)
         ):

@@ -178,7 +178,7 @@ class Finetuning(Training):
         return self.bilstm_size
 
     @property
-    def is_run(self) -> bool:
+    def uses_data(self) -> bool:
         """Whether there is more to do than to export."""
         return self.do_train or self.do_eval or self.do_predict
 
@@ -205,7 +205,7 @@ class Finetuning(Training):
     def __post_init__(self) -> None:
         """Checks everything that can be checked without TensorFlow."""
         super().__post_init__()
-        if not (self.is_run or self.do_export):
+        if not (self.uses_data or self.do_export):
             raise InputError(
                 "At least one of --do_train, --do_eval, --do_predict and "
                 "--do_export must be given. Received: none."

@@ -14,8 +14,8 @@ from typing import TypeVar
 from official_bert import files
 from official_bert.errors import InputError
 
-# What stands for words that are not there, and what frames every text.
-FRAMING = ("[UNK]", "[CLS]", "[SEP]")
+# What every text needs: for words that are not there, and around it.
+NEEDED = ("[UNK]", "[CLS]", "[SEP]")
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -42,7 +42,7 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
 
 
 def require_tokens(
-    vocab: Collection[str], vocab_file: str, tokens: Iterable[str] = FRAMING
+    vocab: Collection[str], vocab_file: str, tokens: Iterable[str] = NEEDED
 ) -> None:
     """Raises `InputError` unless a vocabulary has all of `tokens`."""
     missing = [token for token in tokens if token not in vocab]
