@@ -25,7 +25,7 @@ from official_bert.errors import InputError
 from official_bert.options import ConvertCheckpoint
 
 if TYPE_CHECKING:
-    from official_bert.checkpoints.conversion_model import Model
+    from official_bert.checkpoints.conversion.model import Model
 
 
 def main(options: ConvertCheckpoint) -> None:

@@ -20,7 +20,7 @@ from official_bert.options import ConvertCheckpoint
 
 pytest.importorskip("safetensors")
 
-from official_bert.checkpoints import huggingface
+from official_bert.checkpoints.conversion import huggingface
 
 TEXT_TASK = {
     "kind": "text",

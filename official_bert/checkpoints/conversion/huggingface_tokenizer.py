@@ -6,7 +6,7 @@ from typing import Any
 from absl import logging
 
 from official_bert import files, json_files
-from official_bert.checkpoints.conversion_model import Described
+from official_bert.checkpoints.conversion.model import Described
 from official_bert.errors import InputError
 
 CONFIG = "tokenizer_config.json"

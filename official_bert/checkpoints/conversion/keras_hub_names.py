@@ -6,7 +6,7 @@ same order in memory.
 
 import re
 
-from official_bert.checkpoints.conversion_model import Place
+from official_bert.checkpoints.conversion.model import Place
 from official_bert.checkpoints.names import Shape
 from official_bert.config import BertConfig
 

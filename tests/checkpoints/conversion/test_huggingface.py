@@ -30,11 +30,12 @@ from conversions import (
 )
 from safetensors.numpy import load_file, save_file
 
-from official_bert.checkpoints import huggingface, names
+from official_bert.checkpoints import names
+from official_bert.checkpoints.conversion import huggingface
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "transformers"
+GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "transformers"
 CLASSIFIERS = [h.name for h in HEADS.values() if h.parts == ("output_",)]
 
 every_head = pytest.mark.parametrize("head", HEADS)

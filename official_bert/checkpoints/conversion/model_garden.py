@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from official_bert.checkpoints import tf1
-from official_bert.checkpoints.conversion_model import Place
-from official_bert.checkpoints.keras_hub_names import by_heads
+from official_bert.checkpoints.conversion.keras_hub_names import by_heads
+from official_bert.checkpoints.conversion.model import Place
 from official_bert.checkpoints.names import Shape
 from official_bert.config import BertConfig
 from official_bert.errors import InputError

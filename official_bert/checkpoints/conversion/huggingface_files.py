@@ -8,8 +8,8 @@ from typing import Any
 from absl import logging
 
 from official_bert import json_files, task_file
-from official_bert.checkpoints import huggingface_tokenizer
-from official_bert.checkpoints.conversion_model import Described, Model
+from official_bert.checkpoints.conversion import huggingface_tokenizer
+from official_bert.checkpoints.conversion.model import Described, Model
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 

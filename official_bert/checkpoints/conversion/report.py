@@ -9,7 +9,7 @@ import numpy as np
 
 from official_bert import progress
 from official_bert.checkpoints import loading
-from official_bert.checkpoints.conversion_model import Described, Model
+from official_bert.checkpoints.conversion.model import Described, Model
 from official_bert.checkpoints.names import Shape
 from official_bert.options.conversion import ConvertCheckpoint
 

@@ -15,7 +15,7 @@ from official_bert.errors import InputError
 
 pytest.importorskip("safetensors")
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "model_garden"
+GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "model_garden"
 UNTRAINED = "_pooler_layer"
 NAME = "encoder_v2"
 

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from official_bert import files, json_files, task_file
-from official_bert.checkpoints import (
+from official_bert.checkpoints import loading, numbered, tf1
+from official_bert.checkpoints.conversion import (
     huggingface_tokenizer,
-    loading,
     model_garden,
-    numbered,
-    tf1,
 )
-from official_bert.checkpoints.conversion_model import (
+from official_bert.checkpoints.conversion.huggingface_files import (
+    labels_of_task,
+)
+from official_bert.checkpoints.conversion.model import (
     Described,
     Model,
     Place,
     match,
 )
-from official_bert.checkpoints.huggingface_files import labels_of_task
 from official_bert.checkpoints.names import Shape, is_of_task
 from official_bert.config import BertConfig
 from official_bert.errors import InputError

@@ -14,12 +14,12 @@ import numpy as np
 from absl import logging
 
 from official_bert import json_files
-from official_bert.checkpoints.conversion_model import (
+from official_bert.checkpoints.conversion.keras_hub_names import place
+from official_bert.checkpoints.conversion.model import (
     Described,
     Model,
     at_place,
 )
-from official_bert.checkpoints.keras_hub_names import place
 from official_bert.checkpoints.names import Shape
 from official_bert.config import BertConfig
 from official_bert.errors import InputError

@@ -8,15 +8,15 @@ import numpy as np
 from absl import logging
 
 from official_bert import files
-from official_bert.checkpoints import (
-    conversion_tf1,
+from official_bert.checkpoints.conversion import (
     huggingface,
     huggingface_files,
     keras_hub,
     keras_hub_names,
+    tf1_folder,
 )
-from official_bert.checkpoints.conversion_model import Described, Model, match
-from official_bert.checkpoints.conversion_report import (
+from official_bert.checkpoints.conversion.model import Described, Model, match
+from official_bert.checkpoints.conversion.report import (
     HEADER,
     compare,
     report,
@@ -43,11 +43,9 @@ def read(options: ConvertCheckpoint) -> Model:
     elif found == "keras_hub":
         model = _read_keras_hub(options.input, skip)
     else:
-        prefix = conversion_tf1.find(options.input)
+        prefix = tf1_folder.find(options.input)
         _check_checkpoint(prefix, options)
-        model = conversion_tf1.read(
-            prefix, options.bert_config_file, head, skip
-        )
+        model = tf1_folder.read(prefix, options.bert_config_file, head, skip)
     described = _completed(model.described, options)
     if not model.head.is_of_task:
         # Its own was left out, and it answers nothing any more.
@@ -75,7 +73,7 @@ def _read_keras_hub(folder: str, skip: str | None = None) -> Model:
 
 def _check_checkpoint(prefix: str, options: ConvertCheckpoint) -> None:
     """Checks what only a look into a checkpoint can tell."""
-    is_garden = conversion_tf1.is_model_garden(prefix)
+    is_garden = tf1_folder.is_model_garden(prefix)
     asked = options.input_format
     if asked != "auto" and is_garden != (asked == "model_garden"):
         raise InputError(
@@ -161,7 +159,7 @@ def write(model: Model, folder: str, to: str) -> None:
     elif to == "keras_hub":
         keras_hub.write(model, folder)
     else:
-        conversion_tf1.write(model, folder)
+        tf1_folder.write(model, folder)
     for name in os.listdir(folder):
         files.sync(os.path.join(folder, name))
 
@@ -173,9 +171,7 @@ def _read_back(folder: str, model: Model, to: str) -> Model:
     if to == "keras_hub":
         return _read_keras_hub(folder)
     # Without a task.json, only the user has said what a classifier is for.
-    return conversion_tf1.read(
-        conversion_tf1.find(folder), head=model.head.name
-    )
+    return tf1_folder.read(tf1_folder.find(folder), head=model.head.name)
 
 
 def strip(options: ConvertCheckpoint) -> str:
@@ -188,13 +184,11 @@ def strip(options: ConvertCheckpoint) -> str:
         InputError: It is damaged, or not of TF1.
         RuntimeError: What was read back is not what was written.
     """
-    prefix = conversion_tf1.find(options.input)
+    prefix = tf1_folder.find(options.input)
     with folders.replacing_folder(options.output) as folder:
-        out = conversion_tf1.strip(prefix, folder, options.skip)
-        before = conversion_tf1.Stored(prefix)
-        after = conversion_tf1.Stored(
-            os.path.join(folder, conversion_tf1.CHECKPOINT)
-        )
+        out = tf1_folder.strip(prefix, folder, options.skip)
+        before = tf1_folder.Stored(prefix)
+        after = tf1_folder.Stored(os.path.join(folder, tf1_folder.CHECKPOINT))
         for name in after.shapes:
             old, new = before.read(name), after.read(name)
             has_nan = old.dtype.kind == "f"

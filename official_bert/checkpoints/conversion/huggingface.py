@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from official_bert import files, json_files, progress
-from official_bert.checkpoints.conversion_model import Model, Place, at_place
+from official_bert.checkpoints.conversion.model import Model, Place, at_place
 from official_bert.checkpoints.names import Shape
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
