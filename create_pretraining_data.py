@@ -16,9 +16,9 @@ def main(options: CreatePretrainingData) -> None:
     """Writes masked instances of the text as TFRecords."""
     # NumPy takes its time to import; errors in flags should not. TensorFlow,
     # which takes seconds, is not needed at all.
-    from official_bert.pretraining_data import runner
+    from official_bert.pretraining_data import generator
 
-    runner.run(options)
+    generator.run(options)
 
 
 if __name__ == "__main__":
