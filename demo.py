@@ -9,19 +9,18 @@ function, as against a model that was not pre-trained. Whatever an earlier run
 finished is used again; remove the output folder to start anew.
 """
 
-import json
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-from collections import Counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from official_bert import cli, files
 from official_bert.errors import InputError
 from official_bert.options import Demo
+from official_bert.options.demo import FINETUNED, PREDICTIONS
 
 ROOT = os.path.dirname(os.path.abspath(__file__))
 
@@ -38,13 +37,6 @@ PAIRS = (
     ("read_file(path, encoding)", "Open a file and return its text."),
     ("read_file(path, encoding)", "Wait until the thread has ended."),
 )
-
-PREDICTIONS = "test_predictions.tsv"
-# What the report calls them, and their folders.
-FINETUNED = {
-    "from this model": "finetuned",
-    "from random weights": "not_pretrained",
-}
 
 
 class Step(NamedTuple):
@@ -71,7 +63,10 @@ def main(options: Demo) -> None:
         run(step)
         # What follows was made from older files, if it was made at all.
         outdated = True
-    report(options)
+    # TensorFlow takes seconds to import; errors in flags should not.
+    from official_bert.inference import demo_report
+
+    print(demo_report.write(options))
 
 
 def keep_options(options: Demo) -> None:
@@ -315,102 +310,6 @@ def predicting(folder: str, model: str, questions: str, *more: str) -> Step:
 def pretrained(options: Demo) -> str:
     """Returns the name of the checkpoint that pre-training ends with."""
     return f"{options.output_dir}/model/model.ckpt-{options.num_train_steps}"
-
-
-def report(options: Demo) -> None:
-    """Prints what was learned, and keeps it in `report.txt`."""
-    lines = [
-        *pretraining_report(options),
-        "",
-        *finetuning_report(options.output_dir),
-    ]
-    text = "\n".join(["", *lines]) + "\n"
-    print(text)
-    files.write_text(f"{options.output_dir}/report.txt", text)
-
-
-def pretraining_report(options: Demo) -> list[str]:
-    """Returns accuracies with and without pre-training, and guesses."""
-    # TensorFlow takes seconds to import; errors in flags should not.
-    from official_bert.inference import baselines
-    from official_bert.inputs.records import RecordFiles
-    from official_bert.inputs.schemas import pretraining_schema
-
-    folder = options.output_dir
-    schema = pretraining_schema(
-        options.max_seq_length, options.max_predictions_per_seq
-    )
-    train, held_out = (
-        RecordFiles([f"{folder}/{name}.tfrecord"], schema)
-        for name in ("train", "held_out")
-    )
-    word = baselines.always_the_same(
-        train, held_out, "masked_lm_ids", "masked_lm_weights"
-    )
-    pair = baselines.always_the_same(train, held_out, "next_sentence_labels")
-    piece = list(files.read_lines(f"{folder}/vocab.txt"))[word.answer]
-    label = ("IsNext", "NotNext")[pair.answer]
-    lines = [
-        "Accuracy on held-out documents   masked LM   next sentence",
-        _row("this model", *read_accuracies(f"{folder}/model")),
-        _row("before training", *read_accuracies(f"{folder}/untrained")),
-        _row(f"always {piece!r}, {label}", word.accuracy, pair.accuracy),
-        "",
-    ]
-    for answer in read_answers(f"{folder}/model_answers.jsonl"):
-        (guesses,) = answer["guesses"]
-        shown = (f"{g['piece']} {g['probability']:.0%}" for g in guesses)
-        lines += [answer["input"], "    " + "  ".join(shown)]
-    return lines
-
-
-def read_accuracies(folder: str) -> list[float]:
-    """Reads those of masked LM and next sentence from `eval_results.txt`."""
-    lines = files.read_text(f"{folder}/eval_results.txt").splitlines()
-    results = dict(line.split(" = ") for line in lines)
-    names = ("masked_lm_accuracy", "next_sentence_accuracy")
-    return [float(results[name]) for name in names]
-
-
-def read_answers(path: str) -> list[dict[str, Any]]:
-    """Reads what `predict.py` wrote."""
-    return [json.loads(line) for line in files.read_lines(path)]
-
-
-def finetuning_report(folder: str) -> list[str]:
-    """Returns scores with and without pre-training, and answers."""
-    from official_bert.metrics.classification import accuracy_and_f1
-
-    expected = read_column(f"{folder}/signatures/test.tsv", "label")
-    learned = read_column(f"{folder}/signatures/train.tsv", "label")
-    ((commonest, _),) = Counter(learned).most_common(1)
-    predicted = {
-        name: read_column(f"{folder}/{output}/{PREDICTIONS}", "prediction")
-        for name, output in FINETUNED.items()
-    }
-    predicted[f"always {commonest!r}"] = [commonest] * len(expected)
-    lines = ["Does the summary belong?          accuracy       F1 of yes"]
-    targets = [label == "yes" for label in expected]
-    for name, labels in predicted.items():
-        scores = accuracy_and_f1(targets, [label == "yes" for label in labels])
-        lines.append(_row(name, scores["accuracy"], scores["f1"]))
-    lines.append("")
-    for answer in read_answers(f"{folder}/finetuned_answers.jsonl"):
-        share = answer["probabilities"][answer["label"]]
-        verdict = f"    {answer['label']} {share:.0%}"
-        lines += ["  ".join(answer["input"].values()), verdict]
-    return lines
-
-
-def read_column(path: str, name: str) -> list[str]:
-    """Reads a column of a TSV file."""
-    from official_bert.tasks import tables
-
-    return [row.name(name) for row in tables.read(path, "tsv")]
-
-
-def _row(name: str, first: float, second: float) -> str:
-    return f"  {name}".ljust(33) + f"{first:9.1%}{second:16.1%}"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,14 @@ from official_bert import cli, files
 from official_bert.cli import option
 from official_bert.config import BertConfig
 
+# What predicting writes, of which the report is made.
+PREDICTIONS = "test_predictions.tsv"
+# What the report calls fine-tuned models, and their folders.
+FINETUNED = {
+    "from this model": "finetuned",
+    "from random weights": "not_pretrained",
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Demo(cli.Options):
