@@ -2,20 +2,27 @@
 
 import json
 import os
+import shutil
 
 import hub_modules
 import numpy as np
 import pytest
 import tensorflow as tf
 import tiny
+from absl import flags
 
 import run_classifier
 import run_classifier_with_tfhub
+from official_bert import cli
 from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
-from official_bert.options import ExportTfhub, RunClassifierWithTfhub
+from official_bert.options import (
+    ExportTfhub,
+    RunClassifier,
+    RunClassifierWithTfhub,
+)
 
 TEXTS = ["good cat", "bad dog", "is it good ?", "bad rain", "good sun", "bad"]
 
@@ -191,3 +198,32 @@ def test_what_is_wrong_is_said_at_once(base, tmp_path):
     path = str(tmp_path / "empty")
     with pytest.raises(InputError, match="must be a text encoder"):
         run(base, tmp_path / "out", do_train=True, bert_hub_module_handle=path)
+
+
+def told_again(output_dir):
+    values = flags.FlagValues()
+    cli.define_flags(RunClassifier, values)
+    values(["run_classifier.py", "--do_predict", f"--output_dir={output_dir}"])
+    return cli.options_from_flags(RunClassifier, values)
+
+
+def test_a_model_on_our_module_is_used_without_it_and_told_nothing(
+    trained, tmp_path
+):
+    output = tmp_path / "out"
+    shutil.copytree(trained, output)
+    before = (output / "test_results.tsv").read_bytes()
+    (output / "test_results.tsv").unlink()
+    again = told_again(output)
+    assert again.do_lower_case is True  # As the module; the flag is not read.
+    run_classifier.main(again)
+    assert (output / "test_results.tsv").read_bytes() == before
+
+
+def test_a_model_on_another_module_needs_it(trained, tmp_path):
+    output = tmp_path / "out"
+    shutil.copytree(trained, output)
+    task = json.loads((output / "task.json").read_text())
+    (output / "task.json").write_text(json.dumps({**task, "hub_module": "x"}))
+    with pytest.raises(InputError, match="--bert_config_file must be given"):
+        told_again(output)

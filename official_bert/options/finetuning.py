@@ -159,16 +159,27 @@ class Finetuning(Training):
             return {}
         record = json_files.read_object(path)
         told = record.get("options")
-        if record.get("command") != cls.command or not isinstance(told, dict):
+        if not isinstance(told, dict):
             return {}
+        is_of_module = record.get("command") != cls.command
+        if is_of_module:
+            if not cls.takes_model(record.get("command"), folder):
+                return {}
+            told["do_lower_case"] = task_file.read(folder)["do_lower_case"]
         for name, kept in _KEPT_AS.items():
             kept = os.path.join(folder, kept)
-            if told.get(name) and files.exists(kept):
+            # A module had its own.
+            if (told.get(name) or is_of_module) and files.exists(kept):
                 told[name] = kept
         names = {field.name for field in dataclasses.fields(cls)} - _OF_A_RUN
         found = {name: told[name] for name in names if name in told}
         logging.info("%s: flags that are not given are as there", path)
         return found
+
+    @classmethod
+    def takes_model(cls, command: Any, folder: str) -> bool:
+        """Whether what another command trained from a module is used here."""
+        return False
 
     @property
     def bilstm_units(self) -> int:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from typing import Any
 
 from official_bert.cli import option
 from official_bert.errors import InputError
@@ -40,6 +41,11 @@ class RunClassifierWithTfhub(RunClassifier):
     do_lower_case: bool = option(
         "Not read: the module says whether to lower-case the text.", True
     )
+
+    @classmethod
+    def takes_model(cls, command: Any, folder: str) -> bool:
+        """Nothing is: this command has a module itself."""
+        return False
 
     def _check_model(self) -> None:
         """Looks at the module in place of config, vocabulary and checkpoint."""

@@ -197,7 +197,7 @@ def _config(model: Model) -> dict[str, Any]:
             raise InputError(
                 f"A model with `{field.name}` has no counterpart among "
                 "transformers' BERTs. Received: "
-                f"{getattr(config, field.name)!r}."
+                f"{getattr(config, field.name)!r}. Use it here, or export it."
             )
     given = config.to_dict()
     activation = str(config.hidden_act or "").lower()

@@ -225,5 +225,7 @@ def _refuse(where: str, *problems: list[str]) -> None:
         f"{where}: all arrays must be a BERT's, of the sizes its config "
         f"gives. Received:{listed(found)}\n"
         "Use the config of the same model. What has no counterpart can be left "
-        "out with --skip=REGULAR_EXPRESSION."
+        "out with --skip=REGULAR_EXPRESSION: of a model on frozen vectors or "
+        "with a BiLSTM, '^(cls/squad/)?output_|^(bilstm|features)/' leaves out "
+        "what is above BERT."
     )
