@@ -121,7 +121,7 @@ class ExtractFeatures(cli.Options):
             raise InputError(
                 f"--layers must be numbers from {-num_hidden_layers} to "
                 f"{num_hidden_layers - 1}, comma-separated. Received: "
-                f"{self.layers!r}."
+                f"{self.layers!r}. Say which of the model's are wanted."
             )
 
     def _check_files(self) -> None:

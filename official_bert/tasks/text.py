@@ -266,10 +266,13 @@ class TextTask:
                 f"{names}. Received: {given!r}."
             )
         if self.is_pair not in (None, len(texts) == 2):
-            wanted = "a pair of texts" if self.is_pair else "one text"
+            wanted, advice = "one text", "Leave the second one out."
+            if self.is_pair:
+                wanted = "a pair of texts"
+                advice = "Give both; of a table, say --text_b_column."
             raise InputError(
                 f"{where}: must be {wanted}, as what the model was trained on. "
-                f"Received: {given!r}."
+                f"Received: {given!r}. {advice}"
             )
         return TextExample(where, *texts)
 
