@@ -13,8 +13,10 @@ import run_classifier
 from official_bert.checkpoints import tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.inputs import datasets
 from official_bert.modeling.finetuning import SequenceClassifier
 from official_bert.options import RunClassifier
+from official_bert.training import computing, measuring
 
 
 @pytest.fixture
@@ -336,3 +338,76 @@ def test_impossible_options_are_refused(folder):
         run(folder, do_train=True, early_stopping=2)
     with pytest.raises(InputError, match="a model is needed"):
         run(folder, do_eval=True)
+
+
+def wiring(folder, monkeypatch, **changes):
+    """Returns what a run gives to its optimizer and to its data."""
+    seen = {}
+
+    def make_optimizer(options, weights, schedule, scales):
+        seen.update(schedule=schedule, weights=weights, scales=scales)
+        return made(options, weights, schedule, scales)
+
+    def batches(*arguments, **named):
+        seen.update(named)
+        raise StopIteration
+
+    made = computing.make_optimizer
+    monkeypatch.setattr(computing, "make_optimizer", make_optimizer)
+    monkeypatch.setattr(datasets, "finetuning_batches", batches)
+    with pytest.raises(StopIteration):
+        run(folder, do_train=True, **changes)
+    return seen
+
+
+def test_flags_reach_the_schedule_the_data_and_each_layers_rate(
+    folder, monkeypatch
+):
+    seen = wiring(
+        folder,
+        monkeypatch,
+        train_batch_size=32,
+        num_train_epochs=10.0,
+        learning_rate=2e-5,
+        warmup_proportion=0.1,
+        layerwise_lr_decay=0.5,
+        seed=7,
+    )
+    assert seen["seed"] == 7
+    schedule = seen["schedule"]
+    assert schedule.num_train_steps == 50  # 160 / 32 * 10
+    rates = [float(schedule(tf.constant(step))) for step in (0, 1, 5, 49)]
+    # Section A.2 of the paper: warm-up, then down to zero, of 50 steps.
+    expected = [0.0, 2e-5 / 5, 2e-5 * 45 / 50, 2e-5 / 50]
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+    scales = seen["scales"]
+    # Two layers between the embeddings and the task's own weights.
+    assert scales["bert/embeddings/word_embeddings"] == 0.5**3
+    assert scales["output_weights"] == 1.0
+
+
+def test_the_casing_of_released_models_is_checked(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "uncased_L-12_H-768_A-12").mkdir()
+    (folder / "uncased_L-12_H-768_A-12" / "bert_model.ckpt.index").touch()
+    with pytest.raises(InputError, match="seems to be a lowercased model"):
+        run(
+            folder,
+            do_train=True,
+            do_lower_case=False,
+            init_checkpoint="uncased_L-12_H-768_A-12/bert_model.ckpt",
+        )
+
+
+def test_results_do_not_depend_on_chunks(folder, monkeypatch):
+    output = run(folder, do_train=True, num_train_epochs=0.5)
+    found = []
+    for size in (16384, 7):
+        monkeypatch.setattr(measuring, "_CHUNK", size)
+        run(folder, do_eval=True, do_predict=True)
+        results = read_json(output / "eval_results.json")
+        scores = np.loadtxt(output / "test_results.tsv")
+        found.append((results["confusion_matrix"], scores))
+    assert found[0][0] == found[1][0]
+    assert found[0][1].shape == (30, 2)
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-6)

@@ -232,6 +232,25 @@ def test_a_checkpoint_of_the_original_is_gone_on_from(folder):
     assert weights(output)["global_step"] == 9
 
 
+def test_without_a_file_beside_it_the_data_go_on_where_they_were(folder):
+    """As many steps as it says, of as many examples each."""
+    whole = run(folder, "whole", do_train=True)
+    for name in ("out/model.ckpt-6.index", "out/model.ckpt-4.resume.json"):
+        run(folder, do_train=True)
+        (folder / name).unlink()
+    again = run(folder, do_train=True)
+    assert_same_weights(again, whole)
+
+
+@pytest.mark.parametrize("seed", [0, 2**31 - 1])
+def test_a_seed_may_be_any(folder, seed):
+    """TensorFlow takes both for 0, with which it does not shuffle."""
+    one, other = (
+        run(folder, name, do_train=True, seed=seed) for name in ("one", "other")
+    )
+    assert_same_weights(one, other)
+
+
 def test_starting_from_a_checkpoint(folder):
     first = run(folder, "first", do_train=True)
     prefix = str(first / "model.ckpt-6")

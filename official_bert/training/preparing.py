@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import keras
 import tensorflow as tf
 from absl import logging
 
@@ -125,7 +124,7 @@ def _begin(task: Task, options: Finetuning) -> dict[str, Sequence[Any]]:
     for split, examples in data.items():
         logging.info("%s: %d examples", split, len(examples))
     files.make_directory(options.output_dir)
-    keras.utils.set_random_seed(options.seed)
+    starting.set_seed(options.seed)
     return data
 
 

@@ -7,7 +7,6 @@ reads from left to right.
 import functools
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -76,7 +75,7 @@ def _run(options: RunPretraining) -> None:
         data, damaged = damage.find(data)
     records.check_files(data, config.vocab_size)
     files.make_directory(options.output_dir)
-    keras.utils.set_random_seed(options.seed)
+    starting.set_seed(options.seed)
     with computing.scope(options, strategy):
         model = PretrainingModel(config)
     computing.set_recomputing(model, options)

@@ -31,6 +31,13 @@ _OF_A_MODEL = (
 )
 
 
+def set_seed(seed: int) -> None:
+    """Seeds initial weights and, beside seeds of its own, the order of data."""
+    # TensorFlow takes seeds modulo 2**31 - 1, and cannot shuffle by the number
+    # of an epoch where that is 0.
+    keras.utils.set_random_seed(seed if seed % (2**31 - 1) else 2**30)
+
+
 def load_initial(
     model: Any,
     options: Training,
@@ -83,7 +90,7 @@ def resume(
         )
     distribution.require_agreement(strategy, found.seed, state)
     # The order of examples depends on it, beside the seed it is given.
-    keras.utils.set_random_seed(found.seed)
+    set_seed(found.seed)
     return found
 
 

@@ -222,9 +222,24 @@ def test_going_back_forgets_later_checkpoints(tmp_path):
         'all_model_checkpoint_paths: "model.ckpt-15"\n'
     )
     assert numbered.latest(str(tmp_path)).endswith("model.ckpt-5")
-    prefix = save(tmp_path, 10, keep=1)
+    prefix = save(tmp_path, 10, keep=5)
+    assert "model.ckpt-15" not in (tmp_path / "checkpoint").read_text()
     assert numbered.latest(str(tmp_path)) == prefix
     assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
+
+
+def test_a_listed_checkpoint_outlives_a_failed_second_write(
+    tmp_path, monkeypatch
+):
+    prefix = save(tmp_path, 5)
+
+    def write(*arguments):
+        raise InputError("The disk is full.")
+
+    monkeypatch.setattr(tf1, "write", write)
+    with pytest.raises(InputError, match="full"):
+        save(tmp_path, 5)
+    assert numbered.latest(str(tmp_path)) == prefix
 
 
 def shorten(path, size):

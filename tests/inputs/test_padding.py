@@ -138,6 +138,23 @@ def test_the_same_seed_gives_the_same_order_anywhere(data, pad_to):
                 np.testing.assert_array_equal(one[name], other[name])
 
 
+def test_another_seed_gives_another_order_of_batches(data):
+    """Of the same records, in which only lengths differ."""
+    every = tf.data.TFRecordDataset(list(data.names)).batch(60)
+    serialized = next(iter(every))
+    orders = [
+        [
+            batch["label_ids"].numpy().ravel().tolist()
+            for batch in datasets._by_length(SCHEMA, serialized, 4, seed)
+        ]
+        for seed in ((1, 0), (1, 0), (2, 0), (1, 1))
+    ]
+    assert orders[0] == orders[1]
+    assert orders[0] != orders[2]
+    assert orders[0] != orders[3]
+    assert sorted(orders[0]) == sorted(orders[2]) == sorted(orders[3])
+
+
 def rest_of_a_run(data, pad_to):
     """What comes after five batches of 8, if the others are of 3."""
     keras.utils.set_random_seed(1)

@@ -152,6 +152,12 @@ def test_ids_beyond_the_vocabulary_are_refused(file):
         check(file, vocab_size=3)
 
 
+def test_negative_ids_are_refused(tmp_path):
+    path = write(tmp_path / "a.tfrecord", [-1])
+    with pytest.raises(InputError, match=r"below the model's .* Received: -1"):
+        check(path)
+
+
 def test_a_fault_in_the_middle_is_found(tmp_path):
     path = write(tmp_path / "a.tfrecord", [1, 2, 3, 77, 5])
     data = RecordFiles([path], SCHEMA)

@@ -231,6 +231,18 @@ def test_best_threshold_by_hand():
     }
 
 
+def test_of_equal_thresholds_the_lower_one_is_best():
+    """As in the official script, where a later one must be better."""
+    questions = [question("a", "cat"), question("b"), question("c", "dog")]
+    predictions = {"a": "cat", "b": "ox", "c": "dog"}
+    results = squad.evaluate(
+        dataset(*questions), predictions, {"a": 1.0, "b": 2.0, "c": 3.0}
+    )
+    # Right are 1 with none, then 2, 1 and 2 again.
+    assert results["best_exact"] == pytest.approx(200 / 3)
+    assert results["best_exact_thresh"] == results["best_f1_thresh"] == 1.0
+
+
 def test_null_odds_of_another_run_are_refused():
     with pytest.raises(InputError, match="none for 'b'"):
         squad.evaluate(

@@ -222,7 +222,7 @@ def test_initial_weights_have_the_recorded_statistics(golden):
     for weight in weights:
         expected = recorded_stats[weight.path]
         values = weight.numpy()
-        assert abs(values.max()) <= max(abs(expected["max"]), 0.04)
+        assert abs(values).max() <= max(abs(expected["max"]), 0.04)
         # Four standard errors of a mean and of a standard deviation.
         slack = 4 * expected["std"] / math.sqrt(values.size) + 1e-9
         assert abs(values.mean() - round(expected["mean"])) < slack

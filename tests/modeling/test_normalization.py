@@ -42,3 +42,13 @@ def test_sixteen_bits_are_normalized_in_thirty_two():
     layer.build((1, 3))
     y = layer(x)
     np.testing.assert_allclose(y, [[-1.2247, 0, 1.2247]], atol=1e-3)
+
+
+def test_epsilon_is_that_of_2018():
+    """1e-12: also beside so small a variance it changes nothing to speak of."""
+    x = np.random.default_rng(0).normal(size=(3, 16)) * 1e-5
+    layer = LayerNorm()
+    layer.build(x.shape)
+    centered = x - x.mean(-1, keepdims=True)
+    exact = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12)
+    np.testing.assert_allclose(layer(x.astype("float32")), exact, rtol=1e-4)

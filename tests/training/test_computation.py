@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.config import BertConfig
+from official_bert.modeling import dropout
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
@@ -15,7 +16,13 @@ from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.training import distribution, precision
 from official_bert.training.objectives import PretrainingObjective
 from official_bert.training.recomputing import recomputed
-from official_bert.training.step import Computation, accumulated, train_step
+from official_bert.training.step import (
+    Computation,
+    accumulated,
+    dropout_seed,
+    random_bits,
+    train_step,
+)
 
 CONFIG = BertConfig(
     vocab_size=30,
@@ -134,7 +141,7 @@ def test_replicas_have_masks_of_their_own(batch):
     def losses():
         def on_replica():
             replica = tf.distribute.get_replica_context()
-            masks = tf.stack([5, replica.replica_id_in_sync_group])
+            masks = dropout_seed(5, 0, replica.replica_id_in_sync_group)
             return accumulated(
                 model,
                 OBJECTIVE,
@@ -150,6 +157,59 @@ def test_replicas_have_masks_of_their_own(batch):
 
     first, second = losses()
     assert abs(float(first) - float(second)) > 1e-3
+
+
+def test_every_seed_step_and_replica_draws_masks_of_its_own():
+    asked = [(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 1)]
+    seeds = {tuple(dropout_seed(*given).numpy().tolist()) for given in asked}
+    assert len(seeds) == len(asked)
+
+
+def test_steps_and_seeds_see_other_parts_of_a_batch(batch):
+    def losses(seed):
+        model = make_model()
+        still = LinearWarmupDecay(0.0, num_train_steps=9, num_warmup_steps=0)
+        optimizer = AdamWeightDecay(model.trainable_variables, still)
+        step = tf.function(
+            lambda: train_step(model, OBJECTIVE, optimizer, batch, seed)
+        )
+        return [float(step()["loss"]) for _ in range(2)]
+
+    found = losses(1) + losses(2)
+    assert len({round(loss, 4) for loss in found}) == 4
+
+
+def test_every_layer_draws_masks_of_its_own(batch):
+    sites = []
+
+    def bits(site, shape):
+        sites.append(site)
+        return random_bits(tf.constant([1, 2]), site, shape)
+
+    with dropout.drawing(bits):
+        make_model()(batch, training=True)
+    # Embeddings, and in each layer the probabilities and both outputs.
+    assert len(sites) == len(set(sites)) == 1 + 2 * 3
+
+
+def test_the_scale_of_the_loss_moves_no_weight(batch):
+    """A power of two is lost nowhere in float32."""
+    config = dataclasses.replace(
+        CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    found = []
+    for scale in (1.0, 2.0**10):
+        model = make_model(config)
+        optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
+        computation = Computation(loss_scale=precision.LossScale(scale))
+        scalars = train_step(model, OBJECTIVE, optimizer, batch, 0, computation)
+        found.append((scalars["gradient_norm"].numpy(), optimizer.weights))
+    (norm, weights), (other_norm, others) = found
+    np.testing.assert_allclose(other_norm, norm, rtol=1e-6)
+    for one, other in zip(weights, others, strict=True):
+        np.testing.assert_allclose(
+            other.numpy(), one.numpy(), rtol=1e-5, atol=1e-7
+        )
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float16"])

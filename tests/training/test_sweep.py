@@ -244,3 +244,17 @@ def test_what_a_module_brings_is_not_compared(tmp_path):
     options = dataclasses.replace(options, seed=3)
     with pytest.raises(InputError, match="--seed=3, and 12345 in"):
         sweep._require_same_flags(options)
+
+
+def test_rows_are_ranked_by_their_means(tmp_path):
+    results = [
+        ({"learning_rate": rate, "seed": seed}, {"accuracy": score})
+        for rate, seed, score in (
+            *((1e-3, 1, 0.9), (1e-3, 2, 0.1)),
+            *((2e-3, 1, 0.6), (2e-3, 2, 0.6)),
+        )
+    ]
+    sweep._write(str(tmp_path), results, "accuracy")
+    _, first, second = (tmp_path / "sweep.tsv").read_text().splitlines()
+    assert first.split("\t")[:3] == ["0.002", "0.6000", "0.6000"]
+    assert second.split("\t")[:3] == ["0.001", "0.9000", "0.5000"]

@@ -42,12 +42,8 @@ def run(name, config_file, **flags):
 
 
 def assert_said(found, recorded, name):
-    (
-        np.testing.assert_allclose(
-            found, np.load(GOLDEN / "outputs.npz")[recorded], rtol=0, atol=1e-5
-        ),
-        name,
-    )
+    expected = np.load(GOLDEN / "outputs.npz")[recorded]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("name", ["encoder_v1", "encoder_v2"])
