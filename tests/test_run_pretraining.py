@@ -235,9 +235,9 @@ def test_a_checkpoint_of_the_original_is_gone_on_from(folder):
 def test_without_a_file_beside_it_the_data_go_on_where_they_were(folder):
     """As many steps as it says, of as many examples each."""
     whole = run(folder, "whole", do_train=True)
-    for name in ("out/model.ckpt-6.index", "out/model.ckpt-4.resume.json"):
-        run(folder, do_train=True)
-        (folder / name).unlink()
+    run(folder, do_train=True)
+    for name in ("model.ckpt-6.index", "model.ckpt-4.resume.json"):
+        (folder / "out" / name).unlink()
     again = run(folder, do_train=True)
     assert_same_weights(again, whole)
 
