@@ -1,6 +1,8 @@
 """The step in 16 bits, compiled whole, recomputed, and on several replicas."""
 
 import dataclasses
+import math
+import types
 
 import keras
 import numpy as np
@@ -13,7 +15,13 @@ from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.training import distribution, precision
+from official_bert.training import (
+    computing,
+    distribution,
+    loop,
+    means,
+    precision,
+)
 from official_bert.training.objectives import PretrainingObjective
 from official_bert.training.recomputing import recomputed
 from official_bert.training.step import (
@@ -306,3 +314,24 @@ def test_the_whole_step_is_one_program_of_xla(batch, kind, optimizer_class):
     # No shape is left open.
     text = step.experimental_get_compiler_ir(batch)(stage="hlo")
     assert "<=" not in text.partition("\n")[0]
+
+
+@pytest.mark.parametrize("remat", [True, False])
+def test_a_flag_makes_layers_recomputed(remat):
+    model = make_model()
+    computing.set_recomputing(model, types.SimpleNamespace(remat=remat))
+    assert model.bert.encoder.recomputed is (recomputed if remat else None)
+
+
+def test_no_number_ends_training_once_the_scale_cannot_fall():
+    plan = types.SimpleNamespace(output_dir="out")
+    scalars = {"loss": math.nan, "gradient_norm": 1.0}
+    loop._require_finite(1, {**scalars, "loss_scale": 2.0}, plan)
+    for lowest in ({}, {"loss_scale": 1.0}):
+        with pytest.raises(loop.DivergedError, match="The loss must be finite"):
+            loop._require_finite(1, {**scalars, **lowest}, plan)
+
+
+def test_without_any_masked_piece_a_mean_is_zero():
+    assert means._weight_of("masked_lm_loss", {"masked_lm_loss": 0.0}) == 1.0
+    assert means._weight_of("a_accuracy", {"a_loss": 4.0}) == 4.0
