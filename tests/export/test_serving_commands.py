@@ -106,7 +106,7 @@ def squad_options(folder):
     ("changes", "message"),
     [
         ({}, "must have a fine-tuned model.*without task.json"),
-        ({"do_export": False}, "At least one of .* or `do_export` must"),
+        ({"do_export": False}, "At least one of .* and --do_export must"),
         (
             {"export_tflite": True, "do_train": True, "bilstm_size": 8},
             "--export_tflite must come without a BiLSTM",
