@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import tensorflow as tf
+from absl import flags
 
 import run_classifier
+from official_bert import cli
 from official_bert.checkpoints import numbered
 from official_bert.options import RunClassifier
 
@@ -67,6 +69,14 @@ def run(folder, output="out", **changes):
         )
     )
     return folder / output
+
+
+def told_again(*arguments):
+    """Returns the options of a command line, with what is remembered."""
+    values = flags.FlagValues()
+    cli.define_flags(RunClassifier, values)
+    values(["run_classifier.py", *arguments])
+    return cli.options_from_flags(RunClassifier, values)
 
 
 def weights(folder):

@@ -9,13 +9,10 @@ import time
 import films
 import numpy as np
 import pytest
-from absl import flags
-from films import run, weights
+from films import run, told_again, weights
 
 import run_classifier
-from official_bert import cli
 from official_bert.errors import InputError
-from official_bert.options import RunClassifier
 from official_bert.tasks import documents, glue
 from official_bert.training import measuring
 
@@ -23,13 +20,6 @@ from official_bert.training import measuring
 @pytest.fixture
 def folder(tmp_path):
     return films.write(tmp_path)
-
-
-def told_again(*arguments):
-    values = flags.FlagValues()
-    cli.define_flags(RunClassifier, values)
-    values(["run_classifier.py", *arguments])
-    return cli.options_from_flags(RunClassifier, values)
 
 
 def test_nothing_has_to_be_told_twice(folder):

@@ -9,18 +9,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny
-from absl import flags
+from films import told_again
 
 import run_classifier
 import run_classifier_with_tfhub
-from official_bert import cli
 from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import (
     ExportTfhub,
-    RunClassifier,
     RunClassifierWithTfhub,
 )
 
@@ -200,13 +198,6 @@ def test_what_is_wrong_is_said_at_once(base, tmp_path):
         run(base, tmp_path / "out", do_train=True, bert_hub_module_handle=path)
 
 
-def told_again(output_dir):
-    values = flags.FlagValues()
-    cli.define_flags(RunClassifier, values)
-    values(["run_classifier.py", "--do_predict", f"--output_dir={output_dir}"])
-    return cli.options_from_flags(RunClassifier, values)
-
-
 def test_a_model_on_our_module_is_used_without_it_and_told_nothing(
     trained, tmp_path
 ):
@@ -214,7 +205,7 @@ def test_a_model_on_our_module_is_used_without_it_and_told_nothing(
     shutil.copytree(trained, output)
     before = (output / "test_results.tsv").read_bytes()
     (output / "test_results.tsv").unlink()
-    again = told_again(output)
+    again = told_again("--do_predict", f"--output_dir={output}")
     assert again.do_lower_case is True  # As the module; the flag is not read.
     run_classifier.main(again)
     assert (output / "test_results.tsv").read_bytes() == before
@@ -226,4 +217,4 @@ def test_a_model_on_another_module_needs_it(trained, tmp_path):
     task = json.loads((output / "task.json").read_text())
     (output / "task.json").write_text(json.dumps({**task, "hub_module": "x"}))
     with pytest.raises(InputError, match="--bert_config_file must be given"):
-        told_again(output)
+        told_again("--do_predict", f"--output_dir={output}")

@@ -22,9 +22,9 @@ def exists(path: str) -> bool:
 
 def _glob(pattern: str) -> list[str]:
     if not remote.is_remote(pattern):
-        # A file may have [ ] in its name.
-        exact = [pattern] if os.path.exists(pattern) else []
-        return exact or local_glob.glob(pattern)
+        if os.path.exists(pattern):  # It may have [ ] in its name.
+            return [pattern]
+        return local_glob.glob(pattern)
     with remote.errors_as_input_errors(pattern):
         return list(remote.gfile().glob(pattern))
 

@@ -2,9 +2,8 @@
 
 import dataclasses
 import os
-from typing import Any
 
-from official_bert import files, task_file
+from official_bert import files
 from official_bert.cli import option
 from official_bert.errors import InputError
 from official_bert.options.finetuning import Finetuning
@@ -15,6 +14,7 @@ class RunClassifier(Finetuning):
     """Options of `run_classifier.py`."""
 
     command = "run_classifier.py"
+    module_command = "run_classifier_with_tfhub.py"
 
     data_dir: str = option("Folder with the task's files.")
     task_name: str = option(
@@ -112,15 +112,6 @@ class RunClassifier(Finetuning):
         "table of them.",
         "",
     )
-
-    @classmethod
-    def takes_model(cls, command: Any, folder: str) -> bool:
-        """A model on one of our modules is: it has checkpoints as all."""
-        return (
-            command == "run_classifier_with_tfhub.py"
-            and task_file.is_in(folder)
-            and "hub_module" not in task_file.read(folder)
-        )
 
     def __post_init__(self) -> None:
         """Checks everything that can be checked without TensorFlow."""

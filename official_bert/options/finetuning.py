@@ -53,6 +53,9 @@ _OF_A_RUN = {
 class Finetuning(Training):
     """What all fine-tuning commands can be told."""
 
+    # The one whose models, on modules of ours, are also this one's.
+    module_command = ""
+
     vocab_file: str = option("The vocabulary the model was trained with.")
     do_lower_case: bool = option(
         "Whether to lower-case the text. True for uncased models.", True
@@ -161,11 +164,14 @@ class Finetuning(Training):
         told = record.get("options")
         if not isinstance(told, dict):
             return {}
-        is_of_module = record.get("command") != cls.command
-        if is_of_module:
-            if not cls.takes_model(record.get("command"), folder):
+        is_of_module = record.get("command") == cls.module_command
+        if is_of_module and task_file.is_in(folder):
+            task = task_file.read(folder)
+            if "hub_module" in task:
                 return {}
-            told["do_lower_case"] = task_file.read(folder)["do_lower_case"]
+            told["do_lower_case"] = task["do_lower_case"]
+        elif record.get("command") != cls.command:
+            return {}
         for name, kept in _KEPT_AS.items():
             kept = os.path.join(folder, kept)
             # A module had its own.
@@ -175,11 +181,6 @@ class Finetuning(Training):
         found = {name: told[name] for name in names if name in told}
         logging.info("%s: flags that are not given are as there", path)
         return found
-
-    @classmethod
-    def takes_model(cls, command: Any, folder: str) -> bool:
-        """Whether what another command trained from a module is used here."""
-        return False
 
     @property
     def bilstm_units(self) -> int:

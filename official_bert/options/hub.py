@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from typing import Any
 
 from official_bert.cli import option
 from official_bert.errors import InputError
@@ -23,6 +22,7 @@ class RunClassifierWithTfhub(RunClassifier):
     """Options of `run_classifier_with_tfhub.py`."""
 
     command = "run_classifier_with_tfhub.py"
+    module_command = ""  # It has a module itself.
 
     bert_hub_module_handle: str = option(
         "The TF Hub module of BERT: a folder, as export_tfhub.py writes it, or "
@@ -41,11 +41,6 @@ class RunClassifierWithTfhub(RunClassifier):
     do_lower_case: bool = option(
         "Not read: the module says whether to lower-case the text.", True
     )
-
-    @classmethod
-    def takes_model(cls, command: Any, folder: str) -> bool:
-        """Nothing is: this command has a module itself."""
-        return False
 
     def _check_model(self) -> None:
         """Looks at the module in place of config, vocabulary and checkpoint."""
