@@ -17,7 +17,7 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-from official_bert import cli, files
+from official_bert import cli, files, signals
 from official_bert.errors import InputError
 from official_bert.options import Demo
 from official_bert.options.demo import FINETUNED, PREDICTIONS
@@ -114,15 +114,13 @@ def wait_for(process: subprocess.Popen[bytes]) -> int:
         stopped_by.append(number)
         process.send_signal(number)
 
-    heard = signal.signal(signal.SIGTERM, stop)
-    try:
-        status = process.wait()
-        return -stopped_by[0] if stopped_by else status
-    except KeyboardInterrupt:  # A terminal's Ctrl-C goes to both.
-        process.wait()
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, heard)
+    with signals.handled_by(stop, signal.SIGTERM):
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:  # A terminal's Ctrl-C goes to both.
+            process.wait()
+            raise
+    return -stopped_by[0] if stopped_by else status
 
 
 def steps(options: Demo) -> list[Step]:

@@ -1,16 +1,14 @@
 """From text files to TFRecord files."""
 
-import contextlib
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from absl import logging
 
-from official_bert import files
+from official_bert import files, signals
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import parallel, serial
 
@@ -27,7 +25,8 @@ def run(options: CreatePretrainingData) -> None:
         files.remove_leftovers_of(name)
     names = files.expand(options.input_file)
     logging.info("Reading %d input files: %s", len(names), ", ".join(names))
-    with _cleaning_up_at_sigterm():
+    # The SIGTERM of schedulers leaves no more behind than Ctrl-C does.
+    with signals.handled_by(_leave, signal.SIGTERM):
         _run(options, names)
 
 
@@ -41,19 +40,6 @@ def _run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         parallel.run(options, names)
     else:
         serial.run(options, names)
-
-
-@contextlib.contextmanager
-def _cleaning_up_at_sigterm() -> Iterator[None]:
-    """Lets the SIGTERM of schedulers leave no more behind than Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # It alone may listen to signals.
-        return
-    earlier = signal.signal(signal.SIGTERM, _leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, earlier)
 
 
 def _leave(number: int, frame: object) -> NoReturn:

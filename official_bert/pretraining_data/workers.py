@@ -1,7 +1,6 @@
 """Functions over many items, in several processes."""
 
 import collections
-import contextlib
 import itertools
 import multiprocessing
 import os
@@ -13,6 +12,7 @@ from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
+from official_bert import signals
 from official_bert.errors import InputError
 from official_bert.pretraining_data.recipe import Recipe
 
@@ -54,17 +54,17 @@ class Workers:
             )
             # Ctrl-C goes to all processes of a terminal. Workers inherit that
             # they do not hear it, and end with the one that does.
-            heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            try:
+            with signals.handled_by(signal.SIG_IGN, signal.SIGINT):
                 for _ in range(self._num_workers):
                     self._pool.submit(int)  # Starts one, if none is idle.
-            finally:
-                signal.signal(signal.SIGINT, heard)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._pool:
-            with _undisturbed():
+            # A second Ctrl-C or SIGTERM is not heard, as the first is being
+            # obeyed: a pool that is interrupted here waits for itself for ever.
+            numbers = (signal.SIGINT, signal.SIGTERM)
+            with signals.handled_by(signal.SIG_IGN, *numbers):
                 self._pool.shutdown(cancel_futures=True)
 
     def map(
@@ -101,26 +101,6 @@ class Workers:
                 f"perhaps. Received: --num_workers={self._num_workers}. Output "
                 "files are as they were; try fewer workers."
             ) from error
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Leaves a second Ctrl-C or SIGTERM unheard: the first is being obeyed.
-
-    A pool that is interrupted while it shuts down waits for itself for ever.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # It alone may listen to signals.
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    heard = {
-        number: signal.signal(number, signal.SIG_IGN) for number in numbers
-    }
-    try:
-        yield
-    finally:
-        for number, handler in heard.items():
-            signal.signal(number, handler)
 
 
 def _start_method() -> str:

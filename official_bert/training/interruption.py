@@ -11,6 +11,8 @@ from typing import NoReturn
 
 from absl import logging
 
+from official_bert import signals
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -37,21 +39,21 @@ def watched() -> Iterator[Interruption]:
         alone may listen to signals.
     """
     asked = Interruption()
-    if threading.current_thread() is not threading.main_thread():
+    if not signals.can_be_handled():
         yield asked
         return
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     listener = threading.Thread(target=_listen, args=(ours, asked), daemon=True)
     listener.start()
-    earlier = {number: signal.signal(number, _stay) for number in _SIGNALS}
-    earlier_descriptor = signal.set_wakeup_fd(theirs.fileno())
     try:
-        yield asked
+        with signals.handled_by(_stay, *_SIGNALS):
+            earlier = signal.set_wakeup_fd(theirs.fileno())
+            try:
+                yield asked
+            finally:
+                signal.set_wakeup_fd(earlier)
     finally:
-        signal.set_wakeup_fd(earlier_descriptor)
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
         theirs.close()  # The listener reads an end, and ends.
         listener.join()
         ours.close()
@@ -64,16 +66,12 @@ def waiting_for_hosts() -> Iterator[None]:
     It does so outside of Python, whose own handler would not be called. And it
     takes SIGTERM, so that nobody hears it: here that is given back.
     """
-    if threading.current_thread() is not threading.main_thread():
+    same = signal.getsignal(signal.SIGTERM)
+    with (
+        signals.handled_by(same, signal.SIGTERM),
+        signals.handled_by(signal.SIG_DFL, signal.SIGINT),
+    ):
         yield
-        return
-    earlier = {number: signal.getsignal(number) for number in _SIGNALS}
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
 
 
 def leave(asked_by: str, step: int, output_dir: str) -> NoReturn:
