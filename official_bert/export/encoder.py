@@ -19,6 +19,7 @@ from official_bert.config import BertConfig
 from official_bert.export import saved_model
 from official_bert.hub import modules
 from official_bert.modeling import dropout
+from official_bert.modeling.layers import gather_positions
 from official_bert.modeling.pretraining import PretrainingModel
 
 # Which of a checkpoint's weights a module has.
@@ -140,8 +141,9 @@ class _Calls(NamedTuple):
         outputs = self.encode(inputs, training)
         del outputs["default"]  # It is not in those that are published.
         outputs["mlm_logits"] = self.model.cls.predictions(
-            outputs["sequence_output"],
-            inputs["masked_lm_positions"],
+            gather_positions(
+                outputs["sequence_output"], inputs["masked_lm_positions"]
+            ),
             tf.convert_to_tensor(self.model.bert.embeddings.word_embeddings),
         )
         return outputs

@@ -200,15 +200,24 @@ class HubBert(keras.layers.Layer):
         input_ids: Any,
         input_mask: Any,
         segment_ids: Any,
+        output_positions: Any = None,
         training: bool = False,
     ) -> HubOutput:
-        """Runs the module on int Tensors [B, S]."""
+        """Runs the module on int Tensors [B, S].
+
+        It makes the vectors of all tokens, whichever positions are asked for.
+        """
         inputs = (input_ids, input_mask, segment_ids)
         outputs = self.encoder(
             dict(zip(_OLD_NAMES, inputs, strict=True)), training=training
         )
+        sequence_output = outputs["sequence_output"]
+        if output_positions is not None:
+            sequence_output = tf.gather(
+                sequence_output, output_positions, batch_dims=1
+            )
         return HubOutput(
-            sequence_output=outputs["sequence_output"],
+            sequence_output=sequence_output,
             pooled_output=outputs["pooled_output"],
             encoder_outputs=list(outputs.get("encoder_outputs", ())),
         )

@@ -8,7 +8,11 @@ from keras import ops
 
 from official_bert.config import BertConfig
 from official_bert.modeling.dropout import Dropout
-from official_bert.modeling.layers import ResidualOutput, dense
+from official_bert.modeling.layers import (
+    ResidualOutput,
+    dense,
+    gather_positions,
+)
 
 
 def attention_bias(
@@ -44,20 +48,37 @@ def attention_bias(
     return (1.0 - ops.cast(mask, dtype)) * -10000.0
 
 
+def bias_from(bias: Any, positions: Any) -> Any:
+    """Returns the bias for the positions [B, P] that alone attend.
+
+    Args:
+        bias: float Tensor [B, 1, 1, T] or [B, 1, F, T].
+        positions: int Tensor [B, P] of indices below F.
+
+    Returns:
+        float Tensor [B, 1, 1, T] or [B, 1, P, T].
+    """
+    if bias.shape[2] == 1:  # The same for all that attend.
+        return bias
+    return ops.expand_dims(gather_positions(bias[:, 0], positions), 1)
+
+
 class SelfAttention(keras.layers.Layer):
     """Multi-headed attention of a sequence to itself.
 
-    Each of the A heads compares all positions with all positions and returns
-    their average, weighted by how well query and key agree.
+    Each of the A heads compares positions with all positions and returns the
+    average of these, weighted by how well query and key agree.
 
     Call arguments:
-        x: float Tensor of shape [B, S, H].
+        from_tensor: float Tensor of shape [B, F, H]: the sequence, or those of
+            its positions that attend.
+        to_tensor: float Tensor of shape [B, T, H]: the sequence.
         bias: float Tensor of shape [B, 1, 1, T] or [B, 1, F, T], added to how
             well query and key agree: `attention_bias`.
 
     Returns:
-        The attended vectors [B, S, H] and the attention probabilities
-        [B, A, S, S], before dropout so that they can be drawn.
+        The attended vectors [B, F, H] and the attention probabilities
+        [B, A, F, T], before dropout so that they can be drawn.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
@@ -78,14 +99,18 @@ class SelfAttention(keras.layers.Layer):
             layer.build(x_shape)
 
     def call(
-        self, x: Any, bias: Any, training: bool = False
+        self,
+        from_tensor: Any,
+        to_tensor: Any,
+        bias: Any,
+        training: bool = False,
     ) -> tuple[Any, Any]:
         """See the class."""
-        # Queries are fewer numbers to scale than scores, by S / D.
-        query = self.query(x) * (1.0 / math.sqrt(self.head_size))
+        # Queries are fewer numbers to scale than scores, by T / D.
+        query = self.query(from_tensor) * (1.0 / math.sqrt(self.head_size))
         query = self._split_heads(query)  # [B, A, F, D]
-        key = self._split_heads(self.key(x))  # [B, A, T, D]
-        value = self._split_heads(self.value(x))  # [B, A, T, D]
+        key = self._split_heads(self.key(to_tensor))  # [B, A, T, D]
+        value = self._split_heads(self.value(to_tensor))  # [B, A, T, D]
 
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         # In float32, also where layers compute in 16 bits.
@@ -94,7 +119,7 @@ class SelfAttention(keras.layers.Layer):
         dropped = self.dropout(probabilities, training=training)  # [B, A, F, T]
 
         context = ops.transpose(ops.matmul(dropped, value), (0, 2, 1, 3))
-        batch, length, _ = ops.shape(x)
+        batch, length, _ = ops.shape(from_tensor)
         context = ops.reshape(context, (batch, length, self.hidden_size))
         return context, probabilities
 
@@ -119,10 +144,16 @@ class Attention(keras.layers.Layer):
         self.residual_output.build(x_shape, x_shape)
 
     def call(
-        self, x: Any, bias: Any, training: bool = False
+        self,
+        from_tensor: Any,
+        to_tensor: Any,
+        bias: Any,
+        training: bool = False,
     ) -> tuple[Any, Any]:
-        """Returns the layer's half-way vectors [B, S, H] and probabilities."""
-        context, probabilities = self.self_attention(x, bias, training=training)
+        """Returns the layer's half-way vectors [B, F, H] and probabilities."""
+        context, probabilities = self.self_attention(
+            from_tensor, to_tensor, bias, training=training
+        )
         return self.residual_output(
-            context, x, training=training
+            context, from_tensor, training=training
         ), probabilities

@@ -101,13 +101,16 @@ class FinetuningModel(keras.Model):
             if not weight.path.startswith(fixed)
         ]
 
-    def encode(self, batch: dict[str, Any], training: bool) -> BertOutput:
+    def encode(
+        self, batch: dict[str, Any], training: bool, **options: Any
+    ) -> BertOutput:
         """Runs BERT on `input_ids`, `input_mask`, `segment_ids` [B, S]."""
         output: BertOutput = self.bert(
             batch["input_ids"],
             batch["input_mask"],
             batch["segment_ids"],
             training=training,
+            **options,
         )
         return output
 
@@ -123,7 +126,9 @@ class FinetuningModel(keras.Model):
         of features without one, their mean.
         """
         if self.top == NO_TOP:
-            return self.encode(batch, training).pooled_output
+            no_positions = batch["input_ids"][:, :0]
+            output = self.encode(batch, training, output_positions=no_positions)
+            return output.pooled_output
         x, mask = self._vectors_of_bert(batch, training), batch["input_mask"]
         return self.bilstm(x, mask)[1] if self.bilstm else means(x, mask)
 

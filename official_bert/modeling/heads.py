@@ -7,11 +7,7 @@ from keras import ops
 
 from official_bert.config import BertConfig
 from official_bert.modeling.activations import get_activation
-from official_bert.modeling.layers import (
-    dense,
-    gather_positions,
-    initializer,
-)
+from official_bert.modeling.layers import dense, initializer
 from official_bert.modeling.normalization import LayerNorm
 
 
@@ -44,8 +40,7 @@ class MaskedLM(keras.layers.Layer):
     as much as all of Base's layers.
 
     Call arguments:
-        sequence_output: float Tensor [B, S, H].
-        masked_lm_positions: int Tensor [B, P].
+        x: float Tensor [B, P, H], BERT's vectors at these positions.
         word_embeddings: float Tensor [V, H], shared with the encoder's input.
 
     Returns:
@@ -57,21 +52,15 @@ class MaskedLM(keras.layers.Layer):
         self.vocab_size = config.vocab_size
         self.transform = Transform(config, name="transform")
 
-    def build(self, sequence_output_shape: Any) -> None:
+    def build(self, x_shape: Any) -> None:
         """Makes the weights."""
-        self.transform.build(sequence_output_shape)
+        self.transform.build(x_shape)
         self.output_bias = self.add_weight(
             name="output_bias", shape=(self.vocab_size,), initializer="zeros"
         )
 
-    def call(
-        self,
-        sequence_output: Any,
-        masked_lm_positions: Any,
-        word_embeddings: Any,
-    ) -> Any:
+    def call(self, x: Any, word_embeddings: Any) -> Any:
         """See the class."""
-        x = gather_positions(sequence_output, masked_lm_positions)
         *outer, hidden_size = ops.shape(x)
         rows = ops.reshape(self.transform(x), (-1, hidden_size))
         logits = _word_logits(
@@ -138,21 +127,21 @@ class PretrainingHeads(keras.layers.Layer):
         self.predictions = MaskedLM(config, name="predictions")
         self.seq_relationship = NextSentence(config, name="seq_relationship")
 
-    def build(self, sequence_output_shape: Any = (None, None)) -> None:
+    def build(self, masked_output_shape: Any = (None, None)) -> None:
         """Makes all weights; they depend on the config alone."""
         hidden_size = self.config.hidden_size
         self.predictions.build((None, None, hidden_size))
         self.seq_relationship.build((None, hidden_size))
 
     def call(
-        self,
-        sequence_output: Any,
-        pooled_output: Any,
-        masked_lm_positions: Any,
-        word_embeddings: Any,
+        self, masked_output: Any, pooled_output: Any, word_embeddings: Any
     ) -> tuple[Any, Any]:
-        """Returns masked-LM [B, P, V] and next-sentence [..., 2] logits."""
-        masked_lm_logits = self.predictions(
-            sequence_output, masked_lm_positions, word_embeddings
-        )
+        """Returns masked-LM [B, P, V] and next-sentence [..., 2] logits.
+
+        Args:
+            masked_output: float Tensor [B, P, H], of the masked tokens.
+            pooled_output: float Tensor [..., H].
+            word_embeddings: float Tensor [V, H].
+        """
+        masked_lm_logits = self.predictions(masked_output, word_embeddings)
         return masked_lm_logits, self.seq_relationship(pooled_output)

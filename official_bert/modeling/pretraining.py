@@ -56,12 +56,12 @@ class PretrainingModel(keras.Model):
             batch["input_mask"],
             batch["segment_ids"],
             batch.get("next_sentence_positions"),
+            batch["masked_lm_positions"],
             training=training,
         )
         logits = self.cls(
             output.sequence_output,
             output.pooled_output,
-            batch["masked_lm_positions"],
             ops.convert_to_tensor(self.bert.embeddings.word_embeddings),
         )
         return PretrainingOutput(*logits)

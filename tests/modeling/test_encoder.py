@@ -96,6 +96,37 @@ def test_equals_the_formulas(model, length):
     np.testing.assert_allclose(output.pooled_output, expected[1], atol=1e-5)
 
 
+@pytest.mark.parametrize("positions", [[[], []], [[5], [0]], [[8, 2], [2, 2]]])
+def test_makes_the_vectors_of_some_positions_alone(model, positions):
+    random = np.random.RandomState(0)
+    ids = random.randint(0, 50, (2, 9))
+    mask = np.array([[1] * 9, [1] * 5 + [0] * 4])
+    segments = random.randint(0, 2, ids.shape)
+    weights = {w.path: w.numpy() for w in model.trainable_variables}
+    sequence, pooled = reference(weights, ids, mask, segments, heads=3)
+    positions = np.array(positions, int)
+
+    output = model.bert(
+        ids,
+        mask,
+        segments,
+        output_positions=positions,
+        return_attention=True,
+    )
+
+    np.testing.assert_allclose(
+        output.sequence_output,
+        np.take_along_axis(sequence, positions[..., None], axis=1),
+        atol=1e-5,
+    )
+    np.testing.assert_allclose(output.pooled_output, pooled, atol=1e-5)
+    # [CLS] is read from as well; below the last layer, all positions are.
+    assert [tuple(p.shape) for p in output.attention_probs] == [
+        (2, 3, 9, 9),
+        (2, 3, 1 + positions.shape[1], 9),
+    ]
+
+
 def test_equals_keras_hub(model):
     keras_hub = pytest.importorskip("keras_hub")
     backbone = keras_hub.models.BertBackbone(

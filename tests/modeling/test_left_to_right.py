@@ -112,6 +112,19 @@ def test_packed_sequences_are_as_if_alone(model):
     )
     starts = np.array([0, 5, 9, 0])
     packed = model(row[None], numbers[None], parts[None], starts[None])
+    some = model(
+        row[None],
+        numbers[None],
+        parts[None],
+        starts[None],
+        output_positions=np.array([[7, 1]]),
+    )
+    np.testing.assert_allclose(
+        some.sequence_output, packed.sequence_output[:, 7:0:-6], atol=2e-6
+    )
+    np.testing.assert_allclose(
+        some.pooled_output, packed.pooled_output, atol=2e-6
+    )
     for index, (start, size) in enumerate(((0, 5), (5, 4))):
         alone = model(
             ids[index : index + 1, :size],
