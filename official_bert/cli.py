@@ -122,6 +122,8 @@ def _call(
     options_class: type[_Options],
     argv: list[str],
 ) -> None:
+    name = os.path.basename(argv[0])
+    status: str | int
     try:
         if len(argv) > 1:
             raise InputError(
@@ -129,19 +131,23 @@ def _call(
                 "`--name=value`; a truth value is `--name` or `--name=false`."
             )
         main(options_from_flags(options_class))
+        return
     except InputError as error:
-        sys.exit(f"{os.path.basename(argv[0])}: error: {error}")
+        status = f"{name}: error: {error}"
     except Exception as error:
         # Whatever was being written, and whoever says so.
         if not any(reason in str(error) for reason in _FULL_DISK):
             raise
-        sys.exit(
-            f"{os.path.basename(argv[0])}: error: {reason_of(error)}. Make "
-            "room, and run the command again."
+        status = (
+            f"{name}: error: {reason_of(error)}. Make room, and run the "
+            "command again."
         )
     except KeyboardInterrupt:
-        print(f"\n{os.path.basename(argv[0])}: interrupted", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)
+        print(f"\n{name}: interrupted", file=sys.stderr)
+        status = 128 + signal.SIGINT
+    # Not before the error is gone, and what its traceback holds: a pool of
+    # threads that TensorFlow leaves there complains if Python ends first.
+    sys.exit(status)
 
 
 _DEFINE = {

@@ -151,6 +151,7 @@ COMMAND = """
     \"\"\"Bakes bread.\"\"\"
 
     import dataclasses
+    import sys
 
     from official_bert import cli
     from official_bert.cli import option
@@ -165,7 +166,14 @@ COMMAND = """
         do_train: bool = option("Whether to train the baker.", False)
 
 
+    class Mill:
+        def __del__(self) -> None:
+            if sys.is_finalizing():
+                print("the mill outlives Python")
+
+
     def main(options: Baking) -> None:
+        mill = Mill()  # An error's traceback holds it.
         if options.flour == "sand":
             raise InputError("flour.txt:3: flour must be of corn.")
         if options.flour == "none":
