@@ -2,13 +2,14 @@ r"""One step of ours and of others: seconds, the best of five or more.
 
   python -m benchmarks.step [--peer NAME=PYTHON ...] [--cells tiny mini ...]
 
-Three kinds of step: pre-training (masked LM and next sentence: forward,
-backward, clip, update), a classifier's, and the encoder's forward pass. Each is
-made in a process of its own, ours and the peers' one after the other, on all
-cores there are. NAME is `transformers`, `KerasHub` or `Model Garden`, and
-PYTHON one that has torch and transformers, keras-nlp, or tf-models-official.
-The last columns are the fastest peer's seconds over ours, and which share of
-the rate of a large matrix product, measured in the same run, ours reaches.
+Four kinds of step: pre-training (masked LM and next sentence: forward,
+backward, clip, update), a classifier's, a classifier's logits alone, and the
+encoder's forward pass, all of its vectors. Each is made in a process of its
+own, ours and the peers' one after the other, on all cores there are. NAME is
+`transformers`, `KerasHub` or `Model Garden`, and PYTHON one that has torch and
+transformers, keras-nlp, or tf-models-official. The last columns are the fastest
+peer's seconds over ours, and which share of the rate of a large matrix product,
+measured in the same run, ours reaches.
 """
 
 import argparse
@@ -40,7 +41,7 @@ from official_bert.training.objectives import (
 from official_bert.training.step import train_step
 
 ROUNDS = 5
-KINDS = ("pretraining", "classifier", "forward")
+KINDS = ("pretraining", "classifier", "prediction", "forward")
 
 
 class Cell(NamedTuple):
@@ -104,15 +105,11 @@ def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
         bert = Bert(cell.config)
         bert.build()
         forward = tf.function(
-            lambda batch: (
-                bert(
-                    batch["input_ids"],
-                    batch["input_mask"],
-                    batch["segment_ids"],
-                ).pooled_output
+            lambda batch: bert(
+                batch["input_ids"], batch["input_mask"], batch["segment_ids"]
             )
         )
-        return lambda: forward(batch).numpy()
+        return lambda: forward(batch).pooled_output.numpy()
     task = glue.make(glue.TASKS["mrpc"], "", TRUNCATE_TAIL)
     model: Any
     objective: Any
@@ -121,6 +118,9 @@ def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
     else:
         model = task.build_model(cell.config)
         objective = FinetuningObjective(task)
+    if kind == "prediction":
+        predict = tf.function(lambda batch: model(batch, training=False))
+        return lambda: predict(batch).numpy()
     optimizer = AdamWeightDecay(
         model.trainable_variables, LinearWarmupDecay(1e-4, 1000, 10)
     )
@@ -134,15 +134,21 @@ def count_operations(cell: Cell, kind: str) -> float:
     """Returns the floating-point operations of a step's matrix products."""
     config, tokens = cell.config, cell.batch_size * cell.length
     hidden = config.hidden_size
-    layer = 12 * hidden**2 + 2 * cell.length * hidden
-    products = tokens * config.num_hidden_layers * layer
-    products += cell.batch_size * hidden**2
+    # Of tokens that are attended to, and of those that attend.
+    to, by = 2 * hidden**2, 10 * hidden**2 + 2 * cell.length * hidden
+    masked = 0
     if kind == "pretraining":
         masked = cell.batch_size * cell.num_predictions
+    # In the last layer, only those attend whose vectors are read.
+    last = tokens if kind == "forward" else cell.batch_size + masked
+    products = tokens * config.num_hidden_layers * to
+    products += (tokens * (config.num_hidden_layers - 1) + last) * by
+    products += cell.batch_size * hidden**2
+    if masked:
         assert config.vocab_size is not None
         products += masked * hidden * (hidden + config.vocab_size)
     # Each product of the forward pass has two in the backward pass.
-    return 2.0 * products * (1 if kind == "forward" else 3)
+    return 2.0 * products * (1 if kind in ("prediction", "forward") else 3)
 
 
 def matmul_rate(size: int = 2048) -> float:

@@ -33,6 +33,7 @@ def transformers_step(
     heads = {
         "pretraining": transformers.BertForPreTraining,
         "classifier": transformers.BertForSequenceClassification,
+        "prediction": transformers.BertForSequenceClassification,
         "forward": transformers.BertModel,
     }
     torch.manual_seed(0)
@@ -54,10 +55,11 @@ def transformers_step(
     tensors = {
         name: torch.tensor(value).long() for name, value in inputs.items()
     }
-    if kind == "forward":
+    if kind in ("prediction", "forward"):
         model.eval()
         forward = torch.inference_mode()(lambda: model(**tensors))
-        return lambda: float(forward().pooler_output[0, 0])
+        output = "logits" if kind == "prediction" else "pooler_output"
+        return lambda: float(forward()[output][0, 0])
     model.train()
     optimizer = torch.optim.AdamW(
         model.parameters(), RATE, weight_decay=WEIGHT_DECAY
@@ -115,6 +117,8 @@ def kerashub_step(
         inputs["positions"] = batch["masked_lm_positions"]
         labels["masked_lm"] = batch["masked_lm_ids"]
     model = keras.Model(model_inputs, outputs)
+    if kind == "prediction":
+        return lambda: model.predict_on_batch(inputs)
     model.compile(
         optimizer=keras.optimizers.AdamW(
             RATE, weight_decay=WEIGHT_DECAY, global_clipnorm=1.0
@@ -169,6 +173,9 @@ def model_garden_step(
         )
     else:
         model = modeling.models.BertClassifier(encoder, num_classes=2)
+    if kind == "prediction":
+        predict = tf.function(lambda: model(inputs, training=False))
+        return lambda: predict().numpy()
     optimizer = optimization.create_optimizer(RATE, 1000, 10)
     next_sentence = tf.constant(batch["next_sentence_labels"][:, 0])
     masked_lm = tf.constant(batch["masked_lm_ids"])
