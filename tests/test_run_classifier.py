@@ -121,6 +121,41 @@ def test_recorded_command_lines_give_the_recorded_files(task, golden, tmp_path):
                 assert math.isclose(float(mine), float(other), rel_tol=2e-6)
 
 
+def test_only_the_end_is_measured_on_all_development_sets(folder, monkeypatch):
+    """On the way, MNLI's matched one says which model is the best."""
+    data = folder / "MNLI"
+    data.mkdir()
+    header = "\t".join(["-"] * 8 + ["sentence1", "sentence2", "gold_label"])
+    row = "\t".join(["-"] * 8 + ["a good film", "a bad film", "neutral"])
+    for name, rows in (
+        ("train", 16),
+        ("dev_matched", 3),
+        ("dev_mismatched", 2),
+    ):
+        text = "\n".join([header, *[row] * rows]) + "\n"
+        (data / f"{name}.tsv").write_text(text)
+    evaluate, found = measuring.evaluate, []
+    monkeypatch.setattr(
+        measuring,
+        "evaluate",
+        lambda *run, **when: found.append(evaluate(*run, **when)) or found[-1],
+    )
+    run(
+        folder,
+        task_name="MNLI",
+        data_dir=str(data),
+        do_train=True,
+        do_eval=True,
+        eval_every=1,
+        num_train_epochs=1.0,
+    )
+    counts = [np.sum(results["confusion_matrix"]) for results in found]
+    assert counts == [3, 3]
+    on_the_way, in_the_end = found
+    assert "dev_mismatched" not in on_the_way
+    assert np.sum(in_the_end["dev_mismatched"]["confusion_matrix"]) == 2
+
+
 @pytest.mark.slow
 def test_a_smoke_run_leaves_the_recorded_variables(golden, tmp_path):
     folder = golden / "e2e"

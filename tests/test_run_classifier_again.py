@@ -156,6 +156,25 @@ def test_training_goes_on_with_evaluations_on_the_way(folder):
     assert weights(output)["global_step"] == 6
 
 
+def test_what_was_measured_is_not_measured_again(folder, monkeypatch):
+    """A run that was killed before it could measure does so, and no other."""
+    measured = []
+
+    def evaluate(run, forward, *, in_the_end):
+        measured.append(int(weights(folder / "out")["global_step"]))
+        return {"accuracy": 0.5}
+
+    monkeypatch.setattr(measuring, "evaluate", evaluate)
+    changes = {"do_train": True, "eval_every": 5, "save_checkpoints_steps": 5}
+    output = run(folder, num_train_epochs=1.0, **changes)
+    run(folder, num_train_epochs=1.5, **changes)
+    history = output / "eval_history.jsonl"
+    lines = history.read_text().splitlines()
+    history.write_text("\n".join(lines[:-1]) + "\n")
+    run(folder, num_train_epochs=2.0, **changes)
+    assert measured == [5, 10, 15, 15, 20]
+
+
 def test_results_of_other_data_do_not_stay(folder):
     """The right answers of other test data may have been known."""
     output = run(folder, do_train=True, num_train_epochs=0.1)
