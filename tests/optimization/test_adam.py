@@ -74,6 +74,19 @@ def test_equals_the_original(golden, scenario):
     assert optimizer.step.numpy() == told["steps_run"]
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_one_gradient_that_is_not_finite_shows_in_all_weights(value):
+    """As where the original clipped: a step that did nothing would hide it."""
+    clipped, _ = tf.clip_by_global_norm([[0.1], [value]], 1.0)
+    assert np.isnan(clipped).all()
+    weights = [
+        named_variable(name, np.ones(1, "float32")) for name in ("a", "b")
+    ]
+    optimizer = AdamWeightDecay(weights, LinearWarmupDecay(0.1, 10, 0))
+    optimizer.apply([tf.constant([0.1]), tf.constant([value], tf.float32)])
+    assert np.isnan(weights).all()
+
+
 def test_equals_its_formula_in_float64():
     random = np.random.RandomState(0)
     w = random.standard_normal(5)
