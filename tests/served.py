@@ -76,7 +76,8 @@ class Case(NamedTuple):
 
 
 A, B = texts(12, 1), [*texts(11, 2, longest=8)[::-1], "the Smith's"]
-CHOICES = [[b, a, f"{b} {a}"] for a, b in zip(A, B, strict=True)]
+# Without two of the same pieces: those have one score, but for rounding.
+CHOICES = [[b, a, f"{b} the {a}"] for a, b in zip(A, B, strict=True)]
 QUESTIONS = ["", *texts(11, 3, longest=6)]
 CONTEXTS = texts(12, 4, longest=60)
 PAIRS = [list(pair) for pair in zip(A, B, strict=True)]
