@@ -112,6 +112,11 @@ def test_training_leaves_what_the_original_leaves(folder):
 
 
 def test_training_learns(folder):
+    # With dropout, whether so small a model does is the seed's luck.
+    config = CONFIG | dict.fromkeys(
+        ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
+    )
+    (folder / "bert_config.json").write_text(json.dumps(config))
     output = run(folder, do_train=True, do_eval=True, num_train_steps=200)
     assert float(results(output)["masked_lm_loss"]) < 0.5 * math.log(30)
     assert float(results(output)["next_sentence_accuracy"]) > 0.9
