@@ -17,7 +17,7 @@ def overlapping(
     """Yields what `function` returns for each item, in their order.
 
     Two threads call it. While one batch is stacked or unpacked by Python, or
-    waits for the slowest core, another computes: prediction so is 1.2 to 1.4
+    waits for the slowest core, another computes: prediction so is 1.1 to 1.5
     times as fast on two cores.
 
     Args:
