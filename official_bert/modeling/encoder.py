@@ -233,16 +233,13 @@ class Bert(keras.layers.Layer):
             input_ids, segment_ids, position_ids, training=training
         )
         # Here rather than in every layer, because S * S numbers take time.
-        is_left_to_right = self.config.is_left_to_right
         bias = attention_bias(
-            input_mask, self.compute_dtype, is_packed, is_left_to_right
+            input_mask,
+            self.compute_dtype,
+            is_packed,
+            self.config.is_left_to_right,
         )
-        # The paper pools by taking the vector of the first token, [CLS].
-        pooled_positions = cls_positions
-        if is_left_to_right:
-            pooled_positions = _last_tokens(input_mask, cls_positions)
-        elif not is_packed:
-            pooled_positions = ops.zeros_like(input_ids[:, :1])
+        pooled_positions = self._pooled_positions(input_mask, cls_positions)
         last_positions = None
         if output_positions is not None:
             last_positions = ops.concatenate(
@@ -264,6 +261,17 @@ class Bert(keras.layers.Layer):
             encoder_outputs=outputs,
             attention_probs=attention_probs if return_attention else [],
         )
+
+    def _pooled_positions(self, input_mask: Any, cls_positions: Any) -> Any:
+        """Returns whose vectors are pooled: [B, 1], or [B, K] of packed rows.
+
+        The paper takes the first token, [CLS].
+        """
+        if self.config.is_left_to_right:
+            return _last_tokens(input_mask, cls_positions)
+        if cls_positions is not None:
+            return cls_positions
+        return ops.zeros_like(input_mask[:, :1], dtype="int32")
 
     def _check_length(self, input_ids: Any) -> None:
         if len(input_ids.shape) != 2:
