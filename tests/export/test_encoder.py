@@ -188,10 +188,11 @@ def test_drops_anew_at_every_call_in_training_only(module, case):
     one, other = call(True), call(True)
     assert np.abs(one - other).max() > 0.01
     np.testing.assert_array_equal(call(False), call(False))
-    # Dropout changes no mean: over many calls, embeddings are the same.
+    # Dropout changes no mean: over many calls, embeddings are the same but for
+    # 0.095 (with 100 calls 0.099), as normalization is not linear.
     first = [
         module(inputs, training=True)["encoder_outputs"][0].numpy()
-        for _ in range(100)
+        for _ in range(400)
     ]
     still = module(inputs)["encoder_outputs"][0].numpy()
     assert np.abs(np.mean(first, axis=0) - still).mean() < 0.1
