@@ -1,0 +1,83 @@
+"""Random records to pre-train a tiny model on, and runs on them."""
+
+import json
+
+import numpy as np
+import tensorflow as tf
+
+import run_pretraining
+from official_bert.inputs import records, schemas
+from official_bert.options import RunPretraining
+
+CONFIG = {
+    "vocab_size": 30,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 16,
+    "type_vocab_size": 2,
+}
+
+SCHEMA = schemas.pretraining_schema(10, 2)
+
+
+def write(folder):
+    """Writes a tiny model's config and 40 records; returns the folder."""
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    random = np.random.RandomState(0)
+    with tf.io.TFRecordWriter(str(folder / "train.tfrecord")) as writer:
+        for _ in range(40):
+            values = {
+                "input_ids": random.randint(0, 30, 10).tolist(),
+                "input_mask": [1] * 10,
+                "segment_ids": [0] * 5 + [1] * 5,
+                "masked_lm_positions": [2, 7],
+                "masked_lm_ids": random.randint(0, 30, 2).tolist(),
+                "masked_lm_weights": [1.0, random.randint(2)],
+                "next_sentence_labels": [random.randint(2)],
+            }
+            writer.write(records.encode(SCHEMA, values))
+    return folder
+
+
+def run(folder, output="out", **changes):
+    run_pretraining.main(
+        RunPretraining(
+            **{
+                "bert_config_file": str(folder / "bert_config.json"),
+                "input_file": str(folder / "train.tfrecord"),
+                "output_dir": str(folder / output),
+                "max_seq_length": 10,
+                "max_predictions_per_seq": 2,
+                "train_batch_size": 8,
+                "num_train_steps": 6,
+                "num_warmup_steps": 2,
+                "learning_rate": 1e-2,
+                "save_checkpoints_steps": 4,
+                "max_eval_steps": 5,
+                **changes,
+            }
+        )
+    )
+    return folder / output
+
+
+def weights(output):
+    reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(output)))
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+    }
+
+
+def assert_same_weights(one, other):
+    expected, found = weights(one), weights(other)
+    assert set(expected) == set(found)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def results(output):
+    lines = (output / "eval_results.txt").read_text().splitlines()
+    return dict(line.split(" = ") for line in lines)
