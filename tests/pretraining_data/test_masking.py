@@ -103,6 +103,20 @@ def test_80_10_10(choose):
     assert len(pieces) > 95
 
 
+@both
+def test_what_a_piece_becomes_does_not_depend_on_the_places(choose):
+    """80% [MASK], whichever two of four places are masked."""
+    masked, chosen = collections.Counter(), collections.Counter()
+    for seed in range(2000):
+        places, replacements = choose([False] * 4, 2, seed, False)
+        for number, replacement in enumerate(replacements):
+            chosen[(*places, number)] += 1
+            masked[(*places, number)] += replacement == MASK
+    shares = [masked[case] / number for case, number in chosen.items()]
+    # Six standard deviations of 333 draws of 0.8.
+    assert shares == pytest.approx([0.8] * 12, abs=0.13)
+
+
 # Table 8 of the paper, and what it leaves out: mask, same, random.
 MIXES = [
     (80, 10, 10),
