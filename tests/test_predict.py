@@ -175,10 +175,8 @@ def test_columns_can_be_said(tuned, folder, capsys):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("a.csv", {}, "CSV needs a model of one or two texts, and --text_a"),
         ("a.csv", {"text_a_column": "text"}, "a.csv:2: must have a column 't"),
         ("a.tsv", {}, "a.tsv:1: must be a text, or two .* 3 columns"),
-        ("a.tsv", {"has_header": True}, "--has_header must come with --text_a"),
     ],
 )
 def test_tables_that_cannot_be_read(tuned, folder, name, options, message):
@@ -495,6 +493,18 @@ WRONG = [
         {"model_dir": "TUNED", "input_file": "a.txt", "has_header": False},
         "--has_header goes with tables in files.* --input_format=text",
     ),
+    (
+        {"model_dir": "TUNED", "input_file": "a.csv"},
+        "CSV needs a model of one or two texts, and --text_a_column if",
+    ),
+    (
+        {"model_dir": "TUNED", "input_file": "a.tsv", "has_header": True},
+        "--has_header must come with --text_a_column",
+    ),
+    (
+        {"model_dir": "TAGS", "input_file": "a.tsv", "text_a_column": "a"},
+        "--text_a_column goes with models of one or two .* 'tagging'",
+    ),
 ]
 
 
@@ -502,7 +512,11 @@ WRONG = [
 def test_impossible_options_are_refused(
     changes, message, tuned, pretrained, folder
 ):
-    (folder / "a.txt").touch()
+    for name in ("a.txt", "a.tsv", "a.csv"):
+        (folder / name).touch()
+    (folder / "TAGS").mkdir()
+    for name in ("task.json", "vocab.txt", "bert_config.json"):
+        (folder / "TAGS" / name).write_text('{"kind": "tagging"}')
     (folder / "cased_L-12_H-768_A-12").mkdir()
     (folder / "cased_L-12_H-768_A-12" / "bert_model.ckpt.index").touch()
     given = {

@@ -117,22 +117,14 @@ def _writing(path: str | None) -> Iterator[Any]:
 
 
 def _set_columns(predictor: Predictor, options: Predict) -> None:
-    """Tells a predictor what the options say of columns.
-
-    Raises:
-        InputError: The model reads no texts, or no column is known.
-    """
+    """Tells a predictor what the options say of columns."""
     has_header = options.has_header
     if options.text_a_column is not None:
         names = (options.text_a_column, options.text_b_column)
         given = tuple(name for name in names if name is not None)
         predictor.set_columns(TextColumns(given, has_header is not False))
     elif has_header is not None:
-        if predictor.columns is None:
-            raise InputError(
-                "--has_header must come with --text_a_column, as the model was "
-                f"not trained on data of your own. Received: {has_header}."
-            )
+        assert predictor.columns is not None  # The options see to it.
         predictor.set_columns(predictor.columns._replace(has_header=has_header))
 
 
@@ -146,11 +138,6 @@ def _chunks(
     path, kind, size = options.input_file, options.kind, options.chunk_size
     show_progress = bool(options.output_file)
     if columns is None or kind not in ("tsv", "csv") or path == "-":
-        if kind == "csv":
-            raise InputError(
-                "CSV needs a model of one or two texts, and --text_a_column if "
-                f"that was not trained on data of your own. Received: {path}."
-            )
         for chunk in read_chunks(path, size, show_progress=show_progress):
             yield (Item(line.where, parse(line, kind)) for line in chunk)
         return

@@ -3,7 +3,7 @@
 import dataclasses
 import sys
 
-from official_bert import files
+from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.errors import InputError
 from official_bert.options.checks import check_outputs
@@ -135,6 +135,8 @@ class Predict(NamedModel):
                 "--input_format=csv must come with --input_file. Received: "
                 "standard input. Name a file."
             )
+        if not self.is_masked_lm:
+            self._check_columns(self.model_dir or "")
         if self.output_file:
             inputs = [self.input_file, *self.model_files()]
             check_outputs("--output_file", [self.output_file], inputs)
@@ -167,6 +169,31 @@ class Predict(NamedModel):
                     "Leave it out."
                 )
         require_finetuned(self.model_dir)
+
+    def _check_columns(self, model_dir: str) -> None:
+        """Raises `InputError` unless a table's columns are known."""
+        task = task_file.read(model_dir)
+        reads_texts = task.get("kind") == "text"
+        if self.text_a_column is not None and not reads_texts:
+            raise InputError(
+                "--text_a_column goes with models of one or two texts. "
+                f"Received: it, and a model of kind {task.get('kind')!r}. "
+                "Leave it out."
+            )
+        has_columns = reads_texts and task.get("columns")
+        if self.text_a_column is not None or has_columns:
+            return
+        if self.has_header is not None:
+            raise InputError(
+                "--has_header must come with --text_a_column, as the model was "
+                f"not trained on data of your own. Received: {self.has_header}."
+            )
+        if self.kind == "csv":
+            raise InputError(
+                "CSV needs a model of one or two texts, and --text_a_column if "
+                "that was not trained on data of your own. Received: "
+                f"{self.input_file}."
+            )
 
     def _check_pretrained(self) -> None:
         if self.text_a_column is not None or self.kind == "csv":
