@@ -262,4 +262,16 @@ class Finetuning(Training):
                 f"--output_dir={self.output_dir!r} without task.json. Check "
                 "the folder, or add --do_train."
             )
+        if not self.do_train:
+            self._require_as_trained(task_file.read(self.output_dir))
         files.require_room(self.serving_dir)
+
+    def _require_as_trained(self, task: dict[str, Any]) -> None:
+        for name in ("max_seq_length", "do_lower_case"):
+            told, trained = getattr(self, name), task.get(name)
+            if trained not in (None, told):
+                raise InputError(
+                    f"--do_export exports a model with the --{name} that it "
+                    f"was trained with. Received: {told}, and {trained} in "
+                    f"{task_file.path_in(self.output_dir)}. Give that."
+                )

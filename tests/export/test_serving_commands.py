@@ -138,6 +138,21 @@ def test_what_cannot_be_exported_is_said_at_once(
         tiny.options(tmp_path, **given)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"), [("max_seq_length", 12), ("do_lower_case", False)]
+)
+def test_a_model_is_exported_as_it_was_trained(tmp_path, name, told):
+    trained = {"kind": "text", "max_seq_length": 16, "do_lower_case": True}
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "task.json").write_text(json.dumps(trained))
+    given = {"task_name": "SST-2", "do_export": True, **NOTHING}
+    given = {**given, "max_seq_length": 16}
+    tiny.options(tmp_path, **given)
+    message = f"--{name} .*: {told}, and {trained[name]} in .*task.json"
+    with pytest.raises(InputError, match=message):
+        tiny.options(tmp_path, **{**given, name: told})
+
+
 def test_several_hosts_do_not_export(tmp_path, monkeypatch):
     hosts = {"worker": ["a:1", "b:1"]}
     task = {"type": "worker", "index": 0}
