@@ -66,15 +66,17 @@ def read(folder: str) -> tuple[Weights, Described]:
             f"{tokenizer_file}: must be of a {_TOKENIZER}. Received: "
             f"{_class_in(tokenizer_file)}."
         )
+    # By its whole path: a bare name may be that of a published model.
+    preset = os.path.abspath(folder)
     try:
         with _quiet():
             model = (
-                models.BertMaskedLM.from_preset(folder, preprocessor=None)
+                models.BertMaskedLM.from_preset(preset, preprocessor=None)
                 if kind == _MASKED_LM
-                else models.BertBackbone.from_preset(folder)
+                else models.BertBackbone.from_preset(preset)
             )
             tokenizer = (
-                models.BertTokenizer.from_preset(folder)
+                models.BertTokenizer.from_preset(preset)
                 if has_tokenizer
                 else None
             )

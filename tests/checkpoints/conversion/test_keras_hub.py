@@ -107,6 +107,18 @@ def test_a_model_of_theirs_says_the_same_here(tmp_path, with_head):
     assert (tmp_path / "tf1" / "vocab.txt").read_text().split() == VOCAB
 
 
+def test_a_folder_goes_before_a_published_model(tmp_path, monkeypatch):
+    """Of the same name, which KerasHub would fetch."""
+    monkeypatch.chdir(tmp_path)
+    name = "bert_tiny_en_uncased"
+    assert name in keras_nlp.models.BertBackbone.presets
+    model = random_model(tmp_path / name, with_head=False)
+    convert(input=name, output=tmp_path / "tf1", to="tf1")
+    wanted = call(model)["pooled_output"]
+    found = outputs(tmp_path / "tf1", "encoder")["pooler_output"]
+    assert_close(found, wanted)
+
+
 def masked_lm(weights, backbone):
     """KerasHub's head by formula: the exact gelu, and an epsilon of 1e-5."""
     scope = "cls/predictions/transform"
