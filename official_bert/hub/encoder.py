@@ -187,8 +187,9 @@ class HubBert(keras.layers.Layer):
             for weight in self.encoder.weights
             if "position_embedding" in weight.path
         ]
+        vocab = load_vocab(self.encoder.text_info.vocab_file)
         return BertConfig(
-            vocab_size=len(load_vocab(self.encoder.text_info.vocab_file)),
+            vocab_size=max(vocab.values()) + 1,
             hidden_size=int(output.pooled_output.shape[-1]),
             num_hidden_layers=max(1, len(output.encoder_outputs)),
             num_attention_heads=1,

@@ -13,6 +13,7 @@ from official_bert.hub.encoder import HubBert
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks.text import TextTask
+from official_bert.tokenization import load_vocab
 from official_bert.training import distribution
 from official_bert.training.objectives import FinetuningObjective
 from official_bert.training.step import train_step
@@ -187,6 +188,15 @@ def test_anothers_module_learns_too(tmp_path):
         "table/w",
         "dense/w",
     ]
+
+
+def test_a_vocabulary_may_have_a_piece_twice(tmp_path):
+    vocab = [*hub_modules.VOCAB, hub_modules.VOCAB[-1]]
+    path = hub_modules.write_another(tmp_path, vocab)
+    bert = HubBert(path)
+    found = load_vocab(bert.encoder.text_info.vocab_file)
+    bert.config.require_vocabulary(found, "vocab.txt")
+    assert bert.config.vocab_size == len(vocab)
 
 
 def test_a_module_of_2018_learns_too(tmp_path):
