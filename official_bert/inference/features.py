@@ -15,7 +15,7 @@ from official_bert.inputs import features, padding
 from official_bert.inputs.schemas import text_schema
 from official_bert.modeling.encoder import Bert
 from official_bert.options import ExtractFeatures
-from official_bert.options.features import POOLINGS
+from official_bert.options.features import POOLINGS, require_pooling
 from official_bert.overlapping import overlapping
 from official_bert.tasks import documents
 from official_bert.tokenization import BatchTokenizer
@@ -59,7 +59,8 @@ class FeatureExtractor:
         batch_size: Sequences at once.
 
     Raises:
-        InputError: The model has no such layers, or there is no such pooling.
+        InputError: The model has no such layers, or there is no such pooling,
+            or a model from left to right is asked for that of [CLS].
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class FeatureExtractor:
         max_seq_length: int = 128,
         batch_size: int = 32,
     ) -> None:
+        require_pooling(reading.pooling, bert.config)
         _check_reading(reading, bert.config.num_hidden_layers)
         self.bert = bert
         self.tokenizer = tokenizer

@@ -99,6 +99,7 @@ class ExtractFeatures(cli.Options):
         config = BertConfig.from_json_file(self.bert_config_file)
         config.require_length(self.max_seq_length)
         self._check_layers(config.num_hidden_layers)
+        require_pooling(self.pooling, config)
         if self.kind == "npy" and self.pooling == "none":
             raise InputError(
                 "A .npy file must have one vector for each line. Received: "
@@ -136,3 +137,13 @@ class ExtractFeatures(cli.Options):
             )
         inputs = [self.input_file, self.bert_config_file, self.vocab_file]
         check_outputs("--output_file", [self.output_file], inputs)
+
+
+def require_pooling(pooling: str, config: BertConfig) -> None:
+    """Raises `InputError` if what is pooled says nothing of the text."""
+    if pooling == "cls" and config.is_left_to_right:
+        raise InputError(
+            "The pooling cls needs a model whose [CLS] sees the text. "
+            "Received: one that reads from left to right, whose [CLS] sees "
+            "itself alone. Choose mean or max."
+        )

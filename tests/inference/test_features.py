@@ -104,6 +104,14 @@ def test_what_is_not_there_cannot_be_read(bert, tokenizer, reading, message):
         FeatureExtractor(bert, tokenizer, Reading(**reading))
 
 
+def test_cls_says_nothing_from_left_to_right(tokenizer):
+    config = {**CONFIG.to_dict(), "is_left_to_right": True}
+    leftwards = Bert(BertConfig.from_dict(config))
+    FeatureExtractor(leftwards, tokenizer, Reading(pooling="max"))
+    with pytest.raises(InputError, match=r"cls needs .* Choose mean or max"):
+        FeatureExtractor(leftwards, tokenizer, Reading(pooling="cls"))
+
+
 def test_the_last_bar_divides_a_line():
     for line, pair in (
         (" a ||| b ||| c ", ("a ||| b", "c")),
