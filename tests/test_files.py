@@ -374,6 +374,14 @@ def test_a_folder_is_replaced(tmp_path, scheme):
     assert files.size_of_folder(path) == 4
 
 
+def test_what_a_killed_process_left_of_a_folder_goes(tmp_path):
+    left = tmp_path / f"a.tmp-{2**22 + 1}.0123abcd"
+    left.mkdir()
+    (left / "variables").touch()
+    write_folder(str(tmp_path / "a"), "new")
+    assert os.listdir(tmp_path) == ["a"]
+
+
 @pytest.mark.parametrize("is_full", [False, True])
 def test_a_link_stays_one_and_its_folder_is_replaced(tmp_path, is_full):
     (tmp_path / "real").mkdir()

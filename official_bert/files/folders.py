@@ -49,7 +49,8 @@ def _is_within(path: str, folder: str) -> bool:
 def replacing_folder(path: str) -> Iterator[str]:
     """Yields a temporary folder beside `path` that becomes `path` at the end.
 
-    What stood there before goes when all of the new one is on the disk.
+    What stood there before goes when all of the new one is on the disk; what a
+    killed process was in the midst of writing goes at once.
 
     Raises:
         InputError: The disk is full, or the folder takes no files.
@@ -57,6 +58,7 @@ def replacing_folder(path: str) -> Iterator[str]:
     path = path.rstrip("/")
     if not remote.is_remote(path) and os.path.islink(path):
         path = os.path.realpath(path)
+    writing.remove_leftovers_of(path)
     temporary = writing.temporary_name(path)
     old = writing.temporary_name(path, "old")
     writing.make_directory(temporary)
