@@ -13,6 +13,7 @@ import tiny
 
 import predict
 from official_bert import task_file
+from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import masked_lm, scoring
@@ -292,6 +293,25 @@ def test_earlier_chunks_are_answered(tuned, folder, capsys):
     with pytest.raises(InputError, match=r"^a\.jsonl:3"):
         predict.main(options)
     assert len(answers(capsys.readouterr().out)) == 2
+
+
+def test_blanks_need_no_head_for_next_sentences(folder, monkeypatch, capsys):
+    """As of a `BertForMaskedLM`, converted."""
+    model = PretrainingModel(BertConfig.from_dict(CONFIG))
+    tiny.save(folder / "whole", model, CONFIG, 5)
+    shutil.copytree("whole", "masked_lm")
+    arrays = {
+        weight.path: weight.numpy()
+        for weight in model.trainable_variables
+        if "seq_relationship" not in weight.path
+    }
+    numbered.save("masked_lm", 3, arrays, None, keep=1)
+    found = []
+    for name in ("whole", "masked_lm"):
+        type_in(monkeypatch, b"good [MASK]\n")
+        predict.main(Predict(model_dir=name, fill_mask=True))
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1]
 
 
 def test_at_a_terminal_one_may_err(pretrained, monkeypatch, capsys):

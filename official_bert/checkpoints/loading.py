@@ -86,7 +86,7 @@ def _report(prefix: str, problems: list[str]) -> str:
         f"{listed(problems)}\n"
         "Usual causes: a bert_config.json of another model; a checkpoint of "
         "another task, whose heads differ; an output folder used for another "
-        "model, or with another --optimizer, before. --may_initialize and "
-        "--may_skip leave out what is missing or unused, but not what has "
-        "another shape."
+        "model, or with another --optimizer, before. In training, "
+        "--may_initialize and --may_skip leave out what is missing or unused, "
+        "but not what has another shape."
     )

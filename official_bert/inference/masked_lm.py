@@ -169,7 +169,7 @@ def load_files(
     Args:
         bert_config_file: Its sizes.
         vocab_file: Its vocabulary.
-        init_checkpoint: A TF1 checkpoint with the pre-training heads.
+        init_checkpoint: A TF1 checkpoint with the masked-LM head.
         do_lower_case: Whether the model is uncased.
 
     Raises:
@@ -185,6 +185,8 @@ def load_files(
     loading.load(
         loading.by_name(model.trainable_variables),
         init_checkpoint,
+        # Nothing is asked of it, and models of masked LM alone lack it.
+        may_initialize="^cls/seq_relationship/",
         may_skip=loading.OPTIMIZER_STATE,
     )
     return model, tokenizer
