@@ -67,5 +67,5 @@ def require_package(flag: str, package: str) -> None:
     if importlib.util.find_spec(package) is None:
         raise InputError(
             f"{flag} needs {package}. Received: an environment without it. "
-            f"Run `pip install {package}`."
+            "Run the command where requirements.txt is installed."
         )

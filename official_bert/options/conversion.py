@@ -7,7 +7,7 @@ from official_bert import cli, files, json_files
 from official_bert.cli import option
 from official_bert.errors import InputError
 from official_bert.files import folders
-from official_bert.options.checks import require_pattern
+from official_bert.options.checks import require_package, require_pattern
 
 # Heads whose weights have the same names in a TF1 checkpoint.
 CLASSIFIERS = (
@@ -55,8 +55,8 @@ class ConvertCheckpoint(cli.Options):
         "The vocabulary. If not given, that beside the weights.", None
     )
     do_lower_case: bool | None = option(
-        "Whether the model is uncased. If not given, as its files say; for TF1 "
-        "and Model Garden, as its vocabulary looks.",
+        "Whether the model is uncased. If not given, as its files say; if none "
+        "does, as its vocabulary looks.",
         None,
     )
     head: str | None = option(
@@ -87,7 +87,10 @@ class ConvertCheckpoint(cli.Options):
         for name in ("bert_config_file", "vocab_file"):
             if getattr(self, name):
                 files.require(getattr(self, name), f"--{name}")
-        self._check_formats(self.found_format)
+        found = self.found_format
+        self._check_formats(found)
+        if "keras_hub" in (found, self.to):
+            require_package("A conversion from or to KerasHub", "keras_nlp")
         if self.strip_optimizer:
             self._check_stripping()
         if files.is_remote(self.output):

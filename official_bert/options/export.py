@@ -7,6 +7,7 @@ from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.options.checks import require_package
 from official_bert.options.models import (
     RELEASED,
     NamedModel,
@@ -36,8 +37,9 @@ class ExportTfhub(NamedModel):
         None,
     )
     do_lower_case: bool | None = option(
-        "Whether text is lower-cased. If not given, as a task's model in "
-        "`model_dir` was trained, and else true. False for cased models.",
+        "Whether text is lower-cased. If not given, as task.json or "
+        "tokenizer_config.json in `model_dir` says, and else true. False for "
+        "cased models.",
         None,
     )
     export_path: str | None = option("Folder for the encoder's module.", None)
@@ -64,6 +66,8 @@ class ExportTfhub(NamedModel):
                 "--export_path, --preprocessor_path or both must be given. "
                 "Received: neither. Name the folders to write."
             )
+        if self.preprocessor_path:
+            require_package("--preprocessor_path", "tensorflow_text")
         self._check_model()
         for name in ("export_path", "preprocessor_path"):
             if folder := getattr(self, name):

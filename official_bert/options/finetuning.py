@@ -13,6 +13,7 @@ from absl import logging
 from official_bert import files, json_files, task_file
 from official_bert.cli import option
 from official_bert.errors import InputError
+from official_bert.options.checks import require_package
 from official_bert.options.training import Computing, Training
 
 # What a frozen BERT may give to a model above it; none trains BERT.
@@ -244,6 +245,10 @@ class Finetuning(Training):
                     "Received: one without it. Add it, or leave them out."
                 )
             return
+        if self.export_text:
+            require_package(
+                "--do_export without --noexport_text", "tensorflow_text"
+            )
         if self.export_tflite and self.bilstm_units:
             raise InputError(
                 "--export_tflite must come without a BiLSTM, which TensorFlow "

@@ -83,8 +83,9 @@ class Predict(NamedModel):
         None,
     )
     do_lower_case: bool | None = option(
-        "With `fill_mask` and `score`: whether to lower-case the text, true if "
-        "not given. False for cased models.",
+        "With `fill_mask` and `score`: whether to lower-case the text. If not "
+        "given, as tokenizer_config.json in `model_dir` says, and else true. "
+        "False for cased models.",
         None,
     )
 

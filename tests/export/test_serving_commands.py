@@ -153,6 +153,16 @@ def test_a_model_is_exported_as_it_was_trained(tmp_path, name, told):
         tiny.options(tmp_path, **{**given, name: told})
 
 
+def test_texts_are_refused_where_nothing_can_cut_them(tmp_path, monkeypatch):
+    """As in an environment for TPUs: before a training, not after it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    given = {"task_name": "SST-2", "do_export": True, **NOTHING}
+    given["do_train"] = True
+    with pytest.raises(InputError, match="--noexport_text needs tensorflow_te"):
+        tiny.options(tmp_path, **given)
+    tiny.options(tmp_path, **given, export_text=False)
+
+
 def test_several_hosts_do_not_export(tmp_path, monkeypatch):
     hosts = {"worker": ["a:1", "b:1"]}
     task = {"type": "worker", "index": 0}
