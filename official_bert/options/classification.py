@@ -44,8 +44,8 @@ class RunClassifier(Finetuning):
     # Of xnli.
     language: str = option("xnli: which language to evaluate.", "zh")
     train_language: str | None = option(
-        "xnli: which language to train on; the same, if not given. en gives "
-        "zero-shot, the same translate-train.",
+        "xnli: which language to train on. If not given, the same, and with "
+        "`translate_test` en. en gives zero-shot, the same translate-train.",
         None,
     )
     translate_test: bool = option(
