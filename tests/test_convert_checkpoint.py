@@ -131,6 +131,43 @@ def test_what_is_above_bert_must_be_known_there(tmp_path):
     assert not (tmp_path / "hf" / "task.json").exists()
 
 
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_added_tokens_stand_behind_the_others(tmp_path, caplog, is_fast):
+    """As `add_tokens` and `save_pretrained` leave them, of old and of late."""
+    released(tmp_path / "a", "encoder")
+    hf = tmp_path / "hf"
+    convert(input=tmp_path / "a", output=hf, to="huggingface")
+    *learned, last = (hf / "vocab.txt").read_text().split()
+    (hf / "vocab.txt").write_text("\n".join(learned))
+
+    def add(number):
+        special = {"content": learned[0], "id": 0}
+        tokens = [special, {"content": last, "id": number}]
+        name, added = "added_tokens.json", {last: number}
+        if is_fast:
+            name, added = "tokenizer.json", {"added_tokens": tokens}
+        (hf / name).write_text(json.dumps(added))
+
+    add(len(learned))
+    convert(input=hf, output=tmp_path / "b", to="tf1")
+    read = [(tmp_path / name / "vocab.txt").read_bytes() for name in "ab"]
+    assert read[0] == read[1]
+    assert f"1 added tokens, such as {last!r}" in caplog.text
+    add(len(learned) + 1)
+    with pytest.raises(InputError, match="must go on where"):
+        convert(input=hf, output=tmp_path / "c", to="tf1")
+
+
+def test_a_skip_that_leaves_nothing_out_is_told(tmp_path, caplog):
+    released(tmp_path / "a", "encoder")
+    given = {"input": tmp_path / "a", "to": "huggingface"}
+    convert(**given, output=tmp_path / "b", skip="pooler")
+    assert "leaves nothing out" not in caplog.text
+    convert(**given, output=tmp_path / "c", skip="^pooler")
+    assert "--skip=^pooler leaves nothing out" in caplog.text
+    assert "but bert/embeddings/" in caplog.text
+
+
 @pytest.mark.parametrize("flags", [{"strip_optimizer": True}, {}])
 def test_a_task_goes_with_its_head(tmp_path, flags):
     finetuned(tmp_path / "a", "sequence_classification", TEXT_TASK)

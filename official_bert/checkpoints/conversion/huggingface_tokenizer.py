@@ -11,15 +11,58 @@ from official_bert.errors import InputError
 
 CONFIG = "tokenizer_config.json"
 _FAST = "tokenizer.json"
+_ADDED = "added_tokens.json"
 _VOCAB = "vocab.txt"
 
 
 def read_vocab(folder: str) -> str | None:
     """Returns the text of a `vocab.txt`; today's folders have it inside JSON.
 
+    Tokens that were added later stand behind all others.
+
     Raises:
         InputError: It is no WordPiece vocabulary, or its ids have gaps.
     """
+    text = _read_learned(folder)
+    if text is None:
+        return None
+    if not text.endswith("\n"):
+        text += "\n"
+    num_learned = text.count("\n")
+    added = {
+        number: token
+        for token, number in _read_added(folder).items()
+        if number >= num_learned
+    }
+    if sorted(added) != list(range(num_learned, num_learned + len(added))):
+        raise InputError(
+            f"{folder}: the ids of added tokens must go on where those of the "
+            f"{num_learned} others end. Received: {sorted(added)}. Give a "
+            "--vocab_file."
+        )
+    if added:
+        logging.warning(
+            "%s: %d added tokens, such as %r, are pieces like others here: "
+            "found in whole words only, after the text is cleaned.",
+            folder,
+            len(added),
+            added[num_learned],
+        )
+    return text + "".join(f"{added[number]}\n" for number in sorted(added))
+
+
+def _read_added(folder: str) -> dict[str, int]:
+    """Returns the tokens that a user added, {token: id}, and special ones."""
+    path = os.path.join(folder, _ADDED)
+    found = dict(json_files.read_object(path)) if os.path.exists(path) else {}
+    path = os.path.join(folder, _FAST)
+    if os.path.exists(path):
+        tokens = json_files.read_object(path).get("added_tokens") or []
+        found |= {token["content"]: token["id"] for token in tokens}
+    return found
+
+
+def _read_learned(folder: str) -> str | None:
     path = os.path.join(folder, _VOCAB)
     if os.path.exists(path):
         return files.read_text(path)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from absl import logging
 
 from official_bert.checkpoints import names
 from official_bert.checkpoints.names import Shape
@@ -180,6 +181,14 @@ def match(
         n for n in arrays.shapes if not ignored or not re.search(ignored, n)
     ]
     skipped = [name for name in kept if skip and re.search(skip, name)]
+    if skip and not skipped:
+        logging.warning(
+            "%s: --skip=%s leaves nothing out: no array has such a name, but "
+            "%s and others",
+            arrays.where,
+            skip,
+            ", ".join(sorted(kept)[:3]),
+        )
     theirs = [name for name in kept if name not in skipped]
     found = {named[name] for name in theirs if name in named}
     its_head = names.find_head(found, head or described.head, arrays.where)
