@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from official_bert import signals
-from official_bert.errors import InputError
+from official_bert.errors import InputError, reason_of
 from official_bert.pretraining_data.recipe import Recipe
 
 _Item = TypeVar("_Item")
@@ -29,7 +29,8 @@ _recipe: Recipe
 class Workers:
     """Processes that know a recipe; with one, it is the process itself.
 
-    To be used in a `with` statement, behind which no process is left.
+    To be used in a `with` statement, behind which no process is left. It raises
+    `InputError` where the system does not start so many.
 
     Args:
         num_workers: How many processes.
@@ -55,9 +56,23 @@ class Workers:
             # Ctrl-C goes to all processes of a terminal. Workers inherit that
             # they do not hear it, and end with the one that does.
             with signals.handled_by(signal.SIG_IGN, signal.SIGINT):
-                for _ in range(self._num_workers):
-                    self._pool.submit(int)  # Starts one, if none is idle.
+                try:
+                    for _ in range(self._num_workers):
+                        self._pool.submit(int)  # Starts one, if none is idle.
+                except (OSError, BrokenProcessPool) as error:
+                    self._give_up(error)
         return self
+
+    def _give_up(self, error: Exception) -> NoReturn:
+        """Ends the workers that were started; Python would wait for them."""
+        for process in multiprocessing.active_children():
+            process.kill()
+            process.join()
+        raise InputError(
+            "So many processes must be allowed as --num_workers says. "
+            f"Received: {self._num_workers}, and {reason_of(error)}. Try fewer "
+            "workers."
+        ) from error
 
     def __exit__(self, *_: object) -> None:
         if self._pool:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -50,6 +52,45 @@ def test_errors_of_workers_arrive_and_a_killed_one_is_noticed():
             list(pool.map(fail, range(5)))
         with pytest.raises(InputError, match=r"from outside.*workers=2"):
             list(pool.map(die, range(5)))
+
+
+# In a process of its own, as forks are for processes without threads.
+REFUSED = """
+import errno, os
+from official_bert.errors import InputError
+from official_bert.pretraining_data.workers import Workers
+
+fork, started = os.fork, []
+
+def fork_twice():
+    if len(started) == 2:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    started.append(fork())
+    return started[-1]
+
+os.fork = fork_twice
+try:
+    Workers(4, None).__enter__()
+except InputError as error:
+    print(error, *started, sep="\\n")
+"""
+
+
+def test_too_many_processes_are_told_and_none_is_left():
+    """As where a user may have no more: the third is refused."""
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    message, *started = done.stdout.splitlines()
+    assert "as --num_workers says. Received: 4, and" in message
+    assert len(started) == 2
+    for process in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(process), 0)
 
 
 def test_a_second_interruption_waits_for_the_first(monkeypatch):
