@@ -12,8 +12,9 @@ from typing import BinaryIO
 from official_bert.errors import InputError
 from official_bert.files import reading, remote
 
-# Of `temporary_name`, and what follows it of a checkpoint's files.
-_TEMPORARY = re.compile(r"(.*)\.tmp-(\d+)(\..*)?")
+# Of `temporary_name`, and what follows it of a checkpoint's files. No more than
+# that: a user may call a folder data.tmp-20260705.
+_TEMPORARY = re.compile(r"(.*)\.tmp-(\d+)\.[0-9a-f]{8}(\..*)?")
 
 
 def make_directory(path: str) -> None:

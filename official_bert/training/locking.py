@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from absl import logging
 
 from official_bert import files
-from official_bert.errors import InputError
+from official_bert.errors import InputError, reason_of
 from official_bert.options import cluster
 from official_bert.options.training import Training
 
@@ -56,7 +56,14 @@ def only_run(options: Training) -> Iterator[None]:
 def _locked(path: str) -> int:
     """Returns the descriptor of the lock file, which names this process."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise InputError(
+                f"{path}: must be writable. Received: {reason_of(error)}. If "
+                "it is what a killed run of another user left, remove it; or "
+                "choose another --output_dir."
+            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -282,7 +282,7 @@ def test_a_half_written_first_one_is_none(tmp_path):
     save(tmp_path, 0)
     (tmp_path / "checkpoint").unlink()
     for name in tmp_path.glob("model.ckpt-0.*"):
-        name.rename(str(name).replace("ckpt-0.", "ckpt-0.tmp-4711."))
+        name.rename(str(name).replace("ckpt-0.", "ckpt-0.tmp-4711.0123abcd."))
     assert numbered.latest(str(tmp_path)) is None
 
 

@@ -109,6 +109,18 @@ def test_a_file_system_without_locks_passes(tmp_path, monkeypatch, caplog):
         assert "cannot be locked: no locks here" in caplog.text
 
 
+def test_a_lock_that_another_user_left_is_told(tmp_path):
+    """Here a folder, as nothing is forbidden to who runs tests as root."""
+    (tmp_path / "run.lock").mkdir()
+    with (
+        pytest.raises(
+            InputError, match=r"run\.lock: must be writable.*remove it"
+        ),
+        locking.only_run(options(tmp_path)),
+    ):
+        pass
+
+
 def test_only_the_chief_of_several_hosts_has_it(holder, tmp_path, monkeypatch):
     config = (
         '{"cluster": {"worker": ["a:1", "b:1"]}, '
@@ -128,11 +140,13 @@ def test_what_a_killed_run_was_writing_is_removed(tmp_path):
     dead.wait()
     (tmp_path / "best").mkdir()
     for name in (
-        f"model.ckpt-5.tmp-{dead.pid}.data-00000-of-00001",
-        f"best/model.ckpt-5.tmp-{dead.pid}.index",
-        f"checkpoint.tmp-{dead.pid}",
-        f"eval_results.txt.tmp-{os.getppid()}",  # Of one that evaluates.
+        f"model.ckpt-5.tmp-{dead.pid}.0123abcd.data-00000-of-00001",
+        f"best/model.ckpt-5.tmp-{dead.pid}.0123abcd.index",
+        f"checkpoint.tmp-{dead.pid}.0123abcd",
+        # Of one that evaluates.
+        f"eval_results.txt.tmp-{os.getppid()}.0123abcd",
         "my.tmp-notes",
+        f"data.tmp-{dead.pid}",
     ):
         (tmp_path / name).touch()
     for name in (
@@ -144,7 +158,8 @@ def test_what_a_killed_run_was_writing_is_removed(tmp_path):
         pass
     assert sorted(os.listdir(tmp_path)) == [
         "best",
-        f"eval_results.txt.tmp-{os.getppid()}",
+        f"data.tmp-{dead.pid}",
+        f"eval_results.txt.tmp-{os.getppid()}.0123abcd",
         f"module.tmp-{os.getppid()}.0123abcd",
         "my.tmp-notes",
     ]
