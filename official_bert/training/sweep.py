@@ -33,8 +33,6 @@ _NOT_VARIED = {
 }
 
 _RESULTS = "eval_results.json"
-# Any of them is there when a run has predicted.
-_PREDICTIONS = ("test_results.tsv", "test_predictions.txt")
 
 # What changes no result. A sweep may be moved, as a whole.
 _MAY_CHANGE = {
@@ -96,12 +94,8 @@ def run(task: Task, options: RunClassifier) -> None:
 
 def _do_what_is_missing(options: RunClassifier) -> None:
     """Trains and measures, or does what else was not asked for then."""
-
-    def has(name: str) -> bool:
-        return files.exists(os.path.join(options.output_dir, name))
-
-    if has(_RESULTS):
-        if not options.do_predict or any(map(has, _PREDICTIONS)):
+    if files.exists(os.path.join(options.output_dir, _RESULTS)):
+        if not options.do_predict or _has_predicted(options):
             if options.plots:
                 plots.write(options.output_dir)
             return
@@ -109,6 +103,18 @@ def _do_what_is_missing(options: RunClassifier) -> None:
     keras.backend.clear_session()
     # Some flags are the task's.
     finetune.run(tasks.get(options), options)
+
+
+def _has_predicted(options: RunClassifier) -> bool:
+    """Whether there are predictions of all that `--do_predict` predicts."""
+    folder = options.output_dir
+    return all(
+        files.exists(
+            os.path.join(folder, split.replace("test", "test_results") + ".tsv")
+        )
+        or files.exists(os.path.join(folder, f"{split}_predictions.txt"))
+        for split in tasks.get(options).splits("test")
+    )
 
 
 def _options_of(setting: Setting, options: RunClassifier) -> RunClassifier:

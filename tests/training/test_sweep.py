@@ -17,6 +17,9 @@ from official_bert.training import finetune, loop, sweep
 class Task:
     main_metric = "accuracy"
 
+    def splits(self, mode):
+        return [mode, f"{mode}_mismatched"]
+
 
 @pytest.fixture
 def options(tmp_path):
@@ -171,24 +174,26 @@ def test_finished_runs_do_what_is_new(options, monkeypatch):
     monkeypatch.setattr(finetune, "run", lambda _, given: ran.append(given))
     monkeypatch.setattr(plots, "write", drawn.append)
     options = dataclasses.replace(
-        options, sweep="seed=1..3", do_predict=True, plots=True
+        options, sweep="seed=1..4", do_predict=True, plots=True
     )
-    for seed, name in [
-        (1, "eval_results.txt"),
-        (2, "test_results.tsv"),
-        (3, "test_predictions.txt"),
+    for seed, names in [
+        (1, ["eval_results.txt"]),
+        (2, ["test_results.tsv", "test_results_mismatched.tsv"]),
+        (3, ["test_predictions.txt", "test_mismatched_predictions.txt"]),
+        (4, ["test_results.tsv"]),  # It was ended in between.
     ]:
         its_options = sweep._options_of({"seed": seed}, options)
         folder = pathlib.Path(its_options.output_dir)
         folder.mkdir(parents=True)
         (folder / "eval_results.json").write_text('{"accuracy": 0.5}')
-        (folder / name).write_text("")
+        for name in names:
+            (folder / name).write_text("")
     sweep.run(Task(), options)
-    [given] = ran
-    assert given.seed == 1
-    assert given.do_predict
-    assert not given.do_train
-    assert not given.do_eval
+    assert [given.seed for given in ran] == [1, 4]
+    for given in ran:
+        assert given.do_predict
+        assert not given.do_train
+        assert not given.do_eval
     assert [folder[-6:] for folder in drawn] == ["seed=2", "seed=3"]
 
 
