@@ -190,13 +190,15 @@ def test_a_model_with_other_heads_is_refused(folder):
 
 
 @pytest.mark.slow
-def test_another_seed_does_not_disturb_a_run_gone_on_with(folder):
+def test_another_seed_does_not_disturb_a_run_gone_on_with(folder, caplog):
     whole = run(folder, "whole", do_train=True, num_train_steps=8, seed=1)
     halved = run(folder, "halved", do_train=True, num_train_steps=8, seed=1)
     for part in halved.glob("model.ckpt-8*"):
         part.unlink()
     (halved / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-4"')
+    assert "--seed" not in caplog.text
     run(folder, "halved", do_train=True, num_train_steps=8, seed=2)
+    assert "--seed=2 has no effect: the run began with 1" in caplog.text
     resumed = weights(halved)
     for name, value in weights(whole).items():
         np.testing.assert_array_equal(resumed[name], value, err_msg=name)

@@ -18,7 +18,8 @@ class Best:
     """Keeps what was measured, and the weights that did best.
 
     Every line of `eval_history.jsonl` is one evaluation; the weights are in the
-    folder `best`. A run that goes on finds both as they were at its checkpoint.
+    folder `best`. A run that goes on finds the lines as they were at its
+    checkpoint; the weights may be of a later step, to which it comes again.
 
     Args:
         output_dir: Of the run.

@@ -88,6 +88,12 @@ def resume(
         found = numbered.read_resume(prefix) or numbered.Resume(
             options.seed, step * options.train_batch_size
         )
+        if found.seed != options.seed:
+            logging.warning(
+                "--seed=%d has no effect: the run began with %d",
+                options.seed,
+                found.seed,
+            )
     distribution.require_agreement(strategy, found.seed, state)
     # The order of examples depends on it, beside the seed it is given.
     set_seed(found.seed)
