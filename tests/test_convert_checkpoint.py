@@ -156,6 +156,9 @@ def test_added_tokens_stand_behind_the_others(tmp_path, caplog, is_fast):
     add(len(learned) + 1)
     with pytest.raises(InputError, match="must go on where"):
         convert(input=hf, output=tmp_path / "c", to="tf1")
+    add("7")
+    with pytest.raises(InputError, match=f"its id. Received: '7' of {last!r}"):
+        convert(input=hf, output=tmp_path / "c", to="tf1")
 
 
 def test_a_skip_that_leaves_nothing_out_is_told(tmp_path, caplog):

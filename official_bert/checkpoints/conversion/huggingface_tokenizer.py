@@ -26,9 +26,8 @@ def read_vocab(folder: str) -> str | None:
     text = _read_learned(folder)
     if text is None:
         return None
-    if not text.endswith("\n"):
-        text += "\n"
-    num_learned = text.count("\n")
+    learned = text.removesuffix("\n")
+    num_learned = len(learned.split("\n"))
     added = {
         number: token
         for token, number in _read_added(folder).items()
@@ -40,25 +39,34 @@ def read_vocab(folder: str) -> str | None:
             f"{num_learned} others end. Received: {sorted(added)}. Give a "
             "--vocab_file."
         )
-    if added:
-        logging.warning(
-            "%s: %d added tokens, such as %r, are pieces like others here: "
-            "found in whole words only, after the text is cleaned.",
-            folder,
-            len(added),
-            added[num_learned],
-        )
-    return text + "".join(f"{added[number]}\n" for number in sorted(added))
+    if not added:
+        return text
+    logging.warning(
+        "%s: %d added tokens, such as %r, are pieces like others here: found "
+        "in whole words only, after the text is cleaned.",
+        folder,
+        len(added),
+        added[num_learned],
+    )
+    tokens = [added[number] for number in sorted(added)]
+    return "".join(f"{piece}\n" for piece in (learned, *tokens))
 
 
 def _read_added(folder: str) -> dict[str, int]:
     """Returns the tokens that a user added, {token: id}, and special ones."""
     path = os.path.join(folder, _ADDED)
-    found = dict(json_files.read_object(path)) if os.path.exists(path) else {}
+    found = json_files.read_object(path) if os.path.exists(path) else {}
     path = os.path.join(folder, _FAST)
     if os.path.exists(path):
-        tokens = json_files.read_object(path).get("added_tokens") or []
-        found |= {token["content"]: token["id"] for token in tokens}
+        for token in json_files.read_object(path).get("added_tokens") or []:
+            token = token if isinstance(token, dict) else {}
+            found[token.get("content", "")] = token.get("id")
+    for token, number in found.items():
+        if not isinstance(number, int):
+            raise InputError(
+                f"{folder}: an added token must have a number as its id. "
+                f"Received: {number!r} of {token!r}. Save the tokenizer again."
+            )
     return found
 
 
