@@ -233,10 +233,14 @@ def read_labels(path: str) -> tuple[str, ...]:
 def write_scores(
     folder: str, split: str, answers: Iterable[Iterable[Any]]
 ) -> None:
-    """Writes `test_results.tsv`: a line of numbers for each answer."""
-    name = split.replace("test", "test_results", 1) + ".tsv"
+    """Writes `scores_name`: a line of numbers for each answer."""
     lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
-    files.write_text(os.path.join(folder, name), "".join(lines))
+    files.write_text(os.path.join(folder, scores_name(split)), "".join(lines))
+
+
+def scores_name(split: str) -> str:
+    """Returns `test_results.tsv`, or `test_results_mismatched.tsv`."""
+    return split.replace("test", "test_results", 1) + ".tsv"
 
 
 def to_tsv(rows: Iterable[Sequence[Any]]) -> str:

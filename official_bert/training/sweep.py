@@ -15,6 +15,7 @@ from official_bert import cli, files, json_files, plots, tasks
 from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.options.training import Devices
+from official_bert.tasks import tables
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop
 
@@ -107,12 +108,12 @@ def _do_what_is_missing(options: RunClassifier) -> None:
 
 def _has_predicted(options: RunClassifier) -> bool:
     """Whether there are predictions of all that `--do_predict` predicts."""
-    folder = options.output_dir
+
+    def has(name: str) -> bool:
+        return files.exists(os.path.join(options.output_dir, name))
+
     return all(
-        files.exists(
-            os.path.join(folder, split.replace("test", "test_results") + ".tsv")
-        )
-        or files.exists(os.path.join(folder, f"{split}_predictions.txt"))
+        has(tables.scores_name(split)) or has(f"{split}_predictions.txt")
         for split in tasks.get(options).splits("test")
     )
 
