@@ -1,0 +1,22 @@
+"""A fine-tuned and a pre-trained model to ask, both small and untrained."""
+
+import json
+
+import tiny
+
+from official_bert.config import BertConfig
+from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.tasks.text import TextTask
+
+CONFIG = {**tiny.CONFIG, "hidden_size": 8, "intermediate_size": 8}
+
+
+def write(folder):
+    """Leaves them in `tuned` and `pretrained`; returns the folder."""
+    config = BertConfig.from_dict(CONFIG)
+    task = TextTask(task_type="classification", labels=("no", "yes"))
+    tiny.save(folder / "tuned", task.build_model(config), CONFIG, 5)
+    described = {**task.to_json(), "max_seq_length": 16, "do_lower_case": True}
+    (folder / "tuned" / "task.json").write_text(json.dumps(described))
+    tiny.save(folder / "pretrained", PretrainingModel(config), CONFIG, 5)
+    return folder

@@ -1,0 +1,180 @@
+"""What `predict.py` is told that cannot be: refused before TensorFlow."""
+
+import sys
+
+import asked
+import pytest
+
+from official_bert.errors import InputError
+from official_bert.options import Predict
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    return asked.write(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def tuned(models):
+    return str(models / "tuned")
+
+
+@pytest.fixture(scope="module")
+def pretrained(models):
+    return str(models / "pretrained")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder of its own to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+WRONG = [
+    ({}, "--model_dir must be given"),
+    ({"model_dir": "none"}, "Received: 'none', which does not exist"),
+    ({"model_dir": "PRETRAINED"}, "That can do --fill_mask and --score"),
+    ({"model_dir": "TUNED", "score": True}, "Received: a fine-tuned one"),
+    ({"model_dir": "TUNED", "do_lower_case": True}, "--do_lower_case goes"),
+    ({"model_dir": "TUNED", "vocab_file": "v"}, "--vocab_file goes with"),
+    ({"fill_mask": True, "score": True}, "exclude each other"),
+    ({"fill_mask": True}, "Received: neither"),
+    (
+        {"fill_mask": True, "model_dir": "PRETRAINED", "vocab_file": "v"},
+        "Received: both",
+    ),
+    (
+        {"score": True, "vocab_file": "v"},
+        "--bert_config_file, --init_checkpoint must be given as well",
+    ),
+    (
+        {
+            "score": True,
+            "vocab_file": "none",
+            "bert_config_file": "PRETRAINED/bert_config.json",
+            "init_checkpoint": "PRETRAINED/model.ckpt-3",
+        },
+        "--vocab_file must be an existing file",
+    ),
+    (
+        {
+            "score": True,
+            "vocab_file": "PRETRAINED/vocab.txt",
+            "bert_config_file": "PRETRAINED/bert_config.json",
+            "init_checkpoint": "PRETRAINED/none",
+        },
+        "--init_checkpoint must name a TF1 checkpoint",
+    ),
+    (
+        {
+            "fill_mask": True,
+            "vocab_file": "PRETRAINED/vocab.txt",
+            "bert_config_file": "PRETRAINED/bert_config.json",
+            "init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt",
+        },
+        "seems to be a cased model",
+    ),
+    ({"model_dir": "TUNED", "input_file": "none"}, "--input_file must be an"),
+    (
+        {"model_dir": "TUNED", "input_file": "a.txt", "output_file": "./a.txt"},
+        "--output_file must .* no input",
+    ),
+    (
+        {"model_dir": "TUNED", "output_file": "TUNED/vocab.txt"},
+        "--output_file must .* no input",
+    ),
+    (
+        {"model_dir": "TUNED", "output_file": "TUNED/task.json"},
+        "--output_file must .* no input",
+    ),
+    (
+        {"model_dir": "TUNED", "output_file": "TUNED/model.ckpt-3.index"},
+        "must not have the name of a checkpoint's file",
+    ),
+    (
+        {"model_dir": "TUNED", "output_file": "TUNED/checkpoint"},
+        "must not have the name of a checkpoint's file",
+    ),
+    ({"model_dir": "TUNED", "output_file": "answers/"}, "must name files"),
+    ({"model_dir": "TUNED", "batch_size": 0}, "--batch_size must be at least"),
+    ({"model_dir": "TUNED", "chunk_size": 0}, "--chunk_size must be at least"),
+    ({"model_dir": "TUNED", "top_k": 0}, "--top_k must be at least 1"),
+    ({"model_dir": "TUNED", "input_format": "xml"}, "--input_format must be"),
+    (
+        {"model_dir": "TUNED", "input_format": "csv"},
+        "--input_format=csv must come with --input_file",
+    ),
+    (
+        {"model_dir": "TUNED", "text_b_column": "b"},
+        "--text_b_column must come with --text_a_column",
+    ),
+    (
+        {
+            "model_dir": "PRETRAINED",
+            "score": True,
+            "text_a_column": "a",
+            "input_file": "a.tsv",
+        },
+        "Tables go with fine-tuned models",
+    ),
+    (
+        {"model_dir": "PRETRAINED", "score": True, "input_file": "a.csv"},
+        "Tables go with fine-tuned .* say --input_format=text",
+    ),
+    (
+        {
+            "model_dir": "TUNED",
+            "input_format": "tsv",
+            "text_a_column": "a",
+        },
+        "--text_a_column goes with tables in files.* --input_file=- and",
+    ),
+    (
+        {"model_dir": "TUNED", "input_file": "a.txt", "has_header": False},
+        "--has_header goes with tables in files.* --input_format=text",
+    ),
+    (
+        {"model_dir": "TUNED", "input_file": "a.csv"},
+        "CSV needs a model of one or two texts, and --text_a_column if",
+    ),
+    (
+        {"model_dir": "TUNED", "input_file": "a.tsv", "has_header": True},
+        "--has_header must come with --text_a_column",
+    ),
+    (
+        {"model_dir": "TAGS", "input_file": "a.tsv", "text_a_column": "a"},
+        "--text_a_column goes with models of one or two .* 'tagging'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG)
+def test_impossible_options_are_refused(
+    changes, message, tuned, pretrained, folder
+):
+    for name in ("a.txt", "a.tsv", "a.csv"):
+        (folder / name).touch()
+    (folder / "TAGS").mkdir()
+    for name in ("task.json", "vocab.txt", "bert_config.json"):
+        (folder / "TAGS" / name).write_text('{"kind": "tagging"}')
+    (folder / "cased_L-12_H-768_A-12").mkdir()
+    (folder / "cased_L-12_H-768_A-12" / "bert_model.ckpt.index").touch()
+    given = {
+        name: value.replace("PRETRAINED", pretrained).replace("TUNED", tuned)
+        if isinstance(value, str)
+        else value
+        for name, value in changes.items()
+    }
+    with pytest.raises(InputError, match=message):
+        Predict(**given)
+
+
+@pytest.mark.parametrize(
+    ("stream", "flag"), [("stdin", "--input_file"), ("stdout", "--output_file")]
+)
+def test_a_closed_stream_is_noticed_at_once(tuned, monkeypatch, stream, flag):
+    """As `<&-` and `>&-` leave it."""
+    monkeypatch.setattr(sys, stream, None)
+    with pytest.raises(InputError, match=f"{flag} must be given"):
+        Predict(model_dir=tuned)
