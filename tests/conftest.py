@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from recorded import EXTRACT
+from support.recorded import EXTRACT
 
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
 

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from conversions import (
+from support.conversions import (
     arrays_of,
     assert_same,
     change_json,

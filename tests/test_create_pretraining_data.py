@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 import create_pretraining_data
 import run_pretraining

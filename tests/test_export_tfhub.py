@@ -2,9 +2,9 @@
 
 import json
 
-import hub_modules
 import pytest
 import tensorflow as tf
+from support import hub_modules
 
 import export_tfhub
 from official_bert.checkpoints import numbered

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
-import tiny
+from support import recorded, tiny
 
 import extract_features
 from official_bert.checkpoints import numbered

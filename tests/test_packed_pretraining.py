@@ -3,8 +3,8 @@
 import json
 
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 import create_pretraining_data
 import run_pretraining

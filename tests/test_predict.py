@@ -8,10 +8,9 @@ import shutil
 import subprocess
 import sys
 
-import asked
 import pytest
-import tiny
-from asked import CONFIG
+from support import tiny, untrained_models
+from support.untrained_models import CONFIG
 
 import predict
 from official_bert import task_file
@@ -29,7 +28,7 @@ from official_bert.tasks.text_data import TextColumns
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    return asked.write(tmp_path_factory.mktemp("models"))
+    return untrained_models.write(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 import sys
 
-import asked
 import pytest
+from support import untrained_models
 
 from official_bert.errors import InputError
 from official_bert.options import Predict
@@ -11,7 +11,7 @@ from official_bert.options import Predict
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    return asked.write(tmp_path_factory.mktemp("models"))
+    return untrained_models.write(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 import json
 import math
 
-import films
 import numpy as np
 import pytest
 import tensorflow as tf
-from films import read_json, run, weights
+from support import review_runs
+from support.review_runs import read_json, run, weights
 
 import run_classifier
 from official_bert.checkpoints import tf1
@@ -22,7 +22,7 @@ from official_bert.training import computing, measuring
 
 @pytest.fixture
 def folder(tmp_path):
-    return films.write(tmp_path)
+    return review_runs.write(tmp_path)
 
 
 def test_learns_what_can_be_learned(folder):
@@ -36,7 +36,7 @@ def test_learns_what_can_be_learned(folder):
     )
     results = read_json(output / "eval_results.json")
     assert results["accuracy"] > 0.9
-    right = [label for _, label in films.sentences(30, 30)]
+    right = [label for _, label in review_runs.sentences(30, 30)]
     lines = (output / "SST-2.tsv").read_text().splitlines()
     assert lines[0] == "index\tprediction"
     predicted = [int(line.split("\t")[1]) for line in lines[1:]]
@@ -275,7 +275,7 @@ def test_frozen_weights_stay_and_have_no_moments(folder):
 def test_two_devices_end_like_one(folder, monkeypatch):
     """Dropout apart, whose masks differ from device to device."""
     monkeypatch.setattr(dropout.Dropout, "call", lambda self, x, **how: x)
-    config = {**films.CONFIG, "hidden_dropout_prob": 0.0}
+    config = {**review_runs.CONFIG, "hidden_dropout_prob": 0.0}
     config["attention_probs_dropout_prob"] = 0.0
     (folder / "bert_config.json").write_text(json.dumps(config))
     found = [
@@ -302,7 +302,7 @@ def test_two_devices_end_like_one(folder, monkeypatch):
 
 
 def test_starts_from_a_pretrained_checkpoint(folder):
-    model = SequenceClassifier(BertConfig.from_dict(films.CONFIG), 2)
+    model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     pretrained = {n: a for n, a in arrays.items() if n.startswith("bert/")}
     pretrained["cls/predictions/output_bias"] = np.zeros(20, np.float32)

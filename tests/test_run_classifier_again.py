@@ -6,10 +6,10 @@ import shutil
 import signal
 import time
 
-import films
 import numpy as np
 import pytest
-from films import run, told_again, weights
+from support import review_runs
+from support.review_runs import run, told_again, weights
 
 import run_classifier
 from official_bert.errors import InputError
@@ -19,7 +19,7 @@ from official_bert.training import measuring
 
 @pytest.fixture
 def folder(tmp_path):
-    return films.write(tmp_path)
+    return review_runs.write(tmp_path)
 
 
 def test_nothing_has_to_be_told_twice(folder):

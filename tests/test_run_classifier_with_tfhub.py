@@ -4,12 +4,11 @@ import json
 import os
 import shutil
 
-import hub_modules
 import numpy as np
 import pytest
 import tensorflow as tf
-import tiny
-from films import told_again
+from support import hub_modules, tiny
+from support.review_runs import told_again
 
 import run_classifier
 import run_classifier_with_tfhub

@@ -4,11 +4,17 @@ import json
 import math
 import re
 
-import masked
 import numpy as np
 import pytest
 import tensorflow as tf
-from masked import CONFIG, assert_same_weights, results, run, weights
+from support import pretraining_runs
+from support.pretraining_runs import (
+    CONFIG,
+    assert_same_weights,
+    results,
+    run,
+    weights,
+)
 
 import run_pretraining
 from official_bert.errors import InputError
@@ -18,7 +24,7 @@ from official_bert.options import RunPretraining
 
 @pytest.fixture
 def folder(tmp_path):
-    return masked.write(tmp_path)
+    return pretraining_runs.write(tmp_path)
 
 
 def test_training_leaves_what_the_original_leaves(folder):

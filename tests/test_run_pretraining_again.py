@@ -6,11 +6,17 @@ import re
 import shutil
 import signal
 
-import masked
 import numpy as np
 import pytest
 import tensorflow as tf
-from masked import CONFIG, assert_same_weights, results, run, weights
+from support import pretraining_runs
+from support.pretraining_runs import (
+    CONFIG,
+    assert_same_weights,
+    results,
+    run,
+    weights,
+)
 
 from official_bert.checkpoints import numbered, tf1
 from official_bert.errors import InputError
@@ -18,7 +24,7 @@ from official_bert.errors import InputError
 
 @pytest.fixture
 def folder(tmp_path):
-    return masked.write(tmp_path)
+    return pretraining_runs.write(tmp_path)
 
 
 def test_at_most_so_many_checkpoints(folder):

@@ -3,10 +3,9 @@
 import json
 import re
 
-import chromium
 import numpy as np
 import pytest
-import tiny
+from support import chromium, tiny
 
 import visualize_attention
 from official_bert.config import BertConfig

@@ -1,8 +1,8 @@
 """The list of weights is that of the models themselves."""
 
 import pytest
-from conversions import HEADS
-from transformers_side import SIZES
+from support.conversions import HEADS
+from support.transformers_process import SIZES
 
 from official_bert.checkpoints import names
 from official_bert.config import BertConfig

@@ -4,11 +4,10 @@ import json
 import subprocess
 import sys
 
-import hub_modules
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import hub_modules, recorded
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError

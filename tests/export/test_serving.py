@@ -7,13 +7,13 @@ import sys
 
 import keras
 import pytest
-import served
 import tensorflow as tf
+from support import served_models
 
 from official_bert.errors import InputError
 from official_bert.export import serving
 
-STRANGER = pathlib.Path(__file__).parents[1] / "ask_served.py"
+STRANGER = pathlib.Path(__file__).parents[1] / "support" / "ask_served.py"
 
 
 def ask(questions, *modules):
@@ -38,9 +38,9 @@ def instances(case):
 def test_a_stranger_gets_the_answers_of_predict(tmp_path):
     questions, expected = [], []
     for name in ("windows", "multilabel", "choice", "tagging", "squad_2"):
-        case = served.CASES[name]
+        case = served_models.CASES[name]
         (tmp_path / name).mkdir()
-        trained = served.load(case.task, tmp_path / name)
+        trained = served_models.load(case.task, tmp_path / name)
         folder = str(tmp_path / name / "export")
         version = serving.export(trained, folder)
         questions.append(
@@ -50,25 +50,25 @@ def test_a_stranger_gets_the_answers_of_predict(tmp_path):
                 "instances": instances(case),
             }
         )
-        expected.append((case, served.expected(trained, case.items)))
+        expected.append((case, served_models.expected(trained, case.items)))
 
     found = ask(questions, "tensorflow_text")
 
     for (case, answers), answer in zip(expected, found, strict=True):
         rows = answer["predictions"]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-        served.check(case, columns, answers)
+        served_models.check(case, columns, answers)
 
 
 @pytest.mark.slow
 def test_without_texts_tensorflow_alone_will_do(tmp_path):
-    case = served.CASES["truncate_tail"]
-    trained = served.load(case.task, tmp_path)
+    case = served_models.CASES["truncate_tail"]
+    trained = served_models.load(case.task, tmp_path)
     folder = tmp_path / "export"
     exported = serving.export(trained, str(folder), has_text=False)
     words = ["[CLS]", "the", "smith", "[SEP]"]
     row = {
-        "input_ids": [served.PIECES.index(word) for word in words],
+        "input_ids": [served_models.PIECES.index(word) for word in words],
         "input_mask": [1] * 4,
         "segment_ids": [0] * 4,
     }
@@ -84,7 +84,7 @@ def test_without_texts_tensorflow_alone_will_do(tmp_path):
         ]
     )
 
-    [answer] = served.expected(trained, ["the Smith"])
+    [answer] = served_models.expected(trained, ["the Smith"])
     for given in found:
         for row in given["predictions"]:
             assert row["label"] == answer["label"]
@@ -97,19 +97,23 @@ def test_without_texts_tensorflow_alone_will_do(tmp_path):
     assert (folder / "1/assets/labels.txt").read_text() == "no\nyes\nja\n"
     assert (folder / "1/assets/vocab.txt").read_text().split("\n")[0] == "[PAD]"
     task = json.loads((folder / "1/assets.extra/task.json").read_text())
-    assert task["max_seq_length"] == served.MAX_SEQ_LENGTH
+    assert task["max_seq_length"] == served_models.MAX_SEQ_LENGTH
     assert task["labels"] == ["no", "yes", "ja"]
 
 
 def test_a_model_on_a_hub_module_is_refused(tmp_path):
-    trained = served.load(served.CASES["regression"].task, tmp_path)
+    trained = served_models.load(
+        served_models.CASES["regression"].task, tmp_path
+    )
     trained.model.bert = keras.layers.Identity()
     with pytest.raises(InputError, match="Received: one on a Hub module"):
         serving.export(trained, str(tmp_path / "export"))
 
 
 def test_a_version_appears_when_all_of_it_is_there(tmp_path, monkeypatch):
-    trained = served.load(served.CASES["regression"].task, tmp_path)
+    trained = served_models.load(
+        served_models.CASES["regression"].task, tmp_path
+    )
     folder = tmp_path / "export"
     (folder / "7").mkdir(parents=True)
     (folder / "10").mkdir()
@@ -140,7 +144,7 @@ def test_a_version_appears_when_all_of_it_is_there(tmp_path, monkeypatch):
     "name", ["truncate_tail", "choice", "tagging", "squad"]
 )
 def test_lite_says_the_same(name, tmp_path):
-    trained = served.load(served.CASES[name].task, tmp_path)
+    trained = served_models.load(served_models.CASES[name].task, tmp_path)
 
     exported = serving.export(
         trained, str(tmp_path / "export"), has_text=False, has_lite=True
@@ -153,7 +157,7 @@ def test_lite_says_the_same(name, tmp_path):
 
 @pytest.mark.slow
 def test_lite_takes_no_lstm(tmp_path):
-    trained = served.load(served.CASES["bilstm"].task, tmp_path)
+    trained = served_models.load(served_models.CASES["bilstm"].task, tmp_path)
     folder = tmp_path / "export"
     with pytest.raises(InputError, match=r"--export_tflite.*Received: "):
         serving.export(trained, str(folder), has_text=False, has_lite=True)
@@ -162,7 +166,9 @@ def test_lite_takes_no_lstm(tmp_path):
 
 @pytest.mark.slow
 def test_lite_differences_are_seen(tmp_path, monkeypatch):
-    trained = served.load(served.CASES["regression"].task, tmp_path)
+    trained = served_models.load(
+        served_models.CASES["regression"].task, tmp_path
+    )
     from official_bert.export.serving import lite
 
     whole = lite._difference

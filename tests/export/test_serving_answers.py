@@ -1,8 +1,8 @@
 """What is served is what `predict.py` answers, for every kind of task."""
 
 import pytest
-import served
 import tensorflow as tf
+from support import served_models
 
 from official_bert.export.serving import saving
 from official_bert.export.serving.signatures import RowSignatures
@@ -17,18 +17,20 @@ FAST = {"truncate_tail"}
     "name",
     [
         name if name in FAST else pytest.param(name, marks=pytest.mark.slow)
-        for name in served.CASES
+        for name in served_models.CASES
     ],
 )
 def test_texts_are_answered_as_predicted(name, tmp_path):
-    case = served.CASES[name]
-    trained = served.load(case.task, tmp_path)
+    case = served_models.CASES[name]
+    trained = served_models.load(case.task, tmp_path)
     kind = saving.make_kind(saving.make_served(trained))
     function = saving.traced(kind.text_signatures()["serving_default"])
 
     found = function(**{n: tf.constant(v) for n, v in case.inputs.items()})
 
-    served.check(case, as_lists(found), served.expected(trained, case.items))
+    served_models.check(
+        case, as_lists(found), served_models.expected(trained, case.items)
+    )
     nothing = function(
         **{n: tf.constant(v)[:0] for n, v in case.inputs.items()}
     )
@@ -38,7 +40,7 @@ def test_texts_are_answered_as_predicted(name, tmp_path):
 @pytest.mark.slow
 def test_what_is_no_utf_8_is_as_if_not_there(tmp_path):
     """Places of answers too are those of the rest."""
-    trained = served.load(served.CASES["squad"].task, tmp_path)
+    trained = served_models.load(served_models.CASES["squad"].task, tmp_path)
     kind = saving.make_kind(saving.make_served(trained))
     function = saving.traced(kind.text_signatures()["serving_default"])
     spoilt = b"na\xefve \xa0 x the end of it"
@@ -63,8 +65,8 @@ def texts_of(value):
 
 @pytest.mark.parametrize("name", ["truncate_tail", "choice", "squad"])
 def test_records_of_fine_tuning_are_answered_as_ids_are(name, tmp_path):
-    case = served.CASES[name]
-    trained = served.load(case.task, tmp_path)
+    case = served_models.CASES[name]
+    trained = served_models.load(case.task, tmp_path)
     found = saving.make_served(trained, has_text=False)
     rows = RowSignatures(saving.make_kind(found), found)
     examples = [

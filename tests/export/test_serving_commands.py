@@ -6,7 +6,7 @@ import shutil
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the operations of exported models)
-import tiny
+from support import tiny
 
 import run_classifier
 import run_squad

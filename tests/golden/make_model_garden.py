@@ -22,7 +22,7 @@ def main() -> None:
     import tensorflow as tf
     from official.modeling import tf_utils
     from official.nlp.modeling import layers, models, networks
-    from transformers_side import INPUTS, SIZES
+    from support.transformers_process import INPUTS, SIZES
 
     folder = HERE / "model_garden"
     folder.mkdir(exist_ok=True)

@@ -31,8 +31,8 @@ CLASSES = [
 def main() -> None:
     import numpy as np
     import transformers
-    import transformers_side as side
     from safetensors.numpy import load_file
+    from support import transformers_process as side
 
     folder = HERE / "transformers"
     (folder / "pretraining").mkdir(parents=True, exist_ok=True)

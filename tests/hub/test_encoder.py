@@ -1,11 +1,10 @@
 """A module in a Keras layer learns: all of it, by every optimizer."""
 
-import hub_modules
 import keras
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import hub_modules, recorded
 
 from official_bert.errors import InputError
 from official_bert.hub import HubEncoder

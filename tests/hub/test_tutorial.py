@@ -1,9 +1,9 @@
 """TensorFlow's tutorial "Classify text with BERT", with our two modules."""
 
-import hub_modules
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import hub_modules
 
 from official_bert.export.preprocessor import export_preprocessor
 

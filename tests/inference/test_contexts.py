@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-import recorded
-import tiny
 from sklearn.metrics.pairwise import cosine_similarity
+from support import recorded, tiny
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError

@@ -4,9 +4,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
-import tiny
+from support import recorded, tiny
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError

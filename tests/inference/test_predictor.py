@@ -5,9 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
-import tiny
+from support import recorded, tiny
 
 import run_classifier
 from official_bert import files, tasks

@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 from official_bert.modeling.bilstm import BiLstm
 

@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 from official_bert.config import ACTIVATIONS, RELEASED, BertConfig
 from official_bert.modeling import activations
@@ -281,7 +281,7 @@ def test_parameters_are_counted_right():
 def test_runs_unchanged_under_jax(model):
     pytest.importorskip("jax")
     script = (
-        "import json, numpy as np, recorded, keras\n"
+        "import json, numpy as np, keras\nfrom support import recorded\n"
         "from official_bert.config import BertConfig\n"
         "from official_bert.modeling.pretraining import PretrainingModel\n"
         "assert keras.backend.backend() == 'jax'\n"

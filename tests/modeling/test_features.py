@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 from official_bert.config import BertConfig
 from official_bert.modeling.features import NO_TOP, Top

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-import recorded
+from support import recorded
 
 from official_bert.config import BertConfig
 from official_bert.modeling.encoder import Bert

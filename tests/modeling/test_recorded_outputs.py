@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 from official_bert.config import BertConfig
 from official_bert.modeling.losses import cross_entropy

@@ -5,12 +5,11 @@ import re
 import struct
 import time
 
-import chromium
 import matplotlib.image
 import numpy as np
 import pytest
 import tensorflow as tf
-import tiny
+from support import chromium, tiny
 
 from official_bert import plots
 from official_bert.errors import InputError

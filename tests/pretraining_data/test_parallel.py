@@ -5,8 +5,8 @@ import pathlib
 import random
 
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 import create_pretraining_data
 from official_bert.errors import InputError

@@ -6,8 +6,8 @@ import json
 import random
 
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus, serial

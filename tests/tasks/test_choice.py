@@ -6,8 +6,8 @@ import random
 import numpy as np
 import pytest
 import tensorflow as tf
-import tiny
 from scipy import special
+from support import tiny
 
 from official_bert import tasks
 from official_bert.config import BertConfig

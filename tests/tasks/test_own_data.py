@@ -7,7 +7,7 @@ import random
 
 import pytest
 import tensorflow as tf
-import tiny
+from support import tiny
 
 import run_classifier
 from official_bert import tasks

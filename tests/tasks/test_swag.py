@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-import tiny
+from support import tiny
 
 from official_bert import tasks
 from official_bert.errors import InputError

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-import tiny
 from scipy import special
+from support import tiny
 
 from official_bert.errors import InputError
 from official_bert.tasks.documents import LongDocuments

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-import recorded
-import tiny
+from support import recorded, tiny
 
 from official_bert import tasks
 from official_bert.config import BertConfig

@@ -1,8 +1,7 @@
 """XNLI: Chinese as the original reads it, and all that its users want more."""
 
 import pytest
-import recorded_texts
-import tiny
+from support import recorded_texts, tiny
 
 from official_bert import tasks
 from official_bert.errors import InputError

@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from recorded import EXTRACT
+from support.recorded import EXTRACT
 
 from official_bert.errors import InputError
 from official_bert.tokenization import (

@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-import workers
+from support import hosts
 
 from benchmarks import fault_drill
 from official_bert.checkpoints import numbered, tf1
@@ -44,7 +44,7 @@ def test_a_dead_host_ends_the_other_with_a_message(
     tmp_path, given, dead, num_steps, sign
 ):
     given["num_train_steps"] = num_steps
-    running = workers.start("run_pretraining.py", [given, given])
+    running = hosts.start("run_pretraining.py", [given, given])
     try:
         for line in running[0].stderr:
             if "Waiting for all hosts" in line:
@@ -78,10 +78,10 @@ def test_a_dead_host_ends_the_other_with_a_message(
 def test_a_host_can_be_ended_out_of_training(given, hosts, changes, number):
     """While it waits for one that never comes, and while it evaluates."""
     if changes:
-        made = workers.start("run_pretraining.py", [given | {"do_eval": False}])
-        assert workers.wait(made)[0] == [0]
+        made = hosts.start("run_pretraining.py", [given | {"do_eval": False}])
+        assert hosts.wait(made)[0] == [0]
     options = given | changes
-    [running] = workers.start("run_pretraining.py", [options, None][:hosts])
+    [running] = hosts.start("run_pretraining.py", [options, None][:hosts])
     try:
         for line in running.stderr:
             if re.search("Evaluating" if changes else "Waiting for all", line):

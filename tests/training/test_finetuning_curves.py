@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 from official_bert.modeling.finetuning import SequenceClassifier, SpanModel
 from official_bert.optimization.adam import AdamWeightDecay

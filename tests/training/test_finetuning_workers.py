@@ -5,8 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-import tiny
-import workers
+from support import hosts, tiny
 
 
 @pytest.mark.slow
@@ -37,9 +36,7 @@ def test_two_workers_fine_tune_like_one(tmp_path):
         for key, value in vars(tiny.options(tmp_path, **changes)).items()
         if value is not None
     }
-    codes, told = workers.wait(
-        workers.start("run_classifier.py", [given, given])
-    )
+    codes, told = hosts.wait(hosts.start("run_classifier.py", [given, given]))
     assert codes == [0, 0], told
     together = tmp_path / "out"
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-import workers
+from support import hosts
 
 import run_pretraining
 from official_bert.errors import InputError
@@ -173,9 +173,7 @@ def test_a_run_goes_on_in_another_precision(folder, tmp_path):
 def test_two_workers(folder, whole, tmp_path):
     """Real processes, with their parts of every batch."""
     given = options(folder, tmp_path, do_eval=True, max_eval_steps=5)
-    codes, told = workers.wait(
-        workers.start("run_pretraining.py", [given, given])
-    )
+    codes, told = hosts.wait(hosts.start("run_pretraining.py", [given, given]))
     assert codes == [0, 0], told
     require_same(weights(tmp_path), whole[0])
     assert len(list(tmp_path.glob("events.out.tfevents*"))) == 1
@@ -188,7 +186,7 @@ def test_workers_that_start_from_different_places(folder, tmp_path):
         options(folder, tmp_path / name, num_train_steps=40)
         for name in ("own", "other")
     ]
-    codes, told = workers.wait(workers.start("run_pretraining.py", given))
+    codes, told = hosts.wait(hosts.start("run_pretraining.py", given))
     assert codes == [1, 1], told
     for text in told:
         assert "with the same step. Received: [0, 20]" in text
@@ -197,12 +195,12 @@ def test_workers_that_start_from_different_places(folder, tmp_path):
 @pytest.mark.slow
 def test_all_workers_stop_if_one_is_asked_to(folder, tmp_path):
     given = options(folder, tmp_path, num_train_steps=100_000)
-    running = workers.start("run_pretraining.py", [given, given])
+    running = hosts.start("run_pretraining.py", [given, given])
     while not (tmp_path / "model.ckpt-7.index").exists():
         assert running[0].poll() is None
         time.sleep(0.1)
     running[1].terminate()
-    codes, told = workers.wait(running)
+    codes, told = hosts.wait(running)
     assert codes == [0, 0], told
     step = int(re.search(r"after step (\d+)", told[1])[1])
     assert f"Stopped by another host after step {step}" in told[0]

@@ -17,8 +17,9 @@ import pytest
 
 pytest.importorskip("safetensors")
 
-import transformers_side
-from conversions import (
+from safetensors.numpy import load_file, save_file
+from support import transformers_process
+from support.conversions import (
     HEADS,
     VOCAB,
     arrays_of,
@@ -28,7 +29,6 @@ from conversions import (
     outputs,
     released,
 )
-from safetensors.numpy import load_file, save_file
 
 from official_bert.checkpoints import names
 from official_bert.checkpoints.conversion import huggingface
@@ -65,7 +65,7 @@ def test_names_and_shapes_are_those_of_transformers(head):
         else f"bert.{name}": tuple(shape)
         for name, shape in listed.items()
     }
-    config = BertConfig(**transformers_side.SIZES)
+    config = BertConfig(**transformers_process.SIZES)
     every = names.shapes(config, num_classes=3)
     if head.name == "multiple_choice":
         every = names.shapes(config, num_classes=1)
@@ -315,7 +315,7 @@ def test_a_missing_part_is_named(theirs, tmp_path):
 
 @pytest.fixture(scope="module")
 def transformers():
-    """Runs `transformers_side.py` in a Python that has transformers."""
+    """Runs `transformers_process.py` in a Python that has transformers."""
     python = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
     command = [python, "-c", "import torch, transformers"]
     if subprocess.run(command, capture_output=True).returncode:
@@ -326,7 +326,7 @@ def transformers():
 
     def run(*arguments):
         subprocess.run(
-            [python, transformers_side.__file__, *map(str, arguments)],
+            [python, transformers_process.__file__, *map(str, arguments)],
             check=True,
             capture_output=True,
             env={**os.environ, "HF_HUB_OFFLINE": "1"},

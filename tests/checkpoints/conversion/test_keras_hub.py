@@ -7,7 +7,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from conversions import (
+from support.conversions import (
     VOCAB,
     arrays_of,
     assert_same,
@@ -17,7 +17,7 @@ from conversions import (
     outputs,
     released,
 )
-from transformers_side import SIZES
+from support.transformers_process import SIZES
 
 from official_bert.errors import InputError
 from official_bert.tokenization import FullTokenizer

@@ -6,8 +6,8 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from conversions import VOCAB, arrays_of, convert, outputs
-from transformers_side import SIZES
+from support.conversions import VOCAB, arrays_of, convert, outputs
+from support.transformers_process import SIZES
 
 from official_bert.checkpoints import tf1
 from official_bert.config import BertConfig

@@ -6,8 +6,8 @@ import sys
 import unicodedata
 
 import pytest
-import recorded_texts
 import tensorflow as tf
+from support import recorded_texts
 
 from official_bert.errors import InputError
 from official_bert.export.graph_tokenizer import GraphTokenizer

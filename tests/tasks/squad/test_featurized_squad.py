@@ -4,8 +4,8 @@ import json
 import pathlib
 
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 from official_bert.inputs import framing, records
 from official_bert.tasks import featurized

@@ -7,8 +7,8 @@ import pathlib
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 from official_bert.tasks import featurized
 from official_bert.tasks.squad import answers, decoding

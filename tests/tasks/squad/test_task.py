@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
-import tiny
+from support import tiny
 
 from official_bert.errors import InputError
 from official_bert.options import RunSquad

@@ -6,8 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
-import recorded
 import tensorflow as tf
+from support import recorded
 
 import run_classifier
 from official_bert.checkpoints import numbered

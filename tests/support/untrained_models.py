@@ -2,11 +2,10 @@
 
 import json
 
-import tiny
-
 from official_bert.config import BertConfig
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.tasks.text import TextTask
+from support import tiny
 
 CONFIG = {**tiny.CONFIG, "hidden_size": 8, "intermediate_size": 8}
 

@@ -3,11 +3,11 @@
 import json
 
 import numpy as np
-import recorded
 
 import run_classifier
 from official_bert.checkpoints import numbered
 from official_bert.options import RunClassifier
+from support import recorded
 
 WORDS = [
     "good",

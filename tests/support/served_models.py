@@ -3,8 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-import recorded
-import tiny
 
 from official_bert.config import BertConfig
 from official_bert.inference.finetuned import Finetuned
@@ -17,6 +15,7 @@ from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.tagging.task import TaggingTask
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import BatchTokenizer
+from support import recorded, tiny
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PIECES = [

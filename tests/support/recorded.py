@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from official_bert.config import BertConfig
 
-EXTRACT = pathlib.Path(__file__).parent / "golden"
+EXTRACT = pathlib.Path(__file__).parents[1] / "golden"
 
 # Of all recorded training runs, which were made without dropout.
 TRAINING_CONFIG = BertConfig(

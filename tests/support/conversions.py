@@ -5,7 +5,6 @@ import pathlib
 from typing import Any
 
 import numpy as np
-from transformers_side import INPUTS, SIZES
 
 import convert_checkpoint
 from official_bert.checkpoints import loading, names, tf1
@@ -14,6 +13,7 @@ from official_bert.modeling import finetuning
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.options import ConvertCheckpoint
+from support.transformers_process import INPUTS, SIZES
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrs"]
 

@@ -1,7 +1,7 @@
 """What transformers does, in a Python of its own that has it and PyTorch.
 
-  python tests/transformers_side.py make CLASS FOLDER HIDDEN_ACT
-  python tests/transformers_side.py run CLASS FOLDER
+  python tests/support/transformers_process.py make CLASS FOLDER HIDDEN_ACT
+  python tests/support/transformers_process.py run CLASS FOLDER
 
 `make` saves a random model of CLASS; both then load the folder and leave what
 the model says of `INPUTS` in FOLDER/outputs.npz, `run` what was missing and
