@@ -3,13 +3,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-all pytest lint clean
 
 demo: .venv/installed
 	$(BIN)/python demo.py
 
-test: .venv/installed lint
-	$(BIN)/python -m pytest -m "slow or not slow"
+# The linters run beside the tests.
+test: .venv/installed
+	$(MAKE) --jobs 2 lint pytest
+
+pytest: .venv/installed
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not nightly"
+
+test-all: .venv/installed lint
+	$(BIN)/python -m pytest -m ""
 
 lint: .venv/installed
 	$(BIN)/ruff check .
