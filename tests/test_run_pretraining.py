@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 
 import numpy as np
 import pytest
@@ -146,41 +145,13 @@ def test_a_record_damaged_in_the_middle_is_named(folder):
         run(folder, do_train=True)
 
 
-def test_a_record_that_is_no_example_is_named_or_skipped(folder, caplog):
+def test_record_that_is_no_example_is_named_with_its_number(folder):
     path = folder / "train.tfrecord"
     data = list(framing.read(str(path)))
     data[4] = data[4][:-20]
     path.write_bytes(framing.join(data, compress=False))
     with pytest.raises(InputError, match=r"train\.tfrecord: .* Record 5 cann"):
         run(folder, do_train=True)
-    run(folder, do_train=True, skip_damaged_records=True)
-    assert re.search(r"Skipped 1 .*\n.*train.tfrecord: record 5$", caplog.text)
-
-
-@pytest.mark.slow
-def test_damaged_records_are_skipped_if_asked_to(folder, caplog):
-    whole = run(folder, "whole", do_train=True, skip_damaged_records=True)
-    plain = run(folder, "plain", do_train=True)
-    assert "damaged records" not in caplog.text
-    with open(folder / "train.tfrecord", "rb+") as file:
-        file.seek(50)
-        file.write(b"????")
-    one, other = (
-        run(
-            folder,
-            name,
-            do_train=True,
-            do_eval=True,
-            skip_damaged_records=True,
-        )
-        for name in ("one", "other")
-    )
-    assert "Skipped 1 damaged records:" in caplog.text
-    assert "train.tfrecord: record 1" in caplog.text
-    assert_same_weights(one, other)
-    assert_same_weights(whole, plain)
-    kernel = "bert/pooler/dense/kernel"
-    assert (weights(one)[kernel] != weights(whole)[kernel]).any()
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])

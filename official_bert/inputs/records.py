@@ -159,8 +159,7 @@ def _check_records(
 def _unreadable(name: str, number: int, reason: str) -> InputError:
     return InputError(
         f"{name}: must hold TFRecords of `tf.train.Example`s. Record {number} "
-        f"cannot be read: {reason}. Make or copy the file again, or "
-        "pre-train with --skip_damaged_records."
+        f"cannot be read: {reason}. Make or copy the file again."
     )
 
 

@@ -54,11 +54,6 @@ class RunPretraining(Training):
         "Steps over which the learning rate rises.", 10000, at_least=0
     )
     max_eval_steps: int = option("Evaluation steps.", 100, at_least=1)
-    skip_damaged_records: bool = option(
-        "Whether to leave out records that cannot be read, and to say which, "
-        "rather than to stop. All records are read once before.",
-        False,
-    )
     vocab_file: str | None = option(
         "The vocabulary, if it is to be checked and kept with the model.", None
     )

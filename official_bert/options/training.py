@@ -64,6 +64,11 @@ class Devices(cli.Options):
         """What `distribution_strategy` comes to, `use_tpu` considered."""
         return "tpu" if self.use_tpu else self.distribution_strategy
 
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes the run's files: one host of several."""
+        return cluster.is_chief(self.strategy_name)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Computing(Devices):

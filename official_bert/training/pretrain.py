@@ -14,7 +14,6 @@ from official_bert import files
 from official_bert.checkpoints import loading
 from official_bert.config import BertConfig
 from official_bert.inputs import (
-    damage,
     datasets,
     left_to_right,
     records,
@@ -70,9 +69,6 @@ def _run(options: RunPretraining) -> None:
         records.without_empty(files.expand(options.input_file)),
         _schema(options),
     )
-    damaged: list[damage.Damage] = []
-    if options.skip_damaged_records:
-        data, damaged = damage.find(data)
     records.check_files(data, config.vocab_size)
     files.make_directory(options.output_dir)
     starting.set_seed(options.seed)
@@ -95,7 +91,6 @@ def _run(options: RunPretraining) -> None:
         # TensorFlow does not say which record it was; look, and say so.
         records.check_all_records(data, config.vocab_size)
         raise
-    damage.report(damaged)
 
 
 def _schema(options: RunPretraining) -> schemas.Schema:
