@@ -26,7 +26,7 @@ import create_pretraining_data
 from benchmarks.sizes import SIZES
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import CreatePretrainingData

@@ -29,7 +29,7 @@ from benchmarks import step_peers
 from benchmarks.sizes import SIZES
 from official_bert.config import BertConfig
 from official_bert.modeling.encoder import Bert
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue

@@ -11,7 +11,7 @@ from tensorflow.python.ops import gen_stateless_random_ops_v2 as random_ops
 from benchmarks.sizes import SIZES
 from official_bert.config import BertConfig
 from official_bert.inputs import schemas
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue

@@ -12,7 +12,7 @@ from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.encoder import Bert
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ExtractFeatures
 
 TEXT = "good cat\n\nred sun ? ||| it is rain\nwhat is it ?\n"

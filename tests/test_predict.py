@@ -20,7 +20,7 @@ from official_bert.errors import InputError
 from official_bert.inference import masked_lm, scoring
 from official_bert.inference.blanks import MaskedLanguageModel
 from official_bert.inference.predictor import Predictor
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import Predict
 from official_bert.tasks.text import TextTask
 from official_bert.tasks.text_data import TextColumns

@@ -15,7 +15,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets
 from official_bert.modeling import dropout
-from official_bert.modeling.finetuning import SequenceClassifier
+from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.options import RunClassifier
 from official_bert.training import computing, measuring
 

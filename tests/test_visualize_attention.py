@@ -11,7 +11,7 @@ import visualize_attention
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import attention, bert_alone, contexts
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import VisualizeAttention
 from official_bert.tasks.text import TextTask
 

@@ -20,7 +20,7 @@ from official_bert.export import saved_model
 from official_bert.hub import modules
 from official_bert.modeling import dropout
 from official_bert.modeling.layers import gather_positions
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 
 # Which of a checkpoint's weights a module has.
 _ENCODER = "bert/"

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from official_bert.errors import InputError
 from official_bert.inputs import features, padding
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.overlapping import overlapping
 from official_bert.tokenization import BatchTokenizer
 

@@ -15,7 +15,7 @@ from official_bert.inference.blanks import (
     MaskedLanguageModel,
     require_text,
 )
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.models import require_masked_lm, require_pretrained
 from official_bert.tasks.text_data import TextColumns
 from official_bert.tokenization import BatchTokenizer

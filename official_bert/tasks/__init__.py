@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from official_bert.errors import InputError
-from official_bert.modeling.features import Top
+from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options import RunClassifier
 from official_bert.tasks import glue, own_choices, own_data, swag, xnli
 from official_bert.tasks.choice import ChoiceTask
@@ -22,8 +22,8 @@ def get(options: RunClassifier) -> Task:
     Raises:
         InputError: There is no such task.
     """
-    top = Top(options.feature_layers, options.bilstm_units)
-    return dataclasses.replace(_find(options), top=top)
+    head = PoolingHead(options.feature_layers, options.bilstm_units)
+    return dataclasses.replace(_find(options), pooling_head=head)
 
 
 def _find(options: RunClassifier) -> ChoiceTask | TaggingTask | TextTask:

@@ -24,8 +24,8 @@ from official_bert.inputs.features import Marks
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification
 from official_bert.modeling import losses
-from official_bert.modeling.features import NO_TOP, Top
-from official_bert.modeling.finetuning import ChoiceClassifier
+from official_bert.modeling.finetuning_models import ChoiceClassifier
+from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.tasks import documents, tables
 from official_bert.tasks.choice_data import (
     COLUMNS,
@@ -51,14 +51,14 @@ class ChoiceTask:
         data: The examples; not needed to predict.
         long_documents: How to shorten texts; each choice is one sequence.
         columns: Where JSON objects have what.
-        top: What the model has above BERT.
+        pooling_head: The layers between BERT and the output layer.
     """
 
     num_choices: int
     data: ChoiceData | None = None
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
     columns: ChoiceColumns = COLUMNS
-    top: Top = NO_TOP
+    pooling_head: PoolingHead = NO_POOLING_HEAD
 
     def __post_init__(self) -> None:
         """Raises `InputError` for what cannot be."""
@@ -136,7 +136,7 @@ class ChoiceTask:
         self, config: BertConfig, bert: Any = None
     ) -> ChoiceClassifier:
         """Returns BERT with one output, which scores a choice."""
-        return ChoiceClassifier(config, self.top, bert)
+        return ChoiceClassifier(config, self.pooling_head, bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B]: cross-entropies of the right choices."""
@@ -189,7 +189,7 @@ class ChoiceTask:
             "num_choices": self.num_choices,
             "long_documents": self.long_documents._asdict(),
             "columns": self.columns._asdict(),
-            **self.top.to_json(),
+            **self.pooling_head.to_json(),
         }
 
     @classmethod
@@ -199,7 +199,7 @@ class ChoiceTask:
             num_choices=given["num_choices"],
             long_documents=LongDocuments(**given["long_documents"]),
             columns=ChoiceColumns(**given.get("columns", {})),
-            top=Top.from_json(given),
+            pooling_head=PoolingHead.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> ChoiceExample:

@@ -94,7 +94,7 @@ class Task(Protocol):
         """Yields the rows of examples, in their order."""
 
     def build_model(self, config: BertConfig, bert: Any = None) -> Any:
-        """Returns a `modeling.finetuning` model: BERT and a head.
+        """Returns a `modeling.finetuning_models` model: BERT and a head.
 
         Args:
             config: Of BERT.

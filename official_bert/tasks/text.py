@@ -16,8 +16,8 @@ from official_bert.inputs import features
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, multilabel, regression
 from official_bert.modeling import losses
-from official_bert.modeling.features import NO_TOP, Top
-from official_bert.modeling.finetuning import SequenceClassifier
+from official_bert.modeling.finetuning_models import SequenceClassifier
+from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import FeatureRow, Output, of_examples
@@ -51,7 +51,7 @@ class TextTask:
         long_documents: What to do with texts that are too long.
         is_pair: Whether an example is a pair of texts; None if not known.
         columns: Where its texts stand in files of the user's own.
-        top: What the model has above BERT.
+        pooling_head: The layers between BERT and the output layer.
     """
 
     task_type: str
@@ -61,7 +61,7 @@ class TextTask:
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
     is_pair: bool | None = None
     columns: TextColumns | None = None
-    top: Top = NO_TOP
+    pooling_head: PoolingHead = NO_POOLING_HEAD
 
     epoch_has_all_rows: ClassVar[bool] = True
     pad_to: ClassVar[str] = "bucket"
@@ -137,7 +137,9 @@ class TextTask:
     ) -> SequenceClassifier:
         """Returns BERT with as many outputs as there are labels, or one."""
         num_outputs = len(self.labels) or 1
-        return SequenceClassifier(config, num_outputs, self.top, bert=bert)
+        return SequenceClassifier(
+            config, num_outputs, self.pooling_head, bert=bert
+        )
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B]: cross-entropies or squared errors."""
@@ -225,7 +227,7 @@ class TextTask:
             "long_documents": self.long_documents._asdict(),
             "is_pair": self.is_pair,
             "columns": self.columns and self.columns._asdict(),
-            **self.top.to_json(),
+            **self.pooling_head.to_json(),
         }
 
     @classmethod
@@ -240,7 +242,7 @@ class TextTask:
             is_pair=given.get("is_pair"),
             columns=columns
             and TextColumns(tuple(columns["names"]), columns["has_header"]),
-            top=Top.from_json(given),
+            pooling_head=PoolingHead.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> TextExample:

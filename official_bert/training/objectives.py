@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from official_bert.modeling.losses import cross_entropy
-from official_bert.modeling.pretraining import (
+from official_bert.modeling.pretraining_model import (
     PretrainingModel,
     PretrainingOutput,
 )

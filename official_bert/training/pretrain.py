@@ -20,7 +20,7 @@ from official_bert.inputs import (
     schemas,
 )
 from official_bert.inputs.records import RecordFiles
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
 from official_bert.tokenization import load_vocab

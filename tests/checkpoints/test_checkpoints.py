@@ -11,7 +11,7 @@ import tensorflow as tf
 from official_bert.checkpoints import loading, numbered, tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 
 ARRAYS = {
     "a/kernel": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -7,8 +7,8 @@ from support.transformers_process import SIZES
 from official_bert.checkpoints import names
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.modeling import finetuning
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling import finetuning_models as finetuning
+from official_bert.modeling.pretraining_model import PretrainingModel
 
 CONFIG = BertConfig(**SIZES)
 

@@ -13,7 +13,7 @@ from official_bert.errors import InputError
 from official_bert.inference import baselines, masked_lm, scoring
 from official_bert.inference.blanks import MaskedLanguageModel
 from official_bert.inputs import records, schemas
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tokenization import BatchTokenizer
 
 PIECES = [

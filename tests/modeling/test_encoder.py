@@ -13,7 +13,7 @@ from support import recorded
 from official_bert.config import ACTIVATIONS, RELEASED, BertConfig
 from official_bert.modeling import activations
 from official_bert.modeling.encoder import Bert
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 
 CONFIG = BertConfig(
     vocab_size=50,
@@ -283,7 +283,8 @@ def test_runs_unchanged_under_jax(model):
     script = (
         "import json, numpy as np, keras\nfrom support import recorded\n"
         "from official_bert.config import BertConfig\n"
-        "from official_bert.modeling.pretraining import PretrainingModel\n"
+        "from official_bert.modeling.pretraining_model import "
+        "PretrainingModel\n"
         "assert keras.backend.backend() == 'jax'\n"
         "model = PretrainingModel(BertConfig(50, 24, 2, 3, 40,"
         " max_position_embeddings=16, type_vocab_size=2))\n"

@@ -6,13 +6,13 @@ import tensorflow as tf
 from support import recorded
 
 from official_bert.config import BertConfig
-from official_bert.modeling.features import NO_TOP, Top
-from official_bert.modeling.finetuning import (
+from official_bert.modeling.finetuning_models import (
     ChoiceClassifier,
     SequenceClassifier,
     SpanModel,
     TokenClassifier,
 )
+from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.options.finetuning import FEATURE_LAYERS
 
 CONFIG = BertConfig(
@@ -74,7 +74,7 @@ def test_every_choice_has_a_formula():
 
 @pytest.mark.parametrize("feature_layers", EXPECTED)
 def test_the_vectors_are_those_of_the_formula(feature_layers):
-    model = made(TokenClassifier, 3, Top(feature_layers))
+    model = made(TokenClassifier, 3, PoolingHead(feature_layers))
     expected = EXPECTED[feature_layers](model, outputs(model))
     found = model.vectors(batch(), training=True)  # No dropout inside.
     np.testing.assert_allclose(found, expected, atol=2e-5)
@@ -85,7 +85,7 @@ def test_the_vectors_are_those_of_the_formula(feature_layers):
 @pytest.mark.parametrize("bilstm_size", [0, 4])
 @pytest.mark.parametrize("feature_layers", EXPECTED)
 def test_bert_gets_no_gradient(feature_layers, bilstm_size):
-    model = made(TokenClassifier, 3, Top(feature_layers, bilstm_size))
+    model = made(TokenClassifier, 3, PoolingHead(feature_layers, bilstm_size))
     learning = {w.path for w in model.learning_variables}
     weights = {w.path: w.value for w in model.trainable_variables}
     assert learning == {n for n in weights if not n.startswith("bert/")}
@@ -97,7 +97,7 @@ def test_bert_gets_no_gradient(feature_layers, bilstm_size):
 
 
 def test_at_first_all_layers_count_the_same():
-    model = TokenClassifier(CONFIG, 3, Top("weighted_sum_all"))
+    model = TokenClassifier(CONFIG, 3, PoolingHead("weighted_sum_all"))
     layers = outputs(model)[1:]
     found = model.vectors(batch(), training=False)
     np.testing.assert_allclose(found, np.mean(layers, axis=0), atol=1e-5)
@@ -110,7 +110,7 @@ def test_few_layers_are_all_there_are():
         ("weighted_sum_last_4", 8),
         ("second_to_last", 8),
     ):
-        model = TokenClassifier(config, 3, Top(feature_layers))
+        model = TokenClassifier(config, 3, PoolingHead(feature_layers))
         assert model.vectors(batch(), False).shape == (3, 9, size)
     embeddings = model.encode(batch(), training=False).embedding_output
     np.testing.assert_array_equal(model.vectors(batch(), False), embeddings)
@@ -119,7 +119,7 @@ def test_few_layers_are_all_there_are():
 def test_a_bilstm_above_a_trained_bert():
     """It takes BERT's last vectors, and the pooler is of no use."""
     for kind, args in ((TokenClassifier, [3]), (SpanModel, [])):
-        model = made(kind, *args, Top(bilstm_size=4))
+        model = made(kind, *args, PoolingHead(bilstm_size=4))
         assert "bert/pooler/dense/kernel" not in {
             w.path for w in model.learning_variables
         }
@@ -135,13 +135,13 @@ def test_a_bilstm_above_a_trained_bert():
 
 def test_one_vector_for_a_text():
     """Of a BiLSTM both last states, of features their mean."""
-    model = made(SequenceClassifier, 2, Top("last"))
+    model = made(SequenceClassifier, 2, PoolingHead("last"))
     last = outputs(model)[-1]
     mean = [last[i, :n].mean(0) for i, n in enumerate(LENGTHS)]
     found = model.pooled(batch(), training=False)
     np.testing.assert_allclose(found, mean, atol=1e-5)
 
-    model = made(SequenceClassifier, 2, Top(bilstm_size=4))
+    model = made(SequenceClassifier, 2, PoolingHead(bilstm_size=4))
     vectors = np.array(model.vectors(batch(), training=False))
     found = model.pooled(batch(), training=False)
     ends = vectors[np.arange(3), LENGTHS - 1, :4]
@@ -150,7 +150,7 @@ def test_one_vector_for_a_text():
 
 
 def test_choices_have_it_as_well():
-    model = made(ChoiceClassifier, Top("last", 4))
+    model = made(ChoiceClassifier, PoolingHead("last", 4))
     both = {name: tf.stack([v, v[::-1]], 1) for name, v in batch().items()}
     logits = model(both)
     alone = [
@@ -163,6 +163,10 @@ def test_choices_have_it_as_well():
 
 
 def test_a_top_survives_json_and_none_leaves_no_trace():
-    for top in (NO_TOP, Top("last", 5), Top(bilstm_size=2)):
-        assert Top.from_json({"kind": "text", **top.to_json()}) == top
-    assert NO_TOP.to_json() == {}
+    for top in (
+        NO_POOLING_HEAD,
+        PoolingHead("last", 5),
+        PoolingHead(bilstm_size=2),
+    ):
+        assert PoolingHead.from_json({"kind": "text", **top.to_json()}) == top
+    assert NO_POOLING_HEAD.to_json() == {}

@@ -7,7 +7,7 @@ from support import recorded
 
 from official_bert.config import BertConfig
 from official_bert.modeling import losses
-from official_bert.modeling.finetuning import (
+from official_bert.modeling.finetuning_models import (
     ChoiceClassifier,
     SequenceClassifier,
     SpanModel,

@@ -9,7 +9,7 @@ from support import recorded
 
 from official_bert.config import BertConfig
 from official_bert.modeling.losses import cross_entropy
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 
 # Where a whole row is masked, the scores of -10000 and more keep only about
 # three decimals: the recorded run itself is 1e-3 away from float64 there.

@@ -9,9 +9,9 @@ import numpy as np
 import convert_checkpoint
 from official_bert.checkpoints import loading, names, tf1
 from official_bert.config import BertConfig
-from official_bert.modeling import finetuning
+from official_bert.modeling import finetuning_models as finetuning
 from official_bert.modeling.encoder import Bert
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ConvertCheckpoint
 from support.transformers_process import INPUTS, SIZES
 

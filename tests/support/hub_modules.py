@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from official_bert.checkpoints import tf1
 from official_bert.export import encoder
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from support import recorded
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")

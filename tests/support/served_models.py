@@ -7,7 +7,7 @@ import numpy as np
 from official_bert.config import BertConfig
 from official_bert.inference.finetuned import Finetuned
 from official_bert.inference.predictor import Predictor
-from official_bert.modeling.features import Top
+from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.decoding import DecodingOptions
@@ -125,7 +125,9 @@ CASES = {
         TaggingTask(labels=("O", "B-X", "I-X", "B-Y")), {"text": A}, A
     ),
     "bilstm": Case(
-        TaggingTask(labels=("O", "B-X"), top=Top("weighted_sum_all", 6)),
+        TaggingTask(
+            labels=("O", "B-X"), pooling_head=PoolingHead("weighted_sum_all", 6)
+        ),
         {"text": A},
         A,
     ),

@@ -3,7 +3,7 @@
 import json
 
 from official_bert.config import BertConfig
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tasks.text import TextTask
 from support import tiny
 

@@ -14,7 +14,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, padding
 from official_bert.inputs.records import RecordFiles
-from official_bert.modeling.finetuning import SequenceClassifier
+from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.tasks import featurized
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.choice_data import ChoiceExample

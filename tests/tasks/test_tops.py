@@ -8,7 +8,7 @@ from support import recorded, tiny
 from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.inference.predictor import Predictor
-from official_bert.modeling.features import Top
+from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options.squad import RunSquad
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.squad import task as squad
@@ -16,23 +16,25 @@ from official_bert.tasks.tagging.task import TaggingTask
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import BatchTokenizer
 
-TOP = Top("weighted_sum_all", 4)
+TOP = PoolingHead("weighted_sum_all", 4)
 
 
 @pytest.mark.parametrize(
     ("task", "item"),
     [
         (
-            TextTask(task_type="classification", labels=("a", "b"), top=TOP),
+            TextTask(
+                task_type="classification", labels=("a", "b"), pooling_head=TOP
+            ),
             "good cat",
         ),
         (
-            ChoiceTask(num_choices=2, top=TOP),
+            ChoiceTask(num_choices=2, pooling_head=TOP),
             {"context": "what is it ?", "choices": ["cat", "red sun"]},
         ),
-        (TaggingTask(labels=("O", "B-X"), top=TOP), ["good", "cat"]),
+        (TaggingTask(labels=("O", "B-X"), pooling_head=TOP), ["good", "cat"]),
         (
-            squad.SquadTask(doc_stride=4, max_query_length=6, top=TOP),
+            squad.SquadTask(doc_stride=4, max_query_length=6, pooling_head=TOP),
             {"question": "what is it ?", "context": "cat dog red " * 10},
         ),
     ],
@@ -75,4 +77,4 @@ def test_run_squad_has_the_flags(tmp_path):
         max_query_length=6,
         bilstm_size=4,
     )
-    assert squad.make(options).top == Top("none", 4)
+    assert squad.make(options).pooling_head == PoolingHead("none", 4)

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from official_bert.config import BertConfig
 from official_bert.modeling import dropout
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay

@@ -7,7 +7,10 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
-from official_bert.modeling.finetuning import SequenceClassifier, SpanModel
+from official_bert.modeling.finetuning_models import (
+    SequenceClassifier,
+    SpanModel,
+)
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks.squad.task import SquadTask

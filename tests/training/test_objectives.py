@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.modeling.pretraining import PretrainingOutput
+from official_bert.modeling.pretraining_model import PretrainingOutput
 from official_bert.training.objectives import PretrainingObjective
 
 RANDOM = np.random.RandomState(0)

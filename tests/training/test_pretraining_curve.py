@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
-from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.training import distribution

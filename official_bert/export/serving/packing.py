@@ -147,7 +147,7 @@ def logits_in_blocks(model: Any, rows: dict[str, Any]) -> Any:
     """Runs a model on any number of rows, some at a time.
 
     Args:
-        model: Of `modeling.finetuning`, other than the one for choices.
+        model: Of `modeling.finetuning_models`, other than the one for choices.
         rows: As `pack` returns them; there may be none.
 
     Returns:

@@ -14,8 +14,8 @@ from official_bert.errors import InputError
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import squad
 from official_bert.modeling import losses
-from official_bert.modeling.features import NO_TOP, Top
-from official_bert.modeling.finetuning import SpanModel
+from official_bert.modeling.finetuning_models import SpanModel
+from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.options.squad import RunSquad
 from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.squad import answers, decoding, features
@@ -59,7 +59,7 @@ class SquadTask:
         decoding: How answers are chosen.
         pad_to: max: the best starts and ends are chosen among all positions,
             padding too, as in 2018. bucket: not among padding.
-        top: What the model has above BERT.
+        pooling_head: The layers between BERT and the output layer.
         show_progress: Whether to show how far tokenizing and decoding are. A
             command's own; what `from_json` makes, for a `Predictor`, is silent.
     """
@@ -70,7 +70,7 @@ class SquadTask:
     max_query_length: int = 64
     decoding: DecodingOptions = decoding.DEFAULT
     pad_to: str = "max"
-    top: Top = NO_TOP
+    pooling_head: PoolingHead = NO_POOLING_HEAD
     show_progress: bool = False
 
     epoch_has_all_rows: ClassVar[bool] = False
@@ -154,7 +154,7 @@ class SquadTask:
 
     def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
         """Returns BERT with the logits of starts and ends."""
-        return SpanModel(config, self.top, bert=bert)
+        return SpanModel(config, self.pooling_head, bert=bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B], the mean loss of start and end; 0 if not known."""
@@ -255,7 +255,7 @@ class SquadTask:
             "max_query_length": self.max_query_length,
             "decoding": self.decoding._asdict(),
             "pad_to": self.pad_to,
-            **self.top.to_json(),
+            **self.pooling_head.to_json(),
         }
 
     @classmethod
@@ -266,7 +266,7 @@ class SquadTask:
             max_query_length=given["max_query_length"],
             decoding=DecodingOptions(**given["decoding"]),
             pad_to=given.get("pad_to", "max"),
-            top=Top.from_json(given),
+            pooling_head=PoolingHead.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> SquadExample:
@@ -320,7 +320,7 @@ def make(options: RunSquad) -> SquadTask:
             options.null_score_diff_threshold,
         ),
         pad_to=options.eval_pad_to,
-        top=Top(options.feature_layers, options.bilstm_units),
+        pooling_head=PoolingHead(options.feature_layers, options.bilstm_units),
         show_progress=True,
     )
 

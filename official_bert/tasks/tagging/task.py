@@ -18,8 +18,8 @@ from official_bert.inputs import features
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import entities
 from official_bert.modeling import losses
-from official_bert.modeling.features import NO_TOP, Top
-from official_bert.modeling.finetuning import TokenClassifier
+from official_bert.modeling.finetuning_models import TokenClassifier
+from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.options import RunClassifier
 from official_bert.tasks.tagging import columns, data
 from official_bert.tasks.tagging.columns import Columns, Sentence
@@ -60,13 +60,13 @@ class TaggingTask:
             after it in its document, as many as there is room for, half of
             them on each side if the document has them.
         data: The examples; not needed to predict.
-        top: What the model has above BERT.
+        pooling_head: The layers between BERT and the output layer.
     """
 
     labels: tuple[str, ...]
     document_context: bool = False
     data: TaggingData | None = None
-    top: Top = NO_TOP
+    pooling_head: PoolingHead = NO_POOLING_HEAD
 
     epoch_has_all_rows: ClassVar[bool] = True
     pad_to: ClassVar[str] = "bucket"
@@ -142,7 +142,9 @@ class TaggingTask:
         self, config: BertConfig, bert: Any = None
     ) -> TokenClassifier:
         """Returns BERT with as many outputs for a piece as there are labels."""
-        return TokenClassifier(config, len(self.labels), self.top, bert=bert)
+        return TokenClassifier(
+            config, len(self.labels), self.pooling_head, bert=bert
+        )
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B, S]: cross-entropies, also of pieces without a label."""
@@ -197,7 +199,7 @@ class TaggingTask:
             "kind": "tagging",
             "labels": list(self.labels),
             "document_context": self.document_context,
-            **self.top.to_json(),
+            **self.pooling_head.to_json(),
         }
 
     @classmethod
@@ -206,7 +208,7 @@ class TaggingTask:
         return cls(
             labels=tuple(given["labels"]),
             document_context=given["document_context"],
-            top=Top.from_json(given),
+            pooling_head=PoolingHead.from_json(given),
         )
 
     def parse(self, given: Any, where: str) -> Sentence:

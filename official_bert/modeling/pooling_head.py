@@ -10,7 +10,7 @@ from official_bert.modeling.encoder import BertOutput
 
 
 @dataclasses.dataclass(frozen=True)
-class Top:
+class PoolingHead:
     """What stands between BERT and a task's linear layer.
 
     Attributes:
@@ -31,15 +31,17 @@ class Top:
 
     def to_json(self) -> dict[str, Any]:
         """Returns what a `task.json` has of it: nothing, if nothing is so."""
-        return {} if self == NO_TOP else {"top": dataclasses.asdict(self)}
+        return (
+            {} if self == NO_POOLING_HEAD else {"top": dataclasses.asdict(self)}
+        )
 
     @classmethod
-    def from_json(cls, task: dict[str, Any]) -> "Top":
+    def from_json(cls, task: dict[str, Any]) -> "PoolingHead":
         """Makes it of a `task.json`."""
         return cls(**task.get("top", {}))
 
 
-NO_TOP = Top()
+NO_POOLING_HEAD = PoolingHead()
 
 
 class FeatureMix(keras.layers.Layer):
@@ -53,7 +55,7 @@ class FeatureMix(keras.layers.Layer):
     layers are all that there are, if there are fewer.
 
     Args:
-        feature_layers: As in `Top`, but not none.
+        feature_layers: As in `PoolingHead`, but not none.
 
     Call arguments:
         output: Of BERT.

@@ -1,6 +1,6 @@
 """BERT with a linear layer for a task: section 4 and figure 4 of the paper.
 
-Between them there may be a BiLSTM, and BERT may be frozen: see `Top`.
+Between them there may be a BiLSTM, and BERT may be frozen: see `PoolingHead`.
 """
 
 import contextlib
@@ -14,7 +14,12 @@ from official_bert.config import BertConfig
 from official_bert.modeling.bilstm import BiLstm
 from official_bert.modeling.dropout import Dropout
 from official_bert.modeling.encoder import Bert, BertOutput
-from official_bert.modeling.features import NO_TOP, FeatureMix, Top, means
+from official_bert.modeling.pooling_head import (
+    NO_POOLING_HEAD,
+    FeatureMix,
+    PoolingHead,
+    means,
+)
 
 
 class FinetuningModel(keras.Model):
@@ -40,7 +45,7 @@ class FinetuningModel(keras.Model):
         self,
         config: BertConfig,
         num_outputs: int,
-        top: Top = NO_TOP,
+        pooling_head: PoolingHead = NO_POOLING_HEAD,
         *,
         scope: Sequence[str] = (),
         dropout: float = 0.1,
@@ -50,7 +55,7 @@ class FinetuningModel(keras.Model):
         self.config = config
         self.bert = bert or Bert(config)
         self.bert.build()
-        self.top = top
+        self.pooling_head = pooling_head
         size = self._build_top()
         # Variables rather than a layer, whose name would precede theirs.
         with contextlib.ExitStack() as scopes:
@@ -72,16 +77,16 @@ class FinetuningModel(keras.Model):
         """Makes what `top` says; returns the size of its vectors."""
         size = self.config.hidden_size
         self.features = self.bilstm = None
-        if self.top.freezes_bert:
+        if self.pooling_head.freezes_bert:
             num_layers = self.config.num_hidden_layers
-            self.features = FeatureMix(self.top.feature_layers)
+            self.features = FeatureMix(self.pooling_head.feature_layers)
             self.features.build(num_layers)
-            if self.top.feature_layers == "concat_last_4":
+            if self.pooling_head.feature_layers == "concat_last_4":
                 size *= min(4, num_layers)
-        if self.top.bilstm_size:
-            self.bilstm = BiLstm(self.top.bilstm_size)
+        if self.pooling_head.bilstm_size:
+            self.bilstm = BiLstm(self.pooling_head.bilstm_size)
             self.bilstm.build((None, None, size))
-            size = 2 * self.top.bilstm_size
+            size = 2 * self.pooling_head.bilstm_size
         return size
 
     @property
@@ -91,7 +96,7 @@ class FinetuningModel(keras.Model):
         Without those of the pooler, if it is not read.
         """
         fixed: tuple[str, ...] = ()
-        if self.top.freezes_bert:
+        if self.pooling_head.freezes_bert:
             fixed = ("bert/",)
         elif not self.reads_pooler or self.bilstm:
             fixed = ("bert/pooler/",)
@@ -125,7 +130,7 @@ class FinetuningModel(keras.Model):
         That is the pooler's; of a BiLSTM, the last states of both directions;
         of features without one, their mean.
         """
-        if self.top == NO_TOP:
+        if self.pooling_head == NO_POOLING_HEAD:
             no_positions = batch["input_ids"][:, :0]
             output = self.encode(batch, training, output_positions=no_positions)
             return output.pooled_output
@@ -183,9 +188,12 @@ class ChoiceClassifier(FinetuningModel):
     """
 
     def __init__(
-        self, config: BertConfig, top: Top = NO_TOP, bert: Any = None
+        self,
+        config: BertConfig,
+        pooling_head: PoolingHead = NO_POOLING_HEAD,
+        bert: Any = None,
     ) -> None:
-        super().__init__(config, 1, top, bert=bert)
+        super().__init__(config, 1, pooling_head, bert=bert)
 
     def call(self, batch: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
@@ -232,10 +240,15 @@ class SpanModel(FinetuningModel):
     reads_pooler = False
 
     def __init__(
-        self, config: BertConfig, top: Top = NO_TOP, bert: Any = None
+        self,
+        config: BertConfig,
+        pooling_head: PoolingHead = NO_POOLING_HEAD,
+        bert: Any = None,
     ) -> None:
         scope = ("cls", "squad")
-        super().__init__(config, 2, top, scope=scope, dropout=0.0, bert=bert)
+        super().__init__(
+            config, 2, pooling_head, scope=scope, dropout=0.0, bert=bert
+        )
 
     def call(self, batch: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
