@@ -114,7 +114,7 @@ def wait_for(process: subprocess.Popen[bytes]) -> int:
         stopped_by.append(number)
         process.send_signal(number)
 
-    with signals.handled_by(stop, signal.SIGTERM):
+    with signals.temporary_handler(stop, signal.SIGTERM):
         try:
             status = process.wait()
         except KeyboardInterrupt:  # A terminal's Ctrl-C goes to both.

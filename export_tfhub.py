@@ -35,11 +35,11 @@ def export_encoder(options: ExportTfhub) -> None:
     assert options.export_path
     path = options.export_path
     written = encoder.export(
-        BertConfig.from_json_file(options.config_file),
+        BertConfig.from_json_file(options.config_path),
         numbered.named_by(options),
-        options.vocabulary,
+        options.vocab_path,
         path,
-        do_lower_case=options.lowers_case,
+        do_lower_case=options.is_uncased,
     )
     head = "with" if written.has_masked_lm else "without"
     print(
@@ -61,8 +61,8 @@ def export_preprocessor(options: ExportTfhub) -> None:
     path = options.preprocessor_path
     preprocessor.export_preprocessor(
         path,
-        options.vocabulary,
-        options.lowers_case,
+        options.vocab_path,
+        options.is_uncased,
         seq_length=options.max_seq_length,
     )
     print(

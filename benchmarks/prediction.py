@@ -45,12 +45,12 @@ def main(folder: str, vocab_file: str, n: str, *models: str) -> None:
         ways = {
             "padded": (padded, map),
             "by length": (by_length, map),
-            "overlapping": (by_length, forward.overlapping),
+            "overlapping": (by_length, forward.parallel_map),
         }
         best = dict.fromkeys(ways, float("inf"))
         for _ in range(ROUNDS):
             for name, (way, mapped) in ways.items():
-                with mock.patch.object(forward, "overlapping", mapped):
+                with mock.patch.object(forward, "parallel_map", mapped):
                     run = functools.partial(way.run, rows)
                     found = timeit.timeit(run, number=1)
                 best[name] = min(best[name], found)

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from absl import app, flags, logging
 
-from official_bert.errors import InputError, reason_of
+from official_bert.errors import InputError, short_reason
 
 
 def option(
@@ -63,7 +63,7 @@ class Options:
             _check(field.name, getattr(self, field.name), field.metadata)
 
     @classmethod
-    def remembered(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def defaults_from_earlier_run(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Returns values, from an earlier run, for flags that were not given.
 
         Args:
@@ -139,7 +139,7 @@ def _call(
         if not any(reason in str(error) for reason in _FULL_DISK):
             raise
         status = (
-            f"{name}: error: {reason_of(error)}. Make room, and run the "
+            f"{name}: error: {short_reason(error)}. Make room, and run the "
             "command again."
         )
     except KeyboardInterrupt:
@@ -204,7 +204,11 @@ def options_from_flags(
     fields = dataclasses.fields(options_class)
     defaults = {field.name: flag_values[field.name].value for field in fields}
     given = {n: v for n, v in defaults.items() if flag_values[n].present}
-    values = {**defaults, **options_class.remembered(given), **given}
+    values = {
+        **defaults,
+        **options_class.defaults_from_earlier_run(given),
+        **given,
+    }
     for field in fields:
         if field.default is dataclasses.MISSING and values[field.name] is None:
             raise InputError(

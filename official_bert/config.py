@@ -163,7 +163,7 @@ class BertConfig:
                 "Shorten it, or choose a model with more positions."
             )
 
-    def other_direction(self, checkpoint: str) -> str | None:
+    def config_of_other_direction(self, checkpoint: str) -> str | None:
         """Returns the path of the config beside a checkpoint, if it differs.
 
         In the direction that the model reads; nothing else would tell.
@@ -178,9 +178,9 @@ class BertConfig:
         found = json_files.read_object(path).get("is_left_to_right", False)
         return path if found != self.is_left_to_right else None
 
-    def require_direction_of(self, checkpoint: str) -> None:
+    def require_same_direction(self, checkpoint: str) -> None:
         """Raises `InputError` if a model would read in another direction."""
-        path = self.other_direction(checkpoint)
+        path = self.config_of_other_direction(checkpoint)
         if path is not None:
             raise InputError(
                 f"{path}: the model there was trained with is_left_to_right="

@@ -16,7 +16,7 @@ class InputError(ValueError):
     """
 
 
-def listed(problems: Sequence[str]) -> str:
+def bullet_list(problems: Sequence[str]) -> str:
     """Returns problems for a message, each on a line: the first 40."""
     lines = [*problems[:40]]
     if len(problems) > 40:
@@ -24,6 +24,6 @@ def listed(problems: Sequence[str]) -> str:
     return "".join(f"\n  {line}" for line in lines)
 
 
-def reason_of(error: Exception) -> str:
+def short_reason(error: Exception) -> str:
     """Returns what an error says, and of TensorFlow's what a user may read."""
     return _OF_GRAPHS.sub("", getattr(error, "message", str(error)))

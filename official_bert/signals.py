@@ -9,13 +9,13 @@ from typing import Any
 Handler = Callable[[int, Any], Any] | int | None
 
 
-def can_be_handled() -> bool:
+def in_main_thread() -> bool:
     """Whether this is the main thread, which alone may listen to signals."""
     return threading.current_thread() is threading.main_thread()
 
 
 @contextlib.contextmanager
-def handled_by(handler: Handler, *numbers: int) -> Iterator[None]:
+def temporary_handler(handler: Handler, *numbers: int) -> Iterator[None]:
     """Gives signals a handler, and at the end what they had.
 
     In other threads than the main one, all stays as it is.
@@ -24,7 +24,7 @@ def handled_by(handler: Handler, *numbers: int) -> Iterator[None]:
         handler: As `signal.signal` takes it.
         numbers: Of the signals.
     """
-    if not can_be_handled():
+    if not in_main_thread():
         yield
         return
     earlier = {number: signal.signal(number, handler) for number in numbers}

@@ -5,7 +5,7 @@
     floor 2   tasks           checkpoints      pretraining_data
     floor 1   modeling        inputs           optimization      hub
     floor 0   config options cli files json_files task_file errors progress
-              overlapping signals tokenization metrics pages plots
+              threads signals tokenization metrics pages plots
 
 A room is a module or a folder of `official_bert`. The rooms of floor 0 may
 import each other, but not in a circle, and nothing there imports TensorFlow or
@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 FLOORS = [
     "config options cli files json_files task_file errors progress "
-    "overlapping signals tokenization metrics pages plots",
+    "threads signals tokenization metrics pages plots",
     "modeling inputs optimization hub",
     "tasks checkpoints pretraining_data",
     "training inference export",

@@ -75,7 +75,7 @@ class Again(Baking):
     """Who bakes again bakes the same, but that it is not glazed again."""
 
     @classmethod
-    def remembered(cls, given):
+    def defaults_from_earlier_run(cls, given):
         return {"flour": "rye", "minutes": 45, "shape": f"like {sorted(given)}"}
 
 

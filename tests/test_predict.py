@@ -394,11 +394,11 @@ def test_a_pretrained_folder_may_say_its_casing(pretrained, tmp_path):
     """As convert_checkpoint.py writes it for cased models."""
     shutil.copytree(pretrained, tmp_path / "cased")
     folder = {"model_dir": str(tmp_path / "cased"), "score": True}
-    assert Predict(**folder).lowers_case
+    assert Predict(**folder).is_uncased
     told = tmp_path / "cased" / "tokenizer_config.json"
     told.write_text('{"do_lower_case": false}')
-    assert not Predict(**folder).lowers_case
-    assert Predict(**folder, do_lower_case=True).lowers_case
+    assert not Predict(**folder).is_uncased
+    assert Predict(**folder, do_lower_case=True).is_uncased
 
 
 def test_what_a_killed_run_left_is_removed(tuned, folder):

@@ -125,7 +125,7 @@ def test_a_predictor_answers_as_do_predict(folder, how):
         num_train_epochs=0.5,
         n_best_size=4,
     )
-    told = RunSquad.remembered({"output_dir": str(output)})
+    told = RunSquad.defaults_from_earlier_run({"output_dir": str(output)})
     assert (told["doc_stride"], told["eval_pad_to"]) == (6, how)
     assert told["vocab_file"] == str(output / "vocab.txt")
     assert not {"do_train", "output_dir", "use_tpu", "plots"} & told.keys()

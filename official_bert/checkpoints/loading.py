@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from official_bert.checkpoints import numbered, tf1
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, bullet_list
 
 # What a training run's checkpoint holds besides weights.
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
@@ -83,7 +83,7 @@ def _shape_problems(
 def _report(prefix: str, problems: list[str]) -> str:
     return (
         f"{prefix}: the checkpoint must fit the model. Received:"
-        f"{listed(problems)}\n"
+        f"{bullet_list(problems)}\n"
         "Usual causes: a bert_config.json of another model; a checkpoint of "
         "another task, whose heads differ; an output folder used for another "
         "model, or with another --optimizer, before. In training, "

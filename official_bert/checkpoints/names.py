@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options.conversion import CLASSIFIERS
+from official_bert.options.convert_checkpoint import CLASSIFIERS
 
 Shape = tuple[int, ...]
 

@@ -16,7 +16,7 @@ from absl import logging
 from official_bert import files
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
-from official_bert.options.models import NamedModel
+from official_bert.options.model_source import ModelOptions
 
 _LIST = "checkpoint"
 _RESUME = ".resume.json"
@@ -89,13 +89,13 @@ def require(folder: str) -> str:
     return prefix
 
 
-def named_by(options: NamedModel) -> str:
+def named_by(options: ModelOptions) -> str:
     """Returns the prefix of what options name: of a `model_dir`, its best.
 
     Raises:
         InputError: There is none in it.
     """
-    return options.init_checkpoint or require(options.checkpoint)
+    return options.init_checkpoint or require(options.checkpoint_path)
 
 
 def trained_steps(prefix: str) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert import files
-from official_bert.errors import InputError, reason_of
+from official_bert.errors import InputError, short_reason
 
 _DATA = ".data-00000-of-00001"
 _INDEX = ".index"
@@ -95,7 +95,7 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
             raise
         raise InputError(
             f"{prefix}: the checkpoint must be writable. Received: "
-            f"{reason_of(error)}. "
+            f"{short_reason(error)}. "
             "Earlier checkpoints are as they were. Make room, or mend the "
             "permissions, and run the command again to go on from the newest."
         ) from error

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator
 
-from official_bert.errors import InputError, reason_of
+from official_bert.errors import InputError, short_reason
 from official_bert.files import reading, remote, writing
 
 
@@ -78,7 +78,7 @@ def replacing_folder(path: str) -> Iterator[str]:
             writing.remove_folder(old)
     except OSError as error:
         raise InputError(
-            f"{path}: must be writable. Received: {reason_of(error)}. What "
+            f"{path}: must be writable. Received: {short_reason(error)}. What "
             "stood there before is as it was. Make room, or mend the "
             "permissions, and run the command again."
         ) from error

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, reason_of
+from official_bert.errors import InputError, short_reason
 
 # Modules of 2018 have it, and several graphs: for training, and without tags.
 _OLD_FORMAT = "tfhub_module.pb"
@@ -47,7 +47,7 @@ def resolve(handle: str) -> str:
 
         return str(hub.resolve(handle))
     except Exception as error:  # Of many kinds: addresses, networks, archives.
-        raise _no_module(handle, reason_of(error)) from error
+        raise _no_module(handle, short_reason(error)) from error
 
 
 def _no_module(handle: str, reason: str) -> InputError:
@@ -72,7 +72,7 @@ def load(handle: str) -> Any:
         # Of operations that TensorFlow does not have it says so at length.
         raise InputError(
             f"{path}: must be a TF Hub module that encodes texts, a SavedModel "
-            f"that TensorFlow alone can load. Received: {reason_of(error)}"
+            f"that TensorFlow alone can load. Received: {short_reason(error)}"
         ) from error
 
 

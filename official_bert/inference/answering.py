@@ -65,10 +65,10 @@ def load(options: Predict) -> Answerer:
         _set_columns(predictor, options)
         return predictor
     model, tokenizer = masked_lm.load_files(
-        options.config_file,
-        options.vocabulary,
+        options.config_path,
+        options.vocab_path,
         numbered.named_by(options),
-        do_lower_case=options.lowers_case,
+        do_lower_case=options.is_uncased,
     )
     asked = MaskedLanguageModel(model, tokenizer, options.batch_size)
     if options.score:
@@ -135,7 +135,11 @@ def _chunks(
 
     Lines are parsed only when a chunk is walked over.
     """
-    path, kind, size = options.input_file, options.kind, options.chunk_size
+    path, kind, size = (
+        options.input_file,
+        options.resolved_format,
+        options.chunk_size,
+    )
     show_progress = bool(options.output_file)
     if columns is None or kind not in ("tsv", "csv") or path == "-":
         for chunk in read_chunks(path, size, show_progress=show_progress):

@@ -82,10 +82,10 @@ def load(options: VisualizeAttention) -> BertAlone:
     """
     prefix = numbered.named_by(options)
     bert, tokenizer = load_files(
-        options.config_file,
-        options.vocabulary,
+        options.config_path,
+        options.vocab_path,
         prefix,
-        do_lower_case=options.lowers_case,
+        do_lower_case=options.is_uncased,
         never_split=(MASK,),
     )
     return BertAlone(bert, tokenizer, options.max_seq_length, prefix)

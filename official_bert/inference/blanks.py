@@ -9,7 +9,7 @@ import tensorflow as tf
 from official_bert.errors import InputError
 from official_bert.inputs import features, padding
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.overlapping import overlapping
+from official_bert.threads import parallel_map
 from official_bert.tokenization import BatchTokenizer
 
 MASK = "[MASK]"
@@ -101,7 +101,7 @@ class MaskedLanguageModel:
                 _stack([text.positions for text in batch]),
             )
 
-        return zip(batches, overlapping(find, batches), strict=True)
+        return zip(batches, parallel_map(find, batches), strict=True)
 
     def _run(self, input_ids: Any, input_mask: Any, positions: Any) -> Any:
         output = self.model(

@@ -15,9 +15,9 @@ from official_bert.inputs import features, padding
 from official_bert.inputs.schemas import text_schema
 from official_bert.modeling.encoder import Bert
 from official_bert.options import ExtractFeatures
-from official_bert.options.features import POOLINGS, require_pooling
-from official_bert.overlapping import overlapping
+from official_bert.options.extract_features import POOLINGS, require_pooling
 from official_bert.tasks import documents
+from official_bert.threads import parallel_map
 from official_bert.tokenization import BatchTokenizer
 
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")
@@ -150,7 +150,7 @@ class FeatureExtractor:
 
         found: list[Any] = [None] * len(rows)
         for numbers, values in zip(
-            batches, overlapping(find, batches), strict=True
+            batches, parallel_map(find, batches), strict=True
         ):
             for number, array in zip(numbers, values, strict=True):
                 if self.reading.pooling == "none":
@@ -252,7 +252,7 @@ def run(options: ExtractFeatures) -> None:
         raise InputError(f"{path}: must hold lines of text. Received: none.")
     files.remove_leftovers_of(options.output_file)
     extractor = load(options)
-    write = features_output.WRITERS[options.kind]
+    write = features_output.WRITERS[options.resolved_format]
     found = progress.bar(
         extractor.stream(files.read_lines(path)),
         description="Extracting",

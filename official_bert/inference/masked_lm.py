@@ -16,7 +16,10 @@ from official_bert.inference.blanks import (
     require_text,
 )
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.options.models import require_masked_lm, require_pretrained
+from official_bert.options.model_source import (
+    require_masked_lm,
+    require_pretrained,
+)
 from official_bert.tasks.text_data import TextColumns
 from official_bert.tokenization import BatchTokenizer
 

@@ -12,7 +12,7 @@ from absl import logging
 from google.protobuf.message import DecodeError
 
 from official_bert import files
-from official_bert.errors import InputError, reason_of
+from official_bert.errors import InputError, short_reason
 from official_bert.inputs.framing import count_records
 from official_bert.inputs.schemas import Schema
 
@@ -152,7 +152,7 @@ def _check_records(
     except DecodeError as error:
         raise _unreadable(name, number, str(error)) from error
     except tf.errors.OpError as error:
-        raise _unreadable(name, number + 1, reason_of(error)) from error
+        raise _unreadable(name, number + 1, short_reason(error)) from error
     return number
 
 

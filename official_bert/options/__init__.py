@@ -5,19 +5,21 @@ it did not have stand last in each class and leave the old behaviour alone.
 All values are checked here, before anything slow is imported or begun.
 """
 
-from official_bert.options.classification import RunClassifier
-from official_bert.options.conversion import ConvertCheckpoint
+from official_bert.options.build_vocab import BuildVocab
+from official_bert.options.convert_checkpoint import ConvertCheckpoint
+from official_bert.options.create_pretraining_data import CreatePretrainingData
 from official_bert.options.demo import Demo
-from official_bert.options.export import ExportTfhub
-from official_bert.options.features import ExtractFeatures
-from official_bert.options.finetuning import Finetuning
-from official_bert.options.hub import RunClassifierWithTfhub
-from official_bert.options.prediction import Predict
-from official_bert.options.pretraining import RunPretraining
-from official_bert.options.pretraining_data import CreatePretrainingData
-from official_bert.options.squad import RunSquad
-from official_bert.options.visualization import VisualizeAttention
-from official_bert.options.vocabulary import BuildVocab
+from official_bert.options.export_tfhub import ExportTfhub
+from official_bert.options.extract_features import ExtractFeatures
+from official_bert.options.finetuning import FinetuningOptions
+from official_bert.options.predict import Predict
+from official_bert.options.run_classifier import RunClassifier
+from official_bert.options.run_classifier_with_tfhub import (
+    RunClassifierWithTfhub,
+)
+from official_bert.options.run_pretraining import RunPretraining
+from official_bert.options.run_squad import RunSquad
+from official_bert.options.visualize_attention import VisualizeAttention
 
 __all__ = [
     "BuildVocab",
@@ -26,7 +28,7 @@ __all__ = [
     "Demo",
     "ExportTfhub",
     "ExtractFeatures",
-    "Finetuning",
+    "FinetuningOptions",
     "Predict",
     "RunClassifier",
     "RunClassifierWithTfhub",

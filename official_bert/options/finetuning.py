@@ -14,7 +14,7 @@ from official_bert import files, json_files, task_file
 from official_bert.cli import option
 from official_bert.errors import InputError
 from official_bert.options.checks import require_package
-from official_bert.options.training import Computing, Training
+from official_bert.options.training import StepOptions, TrainingOptions
 
 # What a frozen BERT may give to a model above it; none trains BERT.
 FEATURE_LAYERS = (
@@ -32,7 +32,7 @@ _KEPT_AS = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
 
 # What an earlier run was told for itself alone.
 _OF_A_RUN = {
-    *(field.name for field in dataclasses.fields(Computing)),
+    *(field.name for field in dataclasses.fields(StepOptions)),
     "output_dir",
     "do_train",
     "do_eval",
@@ -51,7 +51,7 @@ _OF_A_RUN = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Finetuning(Training):
+class FinetuningOptions(TrainingOptions):
     """What all fine-tuning commands can be told."""
 
     # The one whose models, on modules of ours, are also this one's.
@@ -151,7 +151,7 @@ class Finetuning(Training):
     )
 
     @classmethod
-    def remembered(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def defaults_from_earlier_run(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Returns what a model's training was told, to use the model the same.
 
         That is where nothing is trained, and all but what is of a run alone:
@@ -255,7 +255,7 @@ class Finetuning(Training):
                 f"Lite cannot compute. Received: --bilstm_size="
                 f"{self.bilstm_units}. Leave out one of both."
             )
-        if self.strategy_name == "multi_worker_mirrored":
+        if self.resolved_strategy == "multi_worker_mirrored":
             raise InputError(
                 "--do_export must run on one host. Received: it with "
                 "--distribution_strategy=multi_worker_mirrored. Leave it out, "

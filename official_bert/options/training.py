@@ -6,7 +6,7 @@ from official_bert import cli, files
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options import cluster
+from official_bert.options import tf_config
 from official_bert.options.checks import (
     require_checkpoint,
     require_package,
@@ -15,7 +15,7 @@ from official_bert.options.checks import (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Devices(cli.Options):
+class DeviceOptions(cli.Options):
     """Which devices a training command runs on."""
 
     use_tpu: bool = option("Whether to use TPU or GPU/CPU.", False)
@@ -57,21 +57,21 @@ class Devices(cli.Options):
                 "both."
             )
         if self.distribution_strategy == "multi_worker_mirrored":
-            cluster.require()
+            tf_config.require()
 
     @property
-    def strategy_name(self) -> str:
+    def resolved_strategy(self) -> str:
         """What `distribution_strategy` comes to, `use_tpu` considered."""
         return "tpu" if self.use_tpu else self.distribution_strategy
 
     @property
     def is_chief(self) -> bool:
         """Whether this process writes the run's files: one host of several."""
-        return cluster.is_chief(self.strategy_name)
+        return tf_config.is_chief(self.resolved_strategy)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Computing(Devices):
+class StepOptions(DeviceOptions):
     """How a training step is computed; the defaults are those of 2018."""
 
     iterations_per_loop: int = option(
@@ -109,14 +109,14 @@ class Computing(Devices):
     @property
     def steps_per_call(self) -> int:
         """What `iterations_per_loop` comes to on these devices."""
-        is_default = self.iterations_per_loop == Computing.iterations_per_loop
-        if is_default and self.strategy_name != "tpu":
+        is_default = self.iterations_per_loop == StepOptions.iterations_per_loop
+        if is_default and self.resolved_strategy != "tpu":
             return 1
         return self.iterations_per_loop
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Training(Computing):
+class TrainingOptions(StepOptions):
     """What is trained, from what, where to, and how fast."""
 
     command = ""  # The file that is told it; no flag.

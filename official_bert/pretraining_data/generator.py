@@ -26,7 +26,7 @@ def run(options: CreatePretrainingData) -> None:
     names = files.expand(options.input_file)
     logging.info("Reading %d input files: %s", len(names), ", ".join(names))
     # The SIGTERM of schedulers leaves no more behind than Ctrl-C does.
-    with signals.handled_by(_leave, signal.SIGTERM):
+    with signals.temporary_handler(_leave, signal.SIGTERM):
         _run(options, names)
 
 

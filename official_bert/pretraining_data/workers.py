@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NoReturn, TypeVar
 
 from official_bert import signals
-from official_bert.errors import InputError, reason_of
+from official_bert.errors import InputError, short_reason
 from official_bert.pretraining_data.recipe import Recipe
 
 _Item = TypeVar("_Item")
@@ -55,7 +55,7 @@ class Workers:
             )
             # Ctrl-C goes to all processes of a terminal. Workers inherit that
             # they do not hear it, and end with the one that does.
-            with signals.handled_by(signal.SIG_IGN, signal.SIGINT):
+            with signals.temporary_handler(signal.SIG_IGN, signal.SIGINT):
                 try:
                     for _ in range(self._num_workers):
                         self._pool.submit(int)  # Starts one, if none is idle.
@@ -70,8 +70,8 @@ class Workers:
             process.join()
         raise InputError(
             "So many processes must be allowed as --num_workers says. "
-            f"Received: {self._num_workers}, and {reason_of(error)}. Try fewer "
-            "workers."
+            f"Received: {self._num_workers}, and {short_reason(error)}. "
+            "Try fewer workers."
         ) from error
 
     def __exit__(self, *_: object) -> None:
@@ -79,7 +79,7 @@ class Workers:
             # A second Ctrl-C or SIGTERM is not heard, as the first is being
             # obeyed: a pool that is interrupted here waits for itself for ever.
             numbers = (signal.SIGINT, signal.SIGTERM)
-            with signals.handled_by(signal.SIG_IGN, *numbers):
+            with signals.temporary_handler(signal.SIG_IGN, *numbers):
                 self._pool.shutdown(cancel_futures=True)
 
     def map(

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from official_bert import progress
 from official_bert.inputs import padding
-from official_bert.overlapping import overlapping
 from official_bert.tasks.task import FeatureRow, Output, Task
+from official_bert.threads import parallel_map
 
 
 class Forward:
@@ -70,7 +70,7 @@ class Forward:
 
         # Replicas wait for each other, and so must get batches in one order.
         is_alone = self.strategy.num_replicas_in_sync == 1
-        mapped = overlapping if is_alone else map
+        mapped = parallel_map if is_alone else map
         outputs: list[Any] = [None] * len(rows)
         with progress.bar(
             description=description or "",

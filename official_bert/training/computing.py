@@ -9,7 +9,7 @@ import tensorflow as tf
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.options.training import Computing
+from official_bert.options.training import StepOptions
 from official_bert.training import precision
 from official_bert.training.precision import LossScale
 from official_bert.training.recomputing import recomputed
@@ -18,20 +18,20 @@ from official_bert.training.step import Computation
 
 @contextlib.contextmanager
 def scope(
-    options: Computing, strategy: tf.distribute.Strategy
+    options: StepOptions, strategy: tf.distribute.Strategy
 ) -> Iterator[None]:
     """Where to make a model: on the strategy's devices, in its precision."""
     with strategy.scope(), precision.policy(options.mixed_precision):
         yield
 
 
-def set_recomputing(model: Any, options: Computing) -> None:
+def set_recomputing(model: Any, options: StepOptions) -> None:
     """Makes a model remember no more than `--remat` allows."""
     model.bert.encoder.recomputed = recomputed if options.remat else None
 
 
 def make_optimizer(
-    options: Computing,
+    options: StepOptions,
     weights: Sequence[Any],
     schedule: LinearWarmupDecay,
     rate_scales: Mapping[str, float] | None = None,
@@ -49,7 +49,7 @@ def make_optimizer(
 
 
 def make_computation(
-    options: Computing, strategy: tf.distribute.Strategy
+    options: StepOptions, strategy: tf.distribute.Strategy
 ) -> Computation:
     """Returns how to compute steps, with its variables on the devices."""
     with strategy.scope():

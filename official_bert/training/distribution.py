@@ -13,13 +13,13 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import files
-from official_bert.errors import InputError, reason_of
-from official_bert.options import cluster
-from official_bert.options.training import Devices
+from official_bert.errors import InputError, short_reason
+from official_bert.options import tf_config
+from official_bert.options.training import DeviceOptions
 from official_bert.training import interruption, tpu
 
 
-def choose(options: Devices) -> tf.distribute.Strategy:
+def choose(options: DeviceOptions) -> tf.distribute.Strategy:
     """Returns the strategy that the options ask for.
 
     Call it before anything that runs TensorFlow: hosts and TPUs are set up
@@ -31,14 +31,14 @@ def choose(options: Devices) -> tf.distribute.Strategy:
     Raises:
         InputError: There is no TPU, or it does not answer.
     """
-    if options.strategy_name == "tpu":
+    if options.resolved_strategy == "tpu":
         return tpu.connect(
             options.tpu_name or options.master,
             options.tpu_zone,
             options.gcp_project,
             options.num_tpu_cores,
         )
-    return get_strategy(options.strategy_name)
+    return get_strategy(options.resolved_strategy)
 
 
 # Made once: a second MirroredStrategy in one process numbers its reductions as
@@ -55,7 +55,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
     if name == "none":
         return tf.distribute.get_strategy()
     if name == "multi_worker_mirrored":
-        hosts = ", ".join(cluster.hosts())
+        hosts = ", ".join(tf_config.hosts())
         logging.info("Waiting for all hosts: %s; Ctrl-C gives up", hosts)
         with interruption.waiting_for_hosts():
             return tf.distribute.MultiWorkerMirroredStrategy()
@@ -67,7 +67,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process is the one that writes to the output folder."""
-    return not _has_workers(strategy) or cluster.is_chief(
+    return not _has_workers(strategy) or tf_config.is_chief(
         "multi_worker_mirrored"
     )
 
@@ -130,7 +130,7 @@ _HOST_GONE = (
 
 
 @contextlib.contextmanager
-def noticing_dead_hosts(options: Devices) -> Iterator[None]:
+def noticing_dead_hosts(options: DeviceOptions) -> Iterator[None]:
     """Says in one message that a host is gone, if that ends what is inside.
 
     Args:
@@ -142,12 +142,12 @@ def noticing_dead_hosts(options: Devices) -> Iterator[None]:
     try:
         yield
     except _HOST_GONE as error:
-        if options.strategy_name != "multi_worker_mirrored":
+        if options.resolved_strategy != "multi_worker_mirrored":
             raise
         raise InputError(
             "All hosts of a run must stay until its end. Received: "
-            f"{reason_of(error).strip()}\nThe checkpoints in --output_dir are "
-            "as they were; start all hosts again to go on from the newest."
+            f"{short_reason(error).strip()}\nThe checkpoints in --output_dir "
+            "are as they were; start all hosts again to go on from the newest."
         ) from error
 
 

@@ -10,7 +10,7 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.optimization import layers
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.options import Finetuning, RunClassifierWithTfhub
+from official_bert.options import FinetuningOptions, RunClassifierWithTfhub
 from official_bert.tasks import featurized
 from official_bert.tasks.task import Task
 from official_bert.training import (
@@ -38,7 +38,7 @@ _PRETRAINING_HEADS = "^cls/(predictions|seq_relationship)/"
 _TASK_HEADS = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
 
 
-def run(task: Task, options: Finetuning) -> None:
+def run(task: Task, options: FinetuningOptions) -> None:
     """Trains, evaluates and predicts, as `options` say.
 
     Raises:
@@ -48,7 +48,7 @@ def run(task: Task, options: Finetuning) -> None:
         _run(task, options)
 
 
-def _run(task: Task, options: Finetuning) -> None:
+def _run(task: Task, options: FinetuningOptions) -> None:
     if isinstance(options, RunClassifierWithTfhub):
         parts = prepare_module(task, options)
     else:
@@ -129,7 +129,7 @@ def train(run: Run) -> None:
     loop.train(step, batches, state, plan, run.strategy, evaluations.is_over)
 
 
-def _schedule(num_rows: int, options: Finetuning) -> LinearWarmupDecay:
+def _schedule(num_rows: int, options: FinetuningOptions) -> LinearWarmupDecay:
     """Returns the learning rate over as many steps as the epochs have."""
     num_train_steps = int(
         num_rows / options.train_batch_size * options.num_train_epochs

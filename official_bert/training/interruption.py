@@ -39,7 +39,7 @@ def watched() -> Iterator[Interruption]:
         alone may listen to signals.
     """
     asked = Interruption()
-    if not signals.can_be_handled():
+    if not signals.in_main_thread():
         yield asked
         return
     ours, theirs = socket.socketpair()
@@ -47,7 +47,7 @@ def watched() -> Iterator[Interruption]:
     listener = threading.Thread(target=_listen, args=(ours, asked), daemon=True)
     listener.start()
     try:
-        with signals.handled_by(_stay, *_SIGNALS):
+        with signals.temporary_handler(_stay, *_SIGNALS):
             earlier = signal.set_wakeup_fd(theirs.fileno())
             try:
                 yield asked
@@ -68,8 +68,8 @@ def waiting_for_hosts() -> Iterator[None]:
     """
     same = signal.getsignal(signal.SIGTERM)
     with (
-        signals.handled_by(same, signal.SIGTERM),
-        signals.handled_by(signal.SIG_DFL, signal.SIGINT),
+        signals.temporary_handler(same, signal.SIGTERM),
+        signals.temporary_handler(signal.SIG_DFL, signal.SIGINT),
     ):
         yield
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from absl import logging
 
 from official_bert import files
-from official_bert.errors import InputError, reason_of
-from official_bert.options import cluster
-from official_bert.options.training import Training
+from official_bert.errors import InputError, short_reason
+from official_bert.options import tf_config
+from official_bert.options.training import TrainingOptions
 
 _LOCK = "run.lock"
 
 
 @contextlib.contextmanager
-def only_run(options: Training) -> Iterator[None]:
+def only_run(options: TrainingOptions) -> Iterator[None]:
     """Keeps other runs that train out of the output folder, and makes it.
 
     A folder that is still empty in the end, since the run failed, is removed.
@@ -32,7 +32,7 @@ def only_run(options: Training) -> Iterator[None]:
     if (
         not options.do_train
         or files.is_remote(options.output_dir)
-        or not cluster.is_chief(options.strategy_name)
+        or not tf_config.is_chief(options.resolved_strategy)
     ):
         yield
         return
@@ -60,8 +60,8 @@ def _locked(path: str) -> int:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise InputError(
-                f"{path}: must be writable. Received: {reason_of(error)}. If "
-                "it is what a killed run of another user left, remove it; or "
+                f"{path}: must be writable. Received: {short_reason(error)}. "
+                "If a killed run of another user left it, remove it; or "
                 "choose another --output_dir."
             ) from error
         try:

@@ -5,13 +5,13 @@ import os
 from collections.abc import Iterator, Mapping
 
 from official_bert import files, plots
-from official_bert.options import cluster
-from official_bert.options.training import Training
+from official_bert.options import tf_config
+from official_bert.options.training import TrainingOptions
 from official_bert.training import distribution, locking
 
 
 @contextlib.contextmanager
-def held(options: Training) -> Iterator[None]:
+def held(options: TrainingOptions) -> Iterator[None]:
     """Holds the folder of a whole run, and draws its plots in the end.
 
     Raises:
@@ -22,12 +22,12 @@ def held(options: Training) -> Iterator[None]:
         distribution.noticing_dead_hosts(options),
     ):
         yield
-        if options.plots and cluster.is_chief(options.strategy_name):
+        if options.plots and tf_config.is_chief(options.resolved_strategy):
             plots.write(options.output_dir)
 
 
 def leave_notes(
-    folder: str, options: Training, model_files: Mapping[str, str]
+    folder: str, options: TrainingOptions, model_files: Mapping[str, str]
 ) -> None:
     """Leaves the options, and all that is needed to use what is trained.
 

@@ -5,7 +5,7 @@ import dataclasses
 import tensorflow as tf
 
 from official_bert.checkpoints import numbered
-from official_bert.options.training import Training
+from official_bert.options.training import TrainingOptions
 from official_bert.training import distribution
 
 
@@ -48,7 +48,7 @@ class Plan:
     @classmethod
     def make(
         cls,
-        options: Training,
+        options: TrainingOptions,
         num_steps: int,
         first_step: int,
         resumed: numbered.Resume,
@@ -77,7 +77,7 @@ class Plan:
             first_example=resumed.examples_seen,
             steps_per_call=options.steps_per_call,
             jit_compile=options.jit_compile,
-            is_static=options.jit_compile or options.strategy_name == "tpu",
+            is_static=options.jit_compile or options.resolved_strategy == "tpu",
             is_chief=distribution.is_chief(strategy),
         )
 

@@ -13,7 +13,7 @@ from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.hub.encoder import HubBert
-from official_bert.options import Finetuning, RunClassifierWithTfhub
+from official_bert.options import FinetuningOptions, RunClassifierWithTfhub
 from official_bert.tasks.task import Task
 from official_bert.tokenization import (
     BatchTokenizer,
@@ -39,7 +39,7 @@ class Run(NamedTuple):
     """
 
     task: Task
-    options: Finetuning
+    options: FinetuningOptions
     config: BertConfig
     tokenizer: BatchTokenizer
     strategy: tf.distribute.Strategy
@@ -49,7 +49,7 @@ class Run(NamedTuple):
     hub_module: str = ""
 
 
-def prepare(task: Task, options: Finetuning) -> Run:
+def prepare(task: Task, options: FinetuningOptions) -> Run:
     """Reads all data and makes the model, in the order of their cost."""
     config = options.model_config()
     validate_case_matches_checkpoint(
@@ -114,7 +114,7 @@ def _require_all_layers(options: RunClassifierWithTfhub) -> None:
         )
 
 
-def _begin(task: Task, options: Finetuning) -> dict[str, Sequence[Any]]:
+def _begin(task: Task, options: FinetuningOptions) -> dict[str, Sequence[Any]]:
     """Returns the data, with a folder and a seed set."""
     data = {
         split: task.examples(split)
@@ -128,7 +128,7 @@ def _begin(task: Task, options: Finetuning) -> dict[str, Sequence[Any]]:
     return data
 
 
-def _devices(options: Finetuning) -> tf.distribute.Strategy:
+def _devices(options: FinetuningOptions) -> tf.distribute.Strategy:
     """Returns the devices, between which batches can be divided."""
     strategy = distribution.choose(options)
     batches = {
@@ -144,7 +144,7 @@ def _devices(options: Finetuning) -> tf.distribute.Strategy:
     return strategy
 
 
-def _require_same_task(task: Task, options: Finetuning) -> None:
+def _require_same_task(task: Task, options: FinetuningOptions) -> None:
     """Compares with what was trained here; weights alone would not tell."""
     names = ["kind", "task_type", "labels", "top"]
     if options.do_train:
@@ -153,13 +153,15 @@ def _require_same_task(task: Task, options: Finetuning) -> None:
     _require_as_trained(options, {name: wanted.get(name) for name in names})
 
 
-def _require_same_pieces(options: Finetuning) -> None:
+def _require_same_pieces(options: FinetuningOptions) -> None:
     """Compares how texts are cut, once that is known."""
     starting.require_same_vocabulary(options.output_dir, options.vocab_file)
     _require_as_trained(options, {"do_lower_case": options.do_lower_case})
 
 
-def _require_as_trained(options: Finetuning, wanted: dict[str, Any]) -> None:
+def _require_as_trained(
+    options: FinetuningOptions, wanted: dict[str, Any]
+) -> None:
     """Compares parts of a `task.json` with that in the output folder."""
     folder = options.output_dir
     if not task_file.is_in(folder):
@@ -175,7 +177,7 @@ def _require_as_trained(options: Finetuning, wanted: dict[str, Any]) -> None:
             )
 
 
-def _require_evaluations(options: Finetuning) -> None:
+def _require_evaluations(options: FinetuningOptions) -> None:
     """Refuses to train what would not be used: a best model was kept before."""
     best = os.path.join(options.output_dir, files.BEST)
     if options.do_train and not options.eval_every and numbered.latest(best):
@@ -187,7 +189,7 @@ def _require_evaluations(options: Finetuning) -> None:
         )
 
 
-def _modes(options: Finetuning) -> list[str]:
+def _modes(options: FinetuningOptions) -> list[str]:
     wanted = {
         "train": options.do_train,
         "dev": options.do_eval or (options.do_train and options.eval_every),

@@ -12,7 +12,7 @@ from official_bert import files
 from official_bert.checkpoints import loading, numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options.training import Training
+from official_bert.options.training import TrainingOptions
 from official_bert.training import distribution
 
 _LOSS_SCALE = "^loss_scale/"
@@ -40,7 +40,7 @@ def set_seed(seed: int) -> None:
 
 def load_initial(
     model: Any,
-    options: Training,
+    options: TrainingOptions,
     *,
     may_initialize: str = "",
     may_skip: str = "",
@@ -64,7 +64,7 @@ def load_initial(
 
 def resume(
     state: Mapping[str, Any],
-    options: Training,
+    options: TrainingOptions,
     strategy: tf.distribute.Strategy,
 ) -> numbered.Resume:
     """Loads the run's own checkpoint, if there is one, and sets its seed.
@@ -101,7 +101,7 @@ def resume(
 
 
 def load_for_evaluation(
-    model: Any, options: Training, *, may_skip: str = ""
+    model: Any, options: TrainingOptions, *, may_skip: str = ""
 ) -> int:
     """Loads the best or newest checkpoint there is, or else `init_checkpoint`.
 
@@ -142,7 +142,7 @@ def load_weights(
 
 def _warn_of_other_direction(config: BertConfig, prefix: str) -> None:
     """Compares with the config beside a checkpoint; one may want it so."""
-    path = config.other_direction(prefix)
+    path = config.config_of_other_direction(prefix)
     if path is not None:
         logging.warning(
             "%s says is_left_to_right=%s, and the model here has %s: it must "
@@ -159,7 +159,7 @@ def either(*patterns: str) -> str:
     return "|".join(filter(None, patterns))
 
 
-def require_same_model(options: Training, config: BertConfig) -> None:
+def require_same_model(options: TrainingOptions, config: BertConfig) -> None:
     """Compares with what was trained here, before anything is made for it."""
     path = os.path.join(options.output_dir, "bert_config.json")
     if not files.exists(path):

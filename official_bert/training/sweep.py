@@ -12,9 +12,9 @@ import keras
 from absl import logging
 
 from official_bert import cli, files, json_files, plots, tasks
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, bullet_list
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
-from official_bert.options.training import Devices
+from official_bert.options.training import DeviceOptions
 from official_bert.tasks import tables
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop
@@ -41,7 +41,7 @@ _MAY_CHANGE = {
     "plots",
     "do_predict",
     "jit_compile",
-    *(field.name for field in dataclasses.fields(Devices)),
+    *(field.name for field in dataclasses.fields(DeviceOptions)),
 }
 
 # What a run notes as its TF Hub module has it, whatever it was told.
@@ -60,7 +60,7 @@ def run(task: Task, options: RunClassifier) -> None:
         InputError: `--sweep` cannot be understood, or a run's folder is that of
             a run with other flags; or, in the end, runs diverged.
     """
-    if options.strategy_name == "multi_worker_mirrored":
+    if options.resolved_strategy == "multi_worker_mirrored":
         raise InputError(
             "--sweep must run on one host. Received: --distribution_strategy="
             "multi_worker_mirrored. Give each host its own part of the sweep."
@@ -89,7 +89,7 @@ def run(task: Task, options: RunClassifier) -> None:
         raise InputError(
             "The loss of all runs of a sweep must be finite. Received: other "
             f"losses in {len(diverged)} of {len(runs)}, which the table leaves "
-            f"out:{listed(diverged)}"
+            f"out:{bullet_list(diverged)}"
         )
 
 

@@ -9,7 +9,7 @@ from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.inference.predictor import Predictor
 from official_bert.modeling.pooling_head import PoolingHead
-from official_bert.options.squad import RunSquad
+from official_bert.options.run_squad import RunSquad
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.squad import task as squad
 from official_bert.tasks.tagging.task import TaggingTask

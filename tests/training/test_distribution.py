@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.options.training import Devices
+from official_bert.options.training import DeviceOptions
 from official_bert.training import distribution
 from official_bert.training.inner_loop import InnerLoop
 from official_bert.training.plan import Plan
@@ -115,14 +115,14 @@ def test_how_often_a_step_is_traced(name, is_static, traced):
 @pytest.mark.slow
 def test_without_a_tpu():
     with pytest.raises(InputError, match="there must be a TPU on this machine"):
-        distribution.choose(Devices(use_tpu=True))
+        distribution.choose(DeviceOptions(use_tpu=True))
 
 
 def test_a_tpu_that_refuses():
     with socket.create_server(("localhost", 0)) as server:
         address = f"grpc://localhost:{server.getsockname()[1]}"
     with pytest.raises(InputError, match=f"TPU called '{address}'.* refused"):
-        distribution.choose(Devices(use_tpu=True, tpu_name=address))
+        distribution.choose(DeviceOptions(use_tpu=True, tpu_name=address))
 
 
 def test_one_host_agrees_with_itself():

@@ -28,7 +28,7 @@ def options(folder, **changes):
     given = {
         "do_train": True,
         "output_dir": str(folder),
-        "strategy_name": "none",
+        "resolved_strategy": "none",
         **changes,
     }
     return types.SimpleNamespace(**given)
@@ -126,7 +126,7 @@ def test_only_the_chief_of_several_hosts_has_it(holder, tmp_path, monkeypatch):
         '{"cluster": {"worker": ["a:1", "b:1"]}, '
         '"task": {"type": "worker", "index": %d}}'
     )
-    both = options(tmp_path, strategy_name="multi_worker_mirrored")
+    both = options(tmp_path, resolved_strategy="multi_worker_mirrored")
     monkeypatch.setenv("TF_CONFIG", config % 1)
     with locking.only_run(both):
         pass

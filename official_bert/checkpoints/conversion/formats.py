@@ -24,7 +24,7 @@ from official_bert.checkpoints.conversion.report import (
 )
 from official_bert.errors import InputError
 from official_bert.files import folders
-from official_bert.options.conversion import (
+from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
     refuse_same_format,
 )
@@ -37,7 +37,11 @@ def read(options: ConvertCheckpoint) -> Model:
     Raises:
         InputError: It is damaged, or no BERT as of 2018.
     """
-    found, head, skip = options.found_format, options.head, options.skip
+    found, head, skip = (
+        options.resolved_input_format,
+        options.head,
+        options.skip,
+    )
     if found == "huggingface":
         model = _read_huggingface(options.input, head, skip)
     elif found == "keras_hub":

@@ -15,7 +15,7 @@ from absl import logging
 from official_bert.checkpoints import names
 from official_bert.checkpoints.names import Shape
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, bullet_list
 
 
 class Place(NamedTuple):
@@ -232,7 +232,7 @@ def _refuse(where: str, *problems: list[str]) -> None:
         return
     raise InputError(
         f"{where}: all arrays must be a BERT's, of the sizes its config "
-        f"gives. Received:{listed(found)}\n"
+        f"gives. Received:{bullet_list(found)}\n"
         "Use the config of the same model. What has no counterpart can be left "
         "out with --skip=REGULAR_EXPRESSION: of a model on frozen vectors or "
         "with a BiLSTM, '^(cls/squad/)?output_|^(bilstm|features)/' leaves out "

@@ -11,7 +11,7 @@ from official_bert import progress
 from official_bert.checkpoints import loading
 from official_bert.checkpoints.conversion.model import Described, Model
 from official_bert.checkpoints.names import Shape
-from official_bert.options.conversion import ConvertCheckpoint
+from official_bert.options.convert_checkpoint import ConvertCheckpoint
 
 HEADER = f"{'':7}{'arrays':>7}{'MB':>9}"
 

@@ -99,7 +99,7 @@ def read(
             "none. Give --bert_config_file."
         )
     config = BertConfig.from_json_file(config_file)
-    config.require_direction_of(prefix)
+    config.require_same_direction(prefix)
     described = _described(prefix, config)
     if is_model_garden(prefix):
         variables = model_garden.Variables(prefix, config, skip)

@@ -16,7 +16,7 @@ from official_bert.metrics import squad
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import SpanModel
 from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
-from official_bert.options.squad import RunSquad
+from official_bert.options.run_squad import RunSquad
 from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.squad import answers, decoding, features
 from official_bert.tasks.squad.decoding import DecodingOptions, Predictions

@@ -15,7 +15,7 @@ RELEASED = ("bert_config_file", "vocab_file", "init_checkpoint")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NamedModel(cli.Options):
+class ModelOptions(cli.Options):
     """A model as it was released, or the folder of a run."""
 
     bert_config_file: str | None = option(
@@ -42,22 +42,22 @@ class NamedModel(cli.Options):
     )
 
     @property
-    def config_file(self) -> str:
+    def config_path(self) -> str:
         """The model's `bert_config.json`."""
         return self._file(self.bert_config_file, "bert_config.json")
 
     @property
-    def vocabulary(self) -> str:
+    def vocab_path(self) -> str:
         """The model's `vocab.txt`."""
         return self._file(self.vocab_file, "vocab.txt")
 
     @property
-    def checkpoint(self) -> str:
+    def checkpoint_path(self) -> str:
         """The checkpoint's prefix, or a run's folder."""
         return self.init_checkpoint or self.model_dir or ""
 
     @property
-    def lowers_case(self) -> bool:
+    def is_uncased(self) -> bool:
         """What `do_lower_case` comes to."""
         if self.do_lower_case is not None or not self.model_dir:
             return self.do_lower_case is not False
@@ -71,7 +71,7 @@ class NamedModel(cli.Options):
 
     def model_files(self) -> list[str]:
         """Returns the files that say what the model is, beside its weights."""
-        found = [self.config_file, self.vocabulary]
+        found = [self.config_path, self.vocab_path]
         if self.model_dir:
             for name in (task_file.NAME, "tokenizer_config.json"):
                 found.append(os.path.join(self.model_dir, name))
@@ -79,9 +79,9 @@ class NamedModel(cli.Options):
 
     def _require_released(self) -> None:
         """Raises `InputError` unless the three files belong together."""
-        config = BertConfig.from_json_file(self.config_file)
+        config = BertConfig.from_json_file(self.config_path)
         require_released(
-            config, self.vocabulary, self.checkpoint, self.lowers_case
+            config, self.vocab_path, self.checkpoint_path, self.is_uncased
         )
 
     def _file(self, given: str | None, name: str) -> str:
@@ -118,7 +118,7 @@ def require_released(
     do_lower_case: bool,
 ) -> None:
     """Raises `InputError` unless files are there, and belong together."""
-    config.require_direction_of(init_checkpoint)
+    config.require_same_direction(init_checkpoint)
     files.require(vocab_file, "--vocab_file")
     require_checkpoint(init_checkpoint)
     validate_case_matches_checkpoint(do_lower_case, init_checkpoint)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.options import cluster
-from official_bert.options.training import Computing, Devices
+from official_bert.options import tf_config
+from official_bert.options.training import DeviceOptions, StepOptions
 
 HOSTS = ["a:1", "b:2"]
 
@@ -27,8 +27,8 @@ def set_config(monkeypatch, jobs, task):
 )
 def test_who_writes(monkeypatch, jobs, task, is_chief):
     set_config(monkeypatch, jobs, {"type": task[0], "index": task[1]})
-    Devices(distribution_strategy="multi_worker_mirrored")
-    assert cluster.is_chief("multi_worker_mirrored") is is_chief
+    DeviceOptions(distribution_strategy="multi_worker_mirrored")
+    assert tf_config.is_chief("multi_worker_mirrored") is is_chief
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_what_is_wrong(monkeypatch, text, message):
             text = json.dumps(text)
         monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(InputError, match=message) as error:
-        Devices(distribution_strategy="multi_worker_mirrored")
+        DeviceOptions(distribution_strategy="multi_worker_mirrored")
     assert '"index": 0' in str(error.value)
-    Devices(distribution_strategy="mirrored")
+    DeviceOptions(distribution_strategy="mirrored")
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_what_is_wrong(monkeypatch, text, message):
     ],
 )
 def test_steps_per_call(given, steps):
-    assert Computing(**given).steps_per_call == steps
+    assert StepOptions(**given).steps_per_call == steps

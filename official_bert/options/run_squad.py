@@ -5,11 +5,11 @@ import dataclasses
 from official_bert import files
 from official_bert.cli import option
 from official_bert.errors import InputError
-from official_bert.options.finetuning import Finetuning
+from official_bert.options.finetuning import FinetuningOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSquad(Finetuning):
+class RunSquad(FinetuningOptions):
     """What `run_squad.py` can be told."""
 
     command = "run_squad.py"

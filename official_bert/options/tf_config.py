@@ -28,9 +28,9 @@ def require() -> None:
     _require_task(config.get("task"), config["cluster"], text)
 
 
-def is_chief(strategy_name: str) -> bool:
+def is_chief(resolved_strategy: str) -> bool:
     """Whether this process is the one that writes to the output folder."""
-    if strategy_name != "multi_worker_mirrored":
+    if resolved_strategy != "multi_worker_mirrored":
         return True
     config = json.loads(os.environ["TF_CONFIG"])
     chief = "chief" if "chief" in config["cluster"] else "worker"

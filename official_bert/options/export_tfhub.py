@@ -8,16 +8,16 @@ from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import require_package
-from official_bert.options.models import (
+from official_bert.options.model_source import (
     RELEASED,
-    NamedModel,
+    ModelOptions,
     require_released,
 )
 from official_bert.tokenization import load_vocab
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportTfhub(NamedModel):
+class ExportTfhub(ModelOptions):
     """Options of `export_tfhub.py`."""
 
     bert_config_file: str | None = option(
@@ -94,7 +94,7 @@ class ExportTfhub(NamedModel):
                     f"--{', --'.join(missing)} must be given, or --model_dir "
                     "in their place. Received: neither."
                 )
-        files.require(self.vocabulary, "--vocab_file, or vocab.txt there,")
+        files.require(self.vocab_path, "--vocab_file, or vocab.txt there,")
         if self.model_dir is not None and task_file.is_in(self.model_dir):
             module = task_file.read(self.model_dir).get("hub_module")
             if module is not None:
@@ -104,23 +104,23 @@ class ExportTfhub(NamedModel):
                     "was exported by others. Use that, or start from a "
                     "checkpoint."
                 )
-        if not self.export_path and not files.exists(self.config_file):
+        if not self.export_path and not files.exists(self.config_path):
             return  # A preprocessor's vocabulary is enough.
-        config = BertConfig.from_json_file(self.config_file)
+        config = BertConfig.from_json_file(self.config_path)
         if self.preprocessor_path:
             config.require_length(self.max_seq_length)
-        config.require_vocabulary(load_vocab(self.vocabulary), self.vocabulary)
+        config.require_vocabulary(load_vocab(self.vocab_path), self.vocab_path)
         if self.export_path:
             require_released(
-                config, self.vocabulary, self.checkpoint, self.lowers_case
+                config, self.vocab_path, self.checkpoint_path, self.is_uncased
             )
 
     def _inputs(self) -> list[str]:
-        inputs = [self.vocabulary, self.model_dir]
+        inputs = [self.vocab_path, self.model_dir]
         if self.model_dir:
             inputs.append(os.path.join(self.model_dir, files.BEST))
         if self.export_path:
-            inputs += [self.config_file, self.checkpoint]
+            inputs += [self.config_path, self.checkpoint_path]
         return [name for name in inputs if name]
 
     def _require_apart(self, one: str, other: str) -> None:

@@ -7,9 +7,9 @@ from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.errors import InputError
 from official_bert.options.checks import check_outputs
-from official_bert.options.models import (
+from official_bert.options.model_source import (
     RELEASED,
-    NamedModel,
+    ModelOptions,
     require_finetuned,
     require_masked_lm,
     require_pretrained,
@@ -17,7 +17,7 @@ from official_bert.options.models import (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Predict(NamedModel):
+class Predict(ModelOptions):
     """Options of `predict.py`."""
 
     model_dir: str | None = option(
@@ -95,7 +95,7 @@ class Predict(NamedModel):
         return self.fill_mask or self.score
 
     @property
-    def kind(self) -> str:
+    def resolved_format(self) -> str:
         """What a line of input is: text, tsv, csv or jsonl."""
         if self.input_format != "auto":
             return self.input_format
@@ -115,15 +115,17 @@ class Predict(NamedModel):
                 "--text_b_column must come with --text_a_column. Received: it "
                 "alone. Give both."
             )
-        is_table = self.kind in ("tsv", "csv") and self.input_file != "-"
+        is_table = (
+            self.resolved_format in ("tsv", "csv") and self.input_file != "-"
+        )
         for name in ("text_a_column", "has_header"):
             if getattr(self, name) is not None and not (
-                is_table or self.kind == "jsonl"
+                is_table or self.resolved_format == "jsonl"
             ):
                 raise InputError(
                     f"--{name} goes with tables in files, and JSON objects. "
                     f"Received: it with --input_file={self.input_file} and "
-                    f"--input_format={self.kind}. Give a .tsv, .csv or .jsonl."
+                    f"--input_format={self.resolved_format}. Give a table."
                 )
         if self.is_masked_lm:
             self._check_pretrained()
@@ -131,7 +133,7 @@ class Predict(NamedModel):
             self._check_finetuned()
         if self.input_file != "-":
             files.require(self.input_file, "--input_file")
-        elif self.kind == "csv":
+        elif self.resolved_format == "csv":
             raise InputError(
                 "--input_format=csv must come with --input_file. Received: "
                 "standard input. Name a file."
@@ -189,7 +191,7 @@ class Predict(NamedModel):
                 "--has_header must come with --text_a_column, as the model was "
                 f"not trained on data of your own. Received: {self.has_header}."
             )
-        if self.kind == "csv":
+        if self.resolved_format == "csv":
             raise InputError(
                 "CSV needs a model of one or two texts, and --text_a_column if "
                 "that was not trained on data of your own. Received: "
@@ -197,7 +199,7 @@ class Predict(NamedModel):
             )
 
     def _check_pretrained(self) -> None:
-        if self.text_a_column is not None or self.kind == "csv":
+        if self.text_a_column is not None or self.resolved_format == "csv":
             raise InputError(
                 "Tables go with fine-tuned models. Received: --fill_mask or "
                 f"--score, and {self.input_file}. Give a file of texts, one a "
@@ -206,6 +208,6 @@ class Predict(NamedModel):
         self._require_one_name()
         if self.model_dir is not None:
             require_pretrained(self.model_dir)
-        require_masked_lm(self.config_file)
+        require_masked_lm(self.config_path)
         if self.model_dir is None:
             self._require_released()

@@ -5,7 +5,7 @@ import os
 
 from official_bert.cli import option
 from official_bert.errors import InputError
-from official_bert.options.classification import RunClassifier
+from official_bert.options.run_classifier import RunClassifier
 
 # What a module, whose graph is made already, cannot follow.
 _OF_OUR_GRAPH = (

@@ -7,15 +7,15 @@ from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import check_outputs
-from official_bert.options.models import (
-    NamedModel,
+from official_bert.options.model_source import (
+    ModelOptions,
     require_finetuned,
     require_pretrained,
 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VisualizeAttention(NamedModel):
+class VisualizeAttention(ModelOptions):
     """Options of `visualize_attention.py`."""
 
     output_file: str = option("The page to write, such as attention.html.")
@@ -43,7 +43,7 @@ class VisualizeAttention(NamedModel):
         super().__post_init__()
         self._check_texts()
         self._check_model()
-        config = BertConfig.from_json_file(self.config_file)
+        config = BertConfig.from_json_file(self.config_path)
         config.require_length(self.max_seq_length)
         inputs = self.model_files()
         if self.input_file:

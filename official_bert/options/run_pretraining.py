@@ -5,15 +5,15 @@ import dataclasses
 from official_bert import files
 from official_bert.cli import option
 from official_bert.errors import InputError
-from official_bert.options.pretraining_data import (
+from official_bert.options.create_pretraining_data import (
     MAX_SEQUENCES_PER_ROW,
     PAIR_TASKS,
 )
-from official_bert.options.training import Training
+from official_bert.options.training import TrainingOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunPretraining(Training):
+class RunPretraining(TrainingOptions):
     """Options of `run_pretraining.py`."""
 
     command = "run_pretraining.py"

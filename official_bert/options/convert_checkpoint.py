@@ -87,7 +87,7 @@ class ConvertCheckpoint(cli.Options):
         for name in ("bert_config_file", "vocab_file"):
             if getattr(self, name):
                 files.require(getattr(self, name), f"--{name}")
-        found = self.found_format
+        found = self.resolved_input_format
         self._check_formats(found)
         if "keras_hub" in (found, self.to):
             require_package("A conversion from or to KerasHub", "keras_nlp")
@@ -106,7 +106,7 @@ class ConvertCheckpoint(cli.Options):
         )
 
     @property
-    def found_format(self) -> str:
+    def resolved_input_format(self) -> str:
         """What --input is; checkpoint if it may be tf1 or model_garden."""
         if self.input_format != "auto":
             found = find_format(self.input)

@@ -11,7 +11,7 @@ _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 
 
-def overlapping(
+def parallel_map(
     function: Callable[[_Item], _Found], items: Iterable[_Item]
 ) -> Iterator[_Found]:
     """Yields what `function` returns for each item, in their order.

@@ -8,7 +8,7 @@ from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import check_outputs
-from official_bert.options.models import require_released
+from official_bert.options.model_source import require_released
 
 POOLINGS = ("none", "cls", "mean", "max")
 
@@ -76,7 +76,7 @@ class ExtractFeatures(cli.Options):
     )
 
     @property
-    def kind(self) -> str:
+    def resolved_format(self) -> str:
         """What `output_format` comes to."""
         if self.output_format != "auto":
             return self.output_format
@@ -100,7 +100,7 @@ class ExtractFeatures(cli.Options):
         config.require_length(self.max_seq_length)
         self._check_layers(config.num_hidden_layers)
         require_pooling(self.pooling, config)
-        if self.kind == "npy" and self.pooling == "none":
+        if self.resolved_format == "npy" and self.pooling == "none":
             raise InputError(
                 "A .npy file must have one vector for each line. Received: "
                 "--pooling=none. Choose cls, mean or max, or another "

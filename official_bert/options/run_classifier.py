@@ -6,11 +6,11 @@ import os
 from official_bert import files
 from official_bert.cli import option
 from official_bert.errors import InputError
-from official_bert.options.finetuning import Finetuning
+from official_bert.options.finetuning import FinetuningOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunClassifier(Finetuning):
+class RunClassifier(FinetuningOptions):
     """Options of `run_classifier.py`."""
 
     command = "run_classifier.py"
