@@ -30,11 +30,11 @@ def export_encoder(options: ExportTfhub) -> None:
     # TensorFlow takes seconds to import; errors in flags should not.
     from official_bert.checkpoints import numbered
     from official_bert.config import BertConfig
-    from official_bert.export import encoder
+    from official_bert.export import tfhub_encoder
 
     assert options.export_path
     path = options.export_path
-    written = encoder.export(
+    written = tfhub_encoder.export(
         BertConfig.from_json_file(options.config_path),
         numbered.named_by(options),
         options.vocab_path,
@@ -55,11 +55,11 @@ def export_encoder(options: ExportTfhub) -> None:
 def export_preprocessor(options: ExportTfhub) -> None:
     """Writes the preprocessor, and prints how to use it."""
     from official_bert import files
-    from official_bert.export import preprocessor
+    from official_bert.export import tfhub_preprocessor
 
     assert options.preprocessor_path
     path = options.preprocessor_path
-    preprocessor.export_preprocessor(
+    tfhub_preprocessor.export_preprocessor(
         path,
         options.vocab_path,
         options.is_uncased,

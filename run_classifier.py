@@ -33,8 +33,8 @@ def main(options: RunClassifier) -> None:
         serving.export(
             finetuned.load(options.output_dir),
             options.serving_dir,
-            has_text=options.export_text,
-            has_lite=options.export_tflite,
+            export_text=options.export_text,
+            export_tflite=options.export_tflite,
         )
 
 

@@ -32,8 +32,8 @@ def main(options: RunSquad) -> None:
         serving.export(
             trained._replace(task=task.told_again(trained.task, options)),
             options.serving_dir,
-            has_text=options.export_text,
-            has_lite=options.export_tflite,
+            export_text=options.export_text,
+            export_tflite=options.export_tflite,
         )
 
 

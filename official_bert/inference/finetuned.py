@@ -7,7 +7,7 @@ from official_bert import task_file, tasks
 from official_bert.checkpoints import loading, numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.hub.encoder import HubBert
+from official_bert.hub.hub_encoder import HubBert
 from official_bert.options.model_source import require_finetuned
 from official_bert.tasks.task import Task
 from official_bert.tokenization import BatchTokenizer

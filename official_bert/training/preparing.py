@@ -12,7 +12,7 @@ from official_bert import files, json_files, task_file
 from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.hub.encoder import HubBert
+from official_bert.hub.hub_encoder import HubBert
 from official_bert.options import FinetuningOptions, RunClassifierWithTfhub
 from official_bert.tasks.task import Task
 from official_bert.tokenization import (

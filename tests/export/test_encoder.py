@@ -11,7 +11,7 @@ from support import hub_modules, recorded
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.export import encoder
+from official_bert.export import tfhub_encoder
 
 # What a user does who has TensorFlow and nothing else.
 LOAD = """
@@ -269,7 +269,7 @@ def test_an_interrupted_export_leaves_what_was_there(tmp_path, monkeypatch):
         (tmp_path / folder / "saved_model.pb").write_text("half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(encoder.tf.saved_model, "save", interrupt)
+    monkeypatch.setattr(tfhub_encoder.tf.saved_model, "save", interrupt)
     before = {path.name for path in tmp_path.iterdir()}
     with pytest.raises(KeyboardInterrupt):
         hub_modules.export(tmp_path)

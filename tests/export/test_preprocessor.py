@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.export.preprocessor import export_preprocessor
+from official_bert.export.tfhub_preprocessor import export_preprocessor
 from official_bert.tokenization import BatchTokenizer, load_vocab
 
 TOKENS = [

@@ -65,7 +65,7 @@ def test_without_texts_tensorflow_alone_will_do(tmp_path):
     case = served_models.CASES["truncate_tail"]
     trained = served_models.load(case.task, tmp_path)
     folder = tmp_path / "export"
-    exported = serving.export(trained, str(folder), has_text=False)
+    exported = serving.export(trained, str(folder), export_text=False)
     words = ["[CLS]", "the", "smith", "[SEP]"]
     row = {
         "input_ids": [served_models.PIECES.index(word) for word in words],
@@ -93,7 +93,7 @@ def test_without_texts_tensorflow_alone_will_do(tmp_path):
                 [*answer["probabilities"].values()], abs=2e-6
             )
     assert exported.signatures == ["examples", "ids", "serving_default"]
-    assert exported.lite_difference is None
+    assert exported.tflite_difference is None
     assert (folder / "1/assets/labels.txt").read_text() == "no\nyes\nja\n"
     assert (folder / "1/assets/vocab.txt").read_text().split("\n")[0] == "[PAD]"
     task = json.loads((folder / "1/assets.extra/task.json").read_text())
@@ -128,13 +128,13 @@ def test_a_version_appears_when_all_of_it_is_there(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(tf.saved_model, "save", save)
         with pytest.raises(InputError, match=r"11: must be .*no room"):
-            serving.export(trained, str(folder), has_text=False)
+            serving.export(trained, str(folder), export_text=False)
 
     assert not any(name == "11" for name in seen)
     # TensorFlow Serving takes what is no number for no version.
     assert [name for name in seen if not name.isdecimal()] != []
     assert sorted(p.name for p in folder.iterdir()) == ["10", "7", "notes"]
-    exported = serving.export(trained, str(folder), has_text=False)
+    exported = serving.export(trained, str(folder), export_text=False)
     assert exported.path == str(folder / "11")
     assert serving.next_version(str(folder)) == 12
 
@@ -147,10 +147,10 @@ def test_lite_says_the_same(name, tmp_path):
     trained = served_models.load(served_models.CASES[name].task, tmp_path)
 
     exported = serving.export(
-        trained, str(tmp_path / "export"), has_text=False, has_lite=True
+        trained, str(tmp_path / "export"), export_text=False, export_tflite=True
     )
 
-    assert exported.lite_difference < 1e-5
+    assert exported.tflite_difference < 1e-5
     content = (tmp_path / "export/1/model.tflite").read_bytes()
     assert content[4:8] == b"TFL3"
 
@@ -160,26 +160,28 @@ def test_lite_takes_no_lstm(tmp_path):
     trained = served_models.load(served_models.CASES["bilstm"].task, tmp_path)
     folder = tmp_path / "export"
     with pytest.raises(InputError, match=r"--export_tflite.*Received: "):
-        serving.export(trained, str(folder), has_text=False, has_lite=True)
+        serving.export(
+            trained, str(folder), export_text=False, export_tflite=True
+        )
     assert list(folder.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_lite_differences_are_seen(tmp_path, monkeypatch):
+def test_tflite_differences_are_seen(tmp_path, monkeypatch):
     trained = served_models.load(
         served_models.CASES["regression"].task, tmp_path
     )
-    from official_bert.export.serving import lite
+    from official_bert.export.serving import tflite
 
-    whole = lite._difference
+    whole = tflite._difference
 
     def later(rows, content):
         weight = rows.served.model.output_bias
         weight.assign(weight + 0.25)
         return whole(rows, content)
 
-    monkeypatch.setattr(lite, "_difference", later)
+    monkeypatch.setattr(tflite, "_difference", later)
     exported = serving.export(
-        trained, str(tmp_path / "export"), has_text=False, has_lite=True
+        trained, str(tmp_path / "export"), export_text=False, export_tflite=True
     )
-    assert exported.lite_difference == pytest.approx(0.25, abs=1e-4)
+    assert exported.tflite_difference == pytest.approx(0.25, abs=1e-4)

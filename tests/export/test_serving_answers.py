@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from support import served_models
 
-from official_bert.export.serving import saving
+from official_bert.export.serving import exporting
 from official_bert.export.serving.signatures import RowSignatures
 from official_bert.tasks import featurized
 from official_bert.tasks.forward import Forward
@@ -23,8 +23,8 @@ FAST = {"truncate_tail"}
 def test_texts_are_answered_as_predicted(name, tmp_path):
     case = served_models.CASES[name]
     trained = served_models.load(case.task, tmp_path)
-    kind = saving.make_kind(saving.make_served(trained))
-    function = saving.traced(kind.text_signatures()["serving_default"])
+    kind = exporting.make_kind(exporting.make_served(trained))
+    function = exporting.traced(kind.text_signatures()["serving_default"])
 
     found = function(**{n: tf.constant(v) for n, v in case.inputs.items()})
 
@@ -41,8 +41,8 @@ def test_texts_are_answered_as_predicted(name, tmp_path):
 def test_what_is_no_utf_8_is_as_if_not_there(tmp_path):
     """Places of answers too are those of the rest."""
     trained = served_models.load(served_models.CASES["squad"].task, tmp_path)
-    kind = saving.make_kind(saving.make_served(trained))
-    function = saving.traced(kind.text_signatures()["serving_default"])
+    kind = exporting.make_kind(exporting.make_served(trained))
+    function = exporting.traced(kind.text_signatures()["serving_default"])
     spoilt = b"na\xefve \xa0 x the end of it"
     found = function(
         question=tf.constant(["what ?"] * 2),
@@ -67,8 +67,8 @@ def texts_of(value):
 def test_records_of_fine_tuning_are_answered_as_ids_are(name, tmp_path):
     case = served_models.CASES[name]
     trained = served_models.load(case.task, tmp_path)
-    found = saving.make_served(trained, has_text=False)
-    rows = RowSignatures(saving.make_kind(found), found)
+    found = exporting.make_served(trained, export_text=False)
+    rows = RowSignatures(exporting.make_kind(found), found)
     examples = [
         trained.task.parse(item, "item") for item in case.items if any(item)
     ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.export.serving import packing, tagging
+from official_bert.export.serving import packing, tagging_signatures
 from official_bert.inputs import features
 from official_bert.inputs.features import Marks
 from official_bert.tasks import documents
@@ -85,7 +85,7 @@ def test_sentences_are_read_in_the_windows_of_training(room):
         for window in make_windows(sizes, 0, len(sizes), room)
     ]
 
-    found = tf.function(tagging._make_windows)(
+    found = tf.function(tagging_signatures._make_windows)(
         tf.constant(starts, tf.int64),
         tf.constant(np.cumsum([0, *itertools.chain(*sentences)]), tf.int64),
         room,

@@ -8,7 +8,7 @@ from support import hub_modules, recorded
 
 from official_bert.errors import InputError
 from official_bert.hub import HubEncoder
-from official_bert.hub.encoder import HubBert
+from official_bert.hub.hub_encoder import HubBert
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks.text import TextTask

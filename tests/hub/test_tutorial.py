@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from support import hub_modules
 
-from official_bert.export.preprocessor import export_preprocessor
+from official_bert.export.tfhub_preprocessor import export_preprocessor
 
 hub = pytest.importorskip("tensorflow_hub")
 tf_keras = pytest.importorskip("tf_keras")

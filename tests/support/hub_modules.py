@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.checkpoints import tf1
-from official_bert.export import encoder
+from official_bert.export import tfhub_encoder
 from official_bert.modeling.pretraining_model import PretrainingModel
 from support import recorded
 
@@ -45,7 +45,7 @@ def write_files(
 
 def export(folder, config=CONFIG):
     """Writes the module of the files in a folder; returns what it is."""
-    written = encoder.export(
+    written = tfhub_encoder.export(
         config,
         str(folder / "bert_model.ckpt"),
         str(folder / "vocab.txt"),

@@ -7,7 +7,7 @@ import tensorflow as tf
 from official_bert.export.serving import final_text
 from official_bert.export.serving.passages import Passage
 from official_bert.export.serving.signatures import Tensors
-from official_bert.export.serving.spans import (
+from official_bert.export.serving.span_decoding import (
     Spans,
     Windows,
     best_spans,
@@ -108,9 +108,9 @@ def _choose(
     best = tf.argmax(is_text, output_type=tf.int32)  # The first one.
     odds = tf.reduce_sum(null) - texts.start_logits[best]
     odds -= texts.end_logits[best]
-    has_text = tf.reduce_any(is_text)
-    odds = tf.where(has_text, odds, NO_CANDIDATE_ODDS)
-    is_believed = has_text & (odds <= options.null_score_diff_threshold)
+    export_text = tf.reduce_any(is_text)
+    odds = tf.where(export_text, odds, NO_CANDIDATE_ODDS)
+    is_believed = export_text & (odds <= options.null_score_diff_threshold)
     none = tf.argmax(~is_text, output_type=tf.int32)
     found = _described(texts, tf.where(is_believed, best, none), options)
     return {**found, "null_odds": tf.cast(odds, tf.float32)}

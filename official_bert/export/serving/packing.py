@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_bert.export.graph_tokenizer import packing
+from official_bert.export import graph_packing as packing
 from official_bert.inputs.features import Marks
 from official_bert.tasks.documents import LongDocuments
 

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from official_bert.export.graph_normalizer import decode
 from official_bert.export.graph_tokenizer import GraphTokenizer
-from official_bert.export.graph_tokenizer.characters import decode
 from official_bert.tasks.squad.examples import SPACES
 
 

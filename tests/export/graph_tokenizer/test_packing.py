@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.export.graph_tokenizer.packing import pack
+from official_bert.export.graph_packing import pack
 from official_bert.inputs import features
 
 MARKS = features.Marks(cls=101, sep=102)

@@ -10,8 +10,8 @@ import tensorflow as tf
 from support import recorded_texts
 
 from official_bert.errors import InputError
+from official_bert.export.graph_normalizer import decode
 from official_bert.export.graph_tokenizer import GraphTokenizer
-from official_bert.export.graph_tokenizer.characters import decode
 from official_bert.tokenization import (
     BasicTokenizer,
     BatchTokenizer,

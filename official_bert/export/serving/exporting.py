@@ -19,8 +19,8 @@ from official_bert import files, json_files, task_file
 from official_bert.errors import InputError
 from official_bert.export import saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
-from official_bert.export.serving import lite
-from official_bert.export.serving.choice import ChoiceKind
+from official_bert.export.serving import tflite
+from official_bert.export.serving.choice_signatures import ChoiceKind
 from official_bert.export.serving.signatures import (
     Kind,
     RowSignatures,
@@ -28,9 +28,9 @@ from official_bert.export.serving.signatures import (
     Signature,
     Tensors,
 )
-from official_bert.export.serving.squad import SquadKind
-from official_bert.export.serving.tagging import TaggingKind
-from official_bert.export.serving.text import TextKind
+from official_bert.export.serving.squad_signatures import SquadKind
+from official_bert.export.serving.tagging_signatures import TaggingKind
+from official_bert.export.serving.text_signatures import TextKind
 from official_bert.inputs import features
 from official_bert.modeling.encoder import Bert
 from official_bert.tasks.choice import ChoiceTask
@@ -51,13 +51,13 @@ class Exported(NamedTuple):
     Attributes:
         path: The new version's folder.
         signatures: The names of its signatures.
-        lite_difference: The largest difference between logits of `model.tflite`
+        tflite_difference: The largest difference between logits of model.tflite
             and of the model; None if there is none.
     """
 
     path: str
     signatures: list[str]
-    lite_difference: float | None
+    tflite_difference: float | None
 
 
 class Trained(Protocol):
@@ -88,8 +88,8 @@ def export(
     trained: Trained,
     export_dir: str,
     *,
-    has_text: bool = True,
-    has_lite: bool = False,
+    export_text: bool = True,
+    export_tflite: bool = False,
 ) -> Exported:
     """Writes a new version: all of it, or nothing under its number.
 
@@ -101,21 +101,21 @@ def export(
     Args:
         trained: The model.
         export_dir: Folder of all versions.
-        has_text: Whether there are signatures for texts, which need the
+        export_text: Whether there are signatures for texts, which need the
             operations of `tensorflow_text` wherever the version is loaded;
             without them `serving_default` is `ids`.
-        has_lite: Whether to write `model.tflite` as well.
+        export_tflite: Whether to write `model.tflite` as well.
 
     Raises:
         InputError: The folder takes no files; or the model cannot be exported.
     """
     _require_own_bert(trained.model)
-    served = make_served(trained, has_text)
+    served = make_served(trained, export_text)
     kind = make_kind(served)
     rows = RowSignatures(kind, served)
     signatures = rows.all()
     signatures[_DEFAULT] = signatures["ids"]
-    if has_text:
+    if export_text:
         signatures.update(kind.text_signatures())
     module = tf.Module()
     module.weights = [weight.value for weight in trained.model.variables]
@@ -134,9 +134,9 @@ def export(
     difference = None
     with files.replacing_folder(path) as folder:
         _save(module, functions, described, folder)
-        if has_lite:
+        if export_tflite:
             name = os.path.join(folder, "model.tflite")
-            difference = lite.write(rows, module, name)
+            difference = tflite.write(rows, module, name)
             logging.info("model.tflite differs by up to %.2g", difference)
     logging.info("Exported %s: %s", path, ", ".join(sorted(functions)))
     return Exported(path, sorted(functions), difference)
@@ -152,12 +152,12 @@ def _require_own_bert(model: Any) -> None:
         )
 
 
-def make_served(trained: Trained, has_text: bool = True) -> Served:
+def make_served(trained: Trained, export_text: bool = True) -> Served:
     """Returns what signatures are made of; see `export`."""
     vocab, pieces = trained.tokenizer.vocab, trained.tokenizer.inv_vocab
     do_lower_case = trained.tokenizer.basic_tokenizer.do_lower_case
     tokenizer = None
-    if has_text:
+    if export_text:
         tokenizer = GraphTokenizer(trained.vocab_file, do_lower_case)
     return Served(
         trained.task,

@@ -12,7 +12,7 @@ from official_bert.export.serving.signatures import (
     Tensors,
     strings,
 )
-from official_bert.export.serving.spans import Windows
+from official_bert.export.serving.span_decoding import Windows
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.squad.windows import NUM_SPECIAL
 

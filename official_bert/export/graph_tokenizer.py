@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_bert.export.graph_tokenizer import packing
-from official_bert.export.graph_tokenizer.characters import (
+from official_bert.export import graph_packing as packing
+from official_bert.export.graph_normalizer import (
     CasedNormalizer,
     Decoded,
     Normalized,
@@ -15,7 +15,7 @@ from official_bert.export.graph_tokenizer.characters import (
     decode,
     num_bytes,
 )
-from official_bert.export.graph_tokenizer.tables import Kind
+from official_bert.export.unicode_tables import Kind
 from official_bert.inputs import features
 from official_bert.tokenization import (
     WordpieceTokenizer,

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from official_bert.export.graph_tokenizer import tables
-from official_bert.export.graph_tokenizer.tables import Casing, Kind
+from official_bert.export import unicode_tables as tables
+from official_bert.export.unicode_tables import Casing, Kind
 
 
 class Decoded(NamedTuple):
