@@ -50,7 +50,7 @@ def task_of(model: Model) -> dict[str, Any] | None:
     choice's number of choices is in no other format: there is none for it.
     """
     from official_bert.tasks.squad.task import SquadTask
-    from official_bert.tasks.tagging.task import TaggingTask
+    from official_bert.tasks.tagging import TaggingTask
     from official_bert.tasks.text import TextTask
 
     described, head, labels = model.described, model.head.name, model.labels

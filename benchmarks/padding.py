@@ -33,7 +33,6 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import featurized, glue
-from official_bert.tasks.documents import TRUNCATE_TAIL
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.task import Task
 from official_bert.tokenization import BatchTokenizer
@@ -107,7 +106,7 @@ def main(
     tokenizer = BatchTokenizer(vocab_file)
     squad = SquadTask(train_file=f"{folder}/squad/train-v1.1.json")
     tasks: dict[str, tuple[Task, int, int]] = {
-        name: (glue.make(row, f"{folder}/glue/{path}", TRUNCATE_TAIL), 128, 32)
+        name: (glue.make_task(row, f"{folder}/glue/{path}"), 128, 32)
         for name, path, row in (
             ("MRPC", "MRPC", glue.TASKS["mrpc"]),
             ("SST-2", "SST-2", glue.TASKS["sst2"]),

@@ -16,7 +16,6 @@ from unittest import mock
 
 from benchmarks.step import CELLS
 from official_bert.tasks import forward, glue
-from official_bert.tasks.documents import TRUNCATE_TAIL
 from official_bert.tasks.forward import Forward
 from official_bert.tokenization import BatchTokenizer
 
@@ -26,7 +25,7 @@ LENGTH = 128
 
 def main(folder: str, vocab_file: str, n: str, *models: str) -> None:
     """Prints a row for each model."""
-    task = glue.make(glue.TASKS["sst2"], folder, TRUNCATE_TAIL)
+    task = glue.make_task(glue.TASKS["sst2"], folder)
     examples = task.examples("train")[: int(n)]
     tokenizer = BatchTokenizer(vocab_file)
     rows = list(task.featurize(examples, tokenizer, LENGTH, is_training=False))

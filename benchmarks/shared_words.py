@@ -17,8 +17,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from official_bert.metrics.regression import pearson_and_spearman
 from official_bert.tasks import glue
-from official_bert.tasks.documents import TRUNCATE_TAIL
-from official_bert.tasks.text_data import TextExample
+from official_bert.tasks.text import TextExample
 from official_bert.tokenization import BatchTokenizer
 
 Floats = npt.NDArray[np.float64]
@@ -41,7 +40,7 @@ def main(folder: str, vocab_file: str) -> None:
     tokenizer = BatchTokenizer(vocab_file)
     for name in ("MRPC", "RTE", "STS-B"):
         row = glue.TASKS[name.lower().replace("-", "")]
-        task = glue.make(row, f"{folder}/glue/{name}", TRUNCATE_TAIL)
+        task = glue.make_task(row, f"{folder}/glue/{name}")
         train, dev = task.examples("train"), task.examples("dev")
         known, asked = shared(train, tokenizer), shared(dev, tokenizer)
         labels = [example.label for example in train]

@@ -33,7 +33,6 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue
-from official_bert.tasks.documents import TRUNCATE_TAIL
 from official_bert.training.objectives import (
     FinetuningObjective,
     PretrainingObjective,
@@ -110,7 +109,7 @@ def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
             )
         )
         return lambda: forward(batch).pooled_output.numpy()
-    task = glue.make(glue.TASKS["mrpc"], "", TRUNCATE_TAIL)
+    task = glue.make_task(glue.TASKS["mrpc"], "")
     model: Any
     objective: Any
     if kind == "pretraining":

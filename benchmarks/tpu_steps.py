@@ -15,7 +15,6 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue
-from official_bert.tasks.documents import TRUNCATE_TAIL
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.task import Task
 from official_bert.training import precision
@@ -125,7 +124,7 @@ def _key_and_counter(seed: Any, name: str | None = None) -> tuple[Any, Any]:
 def _task(kind: str) -> Task:
     if kind == "squad":
         return SquadTask()
-    return glue.make(glue.TASKS["mnli"], "", TRUNCATE_TAIL)
+    return glue.make_task(glue.TASKS["mnli"], "")
 
 
 def first_guess(case: Case) -> int:

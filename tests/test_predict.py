@@ -22,8 +22,7 @@ from official_bert.inference.blanks import MaskedLanguageModel
 from official_bert.inference.predictor import Predictor
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import Predict
-from official_bert.tasks.text import TextTask
-from official_bert.tasks.text_data import TextColumns
+from official_bert.tasks.text import TextColumns, TextTask
 
 
 @pytest.fixture(scope="module")

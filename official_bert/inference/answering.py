@@ -18,7 +18,7 @@ from official_bert.inference.predictor import Predictor
 from official_bert.inference.scoring import Scorer
 from official_bert.options import Predict
 from official_bert.tasks import tables
-from official_bert.tasks.text_data import TextColumns
+from official_bert.tasks.text import TextColumns
 
 
 class Item(NamedTuple):

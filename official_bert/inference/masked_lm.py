@@ -20,7 +20,7 @@ from official_bert.options.model_source import (
     require_masked_lm,
     require_pretrained,
 )
-from official_bert.tasks.text_data import TextColumns
+from official_bert.tasks.text import TextColumns
 from official_bert.tokenization import BatchTokenizer
 
 

@@ -10,8 +10,7 @@ from official_bert.errors import InputError
 from official_bert.inference import finetuned
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
-from official_bert.tasks.text import TextTask
-from official_bert.tasks.text_data import TextColumns
+from official_bert.tasks.text import TextColumns, TextTask
 from official_bert.tokenization import BatchTokenizer
 
 

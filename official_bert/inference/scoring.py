@@ -22,7 +22,7 @@ from official_bert.inference.blanks import (
     MaskedLanguageModel,
     require_text,
 )
-from official_bert.tasks.text_data import TextColumns
+from official_bert.tasks.text import TextColumns
 
 # Sequences in memory at once, in batches: a text has one for each piece.
 _BLOCK = 4096

@@ -1,17 +1,16 @@
 """Tasks: what their examples are, and what a model must do with them."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options import RunClassifier
-from official_bert.tasks import glue, own_choices, own_data, swag, xnli
+from official_bert.tasks import glue, own_data, swag, tagging, xnli
 from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.tagging import task as tagging
-from official_bert.tasks.tagging.task import TaggingTask
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
 
@@ -27,26 +26,22 @@ def get(options: RunClassifier) -> Task:
 
 
 def _find(options: RunClassifier) -> ChoiceTask | TaggingTask | TextTask:
-    long_documents = LongDocuments(
-        options.long_document, options.window_stride, options.window_pooling
-    )
-    if row := glue.find(options.task_name):
-        return glue.make(row, options.data_dir, long_documents)
-    if options.task_name.lower() in tagging.NAMES:
-        return tagging.make(options)
     name = options.task_name.lower()
-    if name == "xnli":
-        return xnli.make(options, long_documents)
-    if name == "swag":
-        return swag.make(options.data_dir, long_documents)
-    if name in own_data.KINDS:
-        return own_data.make(options, long_documents)
-    if name == "choices":
-        return own_choices.make(options, long_documents)
+    makers: dict[str, Callable[[RunClassifier], Any]] = {
+        "xnli": xnli.make,
+        "swag": swag.make,
+        **dict.fromkeys(tagging.NAMES, tagging.make),
+        **dict.fromkeys(own_data.FORMATS, own_data.make_text_task),
+        "choices": own_data.make_choice_task,
+    }
+    if name.replace("-", "") in glue.TASKS:
+        return glue.make(options)
+    if make := makers.get(name):
+        return make(options)
     raise InputError(
         f"Task not found: {options.task_name!r}. --task_name must be one of "
         f"{', '.join((*glue.TASKS, 'xnli', 'swag', *tagging.NAMES))}; for data "
-        f"of your own {', '.join((*own_data.KINDS, 'choices'))}."
+        f"of your own {', '.join((*own_data.FORMATS, 'choices'))}."
     )
 
 

@@ -10,8 +10,8 @@ and scored by itself::
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -27,19 +27,103 @@ from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import ChoiceClassifier
 from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.tasks import documents, tables
-from official_bert.tasks.choice_data import (
-    COLUMNS,
-    ChoiceColumns,
-    ChoiceData,
-    ChoiceExample,
-    make_example,
-)
 from official_bert.tasks.documents import Ids, LongDocuments
+from official_bert.tasks.tables import Row
 from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tokenization import BatchTokenizer
 
-# So many examples are tokenized at once.
+# The number of examples that are tokenized together.
 _BLOCK = 256
+
+
+class ChoiceExample(NamedTuple):
+    """A context and its possible continuations.
+
+    Attributes:
+        guid: The example's name, such as "dev-12".
+        context: Text A of every pair.
+        choices: Text B of each pair.
+        label: The number of the right choice, from 0; None if unknown.
+    """
+
+    guid: str
+    context: str
+    choices: Sequence[str]
+    label: int | None = None
+
+
+class ChoiceColumns(NamedTuple):
+    """The keys of an example's JSON object.
+
+    Attributes:
+        context: Text A.
+        choices: The list of texts B.
+        question: A text prepended to every choice; optional.
+    """
+
+    context: str = "context"
+    choices: str = "choices"
+    question: str = "question"
+
+
+DEFAULT_COLUMNS = ChoiceColumns()
+
+
+class ChoiceData(Protocol):
+    """A data set of a `ChoiceTask`."""
+
+    def read(self, split: str) -> list[ChoiceExample]:
+        """Reads `train`, `dev` or `test`.
+
+        Raises:
+            InputError: The file is missing or malformed.
+        """
+
+
+def make_example(
+    given: Mapping[str, Any],
+    guid: str,
+    where: str,
+    num_choices: int,
+    columns: ChoiceColumns = DEFAULT_COLUMNS,
+) -> ChoiceExample:
+    """Makes an example without label of a JSON object.
+
+    Args:
+        given: The object.
+        guid: The example's name.
+        where: The prefix of error messages.
+        num_choices: The required number of choices.
+        columns: The keys.
+
+    Raises:
+        InputError: A text is missing, or the number of choices is wrong.
+    """
+    context, choices = given.get(columns.context), given.get(columns.choices)
+    question = given.get(columns.question) or ""
+    if not isinstance(choices, list) or len(choices) != num_choices:
+        raise InputError(
+            f"{where}: {columns.choices!r} must be a list of {num_choices} "
+            f"texts, as in all examples. Received: {choices!r}."
+        )
+    for text in (context, question, *choices):
+        if not isinstance(text, str):
+            raise InputError(
+                f"{where}: {columns.context!r}, {columns.question!r} and "
+                f"{columns.choices!r} must be texts. Received: {text!r}."
+            )
+    texts = [f"{question} {choice}".strip() for choice in choices]
+    return ChoiceExample(guid, str(context), texts)
+
+
+def read_label(row: Row, column: str, num_choices: int) -> int:
+    """Returns the number of the right choice, from 0."""
+    number = row.number(column)
+    if number not in range(num_choices):
+        raise row.error(
+            column, f"be the number of a choice, 0 to {num_choices - 1}", number
+        )
+    return int(number)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +141,7 @@ class ChoiceTask:
     num_choices: int
     data: ChoiceData | None = None
     long_documents: LongDocuments = documents.TRUNCATE_TAIL
-    columns: ChoiceColumns = COLUMNS
+    columns: ChoiceColumns = DEFAULT_COLUMNS
     pooling_head: PoolingHead = NO_POOLING_HEAD
 
     def __post_init__(self) -> None:
@@ -210,7 +294,7 @@ class ChoiceTask:
                 f"{self.columns.choices}. Received: {given!r}."
             )
         is_own = {self.columns.context, self.columns.choices} <= given.keys()
-        columns = self.columns if is_own else COLUMNS
+        columns = self.columns if is_own else DEFAULT_COLUMNS
         return make_example(given, where, where, self.num_choices, columns)
 
     def answer_to_json(

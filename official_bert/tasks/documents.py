@@ -1,25 +1,33 @@
-"""Texts that are longer than the model reads."""
+"""Texts that are longer than the model's input."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from official_bert.options import RunClassifier
 
 Ids = Sequence[int]
 Pair = tuple[Ids, Ids]
 
 
 class LongDocuments(NamedTuple):
-    """What to do with texts that are longer than the model reads.
+    """What to do with texts that are longer than the model's input.
 
     Attributes:
-        mode: truncate_tail, head_tail or windows, as `cut` explains.
-        stride: How many pieces further the next window starts; 0 for half of
-            what a window holds.
-        pooling: mean or max: what the windows' logits become.
+        mode: `truncate_tail`, `head_tail` or `windows`; see `cut`.
+        stride: Distance between window starts in tokens; 0: half a window.
+        pooling: `mean` or `max`: how the windows' logits are combined.
     """
 
     mode: str = "truncate_tail"
     stride: int = 0
     pooling: str = "mean"
+
+    @classmethod
+    def from_options(cls, options: RunClassifier) -> "LongDocuments":
+        """Returns what the flags say."""
+        return cls(
+            options.long_document, options.window_stride, options.window_pooling
+        )
 
 
 TRUNCATE_TAIL = LongDocuments()
@@ -28,35 +36,37 @@ TRUNCATE_TAIL = LongDocuments()
 def cut(
     ids_a: Ids, ids_b: Ids, max_seq_length: int, how: LongDocuments
 ) -> list[Pair]:
-    """Returns what fits into one sequence, or into several.
+    """Returns what fits into one sequence; with windows, into several.
 
-    * truncate_tail: the ends are cut off, of the longer text first, as in the
-      2018 release.
-    * head_tail: as much is cut, but out of the middle: a quarter of what stays
-      is the beginning, the rest the end, as 128 and 382 of 510 pieces (Sun et
-      al., 2019, "How to Fine-Tune BERT for Text Classification?", section
-      5.3.1).
-    * windows: overlapping windows of the longer text, each with all of the
-      other one, or half a sequence of it.
+    * `truncate_tail` removes tokens from the end of the longer text, as the
+      original implementation does.
+    * `head_tail` removes as many tokens from the middle. The first quarter of
+      the remaining tokens is the text's beginning, the rest its end: 128 and
+      382 of 510 tokens (Sun et al., 2019, "How to Fine-Tune BERT for Text
+      Classification?", section 5.3.1).
+    * `windows` returns overlapping windows of the longer text. Each is paired
+      with the other text, cut to half a sequence.
 
     Args:
-        ids_a: Pieces of text A.
-        ids_b: Of text B, or none.
-        max_seq_length: With [CLS] and [SEP]s.
-        how: Which of these.
+        ids_a: Token ids of text A.
+        ids_b: Token ids of text B; empty for single texts.
+        max_seq_length: Sequence length, [CLS] and [SEP] included.
+        how: The mode and its parameters.
     """
     room = max_seq_length - (3 if ids_b else 2)
     if len(ids_a) + len(ids_b) <= room:
         return [(ids_a, ids_b)]
     if how.mode == "windows" and room > 0:
         return _windows(ids_a, ids_b, room, how.stride)
-    length_a, length_b = _lengths(len(ids_a), len(ids_b), room)
+    length_a, length_b = _shortened_lengths(len(ids_a), len(ids_b), room)
     keep = _head_and_tail if how.mode == "head_tail" else _head
     return [(keep(ids_a, length_a), keep(ids_b, length_b))]
 
 
-def _lengths(length_a: int, length_b: int, room: int) -> tuple[int, int]:
-    """Shortens the longer one, B if both are the same, until both fit."""
+def _shortened_lengths(
+    length_a: int, length_b: int, room: int
+) -> tuple[int, int]:
+    """Shortens the longer text (B if equal) until both fit."""
     while length_a + length_b > room:
         if length_a > length_b:
             length_a -= 1
@@ -83,6 +93,5 @@ def _windows(ids_a: Ids, ids_b: Ids, room: int, stride: int) -> list[Pair]:
     size = room - len(short)
     step = min(stride or size // 2, size) or 1
     last = max(len(long) - size, 0)
-    starts = [*range(0, last, step), last]
-    parts = [long[start : start + size] for start in starts]
+    parts = [long[i : i + size] for i in (*range(0, last, step), last)]
     return [(part, short) if is_a_longer else (short, part) for part in parts]

@@ -1,44 +1,128 @@
-"""The GLUE benchmark (Wang et al., 2019), and how each task's files look.
+"""The GLUE benchmark (Wang et al., 2019): one row of `TASKS` per task.
 
-A task is one row of `TASKS`. Columns are counted from 0 and separated by tabs;
-quotes are ordinary characters. A byte-order mark is dropped.
+Files are TSV without quoting; columns are counted from 0.
 """
 
 import dataclasses
+import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
 
 from official_bert import files
 from official_bert.errors import InputError
-from official_bert.tasks import tables
-from official_bert.tasks.columns import Columns, predictions_table
+from official_bert.options import RunClassifier
+from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.text import TextTask
-from official_bert.tasks.text_data import TextExample
+from official_bert.tasks.text import TextExample, TextTask
 
 _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
 INFERENCE = ("contradiction", "entailment", "neutral")
 
 
+class Columns(NamedTuple):
+    """The columns of a benchmark's TSV file.
+
+    Attributes:
+        text_a: Column of text A.
+        text_b: Column of text B; None for single texts.
+        label: Column of the label, -1 for the last one; None in test data.
+        guid: Column of the example's name; None: examples are numbered.
+        has_header: Whether the first line names the columns.
+    """
+
+    text_a: int
+    text_b: int | None = None
+    label: int | None = None
+    guid: int | None = None
+    has_header: bool = True
+
+    @property
+    def num_required(self) -> int:
+        """The number of columns that a line must have at least."""
+        return 1 + max(
+            self.text_a, self.text_b or 0, self.label or 0, self.guid or 0
+        )
+
+    def read(
+        self, path: str, *, skips_short_rows: bool = False
+    ) -> Iterator[tuple[int, str, list[str]]]:
+        """Yields (line number from 0, `FILE:LINE`, cells) for each example.
+
+        Raises:
+            InputError: A line has too few columns.
+        """
+        num_skipped = 0
+        for number, cells in enumerate(tables.tab_separated(path)):
+            if number == 0 and self.has_header:
+                continue
+            where = f"{path}:{number + 1}"
+            if len(cells) >= self.num_required:
+                yield number, where, cells
+            elif skips_short_rows:
+                num_skipped += 1
+            else:
+                raise InputError(
+                    f"{where}: a line must have at least {self.num_required} "
+                    f"columns, separated by tabs. Received: {len(cells)}. "
+                    "Check that the file belongs to the task of --task_name."
+                )
+        if num_skipped:
+            logging.warning("%s: skipped %d short rows", path, num_skipped)
+
+    def example(
+        self, cells: Sequence[str], labels: Sequence[str], where: str, guid: str
+    ) -> TextExample:
+        """Makes an example of a line."""
+        return TextExample(
+            guid,
+            cells[self.text_a],
+            None if self.text_b is None else cells[self.text_b],
+            None
+            if self.label is None
+            else _parse_label(cells[self.label], labels, where),
+        )
+
+
+def _parse_label(text: str, labels: Sequence[str], where: str) -> Any:
+    """Returns the label; in regression (no labels), a number."""
+    if labels:
+        if text not in labels:
+            raise InputError(
+                f"{where}: the label must be one of {', '.join(labels)}. "
+                f"Received: {text!r}."
+            )
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(
+            f"{where}: the label must be a number. Received: {text!r}."
+        )
+    return number
+
+
 class GlueTask(NamedTuple):
     """One task.
 
     Attributes:
-        labels: In the order of their ids; none for a number.
-        train: Columns of train.tsv and the development set; None where the task
-            has none.
-        test: Columns of the test set. Its `guid` is what the benchmark calls an
-            example; CoLA's and MRPC's are named after their lines, as in 2018.
-        submission: The file that the benchmark wants, without `.tsv`.
-        metric: As `text.TextTask` has it.
-        dev_files: Of every development set.
-        test_files: Of every test set.
-        skips_short_rows: Whether rows with too few columns are left out, and
-            counted, because the published files have some.
+        labels: In the order of their ids; empty in regression.
+        train: Columns of train.tsv and the development sets; None if the task
+            has only a test set.
+        test: Columns of the test sets. `guid` is the benchmark's own id. CoLA's
+            and MRPC's test examples are numbered, as in the original
+            implementation.
+        submission: Names of the files to submit, without `.tsv`.
+        metric: A metric of `text.TextTask`.
+        dev_files: The development sets.
+        test_files: The test sets.
+        skips_short_rows: Whether rows with too few columns, of which the
+            published files have some, are skipped and counted.
     """
 
     labels: Sequence[str]
@@ -107,15 +191,19 @@ TASKS = {
 }
 
 
-def find(name: str) -> GlueTask | None:
-    """Returns the task called `name`, in any case, with or without hyphen."""
-    return TASKS.get(name.lower().replace("-", ""))
+def make(options: RunClassifier) -> TextTask:
+    """Returns the task of `--task_name`, ignoring case and hyphens."""
+    name = options.task_name.lower().replace("-", "")
+    long_documents = LongDocuments.from_options(options)
+    return make_task(TASKS[name], options.data_dir, long_documents)
 
 
-def make(
-    task: GlueTask, data_dir: str, long_documents: LongDocuments
+def make_task(
+    task: GlueTask,
+    data_dir: str,
+    long_documents: LongDocuments = documents.TRUNCATE_TAIL,
 ) -> TextTask:
-    """Returns the task on the files of a folder."""
+    """Returns a GLUE task on the files of a directory."""
     return TextTask(
         task_type="classification" if task.labels else "regression",
         labels=tuple(task.labels),
@@ -128,66 +216,53 @@ def make(
 
 @dataclasses.dataclass(frozen=True)
 class GlueData:
-    """The files of a task: a `text_data.TextData`."""
+    """The files of a task: a `text.TextData`.
+
+    MNLI's second development and test set, `dev_mismatched` and
+    `test_mismatched`, are optional.
+    """
 
     task: GlueTask
     data_dir: str
 
     def splits(self, mode: str) -> Sequence[str]:
-        """Returns `train`, `dev` or `test`, and what is there beside it."""
-        if mode == "train":
-            return ["train"]
-        # Whoever has only the matched part of MNLI has it all, as in 2018.
-        return [
-            split
-            for number, split in enumerate(self._names(mode))
-            if number == 0 or files.exists(self._path(split))
-        ]
+        """Returns `mode`, and its mismatched set if there is one."""
+        mismatched = f"{mode}_mismatched"
+        if len(self._files(mode)) > 1 and files.exists(self._path(mismatched)):
+            return [mode, mismatched]
+        return [mode]
 
-    def _names(self, mode: str) -> Sequence[str]:
-        named = self.task.dev_files if mode == "dev" else self.task.test_files
-        return [mode, f"{mode}_mismatched"][: len(named)]
+    def _files(self, mode: str) -> Sequence[str]:
+        if mode == "train":
+            return ["train.tsv"]
+        return self.task.dev_files if mode == "dev" else self.task.test_files
 
     def _path(self, split: str) -> str:
-        mode = split.partition("_")[0]
-        names: dict[str, Sequence[str]] = {
-            "train": ("train.tsv",),
-            "dev": self.task.dev_files,
-            "test": self.task.test_files,
-        }
-        return os.path.join(self.data_dir, names[mode][_part(split)])
+        name = self._files(split.partition("_")[0])[_is_mismatched(split)]
+        return os.path.join(self.data_dir, name)
 
     def read(self, split: str) -> list[TextExample]:
-        """Reads a file, of a layout that has been the same since 2018."""
+        """Reads a file."""
         path = self._path(split)
-        columns = self.task.train
-        if split.startswith("test"):
-            columns = self.task.test
+        is_test = split.startswith("test")
+        columns = self.task.test if is_test else self.task.train
         if columns is None:
             raise InputError(
-                f"This task can only predict. Received: a run that needs "
-                f"{path!r}. Give --do_predict alone, and a model for MNLI."
+                "This task has only a test set, and needs a model trained on "
+                f"MNLI. It has no {path!r}. Use --do_predict alone."
             )
         files.require(path, f"The {split} data")
-        examples: list[TextExample] = []
-        num_skipped = 0
-        for number, cells in enumerate(tables.tab_separated(path)):
-            if number == 0 and columns.has_header:
-                continue
-            if len(cells) < columns.least and self.task.skips_short_rows:
-                num_skipped += 1
-                continue
-            where = f"{path}:{number + 1}"
-            columns.require(cells, where)
+        examples = []
+        for number, where, cells in columns.read(
+            path, skips_short_rows=self.task.skips_short_rows
+        ):
             name = number if columns.guid is None else cells[columns.guid]
+            guid = f"{split}-{name}"
             examples.append(
-                columns.example(
-                    cells, self.task.labels, where, f"{split}-{name}"
-                )
+                columns.example(cells, self.task.labels, where, guid)
             )
-        if num_skipped:
-            logging.warning("%s: left out %d short rows", path, num_skipped)
-        _require_some(examples, path)
+        if not examples:
+            raise tables.no_examples(path)
         return examples
 
     def submission(
@@ -196,7 +271,7 @@ class GlueData:
         examples: Sequence[TextExample],
         predictions: Sequence[Any],
     ) -> tuple[str, str]:
-        """Returns the file to hand in, whose scores go from 0 to 5."""
+        """Returns the file to submit; scores are clipped to 0 to 5."""
         if not self.task.labels:
             predictions = [
                 f"{min(max(score, 0.0), 5.0):.3f}" for score in predictions
@@ -204,17 +279,15 @@ class GlueData:
         ids: Iterable[Any] = range(len(predictions))
         if self.task.test.guid is not None:
             ids = [example.guid.partition("-")[2] for example in examples]
-        name = self.task.submission[_part(split)]
-        return f"{name}.tsv", predictions_table(ids, predictions)
+        name = self.task.submission[_is_mismatched(split)]
+        return f"{name}.tsv", submission_table(ids, predictions)
 
 
-def _part(split: str) -> int:
-    """Returns 1 for MNLI's mismatched part, and else 0."""
-    return 1 if split.endswith("_mismatched") else 0
+def _is_mismatched(split: str) -> bool:
+    return split.endswith("_mismatched")
 
 
-def _require_some(examples: Sequence[TextExample], path: str) -> None:
-    if not examples:
-        raise InputError(
-            f"{path}: must hold examples. Received: none. Check the file."
-        )
+def submission_table(ids: Iterable[Any], predictions: Sequence[Any]) -> str:
+    """Returns a TSV with the columns `index` and `prediction`."""
+    rows = zip(ids, predictions, strict=True)
+    return tables.to_tsv([("index", "prediction"), *rows])

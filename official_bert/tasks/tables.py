@@ -1,6 +1,6 @@
-"""Tables that users bring: TSV, CSV and JSON lines, as rows of named cells.
+"""Tables in TSV, CSV and JSON Lines, read as rows of named cells.
 
-Text is UTF-8; a byte-order mark is dropped, and blank lines are left out.
+Files are UTF-8. A byte-order mark and blank lines are ignored.
 """
 
 import csv
@@ -18,14 +18,15 @@ Record = tuple[int, list[str]]
 
 
 class Row(NamedTuple):
-    """One row of a table, which complains of its cells by file and line.
+    """One row of a table. Its methods raise errors that name file and line.
 
     Attributes:
         path: The file.
-        line: Where the row begins, from 1.
-        cells: Texts; in JSON lines anything. Those of TSV and CSV are there by
-            name, if there is a header, and by number, such as "0", as well,
-            unless that is another one's name.
+        line: The line on which the row begins, from 1.
+        cells: {column: cell}. Cells are strings; in JSON Lines, any JSON value.
+            Columns of TSV and CSV are named by the header, if there is one,
+            and also by their number, "0", "1", ..., unless the header uses
+            that as a name.
     """
 
     path: str
@@ -34,11 +35,11 @@ class Row(NamedTuple):
 
     @property
     def where(self) -> str:
-        """What an error begins with."""
+        """`FILE:LINE`, the prefix of error messages."""
         return f"{self.path}:{self.line}"
 
     def get(self, column: str) -> Any:
-        """Returns a cell, whatever it is.
+        """Returns a cell of any type.
 
         Raises:
             InputError: There is no such column.
@@ -46,100 +47,98 @@ class Row(NamedTuple):
         if column not in self.cells:
             raise InputError(
                 f"{self.where}: must have a column {column!r}. Received: "
-                f"{', '.join(self.cells)}. Check the file; for data of your "
-                "own, also --text_a_column and its like, --nohas_header, and "
-                "for choices --context_column and its like."
+                f"{', '.join(self.cells)}. Check the file and, for your own "
+                "data, the flags --..._column and --nohas_header."
             )
         return self.cells[column]
 
     def text(self, column: str) -> str:
-        """Returns a cell that must be a text, perhaps an empty one."""
+        """Returns a cell that must be a string; it may be empty."""
         value = self.get(column)
         if not isinstance(value, str):
-            raise self.fault(column, "be a text", value)
+            raise self.error(column, "be a text", value)
         return value
 
     def name(self, column: str) -> str:
-        """Returns a cell that must name something: a word, or a number."""
-        return self.as_name(column, self.get(column))
+        """Returns a cell that must be a word or a number, as a string."""
+        return self.to_name(column, self.get(column))
 
-    def as_name(self, column: str, value: Any) -> str:
-        """Returns a cell, or a part of it, as a name."""
+    def to_name(self, column: str, value: Any) -> str:
+        """Converts a cell, or an item of a list in a cell, like `name`."""
         if isinstance(value, str) and value.strip():
             return value.strip()
         is_whole = isinstance(value, bool | int)
         if is_whole or (isinstance(value, float) and math.isfinite(value)):
             return json.dumps(value)
-        raise self.fault(column, "be a word or a number", value)
+        raise self.error(column, "be a word or a number", value)
 
     def number(self, column: str) -> float:
-        """Returns a cell that must be a number, and finite."""
+        """Returns a cell that must be a finite number."""
         value = self.get(column)
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if isinstance(value, bool) or not math.isfinite(number):
-            raise self.fault(column, "be a number", value)
+            raise self.error(column, "be a number", value)
         return number
 
-    def fault(self, column: str, must: str, value: Any) -> InputError:
-        """Returns an error to raise.
-
-        Args:
-            column: Where it is.
-            must: What the cell must do, such as "be a text".
-            value: What stands there.
-        """
+    def error(self, column: str, must: str, value: Any) -> InputError:
+        """Returns the error "column must ...", for the caller to raise."""
         return InputError(
             f"{self.where}: column {column!r} must {must}. Received: {value!r}."
         )
 
 
-def read(path: str, kind: str, *, has_header: bool = True) -> Iterator[Row]:
+def read(
+    path: str, file_format: str, *, has_header: bool = True
+) -> Iterator[Row]:
     """Yields the rows of a table.
 
     Args:
         path: The file.
-        kind: tsv: cells are between tabs, and quotes are ordinary characters.
-            csv: cells are between commas; those in double quotes may contain
-            commas, line ends, and quotes that are doubled. jsonl: every line is
-            a JSON object.
+        file_format: `tsv`: cells are separated by tabs and never quoted.
+            `csv`: cells are separated by commas; a cell in double quotes may
+            contain commas, line breaks and doubled quotes. `jsonl`: every line
+            is a JSON object.
         has_header: Whether the first line of TSV and CSV names the columns.
 
     Raises:
-        InputError: The file is missing or empty, or not what it should be.
+        InputError: The file is missing, empty or malformed.
     """
     files.require(path, "The data")
-    if kind == "jsonl":
-        rows = _objects(path)
+    if file_format == "jsonl":
+        rows = _read_objects(path)
     else:
-        records = _comma_separated(path) if kind == "csv" else _numbered(path)
-        rows = _named(path, records, has_header)
+        read_records = _read_csv if file_format == "csv" else _read_tsv
+        rows = _name_cells(path, read_records(path), has_header)
     is_empty = True
     for row in rows:
         is_empty = False
         yield row
     if is_empty:
-        raise InputError(
-            f"{path}: must hold examples. Received: none. Check the file."
-        )
+        raise no_examples(path)
+
+
+def no_examples(path: str) -> InputError:
+    """Returns the error for a file without examples."""
+    return InputError(f"{path}: must hold examples. Received: none.")
 
 
 def tab_separated(path: str) -> Iterator[list[str]]:
-    """Yields the cells of every line, blank ones too, as in 2018."""
+    """Yields the cells of every line, blank lines included."""
     for _, line in files.numbered_lines(path):
         yield line.split("\t")
 
 
-def _numbered(path: str) -> Iterator[Record]:
+def _read_tsv(path: str) -> Iterator[Record]:
     for line, cells in enumerate(tab_separated(path), start=1):
         if len(cells) > 1 or cells[0].strip():
             yield line, cells
 
 
-def _comma_separated(path: str) -> Iterator[Record]:
-    csv.field_size_limit(2**31 - 1)  # Documents are longer than the default.
+def _read_csv(path: str) -> Iterator[Record]:
+    csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
     lines = (line + "\n" for _, line in files.numbered_lines(path))
     reader = csv.reader(lines, strict=True)
     while True:
@@ -150,18 +149,17 @@ def _comma_separated(path: str) -> Iterator[Record]:
             return
         except csv.Error as error:
             raise InputError(
-                f"{path}:{line}: must be CSV, its cells plain or in double "
-                f'quotes, quotes in those doubled: "". Received: {error}.'
+                f"{path}:{line}: must be CSV, with quotes inside quoted cells "
+                f'doubled (""). Received: {error}.'
             ) from error
-        # A line of `""` is not blank, but has an empty cell.
+        # A line `""` is a row with one empty cell, not a blank line.
         if cells and not (len(cells) == 1 and cells[0].isspace()):
             yield line, cells
 
 
-def _named(
+def _name_cells(
     path: str, records: Iterable[Record], has_header: bool
 ) -> Iterator[Row]:
-    """Yields rows whose cells have the names of the first line."""
     names: list[str] | None = None
     width = 0
     for line, cells in records:
@@ -173,8 +171,8 @@ def _named(
         if len(cells) != width:
             raise InputError(
                 f"{path}:{line}: must have {width} columns, like the first "
-                f"line. Received: {len(cells)}. Texts may not contain tabs in "
-                "TSV, and commas only inside quotes in CSV."
+                f"line. Received: {len(cells)}. Texts must not contain tabs in "
+                "TSV, and need quotes in CSV if they contain commas."
             )
         by_name = dict(zip(names, cells, strict=False))
         by_number = {str(number): cell for number, cell in enumerate(cells)}
@@ -187,55 +185,45 @@ def _header(where: str, cells: Sequence[str]) -> list[str]:
         if names.count(name) > 1:
             raise InputError(
                 f"{where}: columns must have different names. Received: "
-                f"{name!r} twice. Rename one; or has the file no header? Then "
-                "give --nohas_header, and columns by number."
+                f"{name!r} twice. Rename one. If the file has no header, use "
+                "--nohas_header and column numbers."
             )
     return names
 
 
-def _objects(path: str) -> Iterator[Row]:
+def _read_objects(path: str) -> Iterator[Row]:
     for line, text in files.numbered_lines(path):
         if not text.strip():
             continue
-        found = json_files.parse_line(text, f"{path}:{line}")
-        if not isinstance(found, dict):
+        value = json_files.parse_line(text, f"{path}:{line}")
+        if not isinstance(value, dict):
             raise InputError(
                 f"{path}:{line}: must be a JSON object, such as "
                 '{"text": "Good.", "label": "positive"}. Received: '
-                f"{type(found).__name__}."
+                f"{type(value).__name__}."
             )
-        yield Row(path, line, found)
+        yield Row(path, line, value)
 
 
 def read_labels(path: str) -> tuple[str, ...]:
-    """Reads a file with a label on each line.
+    """Reads a file with one label per line.
 
     Raises:
-        InputError: It has none, or one twice.
+        InputError: The file has no label, or a label twice.
     """
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for line, text in files.numbered_lines(path):
         label = text.strip()
-        if label in found:
+        if label in lines:
             raise InputError(
-                f"{path}:{line}: labels must differ. Received: {label!r}, as "
-                f"on line {found[label]}. Remove one."
+                f"{path}:{line}: labels must differ. Received: {label!r}, also "
+                f"on line {lines[label]}. Remove one."
             )
         if label:
-            found[label] = line
-    if not found:
-        raise InputError(
-            f"{path}: must have a label on each line. Received: no label."
-        )
-    return tuple(found)
-
-
-def write_scores(
-    folder: str, split: str, answers: Iterable[Iterable[Any]]
-) -> None:
-    """Writes `scores_name`: a line of numbers for each answer."""
-    lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
-    files.write_text(os.path.join(folder, scores_name(split)), "".join(lines))
+            lines[label] = line
+    if not lines:
+        raise InputError(f"{path}: must have one label per line. It is empty.")
+    return tuple(lines)
 
 
 def scores_name(split: str) -> str:
@@ -243,11 +231,16 @@ def scores_name(split: str) -> str:
     return split.replace("test", "test_results", 1) + ".tsv"
 
 
-def to_tsv(rows: Iterable[Sequence[Any]]) -> str:
-    """Returns lines of cells; those with tabs, line ends or quotes are quoted.
+def write_scores(
+    folder: str, split: str, answers: Iterable[Iterable[Any]]
+) -> None:
+    """Writes `scores_name(split)`: one line of numbers per answer."""
+    lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
+    files.write_text(os.path.join(folder, scores_name(split)), "".join(lines))
 
-    So do spreadsheets; `read` takes a quote of TSV for an ordinary character.
-    """
+
+def to_tsv(rows: Iterable[Sequence[Any]]) -> str:
+    """Returns TSV text; cells with tabs, line breaks or quotes are quoted."""
     text = io.StringIO()
     csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
     return text.getvalue()

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -21,22 +21,74 @@ from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import FeatureRow, Output, of_examples
-from official_bert.tasks.text_data import (
-    TextColumns,
-    TextData,
-    TextExample,
-)
 from official_bert.tokenization import BatchTokenizer
 
-# So many examples are tokenized at once.
+# The number of examples that are tokenized together.
 _BLOCK = 1024
-
 
 _METRICS = {
     "accuracy": (classification.accuracy, "accuracy"),
     "accuracy_and_f1": (classification.accuracy_and_f1, "f1"),
     "matthews": (classification.matthews, "matthews_correlation"),
 }
+
+
+class TextExample(NamedTuple):
+    """A text or a pair of texts.
+
+    Attributes:
+        guid: The example's name, such as "dev-12".
+        text_a: The text.
+        text_b: The second text of a pair.
+        label: One of the task's labels; in multi-label tasks a tuple of labels;
+            in regression a number; None if unknown.
+    """
+
+    guid: str
+    text_a: str
+    text_b: str | None = None
+    label: Any = None
+
+
+class TextColumns(NamedTuple):
+    """The text columns of the user's own tables.
+
+    Attributes:
+        names: The column of the text, or both columns of a pair, by name or
+            number.
+        has_header: Whether the first line of TSV and CSV names the columns.
+    """
+
+    names: tuple[str, ...]
+    has_header: bool = True
+
+
+class TextData(Protocol):
+    """A data set of a `TextTask`."""
+
+    def splits(self, mode: str) -> Sequence[str]:
+        """Returns the splits that belong to `train`, `dev` or `test`."""
+
+    def read(self, split: str) -> list[TextExample]:
+        """Reads one split.
+
+        Raises:
+            InputError: A file is missing or malformed.
+        """
+
+    def submission(
+        self,
+        split: str,
+        examples: Sequence[TextExample],
+        predictions: Sequence[Any],
+    ) -> tuple[str, str]:
+        """Returns name and content of the file with the predictions.
+
+        Args:
+            split: The predicted split.
+            examples: Its examples.
+            predictions: What `TextTask.predictions` returns.
+        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

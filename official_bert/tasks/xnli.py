@@ -1,25 +1,24 @@
-"""XNLI: inference in 15 languages (Conneau et al., 2018).
+"""XNLI: natural language inference in 15 languages (Conneau et al., 2018).
 
-The folder holds what the archives XNLI-1.0 and XNLI-MT-1.0 hold, unpacked into
-one another::
+The data directory holds the unpacked archives XNLI-1.0 and XNLI-MT-1.0::
 
-    xnli.dev.tsv, xnli.test.tsv       all languages, translated by people
-    multinli/multinli.train.LANG.tsv  for training, translated by machine
+    xnli.dev.tsv, xnli.test.tsv       all languages, human translations
+    multinli/multinli.train.LANG.tsv  training data, machine translations
     xnli/xnli.dev.en.tsv, xnli/xnli.test.en.tsv
-                                      all languages, by machine into English
+                                      all languages, machine-translated into
+                                      English; `language` is the source
 
-Training data have the columns premise, hypo, label. The others begin with
-language, gold_label, and have the sentences in the seventh and the eighth;
-those in English are taken to name the language that they were translated from.
-There are no quotes.
+Training files have the columns premise, hypo and label. In the others, language
+and gold_label are the first two columns, the sentences the seventh and eighth.
+Cells are not quoted.
 
-* The language's own training data, or *translate-train*, the default and all
-  that the 2018 release knew, for Chinese: `--language=zh`.
-* *Zero-shot*: `--language=zh --train_language=en`.
-* *Translate-test*: `--language=zh --translate_test`, trained on English.
+* Translate-train, the default: `--language=zh` trains on machine-translated
+  Chinese. The original implementation supports only this.
+* Zero-shot: `--language=zh --train_language=en`.
+* Translate-test: `--language=zh --translate_test`, trained on English.
 
-The test set has labels. Where it is there, it is evaluated with the
-development set, whose results stand first and choose the best checkpoint.
+If the test set is present, it is evaluated in addition to the development set,
+which selects the best checkpoint.
 """
 
 import dataclasses
@@ -30,40 +29,37 @@ from typing import Any
 from official_bert import files
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.tasks import glue, tables
-from official_bert.tasks.columns import Columns, predictions_table
+from official_bert.tasks import glue
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.text import TextTask
-from official_bert.tasks.text_data import TextExample
+from official_bert.tasks.text import TextExample, TextTask
 
-_TRAIN = Columns(0, 1, label=2)
-_EVALUATION = Columns(6, 7, label=1)
+_TRAIN = glue.Columns(0, 1, label=2)
+_EVALUATION = glue.Columns(6, 7, label=1)
 _LANGUAGE = 0
 
 
-def make(options: RunClassifier, long_documents: LongDocuments) -> TextTask:
-    """Returns the task, in the languages that the options say."""
+def make(options: RunClassifier) -> TextTask:
+    """Returns the task in the languages of the options."""
     train_language = options.train_language or (
         "en" if options.translate_test else options.language
-    )
-    data = XnliData(
-        options.data_dir,
-        options.language,
-        train_language,
-        options.translate_test,
     )
     return TextTask(
         is_pair=True,
         task_type="classification",
         labels=glue.INFERENCE,
-        data=data,
-        long_documents=long_documents,
+        data=XnliData(
+            options.data_dir,
+            options.language,
+            train_language,
+            options.translate_test,
+        ),
+        long_documents=LongDocuments.from_options(options),
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class XnliData:
-    """The files: a `text_data.TextData`; see the module."""
+    """The files, as described in the module: a `text.TextData`."""
 
     data_dir: str
     language: str
@@ -71,7 +67,7 @@ class XnliData:
     translate_test: bool
 
     def splits(self, mode: str) -> Sequence[str]:
-        """Returns `train`, `test`, or `dev` with the test set beside it."""
+        """Returns `mode`; `dev` is followed by the test set if present."""
         if mode == "dev" and files.exists(self._path("test")):
             return ["dev", "test"]
         return [mode]
@@ -86,20 +82,16 @@ class XnliData:
         return os.path.join(self.data_dir, *name.split("/"))
 
     def read(self, split: str) -> list[TextExample]:
-        """Reads a file, and of those in all languages one of them."""
+        """Reads a file's examples in the language."""
         path = self._path(split)
         files.require(path, f"The {split} data")
         columns = _TRAIN if split == "train" else _EVALUATION
         assert columns.label is not None
         examples: list[TextExample] = []
-        others: set[str] = set()
-        for number, cells in enumerate(tables.tab_separated(path)):
-            if number == 0:
-                continue
-            where = f"{path}:{number + 1}"
-            columns.require(cells, where)
+        other_languages: set[str] = set()
+        for number, where, cells in columns.read(path):
             if split != "train" and cells[_LANGUAGE] != self.language:
-                others.add(cells[_LANGUAGE])
+                other_languages.add(cells[_LANGUAGE])
                 continue
             if cells[columns.label] == "contradictory":
                 cells[columns.label] = "contradiction"
@@ -108,8 +100,8 @@ class XnliData:
         if not examples:
             raise InputError(
                 f"{path}: must hold examples in the language "
-                f"{self.language!r}. Received: {', '.join(sorted(others))}. "
-                "Check --language."
+                f"{self.language!r}. Received: "
+                f"{', '.join(sorted(other_languages))}. Check --language."
             )
         return examples
 
@@ -119,7 +111,7 @@ class XnliData:
         examples: Sequence[TextExample],
         predictions: Sequence[Any],
     ) -> tuple[str, str]:
-        """Returns the labels, in the layout that GLUE has."""
-        numbers = range(len(predictions))
-        text = predictions_table(numbers, predictions)
-        return f"XNLI-{self.language}.tsv", text
+        """Returns the predicted labels in the layout of GLUE."""
+        ids = range(len(predictions))
+        name = f"XNLI-{self.language}.tsv"
+        return name, glue.submission_table(ids, predictions)

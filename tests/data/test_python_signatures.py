@@ -13,7 +13,6 @@ from python_signatures import Function, PythonSignatures
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import own_data
-from official_bert.tasks.documents import TRUNCATE_TAIL
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ("train", "dev", "test")
@@ -170,7 +169,7 @@ def test_run_classifier_reads_them(output_dir, tmp_path):
         vocab_file=str(tmp_path / "vocab"),
         do_train=True,
     )
-    task = own_data.make(options, TRUNCATE_TAIL)
+    task = own_data.make_text_task(options)
     assert task.labels == ("no", "yes")
     for part in PARTS:
         found = sorted((e.text_a, e.text_b) for e in task.examples(part))

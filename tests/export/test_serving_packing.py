@@ -11,7 +11,7 @@ from official_bert.inputs import features
 from official_bert.inputs.features import Marks
 from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.tagging.windows import make_windows
+from official_bert.tasks.tagging import make_windows
 
 MARKS = Marks(101, 102)
 LENGTHS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 17, 30]

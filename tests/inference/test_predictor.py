@@ -18,7 +18,7 @@ from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.decoding import DecodingOptions
 from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.tagging.task import TaggingTask
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import BatchTokenizer
 

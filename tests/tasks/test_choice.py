@@ -16,8 +16,7 @@ from official_bert.inputs import datasets, padding
 from official_bert.inputs.records import RecordFiles
 from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.tasks import featurized
-from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.choice_data import ChoiceExample
+from official_bert.tasks.choice import ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import FeatureRow, Output

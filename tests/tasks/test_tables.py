@@ -180,10 +180,10 @@ def test_labels(tmp_path):
     path.write_bytes("\ufeffgood\r\n\n bad \nso so\n".encode())
     assert tables.read_labels(str(path)) == ("good", "bad", "so so")
     path.write_text("good\nbad\ngood\n")
-    with pytest.raises(InputError, match=r"labels.txt:3: .* as on line 1"):
+    with pytest.raises(InputError, match=r"labels.txt:3: .* also on line 1"):
         tables.read_labels(str(path))
     path.write_text("\n")
-    with pytest.raises(InputError, match="a label on each line"):
+    with pytest.raises(InputError, match="label per line"):
         tables.read_labels(str(path))
 
 

@@ -12,8 +12,7 @@ from support import tiny
 from official_bert.errors import InputError
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import FeatureRow, Output
-from official_bert.tasks.text import TextTask
-from official_bert.tasks.text_data import TextExample
+from official_bert.tasks.text import TextExample, TextTask
 from official_bert.tokenization import BatchTokenizer
 
 CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))

@@ -12,7 +12,7 @@ from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options.run_squad import RunSquad
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.squad import task as squad
-from official_bert.tasks.tagging.task import TaggingTask
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import BatchTokenizer
 

@@ -6,7 +6,6 @@ from support import recorded_texts, tiny
 from official_bert import tasks
 from official_bert.errors import InputError
 from official_bert.tasks import xnli
-from official_bert.tasks.documents import TRUNCATE_TAIL
 from official_bert.tasks.xnli import XnliData
 
 HEADER = (
@@ -108,7 +107,7 @@ def test_languages_that_are_not_there(folder):
 def test_wrong_lines_are_named(folder, text, complaint):
     path = folder / "xnli.dev.tsv"
     path.write_text(f"{HEADER}\n{line('zh', 'a')}\n{text}\n")
-    task = xnli.make(tiny.options(folder, task_name="xnli"), TRUNCATE_TAIL)
+    task = xnli.make(tiny.options(folder, task_name="xnli"))
     with pytest.raises(InputError, match=complaint) as caught:
         task.examples("dev")
     assert str(caught.value).startswith(f"{path}:3: ")

@@ -35,7 +35,7 @@ from official_bert.inputs import features
 from official_bert.modeling.encoder import Bert
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.tagging.task import TaggingTask
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import BatchTokenizer

@@ -12,13 +12,13 @@ from official_bert.export.serving.signatures import (
     Tensors,
     strings,
 )
-from official_bert.tasks.tagging.task import TaggingTask
+from official_bert.tasks.tagging import TaggingTask
 
 
 class _Windows(NamedTuple):
     """Parts of sentences, by numbers of words over all sentences; int64 [R].
 
-    Attributes: see `tasks.tagging.windows.Window`.
+    Attributes: see `tasks.tagging.Window`.
     """
 
     begin: Any
@@ -28,7 +28,7 @@ class _Windows(NamedTuple):
 
 
 class TaggingKind:
-    """Signatures of a `tasks.tagging.task.TaggingTask`.
+    """Signatures of a `tasks.tagging.TaggingTask`.
 
     Outputs, for each text: `tokens` [B, N], its words, and `tags` [B, N]; short
     texts have "" behind their last word. For ids, `tags` [B, S] and
@@ -102,7 +102,7 @@ class TaggingKind:
 
 
 def _make_windows(sentences: Any, words: Any, room: int) -> _Windows:
-    """Does what `tasks.tagging.windows.make_windows` does.
+    """Does what `tasks.tagging.make_windows` does.
 
     Args:
         sentences: int64 [B + 1], at which words sentences begin.

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.tasks.tagging.columns import Columns, Sentence
-from official_bert.tasks.tagging.data import TaggingData
-from official_bert.tasks.tagging.task import TaggingTask
+from official_bert.tasks.conll import ConllData, Sentence
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tokenization import FullTokenizer
 
@@ -196,7 +195,7 @@ def test_predictions_are_written_back(make_tokenizer, write, tmp_path):
     text += "\n\x00 O\n\n"
     write("test.txt", text)
     tokenizer = make_tokenizer(*PIECES)
-    data = TaggingData(str(tmp_path), Columns())
+    data = ConllData(str(tmp_path))
     task = TaggingTask(labels=LABELS, data=data)
     examples = task.examples("test")
     rows = rows_of(task, tokenizer, examples, 5)
@@ -218,7 +217,7 @@ def test_predictions_are_written_back(make_tokenizer, write, tmp_path):
 def test_test_data_without_the_tags(write, tmp_path, text):
     """Nothing is measured, even if there is another column."""
     write("test.txt", text)
-    data = TaggingData(str(tmp_path), Columns())
+    data = ConllData(str(tmp_path))
     task = TaggingTask(labels=LABELS, data=data)
     examples = task.examples("test")
     assert [s.tags for s in examples] == [None]
@@ -361,11 +360,11 @@ def test_a_task_again_from_its_description(document_context):
 def test_which_file_is_read(tmp_path, names, split, expected):
     for name in names:
         (tmp_path / name).touch()
-    data = TaggingData(str(tmp_path), Columns())
+    data = ConllData(str(tmp_path))
     assert data.path(split) == str(tmp_path / expected)
 
 
 def test_a_missing_file(tmp_path):
-    data = TaggingData(str(tmp_path), Columns())
+    data = ConllData(str(tmp_path))
     with pytest.raises(InputError, match=r"dev\.txt or valid\.txt or"):
         data.read("dev", ())

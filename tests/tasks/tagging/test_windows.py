@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from official_bert.tasks.tagging.windows import Window, make_windows
+from official_bert.tasks.tagging import Window, make_windows
 
 
 def windows(sizes, first, last, room):

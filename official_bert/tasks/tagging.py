@@ -1,12 +1,31 @@
-"""Tags for words, such as names of people and places: section 5.3 of the paper.
+"""Tagging: one label per word, as in named entity recognition (section 5.3).
 
-Which words are read at once is said in `windows.py`, what of in `rows.py`.
+The label of a word is that of its first token; other tokens have none::
+
+    words       Jim  Henson     was  a  puppeteer
+    labels      1    2          0    0  0
+    input_ids   [CLS]  Jim  Hen  ##son  was  a  puppet  ##eer  [SEP]
+    label_ids     0     1    2     0     0   0    0       0      0
+    label_mask    0     1    1     0     1   1    1       0      0
+
+A sentence is read with as many words of its document on both sides as fit; if
+one side has fewer, the other has more::
+
+    document   v v v v | w w w w w w | x x x x x x
+    read           v v   w w w w w w   x x             room for 10
+    predicted            w w w w w w
+
+A sentence that does not fit is predicted in parts of half the length, each in
+the middle of its context. So every word is predicted once, and in context.
 """
 
+import bisect
 import dataclasses
+import functools
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -21,11 +40,8 @@ from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import TokenClassifier
 from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.options import RunClassifier
-from official_bert.tasks.tagging import columns, data
-from official_bert.tasks.tagging.columns import Columns, Sentence
-from official_bert.tasks.tagging.data import TaggingData
-from official_bert.tasks.tagging.rows import IdsOfWord, make_row
-from official_bert.tasks.tagging.windows import make_windows
+from official_bert.tasks import conll, own_data
+from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.task import FeatureRow, Output
 from official_bert.tokenization import BatchTokenizer
 
@@ -40,14 +56,92 @@ def make(options: RunClassifier) -> "TaggingTask":
     Raises:
         InputError: The labels cannot be read.
     """
-    folder = TaggingData(
-        options.data_dir, Columns(options.token_column, options.tag_column)
-    )
+    data = ConllData(options.data_dir, options.token_column, options.tag_column)
     return TaggingTask(
-        labels=data.find_labels(options, folder),
+        labels=own_data.find_labels(options, data.training_labels),
         document_context=options.document_context,
-        data=folder,
+        data=data,
     )
+
+
+class Window(NamedTuple):
+    """Words by number, ends exclusive.
+
+    Attributes:
+        begin: The first that is read.
+        first: The first that is predicted.
+        last: The end of those that are predicted.
+        end: The end of those that are read.
+    """
+
+    begin: int
+    first: int
+    last: int
+    end: int
+
+
+def make_windows(
+    sizes: Sequence[int], first: int, last: int, room: int
+) -> Iterator[Window]:
+    """Yields windows that together predict the words `first` to `last`.
+
+    Args:
+        sizes: How many pieces each word of a document has, 1 to `room`.
+        first: Where the sentence begins.
+        last: Where it ends, exclusive.
+        room: How many pieces can be read at once; only whole words are.
+    """
+    starts = [0, *itertools.accumulate(sizes)]
+    for a, b in _parts(starts, first, last, room):
+        spare = room - (starts[b] - starts[a])
+        after = starts[-1] - starts[b]
+        before = min(starts[a], max(spare // 2, spare - after))
+        begin = bisect.bisect_left(starts, starts[a] - before)
+        end = bisect.bisect_right(starts, starts[begin] + room) - 1
+        yield Window(begin, a, b, end)
+
+
+def _parts(
+    starts: Sequence[int], first: int, last: int, room: int
+) -> Iterator[tuple[int, int]]:
+    """Yields a sentence, or if it is too long its parts."""
+    is_short = starts[last] - starts[first] <= room
+    size = room if is_short else room // 2
+    while first < last:
+        fits = bisect.bisect_right(starts, starts[first] + size) - 1
+        # A single word may be longer than half of the room.
+        end = min(max(fits, first + 1), last)
+        yield first, end
+        first = end
+
+
+def make_row(
+    ids: Sequence[list[int]],
+    labels: Sequence[int],
+    window: Window,
+    marks: features.Marks,
+) -> dict[str, list[int]]:
+    """Returns the features of the words in a window, not padded.
+
+    Args:
+        ids: Of the pieces of each word.
+        labels: Of each word; not looked at where it is not predicted.
+        window: Which words.
+        marks: What to put around them.
+    """
+    pieces: list[int] = []
+    firsts: list[int] = []  # Where in the row words begin.
+    for word in range(window.begin, window.end):
+        firsts.append(1 + len(pieces))
+        pieces += ids[word]
+    row = features.text_row(pieces, (), marks)
+    row["label_ids"] = [0] * len(row["input_ids"])
+    row["label_mask"] = [0] * len(row["input_ids"])
+    for word in range(window.first, window.last):
+        place = firsts[word - window.begin]
+        row["label_ids"][place] = labels[word]
+        row["label_mask"][place] = 1
+    return row
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,7 +159,7 @@ class TaggingTask:
 
     labels: tuple[str, ...]
     document_context: bool = False
-    data: TaggingData | None = None
+    data: ConllData | None = None
     pooling_head: PoolingHead = NO_POOLING_HEAD
 
     epoch_has_all_rows: ClassVar[bool] = True
@@ -114,16 +208,22 @@ class TaggingTask:
         """
         marks = features.find_marks(tokenizer.vocab)
         room = max_seq_length - 2
-        ids_of_word = IdsOfWord(tokenizer, room)
+
+        @functools.cache
+        def token_ids(word: str) -> list[int]:
+            # Every word needs a tag, also one of control characters only.
+            tokens = tokenizer.tokenize(word) or ["[UNK]"]
+            return tokenizer.convert_tokens_to_ids(tokens[:room])
+
         id_of_label = {label: i for i, label in enumerate(self.labels)}
         for number, sentence in enumerate(examples):
             words, first = self._words_read(sentence, room)
             last = first + len(sentence.words)
-            ids = [ids_of_word[word] for word in words]
+            ids = [token_ids(word) for word in words]
             labels = [0] * len(words)
             if sentence.tags is not None:
                 labels[first:last] = [id_of_label[t] for t in sentence.tags]
-            sizes = [len(pieces) for pieces in ids]
+            sizes = [len(tokens) for tokens in ids]
             for window in make_windows(sizes, first, last, room):
                 yield FeatureRow(number, make_row(ids, labels, window, marks))
 
@@ -190,7 +290,7 @@ class TaggingTask:
         reads the file.
         """
         assert self.data is not None
-        text = columns.with_predictions(self.data.path(split), answers)
+        text = conll.with_predictions(self.data.path(split), answers)
         files.write_text(os.path.join(folder, f"{split}_predictions.txt"), text)
 
     def to_json(self) -> dict[str, Any]:

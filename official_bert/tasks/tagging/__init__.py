@@ -1,1 +1,0 @@
-"""Tagging: a label for every word, such as names and parts of speech."""
