@@ -67,7 +67,7 @@ def export_preprocessor(options: ExportTfhub) -> None:
     )
     print(
         f"Wrote the preprocessor to {path}: {options.max_seq_length} pieces "
-        f"per sequence, {files.size_of_folder(path) / 1e6:,.1f} MB"
+        f"per sequence, {files.directory_size(path) / 1e6:,.1f} MB"
     )
     print("  import tensorflow_text  # It brings what the module is made of.")
     print(f'  preprocess = hub.KerasLayer("{path}")  # tf_keras')

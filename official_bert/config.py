@@ -171,7 +171,7 @@ class BertConfig:
         Args:
             checkpoint: Its path without `.index`, or a run's folder.
         """
-        path = files.beside(checkpoint, "bert_config.json")
+        path = files.beside_checkpoint(checkpoint, "bert_config.json")
         if path is None:
             return None
         # Of the other keys, others may want others.

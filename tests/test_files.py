@@ -238,7 +238,7 @@ def test_a_link_stays_one(tmp_path, old, leads_to):
         target.parent.mkdir(exist_ok=True)
         target.write_text(old)
     (tmp_path / "link").symlink_to(leads_to)
-    files.require_room_for_file(str(tmp_path / "link"))
+    files.require_writable_file(str(tmp_path / "link"))
     files.write_text(str(tmp_path / "link"), "new")
     assert (tmp_path / "link").is_symlink()
     assert not target.is_symlink()
@@ -253,7 +253,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path, path, monkeypatch):
     os.mkfifo("fifo")
     os.symlink("fifo", "link")
     for write in (
-        files.require_room_for_file,
+        files.require_writable_file,
         lambda path: files.write_text(path, "text"),
         lambda path: files.replacing(path).__enter__(),
     ):
@@ -262,7 +262,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path, path, monkeypatch):
     assert sorted(os.listdir()) == ["fifo", "link"]
     assert os.path.islink("link")
     with pytest.raises(InputError, match="a device, pipe or socket"):
-        files.require_room_for_file(os.devnull)
+        files.require_writable_file(os.devnull)
 
 
 def test_a_folder_is_made_with_all_above_it(tmp_path):
@@ -332,10 +332,10 @@ def test_a_folder_is_listed(tmp_path, scheme):
     (tmp_path / "[a]" / "b").mkdir(parents=True)
     (tmp_path / "[a]" / "a.txt").touch()
 
-    assert files.list_folder(f"{scheme}{tmp_path}/[a]") == ["a.txt", "b"]
-    assert files.list_folder(f"{scheme}{tmp_path}/[a]/b") == []
-    assert files.list_folder(f"{scheme}{tmp_path}/[a]/a.txt") == []
-    assert files.list_folder(f"{scheme}{tmp_path}/missing") == []
+    assert files.list_directory(f"{scheme}{tmp_path}/[a]") == ["a.txt", "b"]
+    assert files.list_directory(f"{scheme}{tmp_path}/[a]/b") == []
+    assert files.list_directory(f"{scheme}{tmp_path}/[a]/a.txt") == []
+    assert files.list_directory(f"{scheme}{tmp_path}/missing") == []
 
 
 def test_leftovers_of_dead_processes_are_removed(tmp_path):
@@ -359,7 +359,7 @@ def test_leftovers_of_dead_processes_are_removed(tmp_path):
 
 
 def write_folder(path, name):
-    with files.replacing_folder(path) as folder:
+    with files.replacing_directory(path) as folder:
         files.write_text(os.path.join(folder, name), "text")
 
 
@@ -369,9 +369,9 @@ def test_a_folder_is_replaced(tmp_path, scheme):
     (tmp_path / "a").mkdir()
     for name in ("old", "new"):
         write_folder(path, name)
-        assert files.list_folder(path) == [name]
+        assert files.list_directory(path) == [name]
     assert os.listdir(tmp_path) == ["a"]
-    assert files.size_of_folder(path) == 4
+    assert files.directory_size(path) == 4
 
 
 def test_what_a_killed_process_left_of_a_folder_goes(tmp_path):
@@ -412,19 +412,19 @@ def test_what_cannot_be_replaced_comes_back(tmp_path, monkeypatch, failure):
 
 
 def test_room_is_looked_for_without_making_anything(tmp_path):
-    files.require_room(str(tmp_path / "a" / "b"))
+    files.require_writable_directory(str(tmp_path / "a" / "b"))
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "b"):
         with pytest.raises(InputError, match="folder must be writable"):
-            files.require_room(str(path))
-    files.require_room("gs://bucket/folder")
+            files.require_writable_directory(str(path))
+    files.require_writable_directory("gs://bucket/folder")
 
 
 def test_a_folder_is_no_place_for_a_file(tmp_path):
-    files.require_room_for_file(str(tmp_path / "file"))
+    files.require_writable_file(str(tmp_path / "file"))
     with pytest.raises(InputError, match="which is a folder"):
-        files.require_room_for_file(str(tmp_path))
+        files.require_writable_file(str(tmp_path))
 
 
 def test_an_address_of_no_known_kind_is_an_input_error():

@@ -71,7 +71,7 @@ def at(path: str) -> str:
 
 def best_or_latest(folder: str) -> str | None:
     """Returns the checkpoint that did best, if one was kept, or the newest."""
-    return latest(os.path.join(folder, files.BEST)) or latest(folder)
+    return latest(os.path.join(folder, files.BEST_DIRECTORY)) or latest(folder)
 
 
 def require(folder: str) -> str:
@@ -180,7 +180,7 @@ def _listed(folder: str) -> list[str]:
     path = os.path.join(folder, _LIST)
     if not files.exists(path):
         # The first of a run, if it was killed between writing and listing it.
-        matches = map(_INDEX_NAME.fullmatch, files.list_folder(folder))
+        matches = map(_INDEX_NAME.fullmatch, files.list_directory(folder))
         return sorted((m[1] for m in matches if m), key=_step_of)
     try:
         state = tf.train.get_checkpoint_state(folder)

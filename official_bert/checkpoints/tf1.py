@@ -27,7 +27,7 @@ def open_reader(prefix: str) -> Any:
     Raises:
         InputError: There is no such checkpoint, or it is damaged.
     """
-    files.require_plain(prefix)
+    files.require_checkpoint_path(prefix)
     files.require(prefix + _INDEX, "A checkpoint's index")
     try:
         return tf.train.load_checkpoint(prefix)
@@ -73,7 +73,7 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
     Raises:
         InputError: The disk is full, or the folder takes no files.
     """
-    files.require_plain(prefix)
+    files.require_checkpoint_path(prefix)
     names = sorted(arrays)
     temporary = files.temporary_name(prefix)
     try:
@@ -87,7 +87,7 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
             files.sync(temporary + part)
         # The index last: no reader takes data without one for a checkpoint.
         for part in (_DATA, _INDEX):
-            files.rename(temporary + part, prefix + part)
+            files.replace(temporary + part, prefix + part)
         files.sync(os.path.dirname(prefix) or ".")
     except BaseException as error:
         remove(temporary)
@@ -107,6 +107,6 @@ def remove(prefix: str) -> None:
     Its index goes first, so that it is never half there.
     """
     folder, start = os.path.split(f"{prefix}.")
-    names = [n for n in files.list_folder(folder) if n.startswith(start)]
+    names = [n for n in files.list_directory(folder) if n.startswith(start)]
     for name in sorted(names, key=lambda name: not name.endswith(_INDEX)):
         files.remove(os.path.join(folder, name))

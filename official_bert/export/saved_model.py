@@ -19,7 +19,7 @@ def save(
 
     Args:
         module: What is saved.
-        folder: Where to, such as `files.replacing_folder` gives.
+        folder: Where to, such as `files.replacing_directory` gives.
         signatures: As `tf.saved_model.save` takes them.
         texts: {path in the folder: what to write there as well}.
 

@@ -93,11 +93,11 @@ def export(
         model, vocab_file, do_lower_case, has_masked_lm
     )
     logging.info("Writing %s", export_path)
-    with files.replacing_folder(export_path) as folder:
+    with files.replacing_directory(export_path) as folder:
         texts = {modules.CONFIG: config.to_json_string()}
         saved_model.save(module, folder, signatures, texts)
     return Exported(
-        files.size_of_folder(export_path),
+        files.directory_size(export_path),
         config.num_parameters(),
         has_masked_lm,
         sorted(

@@ -65,7 +65,7 @@ def export_preprocessor(
             f"pieces. Received: {seq_length}. Give more."
         )
     module = _make_module(vocab_file, do_lower_case, seq_length)
-    with files.replacing_folder(path) as folder:
+    with files.replacing_directory(path) as folder:
         saved_model.save(module, folder, module.__call__)
 
 

@@ -111,7 +111,6 @@ def _writing(path: str | None) -> Iterator[Any]:
             # Python would complain at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    files.remove_leftovers_of(path)
     with files.writing(path) as file:
         yield file
 

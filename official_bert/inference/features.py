@@ -250,7 +250,6 @@ def run(options: ExtractFeatures) -> None:
     num_lines = sum(1 for _ in files.read_lines(path))
     if not num_lines:
         raise InputError(f"{path}: must hold lines of text. Received: none.")
-    files.remove_leftovers_of(options.output_file)
     extractor = load(options)
     write = features_output.WRITERS[options.resolved_format]
     found = progress.bar(

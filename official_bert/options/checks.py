@@ -35,7 +35,7 @@ def check_outputs(
                 f"Received: {output!r}. Rename it."
             )
         taken.add(os.path.realpath(output))
-        files.require_room_for_file(output)
+        files.require_writable_file(output)
 
 
 def require_checkpoint(prefix: str) -> None:

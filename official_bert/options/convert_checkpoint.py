@@ -6,7 +6,6 @@ import os
 from official_bert import cli, files, json_files
 from official_bert.cli import option
 from official_bert.errors import InputError
-from official_bert.files import folders
 from official_bert.options.checks import require_package, require_pattern
 
 # Heads whose weights have the same names in a TF1 checkpoint.
@@ -99,9 +98,9 @@ class ConvertCheckpoint(cli.Options):
                 f"{self.output!r}. Copy it there afterwards."
             )
         # The best checkpoint is read from a folder of its own in a run's.
-        best = os.path.join(self.input, files.BEST)
+        best = os.path.join(self.input, files.BEST_DIRECTORY)
         inputs = [self.input, best, self.bert_config_file, self.vocab_file]
-        folders.require_free_folder(
+        files.require_free_directory(
             "--output", self.output, self.overwrite, filter(None, inputs)
         )
 

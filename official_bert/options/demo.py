@@ -48,7 +48,7 @@ class Demo(cli.Options):
     def __post_init__(self) -> None:
         """Checks what only later steps would notice."""
         super().__post_init__()
-        files.require_plain(self.output_dir)
+        files.require_checkpoint_path(self.output_dir)
         BertConfig(
             vocab_size=self.vocab_size,
             hidden_size=self.hidden_size,

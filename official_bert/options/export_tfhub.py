@@ -71,7 +71,7 @@ class ExportTfhub(ModelOptions):
         self._check_model()
         for name in ("export_path", "preprocessor_path"):
             if folder := getattr(self, name):
-                files.require_free_folder(
+                files.require_free_directory(
                     f"--{name}", folder, self.overwrite, self._inputs()
                 )
         if self.export_path and self.preprocessor_path:
@@ -118,7 +118,7 @@ class ExportTfhub(ModelOptions):
     def _inputs(self) -> list[str]:
         inputs = [self.vocab_path, self.model_dir]
         if self.model_dir:
-            inputs.append(os.path.join(self.model_dir, files.BEST))
+            inputs.append(os.path.join(self.model_dir, files.BEST_DIRECTORY))
         if self.export_path:
             inputs += [self.config_path, self.checkpoint_path]
         return [name for name in inputs if name]

@@ -269,7 +269,7 @@ class FinetuningOptions(TrainingOptions):
             )
         if not self.do_train:
             self._require_as_trained(task_file.read(self.output_dir))
-        files.require_room(self.serving_dir)
+        files.require_writable_directory(self.serving_dir)
 
     def _require_as_trained(self, task: dict[str, Any]) -> None:
         for name in ("max_seq_length", "do_lower_case"):

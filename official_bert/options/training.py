@@ -180,8 +180,8 @@ class TrainingOptions(StepOptions):
         self._check_model()
         if self.plots:
             require_package("--plots", "matplotlib")
-        files.require_plain(self.output_dir)
-        files.require_room(self.output_dir)
+        files.require_checkpoint_path(self.output_dir)
+        files.require_writable_directory(self.output_dir)
         for name in ("may_initialize", "may_skip"):
             require_pattern(name, getattr(self, name))
 

@@ -216,7 +216,7 @@ def stored(folder: str) -> Iterator[Corpus]:
 def _local_copy(folder: str) -> str:
     """Copies a remote folder once, until the process ends."""
     copy = tempfile.mkdtemp(prefix="pretraining-")
-    atexit.register(files.remove_folder, copy)
+    atexit.register(files.remove_directory, copy)
     for name in _FILES:
         with (
             files.open_binary(os.path.join(folder, name)) as source,

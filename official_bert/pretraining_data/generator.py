@@ -22,7 +22,6 @@ def run(options: CreatePretrainingData) -> None:
     """
     for name in options.output_files():
         files.make_directory(os.path.dirname(name) or ".")
-        files.remove_leftovers_of(name)
     names = files.expand(options.input_file)
     logging.info("Reading %d input files: %s", len(names), ", ".join(names))
     # The SIGTERM of schedulers leaves no more behind than Ctrl-C does.

@@ -75,12 +75,9 @@ def store_text(workers: Workers, names: Sequence[str], folder: str) -> int:
 def temporary_folder(path: str) -> Iterator[str]:
     """Yields a new folder beside a file, which is removed at the end.
 
-    What killed runs left of theirs is removed first.
-
     Raises:
         InputError: There is no room in it.
     """
-    files.remove_leftovers(os.path.dirname(path), os.path.basename(path))
     folder = files.temporary_name(path)
     files.make_directory(folder)
     try:
@@ -94,7 +91,7 @@ def temporary_folder(path: str) -> Iterator[str]:
             "room, and run the command again."
         ) from error
     finally:
-        files.remove_folder(folder)
+        files.remove_directory(folder)
 
 
 def scatter(

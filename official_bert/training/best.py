@@ -72,7 +72,7 @@ class Best:
         )
 
     def _keep(self, step: int, weights: Mapping[str, Any]) -> None:
-        folder = os.path.join(self._output_dir, files.BEST)
+        folder = os.path.join(self._output_dir, files.BEST_DIRECTORY)
         files.make_directory(folder)
         numbered.save(
             folder,

@@ -81,7 +81,7 @@ def own_folder(strategy: tf.distribute.Strategy, output_dir: str) -> str:
     if is_chief(strategy):
         return output_dir
     folder = tempfile.mkdtemp(prefix="official_bert_worker_")
-    atexit.register(files.remove_folder, folder)
+    atexit.register(files.remove_directory, folder)
     return folder
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import socket
 from collections.abc import Iterator
 
@@ -14,6 +15,9 @@ from official_bert.options import tf_config
 from official_bert.options.training import TrainingOptions
 
 _LOCK = "run.lock"
+
+# The ends of `files.temporary_name`, earlier ones with a process id.
+_TEMPORARY = re.compile(r"\.tmp-(\d+\.)?[0-9a-f]{8}(\.|$)")
 
 
 @contextlib.contextmanager
@@ -41,8 +45,8 @@ def only_run(options: TrainingOptions) -> Iterator[None]:
     path = os.path.join(options.output_dir, _LOCK)
     descriptor = _locked(path)
     try:
-        for folder in ("", files.BEST):
-            files.remove_leftovers(os.path.join(options.output_dir, folder))
+        for folder in ("", files.BEST_DIRECTORY):
+            _remove_temporary(os.path.join(options.output_dir, folder))
         yield
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -51,6 +55,17 @@ def only_run(options: TrainingOptions) -> Iterator[None]:
         if is_new:
             with contextlib.suppress(OSError):  # What failed early left none.
                 os.rmdir(options.output_dir)
+
+
+def _remove_temporary(directory: str) -> None:
+    """Removes what a killed run was writing; only the lock's holder may."""
+    for name in files.list_directory(directory):
+        if _TEMPORARY.search(name):
+            path = os.path.join(directory, name)
+            remove = (
+                files.remove_directory if os.path.isdir(path) else os.remove
+            )
+            remove(path)
 
 
 def _locked(path: str) -> int:

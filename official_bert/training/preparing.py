@@ -179,7 +179,7 @@ def _require_as_trained(
 
 def _require_evaluations(options: FinetuningOptions) -> None:
     """Refuses to train what would not be used: a best model was kept before."""
-    best = os.path.join(options.output_dir, files.BEST)
+    best = os.path.join(options.output_dir, files.BEST_DIRECTORY)
     if options.do_train and not options.eval_every and numbered.latest(best):
         raise InputError(
             "--eval_every must be given to go on where an earlier run had it: "

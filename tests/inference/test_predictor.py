@@ -106,8 +106,8 @@ def test_the_best_checkpoint_goes_first(trained, tmp_path):
         if not name.endswith(("adam_m", "adam_v"))
     }
     arrays["output_bias"] = np.array([-50, 50], np.float32)
-    (folder / files.BEST).mkdir()
-    numbered.save(str(folder / files.BEST), 1, arrays, None, keep=1)
+    (folder / files.BEST_DIRECTORY).mkdir()
+    numbered.save(str(folder / files.BEST_DIRECTORY), 1, arrays, None, keep=1)
     asked = Predictor.from_dir(str(folder))
     assert scores(asked(["good"]))[0, 1] > 0.999
 

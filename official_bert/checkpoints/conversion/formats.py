@@ -23,7 +23,6 @@ from official_bert.checkpoints.conversion.report import (
     row,
 )
 from official_bert.errors import InputError
-from official_bert.files import folders
 from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
     refuse_same_format,
@@ -144,7 +143,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         InputError: The format cannot hold the model.
         RuntimeError: What was read back is not what was written.
     """
-    with folders.replacing_folder(options.output) as folder:
+    with files.replacing_directory(options.output) as folder:
         write(model, folder, options.to)
         difference = compare(model, _read_back(folder, model, options.to))
         if difference.largest != 0.0:
@@ -189,7 +188,7 @@ def strip(options: ConvertCheckpoint) -> str:
         RuntimeError: What was read back is not what was written.
     """
     prefix = tf1_folder.find(options.input)
-    with folders.replacing_folder(options.output) as folder:
+    with files.replacing_directory(options.output) as folder:
         out = tf1_folder.strip(prefix, folder, options.skip)
         before = tf1_folder.Stored(prefix)
         after = tf1_folder.Stored(os.path.join(folder, tf1_folder.CHECKPOINT))

@@ -92,7 +92,7 @@ def read(
     Raises:
         InputError: It is damaged, no BERT's, or without `bert_config.json`.
     """
-    config_file = config_file or files.beside(prefix, _CONFIG)
+    config_file = config_file or files.beside_checkpoint(prefix, _CONFIG)
     if config_file is None:
         raise InputError(
             f"{prefix}: the model's {_CONFIG} must be beside it. Received: "
@@ -117,12 +117,14 @@ def read(
 
 
 def _described(prefix: str, config: BertConfig) -> Described:
-    vocab_file = files.beside(prefix, _VOCAB)
-    path = files.beside(prefix, task_file.NAME)
+    vocab_file = files.beside_checkpoint(prefix, _VOCAB)
+    path = files.beside_checkpoint(prefix, task_file.NAME)
     task = task_file.read(os.path.dirname(path)) if path else {}
     labels, problem_type, head = labels_of_task(task)
     casing = None
-    tokenizer_file = files.beside(prefix, huggingface_tokenizer.CONFIG)
+    tokenizer_file = files.beside_checkpoint(
+        prefix, huggingface_tokenizer.CONFIG
+    )
     if tokenizer_file:
         folder = os.path.dirname(tokenizer_file)
         casing = huggingface_tokenizer.read_casing(folder)
@@ -183,7 +185,7 @@ def strip(prefix: str, folder: str, skip: str | None) -> list[str]:
     if any(map(is_of_task, kept)):
         kept_files.append(task_file.NAME)
     for name in kept_files:
-        path = files.beside(prefix, name)
+        path = files.beside_checkpoint(prefix, name)
         _write_text(folder, name, files.read_text(path) if path else None)
     return out
 

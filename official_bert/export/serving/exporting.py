@@ -132,7 +132,7 @@ def export(
     files.make_directory(export_dir)
     path = os.path.join(export_dir, str(next_version(export_dir)))
     difference = None
-    with files.replacing_folder(path) as folder:
+    with files.replacing_directory(path) as folder:
         _save(module, functions, described, folder)
         if export_tflite:
             name = os.path.join(folder, "model.tflite")
@@ -207,5 +207,5 @@ def _save(
 
 def next_version(export_dir: str) -> int:
     """Returns the number after the highest one of a folder, at least 1."""
-    names = files.list_folder(export_dir)
+    names = files.list_directory(export_dir)
     return max([int(name) for name in names if name.isdecimal()], default=0) + 1

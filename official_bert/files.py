@@ -1,0 +1,519 @@
+"""Access to local and remote files, and writes that are all or nothing.
+
+Local paths use Python's own file functions, so that a command can check its
+paths before TensorFlow is imported. Paths with a scheme (``gs://bucket/name``)
+use `tf.io.gfile`, which also writes their checkpoints and events. Both are
+reached through the back ends of `etils.epath`.
+"""
+
+import contextlib
+import gzip
+import io
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, cast
+
+from official_bert.errors import InputError, short_reason
+
+# Subdirectory of a run directory with the checkpoint of the best evaluation.
+BEST_DIRECTORY = "best"
+
+# Raised for truncated data, for data that is not gzip, and for damaged data.
+_GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
+
+
+def is_remote(path: str) -> bool:
+    """Whether `path` has a scheme, such as ``gs://bucket/name``."""
+    return "://" in path
+
+
+def _backend(path: str) -> Any:
+    """Returns epath's `os.path`-like functions for this kind of path."""
+    from etils.epath import backend  # Takes 0.1 s: not at start-up.
+
+    return backend.tf_backend if is_remote(path) else backend.os_backend
+
+
+@contextlib.contextmanager
+def _as_os_errors(path: str) -> Iterator[None]:
+    """Raises TensorFlow's errors about a remote path as `OSError`."""
+    if not is_remote(path):
+        yield
+        return
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.OpError as error:
+        raise OSError(short_reason(error)) from error
+
+
+def _look_up(function: str, path: str) -> Any:
+    """Calls a function of the back end that does not change anything."""
+    try:
+        with _as_os_errors(path):
+            return getattr(_backend(path), function)(path)
+    except OSError as error:
+        raise InputError(
+            f"Cannot access {path!r}: {error}. Check the address, the "
+            "connection, and that TensorFlow supports this scheme."
+        ) from error
+
+
+# Finding files.
+
+
+def exists(path: str) -> bool:
+    """Whether `path` is an existing file or directory."""
+    return bool(_look_up("exists", path))
+
+
+def size(path: str) -> int:
+    """Returns the stored length of a file in bytes (compressed, for gzip)."""
+    if not is_remote(path):
+        return os.path.getsize(path)
+    return int(_look_up("stat", path).length)
+
+
+def list_directory(path: str) -> list[str]:
+    """Returns the sorted names in a directory; [] if there is no directory."""
+    path = path or "."
+    if not is_remote(path):
+        # Not epath's list, which leaves out names that end in "~".
+        return sorted(os.listdir(path)) if os.path.isdir(path) else []
+    names = _look_up("listdir", path) if _look_up("isdir", path) else []
+    # In remote listings, directories end in a slash.
+    return sorted(name.rstrip("/") for name in names)
+
+
+def directory_size(path: str) -> int:
+    """Returns the total size in bytes of all files below a directory."""
+    return sum(
+        size(os.path.join(folder, name))
+        for folder, _, names in _look_up("walk", path)
+        for name in names
+    )
+
+
+def expand(patterns: str) -> list[str]:
+    """Returns the files that match comma-separated glob patterns.
+
+    Args:
+        patterns: Such as ``"a.txt,shards/*.gz"``.
+
+    Returns:
+        File names in the order of the patterns, sorted within each pattern.
+
+    Raises:
+        InputError: A pattern matches nothing, or a directory.
+    """
+    names: list[str] = []
+    for pattern in filter(None, patterns.split(",")):
+        # The name of an existing file may itself contain brackets.
+        is_name = exists(pattern)
+        matches = [pattern] if is_name else sorted(_look_up("glob", pattern))
+        if not matches:
+            raise InputError(
+                f"Input file {pattern!r} does not exist. Check the path, and "
+                "quote patterns that contain `*`."
+            )
+        names.extend(matches)
+    if not names:
+        raise InputError(
+            f"No input file in {patterns!r}. Pass file names or glob patterns, "
+            "separated by commas."
+        )
+    for name in names:
+        if os.path.isdir(name):
+            raise InputError(
+                f"Input {name!r} is a directory, not a file. Name the files in "
+                f"it, for example '{name.rstrip('/')}/*'."
+            )
+    return names
+
+
+def beside_checkpoint(checkpoint: str, name: str) -> str | None:
+    """Returns the path of a file that belongs to a checkpoint, if it exists.
+
+    Args:
+        checkpoint: Checkpoint prefix or run directory. For a checkpoint in
+            `BEST_DIRECTORY`, its parent is searched as well.
+        name: File name, such as ``"vocab.txt"``.
+    """
+    is_directory = exists(checkpoint)
+    directory = checkpoint if is_directory else os.path.dirname(checkpoint)
+    candidates = [directory]
+    if os.path.basename(directory) == BEST_DIRECTORY:
+        candidates.append(os.path.dirname(directory))
+    paths = [os.path.join(candidate, name) for candidate in candidates]
+    return next(filter(exists, paths), None)
+
+
+# Checks before a run.
+
+
+def require(path: str, what: str) -> None:
+    """Raises `InputError` unless `path` is an existing file.
+
+    Args:
+        path: The file.
+        what: Start of the message: "--vocab_file" or "The vocabulary".
+    """
+    if not exists(path) or os.path.isdir(path):
+        raise InputError(
+            f"{what} must be an existing file. Received: {path!r}. "
+            "Check the path."
+        )
+
+
+def require_checkpoint_path(path: str) -> None:
+    """Raises `InputError` if TensorFlow could not read a checkpoint there."""
+    # TensorFlow finds a checkpoint by a glob pattern and escapes nothing.
+    if "[" in path or "\\" in path:
+        raise InputError(
+            f"{path}: TensorFlow cannot read checkpoints whose path contains "
+            "`[` or a backslash. Rename the directory or choose another."
+        )
+
+
+def require_writable_directory(path: str) -> None:
+    """Raises `InputError` if `make_directory` would fail. Creates nothing.
+
+    Checks the nearest existing parent. Remote directories are not checked.
+    """
+    if is_remote(path):
+        return
+    nearest = os.path.abspath(path)
+    while not os.path.lexists(nearest):
+        nearest = os.path.dirname(nearest)
+    if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
+        raise _not_writable(path, f"no permission to write to {nearest!r}")
+
+
+def require_writable_file(path: str) -> None:
+    """Raises `InputError` if `path` cannot be written or replaced."""
+    require_writable_directory(os.path.dirname(_link_target(path)))
+
+
+def require_free_directory(
+    flag: str, path: str, overwrite: bool = False, inputs: Iterable[str] = ()
+) -> None:
+    """Raises `InputError` unless a new directory can be written to `path`.
+
+    Args:
+        flag: The flag that names it, for messages.
+        path: The directory.
+        overwrite: Whether it may already exist with files in it.
+        inputs: Files and directories that will be read; must be elsewhere.
+    """
+    if not is_remote(path) and os.path.isfile(path):
+        raise InputError(
+            f"{flag} must be a directory. Received: {path!r}, which is a file. "
+            "Name a directory that does not exist yet."
+        )
+    for name in inputs:
+        outer, inner = os.path.realpath(path), os.path.realpath(name)
+        if os.path.join(inner, "").startswith(os.path.join(outer, "")):
+            raise InputError(
+                f"{flag}={path!r} contains the input {name!r} and would "
+                "replace it. Name another directory."
+            )
+    if not overwrite and list_directory(path):
+        raise InputError(
+            f"{flag} must be new or empty. Received: {path!r}, which contains "
+            "files. Name another directory, or pass --overwrite to replace "
+            "everything in it."
+        )
+    require_writable_directory(os.path.dirname(path.rstrip("/")) or ".")
+
+
+def _not_writable(path: str, reason: object) -> InputError:
+    return InputError(
+        f"The output directory must be writable. Received: {path!r} "
+        f"({reason}). Choose another or fix its permissions."
+    )
+
+
+# Reading.
+
+
+@contextlib.contextmanager
+def _open_stored(path: str) -> Iterator[Any]:
+    """Opens the bytes of a file as they are stored."""
+    with contextlib.ExitStack() as stack:
+        try:
+            with _as_os_errors(path):
+                file = stack.enter_context(_backend(path).open(path, "rb"))
+                if is_remote(path):
+                    file.seek(0)  # gfile opens lazily; fail here if missing.
+        except OSError as error:
+            raise InputError(
+                f"Cannot read {path!r}: {error.strerror or error}. Check the "
+                "path and the permissions."
+            ) from error
+        yield file
+
+
+@contextlib.contextmanager
+def open_binary(path: str) -> Iterator[BinaryIO]:
+    """Opens a file for reading bytes; unpacks it if it ends in ``.gz``."""
+    with _open_stored(path) as file:
+        yield (
+            cast(BinaryIO, gzip.GzipFile(fileobj=file))
+            if path.endswith(".gz")
+            else file
+        )
+
+
+def is_gzip(path: str) -> bool:
+    """Whether a file starts like gzip data, whatever its name is."""
+    with _open_stored(path) as file:
+        return bool(file.read(3) == b"\x1f\x8b\x08")
+
+
+def read_text(path: str) -> str:
+    """Returns the content of a UTF-8 file with its line ends unchanged."""
+    with open_binary(path) as file:
+        try:
+            return _decode(file.read(), path, first_line=1)
+        except _GZIP_ERRORS as error:
+            raise _not_gzip(path, 1, error) from error
+
+
+def read_lines(
+    path: str, on_bytes: Callable[[int], object] | None = None
+) -> Iterator[str]:
+    r"""Yields the lines of a UTF-8 file as the original implementation does.
+
+    Only ``\n`` ends a line (not U+2028, U+0085, VT or FF), every ``\r`` is
+    dropped, and a byte-order mark is kept. After the last ``\n``, nothing but
+    ``\r`` does not count as a line.
+
+    Args:
+        path: Local or remote file; ``.gz`` is unpacked.
+        on_bytes: Called after each line with the number of stored bytes read
+            for it, for progress bars.
+
+    Raises:
+        InputError: The file is missing, not UTF-8 or not gzip; with the line.
+    """
+    with open_binary(path) as file:
+        stored = getattr(file, "fileobj", file)  # The compressed file.
+        number = position = 0
+        try:
+            for number, line in enumerate(file, start=1):
+                if on_bytes and stored.seekable():  # Pipes are not.
+                    on_bytes(stored.tell() - position)
+                    position = stored.tell()
+                text = _decode(line, path, number).replace("\r", "")
+                if text:
+                    yield text.removesuffix("\n")
+        except _GZIP_ERRORS as error:
+            raise _not_gzip(path, number + 1, error) from error
+
+
+def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
+    """Yields (line number from 1, line) as `read_lines`, without a BOM."""
+    for number, line in enumerate(read_lines(path), start=1):
+        yield number, line.removeprefix("\ufeff") if number == 1 else line
+
+
+def _not_gzip(path: str, line: int, error: Exception) -> InputError:
+    return InputError(
+        f"{path}:{line}: invalid gzip data: {error}. Compress or copy the file "
+        "again."
+    )
+
+
+def _decode(data: bytes, path: str, first_line: int) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first_line + data.count(b"\n", 0, error.start)
+        raise InputError(
+            f"{path}:{line}: text must be UTF-8. Received: byte "
+            f"0x{data[error.start]:02x} ({error.reason}). Convert the file, "
+            "for example with `iconv -t UTF-8`."
+        ) from error
+
+
+# Writing.
+
+
+def make_directory(path: str) -> None:
+    """Creates a directory and its parents, and checks that it is writable."""
+    try:
+        with _as_os_errors(path):
+            _backend(path).makedirs(path, exist_ok=True)
+        if not is_remote(path):
+            with tempfile.TemporaryFile(dir=path):
+                pass
+    except OSError as error:
+        raise _not_writable(path, error.strerror or error) from error
+
+
+def remove(path: str) -> None:
+    """Removes a file."""
+    with _as_os_errors(path):
+        _backend(path).remove(path)
+
+
+def remove_directory(path: str) -> None:
+    """Removes a directory and everything in it, as far as possible."""
+    if is_remote(path):
+        with contextlib.suppress(Exception):
+            _backend(path).rmtree(path)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def temporary_name(path: str) -> str:
+    """Returns an unused name beside `path`: ``PATH.tmp-0123abcd``."""
+    return f"{path}.tmp-{os.urandom(4).hex()}"
+
+
+def sync(path: str) -> None:
+    """Waits until a local file or directory is on the disk.
+
+    After a power failure, a new name may otherwise point to missing data.
+    """
+    if is_remote(path):
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        if not os.path.isdir(path):  # Some file systems cannot sync those.
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _link_target(path: str) -> str:
+    """Returns the file to replace: `path`, or the target of a link.
+
+    Raises:
+        InputError: `path` exists and is not a file.
+    """
+    if is_remote(path):
+        return path
+    if os.path.exists(path) and not os.path.isfile(path):
+        kind = "directory" if os.path.isdir(path) else "device, pipe or socket"
+        raise InputError(
+            f"Output must be a file. Received: {path!r}, which is a {kind}. "
+            "Name a file."
+        )
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
+@contextlib.contextmanager
+def _write_errors(path: str) -> Iterator[None]:
+    try:
+        with _as_os_errors(path):
+            yield
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written: {error.strerror or error}. What was "
+            "there before is unchanged. Free disk space or fix the "
+            "permissions, and run the command again."
+        ) from error
+
+
+def replace(source: str, target: str) -> None:
+    """Renames a file or directory; a file of the name `target` is replaced."""
+    if is_remote(target):
+        with _as_os_errors(target):
+            _backend(target).replace(source, target)
+    else:
+        os.replace(source, target)
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """Yields a temporary name that is renamed to `path` when the block ends.
+
+    If the block raises, `path` is unchanged. A link stays a link.
+
+    Raises:
+        InputError: `path` is not a file.
+    """
+    target = _link_target(path)
+    temporary = temporary_name(target)
+    try:
+        yield temporary
+        replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            remove(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[BinaryIO]:
+    """Yields a binary file that gets the name `path` when the block ends.
+
+    If the block raises, `path` is unchanged. A link stays a link.
+
+    Raises:
+        InputError: The disk is full, the directory is not writable, or `path`
+            is not a file.
+    """
+    with _write_errors(path):
+        if not is_remote(path):
+            os.makedirs(
+                os.path.dirname(_link_target(path)) or ".", exist_ok=True
+            )
+        with replacing(path) as temporary:
+            # Not epath's file for local paths, which has no known type.
+            opener = _backend(path).open if is_remote(path) else io.open
+            with opener(temporary, "wb") as file:
+                yield file
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes a UTF-8 file, all or nothing, and waits until it is on the disk.
+
+    Raises:
+        InputError: The disk is full or the directory is not writable.
+    """
+    with writing(path) as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        sync(file.name)
+
+
+@contextlib.contextmanager
+def replacing_directory(path: str) -> Iterator[str]:
+    """Yields a new directory that gets the name `path` when the block ends.
+
+    An existing directory is removed once the new one is complete. If the block
+    raises, it is unchanged. A link stays a link.
+
+    Raises:
+        InputError: The disk is full or the parent is not writable.
+    """
+    path = path.rstrip("/")
+    if not is_remote(path) and os.path.islink(path):
+        path = os.path.realpath(path)
+    new, old = temporary_name(path), temporary_name(path)
+    make_directory(new)
+    try:
+        with _write_errors(path):
+            yield new
+            # A directory with files in it cannot be replaced in one step.
+            was_there = bool(list_directory(path))
+            if was_there:
+                replace(path, old)
+            try:
+                replace(new, path)
+            except BaseException:
+                if was_there:
+                    replace(old, path)
+                raise
+        if was_there:
+            remove_directory(old)
+    finally:
+        remove_directory(new)
