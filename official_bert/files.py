@@ -190,7 +190,7 @@ def require_writable_directory(path: str) -> None:
     while not os.path.lexists(nearest):
         nearest = os.path.dirname(nearest)
     if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
-        raise _not_writable(path, f"no permission to write to {nearest!r}")
+        raise _not_writable(path, f"{nearest!r} is not a writable directory")
 
 
 def require_writable_file(path: str) -> None:

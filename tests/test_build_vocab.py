@@ -136,7 +136,7 @@ def test_nothing_is_written_over_something_else(folder, monkeypatch, changes):
 def test_a_folder_that_takes_no_files_is_refused_at_once(folder, monkeypatch):
     monkeypatch.setattr(build_vocab, "count_words", None)
     name = str(folder / "text.txt" / "vocab.txt")
-    with pytest.raises(InputError, match="output folder must be writable"):
+    with pytest.raises(InputError, match="output directory must be writable"):
         build(folder, vocab_file=name)
 
 

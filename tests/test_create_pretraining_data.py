@@ -166,7 +166,7 @@ def test_compressed_records_train_a_model(folder, num_workers):
         ({"beam_options": "--x"}, "--beam_options needs --runner"),
         ({"runner": "Spark"}, "--runner must be one of DirectRunner, Fl"),
         ({"num_workers": -1}, "--num_workers must be at least 0"),
-        ({"input_file": "/no/such/text"}, "matches no file"),
+        ({"input_file": "/no/such/text"}, "'/no/such/text' does not exist"),
         ({"vocab_file": "/no/such/file"}, "--vocab_file must be an existing"),
     ],
 )

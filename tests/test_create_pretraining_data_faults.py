@@ -112,18 +112,6 @@ def test_an_interruption_leaves_nothing(folder, workers, send, number, status):
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.slow
-def test_what_a_killed_command_left_the_next_removes(folder):
-    before = sorted(folder.iterdir())
-    killed = interrupt(folder, 2, os.kill, signal.SIGKILL)
-    assert len(sorted(folder.iterdir())) == len(before) + 1
-    (folder / f"b.tmp-{killed.pid}.0123abcd").touch()  # As if it wrote that.
-    with start(folder, "--num_workers=1") as process:
-        process.communicate()
-    assert process.returncode == 0
-    assert sorted(folder.iterdir()) == [folder / "a", folder / "b", *before]
-
-
 def alive(group):
     """Returns the processes of a group that still run, given some time."""
     for _ in range(50):

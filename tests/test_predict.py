@@ -398,17 +398,3 @@ def test_a_pretrained_folder_may_say_its_casing(pretrained, tmp_path):
     told.write_text('{"do_lower_case": false}')
     assert not Predict(**folder).is_uncased
     assert Predict(**folder, do_lower_case=True).is_uncased
-
-
-def test_what_a_killed_run_left_is_removed(tuned, folder):
-    (folder / "a.txt").write_text("good")
-    left = folder / f"out.jsonl.tmp-{2**22 + 1}.0123abcd"
-    left.touch()
-    predict.main(
-        Predict(
-            model_dir=tuned,
-            input_file=str(folder / "a.txt"),
-            output_file=str(folder / "out.jsonl"),
-        )
-    )
-    assert not left.exists()

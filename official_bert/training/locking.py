@@ -16,8 +16,10 @@ from official_bert.options.training import TrainingOptions
 
 _LOCK = "run.lock"
 
-# The ends of `files.temporary_name`, earlier ones with a process id.
-_TEMPORARY = re.compile(r"\.tmp-(\d+\.)?[0-9a-f]{8}(\.|$)")
+# Only the lock's holder writes these. Earlier names have a process id.
+_TEMPORARY = re.compile(
+    r"(model\.ckpt-\d+|checkpoint).*\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
+)
 
 
 @contextlib.contextmanager
@@ -58,14 +60,10 @@ def only_run(options: TrainingOptions) -> Iterator[None]:
 
 
 def _remove_temporary(directory: str) -> None:
-    """Removes what a killed run was writing; only the lock's holder may."""
+    """Removes checkpoints that a killed run did not finish writing."""
     for name in files.list_directory(directory):
-        if _TEMPORARY.search(name):
-            path = os.path.join(directory, name)
-            remove = (
-                files.remove_directory if os.path.isdir(path) else os.remove
-            )
-            remove(path)
+        if _TEMPORARY.fullmatch(name):
+            os.remove(os.path.join(directory, name))
 
 
 def _locked(path: str) -> int:

@@ -125,7 +125,7 @@ def squad_options(folder):
         ),
         (
             {"do_train": True, "export_dir": "vocab.txt/export"},
-            "output folder must be writable",
+            "output directory must be writable",
         ),
     ],
 )

@@ -135,43 +135,20 @@ def test_only_the_chief_of_several_hosts_has_it(holder, tmp_path, monkeypatch):
         pass
 
 
-def test_what_a_killed_run_was_writing_is_removed(tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
+def test_checkpoints_that_a_killed_run_was_writing_are_removed(tmp_path):
     (tmp_path / "best").mkdir()
     for name in (
-        f"model.ckpt-5.tmp-{dead.pid}.0123abcd.data-00000-of-00001",
-        f"best/model.ckpt-5.tmp-{dead.pid}.0123abcd.index",
-        f"checkpoint.tmp-{dead.pid}.0123abcd",
-        # Of one that evaluates.
-        f"eval_results.txt.tmp-{os.getppid()}.0123abcd",
-        "my.tmp-notes",
-        f"data.tmp-{dead.pid}",
+        f"{files.temporary_name('model.ckpt-5')}.index",
+        f"best/{files.temporary_name('model.ckpt-5')}.index",
+        "model.ckpt-5.tmp-4711.0123abcd.data-00000-of-00001",  # Until 2026.
+        files.temporary_name("model.ckpt-5.resume.json"),
+        files.temporary_name("checkpoint"),
     ):
         (tmp_path / name).touch()
-    for name in (
-        f"encoder.tmp-{dead.pid}.0123abcd",
-        f"module.tmp-{os.getppid()}.0123abcd",
-    ):
-        (tmp_path / name / "variables").mkdir(parents=True)
+    kept = [files.temporary_name("eval_results.txt"), "model.ckpt-1.tmp-notes"]
+    for name in kept:
+        (tmp_path / name).touch()
     with locking.only_run(options(tmp_path)):
         pass
-    assert sorted(os.listdir(tmp_path)) == [
-        "best",
-        f"data.tmp-{dead.pid}",
-        f"eval_results.txt.tmp-{os.getppid()}.0123abcd",
-        f"module.tmp-{os.getppid()}.0123abcd",
-        "my.tmp-notes",
-    ]
+    assert sorted(os.listdir(tmp_path)) == sorted(["best", *kept])
     assert not os.listdir(tmp_path / "best")
-
-
-def test_what_is_being_written_has_a_name_that_is_known(tmp_path, monkeypatch):
-    name = files.temporary_name(str(tmp_path / "model.ckpt-5"))
-    (tmp_path / f"{name}.index").touch()
-    ours = os.getpid()
-    for number, is_another in ((0, True), (ours, False)):
-        monkeypatch.setattr(os, "getpid", lambda number=number: number)
-        with locking.only_run(options(tmp_path)):
-            pass
-        assert len(os.listdir(tmp_path)) == is_another
