@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_bert.inputs import records, schemas
+from official_bert.inputs import schemas, tfrecords
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORDS = [f"word{number}" for number in range(60)]
@@ -128,9 +128,17 @@ def write_inputs(folder: str) -> None:
     schema = schemas.pretraining_schema(LENGTH, 5)
     for name in ("a", "b"):
         path = os.path.join(folder, f"{name}.tfrecord")
-        with tf.io.TFRecordWriter(path) as writer:
-            for _ in range(45):
-                writer.write(records.encode(schema, _instance(rng)))
+        instances = [_instance(rng) for _ in range(45)]
+        columns = {
+            field: np.array(
+                [instance[field] for instance in instances],
+                np.float32 if schema[field].is_float else np.int64,
+            )
+            for field in schema
+        }
+        with open(path, "wb") as file:
+            examples = tfrecords.encode_examples(columns)
+            file.write(tfrecords.join(examples, compress=False))
 
 
 def _instance(rng: random.Random) -> dict[str, list[Any]]:

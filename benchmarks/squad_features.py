@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.inputs import features, records
+from official_bert.inputs import text_inputs
 from official_bert.tasks import featurized
 from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.squad.examples import (
@@ -91,9 +91,9 @@ def reference(
             window = pieces[start : start + length]
             for piece in range(start, start + length):
                 has_most_context((start, length), piece, all_windows)
-            tokens = features.pack(question, window)
+            tokens = text_inputs.add_special_tokens(question, window)
             ids = tokenizer.convert_tokens_to_ids(tokens)
-            segments = features.segment_ids(len(ids), len(question))
+            segments = text_inputs.make_segment_ids(len(ids), len(question))
             is_inside = start <= first and last < start + length
             shift = offset - start
             yield {
@@ -111,10 +111,13 @@ def reference(
 def write_reference(
     path: str, examples: list[SquadExample], tokenizer: FullTokenizer
 ) -> None:
-    fields = TASK.schema(MAX_SEQ_LENGTH, is_training=True)
     with tf.io.TFRecordWriter(path) as writer:
         for values in reference(examples, tokenizer):
-            writer.write(records.encode(fields, values))
+            example = tf.train.Example()
+            for name, ids in values.items():
+                example.features.feature[name].int64_list.value.extend(ids)
+            data = example.SerializeToString(deterministic=True)
+            writer.write(data)
 
 
 def seconds(function: Callable[..., Any], *args: Any, **options: Any) -> float:

@@ -14,7 +14,7 @@ from support import recorded
 import create_pretraining_data
 import run_pretraining
 from official_bert.errors import InputError
-from official_bert.inputs import framing, records, schemas
+from official_bert.inputs import records, schemas, tfrecords
 from official_bert.options import CreatePretrainingData, RunPretraining
 from official_bert.pretraining_data import output
 
@@ -64,7 +64,7 @@ def test_writes_records_that_fit_the_schema(folder):
     data = records.RecordFiles([name], schemas.pretraining_schema(16, 3))
     records.check_files(data, 25)
     records.check_all_records(data, 25)
-    assert framing.count_records(name) >= 20  # Two documents, ten rounds.
+    assert tfrecords.count_records(name) >= 20  # Two documents, ten rounds.
 
 
 def test_same_seed_same_bytes(folder):
@@ -125,7 +125,7 @@ def test_an_interrupted_run_leaves_nothing(folder, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(output, "encode_rows", interrupt)
+    monkeypatch.setattr(output, "encode_examples", interrupt)
     before = sorted(folder.iterdir())
     with pytest.raises(KeyboardInterrupt):
         make(folder)

@@ -17,7 +17,7 @@ from support.pretraining_runs import (
 
 import run_pretraining
 from official_bert.errors import InputError
-from official_bert.inputs import framing
+from official_bert.inputs import tfrecords
 from official_bert.options import RunPretraining
 
 
@@ -139,18 +139,16 @@ def test_a_record_damaged_in_the_middle_is_named(folder):
     with open(folder / "train.tfrecord", "rb+") as file:
         file.seek(file.seek(0, 2) // 2 + 50)  # In a record, not its header.
         file.write(b"????")
-    with pytest.raises(
-        InputError, match=r"train\.tfrecord: .* Record \d+ cannot"
-    ):
+    with pytest.raises(InputError, match=r"train\.tfrecord: record \d+ cannot"):
         run(folder, do_train=True)
 
 
 def test_record_that_is_no_example_is_named_with_its_number(folder):
     path = folder / "train.tfrecord"
-    data = list(framing.read(str(path)))
+    data = list(tfrecords.read(str(path)))
     data[4] = data[4][:-20]
-    path.write_bytes(framing.join(data, compress=False))
-    with pytest.raises(InputError, match=r"train\.tfrecord: .* Record 5 cann"):
+    path.write_bytes(tfrecords.join(data, compress=False))
+    with pytest.raises(InputError, match=r"train\.tfrecord: record 5 must"):
         run(folder, do_train=True)
 
 
@@ -166,7 +164,7 @@ def test_an_empty_file_among_others_is_no_obstacle(folder, caplog):
     (folder / "empty.tfrecord").touch()
     run(folder, do_train=True, input_file=str(folder / "*.tfrecord"))
     assert f"Empty files: {folder}/empty.tfrecord" in caplog.text
-    with pytest.raises(InputError, match="an empty file"):
+    with pytest.raises(InputError, match=r"empty\.tfrecord must"):
         run(folder, "no", do_train=True, input_file=f"{folder}/empty.tfrecord")
 
 

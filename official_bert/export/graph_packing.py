@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from official_bert.inputs.features import Marks
+from official_bert.inputs.text_inputs import SpecialIds
 
 
 def pack(
     segments: Sequence[tf.RaggedTensor],
     seq_length: int | tf.Tensor,
-    marks: Marks,
+    marks: SpecialIds,
     padding_id: int = 0,
     *,
     ends_empty: bool = True,

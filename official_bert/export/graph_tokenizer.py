@@ -16,7 +16,7 @@ from official_bert.export.graph_normalizer import (
     num_bytes,
 )
 from official_bert.export.unicode_tables import Kind
-from official_bert.inputs import features
+from official_bert.inputs import text_inputs
 from official_bert.tokenization import (
     WordpieceTokenizer,
     load_vocab,
@@ -66,7 +66,7 @@ class GraphTokenizer:
     def __init__(self, vocab_file: str, do_lower_case: bool):
         vocab = load_vocab(vocab_file)
         require_tokens(vocab, vocab_file)
-        self.marks = features.find_marks(vocab)
+        self.marks = text_inputs.special_ids(vocab)
         self.vocab = vocab
         self._normalizer = (
             UncasedNormalizer() if do_lower_case else CasedNormalizer()

@@ -8,7 +8,7 @@ import numpy as np
 from official_bert import files, pages
 from official_bert.errors import InputError
 from official_bert.inference.bert_alone import BertAlone
-from official_bert.inputs import features
+from official_bert.inputs import text_inputs
 
 # Of a page: BERT-Base with 341 pieces, 45 megabytes.
 _MOST_NUMBERS = 1 << 24
@@ -50,11 +50,11 @@ def attend(
                 f"--{name}: must have a word. Received: {text!r}, of which the "
                 "tokenizer leaves nothing."
             )
-    tokens = features.pack(tokens_a, tokens_b)
+    tokens = text_inputs.add_special_tokens(tokens_a, tokens_b)
     where = "--text_a and --text_b" if text_b else "--text_a"
     model.require_length(len(tokens), where)
     _require_room(model, len(tokens), where)
-    segment_ids = features.segment_ids(len(tokens), len(tokens_a))
+    segment_ids = text_inputs.make_segment_ids(len(tokens), len(tokens_a))
     output = model.read(tokens, segment_ids, return_attention=True)
     layers = [np.asarray(layer)[0] for layer in output.attention_probs]
     return Attention(tokens, segment_ids, np.stack(layers).astype(np.float32))

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.inputs import features, padding
+from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.threads import parallel_map
 from official_bert.tokenization import BatchTokenizer
@@ -64,7 +64,7 @@ class MaskedLanguageModel:
             InputError: The text is too long for the model.
         """
         ids = self.tokenizer.convert_tokens_to_ids(
-            features.pack(self.tokenizer.tokenize(text))
+            text_inputs.add_special_tokens(self.tokenizer.tokenize(text))
         )
         longest = self.model.config.max_position_embeddings
         if len(ids) > longest:

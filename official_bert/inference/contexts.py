@@ -11,7 +11,7 @@ import numpy as np
 from official_bert import files, pages, progress
 from official_bert.errors import InputError
 from official_bert.inference.bert_alone import BertAlone
-from official_bert.inputs import features
+from official_bert.inputs import text_inputs
 
 # More rows would not fit a screen.
 _MOST_CONTEXTS = 60
@@ -133,7 +133,7 @@ def _find_in(
 
 def _vectors(model: BertAlone, context: Context) -> np.ndarray:
     """Returns a word's vectors, float64 [1 + L, H]."""
-    tokens = features.pack(context.pieces)
+    tokens = text_inputs.add_special_tokens(context.pieces)
     output = model.read(tokens, [0] * len(tokens))
     return np.stack(
         [

@@ -11,7 +11,7 @@ from official_bert import files, progress
 from official_bert.errors import InputError
 from official_bert.inference import bert_alone, features_output
 from official_bert.inference.features_output import LineVectors
-from official_bert.inputs import features, padding
+from official_bert.inputs import padding, text_inputs
 from official_bert.inputs.schemas import text_schema
 from official_bert.modeling.encoder import Bert
 from official_bert.options import ExtractFeatures
@@ -79,7 +79,7 @@ class FeatureExtractor:
         self.reading = reading
         self.max_seq_length = max_seq_length
         self.batch_size = batch_size
-        self._marks = features.find_marks(tokenizer.vocab)
+        self._marks = text_inputs.special_ids(tokenizer.vocab)
         ids = tf.TensorSpec([None, None], tf.int32)
         self._compiled = tf.function(self._run, input_signature=[ids] * 3)
 
@@ -132,7 +132,7 @@ class FeatureExtractor:
             [pair] = documents.cut(
                 ids_a, ids_b, self.max_seq_length, documents.TRUNCATE_TAIL
             )
-            yield features.text_row(*pair, self._marks)
+            yield text_inputs.text_features(*pair, self._marks)
 
     def _vectors(self, rows: Sequence[padding.Row]) -> list[Any]:
         """Returns an array for each row, as `LineVectors.values`."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from official_bert.inference import decimals
-from official_bert.inputs import framing
+from official_bert.inputs import tfrecords
 
 _Floats = npt.NDArray[np.float32]
 
@@ -131,7 +131,7 @@ def write_tfrecord(
             values = line.values[..., place, :].ravel()
             feature[f"layer_{layer}"].float_list.value.extend(values)
         data = example.SerializeToString(deterministic=True)
-        file.write(framing.frame(data))
+        file.write(tfrecords.frame(data))
 
 
 WRITERS = {

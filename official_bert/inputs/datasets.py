@@ -5,19 +5,19 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.inputs import padding, records, schemas
+from official_bert.inputs import padding, records
 from official_bert.inputs.records import RecordFiles
+from official_bert.inputs.schemas import Schema
 
 _SHUFFLE_BUFFER = 10_000  # Serialized records of about a kilobyte each.
 _FILES_AT_ONCE = 4
 
-# The 2018 release shuffles the examples of a task so little. Its SQuAD examples
-# are in random order before.
+# As in the original implementation. SQuAD examples are shuffled before.
 _FINETUNING_SHUFFLE_BUFFER = 100
 
-# Batches whose examples are dealt out by length at a time: enough that few
-# batches are of mixed lengths.
-_POOL = 100
+# Number of batches whose examples are grouped by length together: large enough
+# that few batches mix lengths.
+_BATCHES_PER_POOL = 100
 
 
 def training_batches(
@@ -27,16 +27,16 @@ def training_batches(
     seed: int,
     start: int = 0,
 ) -> tf.data.Dataset:
-    """Returns endless shuffled batches, the same for the same seeds.
+    """Returns endless shuffled batches; the same seeds give the same batches.
 
-    TensorFlow mixes its global seed, as `keras.utils.set_random_seed` sets it,
-    into `seed`.
+    TensorFlow combines `seed` with its global seed, which
+    `keras.utils.set_random_seed` sets.
 
     Args:
-        data: TFRecord files, whose order is shuffled as well.
+        data: TFRecord files. The order of the files is shuffled too.
         batch_size: B, over all replicas.
-        seed: Of the order; every epoch has its own.
-        start: How many records to leave out, because an earlier run saw them.
+        seed: Seed of the order. Every epoch has another order.
+        start: Number of examples to skip because an earlier run used them.
 
     Returns:
         A dataset of {name: Tensor [B, length]}.
@@ -44,49 +44,38 @@ def training_batches(
 
     def epoch(number: Any) -> tf.data.Dataset:
         epoch_seed = number + seed
-        shuffled = _files(data).shuffle(len(data.names), seed=epoch_seed)
+        shuffled = _names(data).shuffle(len(data.names), seed=epoch_seed)
         serialized = shuffled.interleave(
-            _records,
+            tf.data.TFRecordDataset,
             cycle_length=_FILES_AT_ONCE,
             num_parallel_calls=_FILES_AT_ONCE,
             deterministic=True,
         )
         return serialized.shuffle(_SHUFFLE_BUFFER, seed=epoch_seed)
 
-    # Whole epochs need not be read to be left out; the rest is not parsed.
+    # Whole epochs are skipped without reading; the rest is not parsed.
     epoch_size = (data.num_records() if start else None) or start + 1
     first_epoch, start = divmod(start, epoch_size)
     endless = tf.data.Dataset.counter(first_epoch).flat_map(epoch)
     return _parsed(endless.skip(start), data.schema, batch_size)
 
 
-def _files(data: RecordFiles) -> tf.data.Dataset:
-    """Returns what `_records` takes, of each file."""
-    ranges = [
-        list(data.ranges_of(n)) if data.ranges else [] for n in data.names
-    ]
-    most = max(map(len, ranges))
-    padded = [[*some, *[(0, 0)] * (most - len(some))] for some in ranges]
-    return tf.data.Dataset.from_tensor_slices(
-        (
-            list(data.names),
-            list(map(records.compression_of, data.names)),
-            tf.constant(padded, tf.int64),
-        )
-    )
+def _names(data: RecordFiles) -> tf.data.Dataset:
+    """Returns a dataset of (file name, compression type)."""
+    types = list(map(records.compression_type, data.names))
+    return tf.data.Dataset.from_tensor_slices((list(data.names), types))
 
 
-def _records(name: Any, compression: Any, ranges: Any) -> tf.data.Dataset:
-    """Reads a file, or the ranges [N, 2] of it that are not damaged."""
-    if not ranges.shape[0]:  # As it mostly is; half as fast again.
-        return tf.data.TFRecordDataset(name, compression)
-    return tf.data.Dataset.from_tensor_slices(ranges).flat_map(
-        lambda part: (
-            tf.data.TFRecordDataset(name, compression)
-            .skip(part[0])
-            .take(part[1])
-        )
-    )
+def evaluation_batches(
+    data: RecordFiles, batch_size: int, num_batches: int
+) -> tf.data.Dataset:
+    """Returns a fixed number of full batches in the order of the files.
+
+    If there are fewer examples, they are repeated from the start, as in the
+    original implementation.
+    """
+    serialized = _names(data).flat_map(tf.data.TFRecordDataset).repeat()
+    return _parsed(serialized, data.schema, batch_size).take(num_batches)
 
 
 def finetuning_batches(
@@ -98,21 +87,21 @@ def finetuning_batches(
     pad_to: str = "max",
     start: int = 0,
 ) -> tf.data.Dataset:
-    """Returns a run's batches, shuffled as in the 2018 release.
+    """Returns the batches of a run, shuffled as in the original implementation.
 
     Args:
-        data: TFRecord files, of as many epochs as are needed.
+        data: Uncompressed TFRecord files; repeated for several epochs.
         batch_size: B, over all replicas.
-        seed: Of the order, beside TensorFlow's global seed.
-        num_examples: How many the run sees from its first step to its last.
-            With `bucket` a run that goes on to more has other last ones than if
-            it had gone for them at first.
-        pad_to: `max` for the records as they are. `bucket` for batches of
-            similar length, cut to the next of a few lengths; which length comes
-            next is random. The same examples come in both ways.
-        start: How many of them to leave out, because an earlier run saw them.
-            With `bucket`, if that had another batch size, a part of what it saw
-            last comes again.
+        seed: Seed of the order, combined with TensorFlow's global seed.
+        num_examples: Number of examples from the first step to the last. With
+            `bucket`, the last batches depend on it: a run extended later ends
+            with other batches than one that was as long from the start.
+        pad_to: `max` keeps the length of the records. `bucket` groups examples
+            of similar length and cuts each batch to the next of a few lengths;
+            batches come in random order. Both use the same examples.
+        start: Number of examples to skip because an earlier run used them. With
+            `bucket`, if that run had another batch size, part of its last pool
+            of examples is repeated.
 
     Returns:
         A dataset of {name: Tensor [B, length]}.
@@ -127,53 +116,56 @@ def finetuning_batches(
         return _parsed(rest, data.schema, batch_size)
     num_batches = math.ceil(num_examples / batch_size)
     serialized = serialized.take(num_batches * batch_size)
-    # No more than an epoch, so that hardly a batch has an example twice.
-    epoch = (data.num_records() or batch_size * _POOL) // batch_size
-    pool_size = max(1, min(_POOL, epoch))
-    pool, batch = divmod(start // batch_size, pool_size)
-    pools = serialized.batch(batch_size * pool_size).enumerate().skip(pool)
-    batches = pools.flat_map(
-        lambda number, records: _by_length(
-            data.schema, records, batch_size, (seed, number)
+    # At most an epoch, so that hardly any batch has the same example twice.
+    batches_per_pool = _BATCHES_PER_POOL
+    if num_records := data.num_records():
+        batches_per_pool = min(batches_per_pool, num_records // batch_size)
+    batches_per_pool = max(1, batches_per_pool)
+    pool, batch = divmod(start // batch_size, batches_per_pool)
+    pools = serialized.batch(batch_size * batches_per_pool).enumerate()
+    batches = pools.skip(pool).flat_map(
+        lambda number, pool: _batches_by_length(
+            data.schema, pool, batch_size, (seed, number)
         )
     )
-    return _for_training(
-        batches.skip(batch).map(lambda batch: _cut(data.schema, batch))
+    return _prefetched(
+        batches.skip(batch).map(lambda batch: _trim(data.schema, batch))
     )
 
 
-def _by_length(
-    schema: schemas.Schema, serialized: Any, batch_size: int, seed: Any
+def _batches_by_length(
+    schema: Schema, serialized: Any, batch_size: int, seed: Any
 ) -> tf.data.Dataset:
-    """Deals out records in batches of about one length, in random order.
+    """Groups examples into batches of similar length, in random order.
 
-    What is left of a length, less than a batch, joins the next longer ones.
+    The examples left over at one length join the next longer ones.
     """
-    rows = records.parse(schema, serialized)
-    order = tf.argsort(_padded(schema, _lengths(rows)), stable=True)
+    features = records.parse(schema, serialized)
+    order = tf.argsort(_padded(schema, _lengths(features)), stable=True)
     order = tf.reshape(order, (-1, batch_size))
     order = tf.random.experimental.stateless_shuffle(order, seed)
     return tf.data.Dataset.from_tensor_slices(order).map(
-        lambda numbers: {
-            name: tf.gather(values, numbers) for name, values in rows.items()
+        lambda indices: {
+            name: tf.gather(values, indices)
+            for name, values in features.items()
         }
     )
 
 
-def _lengths(rows: dict[str, Any]) -> Any:
-    """Returns how long each row is, or the longest sequence in it."""
-    lengths = tf.reduce_sum(rows["input_mask"], -1)
+def _lengths(features: dict[str, Any]) -> Any:
+    """Returns the length of each example, or of the longest of its choices."""
+    lengths = tf.reduce_sum(features["input_mask"], -1)
     return lengths if lengths.shape.rank == 1 else tf.reduce_max(lengths, -1)
 
 
-def _padded(schema: schemas.Schema, lengths: Any) -> Any:
-    """Returns the lengths [N] to which sequences of lengths [N] are padded."""
+def _padded(schema: Schema, lengths: Any) -> Any:
+    """Returns the bucket of each length [N]."""
     buckets = tf.constant(padding.buckets(schema["input_ids"].length))
     return tf.gather(buckets, tf.searchsorted(buckets, lengths))
 
 
-def _cut(schema: schemas.Schema, batch: dict[str, Any]) -> dict[str, Any]:
-    """Cuts the sequences of a batch to the length that its longest needs."""
+def _trim(schema: Schema, batch: dict[str, Any]) -> dict[str, Any]:
+    """Cuts the sequences of a batch to the bucket of the longest."""
     length = tf.reduce_max(_padded(schema, _lengths(batch)))
     return {
         name: value[..., :length] if schema[name].is_sequence else value
@@ -181,22 +173,55 @@ def _cut(schema: schemas.Schema, batch: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def evaluation_batches(
-    data: RecordFiles, batch_size: int, num_batches: int
-) -> tf.data.Dataset:
-    """Returns a fixed number of full batches in the order of the files.
+def to_next_tokens(batch: dict[str, Any]) -> dict[str, Any]:
+    """Turns masked LM labels into next-token labels for a left-to-right model.
 
-    Shorter files are read again from the start, as in the 2018 release.
+    Restores the masked tokens and labels every token with the next one::
+
+        record:  tokens: [CLS] the [MASK] sat [SEP]    labels: cat, at 2
+        here:    tokens: [CLS] the cat    sat [SEP]    labels: the cat sat [SEP]
+
+    The labels keep their names, so that model and loss are the same, but there
+    are S - 1 of them instead of P: position i labels token i + 1, with weight 1
+    if both tokens belong to the same text.
+
+    Args:
+        batch: {name: Tensor}, features of `schemas.pretraining_schema` or
+            `schemas.packed_schema`.
     """
-    serialized = _files(data).flat_map(_records).repeat()
-    return _parsed(serialized, data.schema, batch_size).take(num_batches)
+    input_ids, mask = _unmasked(batch), batch["input_mask"]
+    is_text = tf.logical_and(mask[:, 1:] > 0, mask[:, 1:] == mask[:, :-1])
+    positions = tf.range(mask.shape[1] - 1)
+    return {
+        **batch,
+        "input_ids": input_ids,
+        "masked_lm_positions": tf.zeros_like(input_ids[:, 1:]) + positions,
+        "masked_lm_ids": input_ids[:, 1:],
+        "masked_lm_weights": tf.cast(is_text, tf.float32),
+    }
+
+
+def _unmasked(batch: dict[str, Any]) -> Any:
+    """Returns the input ids [B, S] from before masking."""
+    input_ids, positions = batch["input_ids"], batch["masked_lm_positions"]
+    length = input_ids.shape[1]
+    # Unused predictions go to an extra column, which is cut off.
+    is_used = batch["masked_lm_weights"] > 0
+    columns = tf.where(is_used, positions, length)
+    rows = tf.zeros_like(columns) + tf.range(tf.shape(columns)[0])[:, None]
+    restored = tf.tensor_scatter_nd_update(
+        tf.pad(input_ids, [[0, 0], [0, 1]]),
+        tf.stack([rows, columns], axis=-1),
+        batch["masked_lm_ids"],
+    )
+    return restored[:, :length]
 
 
 def _parsed(
-    serialized: tf.data.Dataset, schema: schemas.Schema, batch_size: int
+    serialized: tf.data.Dataset, schema: Schema, batch_size: int
 ) -> tf.data.Dataset:
-    """Batches first: parsing many examples at once is several times faster."""
-    return _for_training(
+    # Batched first: parsing many examples at once is several times faster.
+    return _prefetched(
         serialized.batch(batch_size, drop_remainder=True).map(
             lambda batch: records.parse(schema, batch),
             num_parallel_calls=tf.data.AUTOTUNE,
@@ -204,13 +229,13 @@ def _parsed(
     )
 
 
-def _for_training(batches: tf.data.Dataset) -> tf.data.Dataset:
-    """Reads ahead; leaves it to the strategy to deal out a batch."""
+def _prefetched(batches: tf.data.Dataset) -> tf.data.Dataset:
     options = tf.data.Options()
+    # The strategy distributes each batch; TensorFlow must not split the files.
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF
     )
-    # Its thread misses, every few runs, that the run has ended, and keeps it
-    # waiting for as long again as it took, up to a minute.
+    # Now and then its thread misses the end of a run and delays the exit by as
+    # much again as the run took, up to a minute.
     options.autotune.enabled = False
     return batches.prefetch(tf.data.AUTOTUNE).with_options(options)

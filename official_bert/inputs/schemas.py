@@ -1,6 +1,6 @@
-"""What records hold: names, lengths and kinds of their features.
+"""Names, lengths and dtypes of the features in records.
 
-Apart from `records`, so that writing them needs no TensorFlow.
+Separate from `records`, so that writing records does not import TensorFlow.
 """
 
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 
 class Feature(NamedTuple):
-    """One feature of a record: how many values, and of which kind.
+    """One feature of a record.
 
     Attributes:
-        length: The number of values.
-        flag: The command line's name of that number, if it has one.
+        length: The number of values (for each choice).
+        flag: The command-line flag that sets the length, if any.
         is_float: Whether the values are float32 rather than int64.
-        num_choices: How many times so many there are, one after the other.
+        num_choices: C, for multiple choice. The record holds C * length values.
     """
 
     length: int
@@ -24,17 +24,25 @@ class Feature(NamedTuple):
 
     @property
     def is_sequence(self) -> bool:
-        """Whether there is one value for each piece of a text."""
+        """Whether there is one value for each token of a text."""
         return self.flag == "max_seq_length"
 
     @property
     def shape(self) -> list[int]:
-        """The shape of the values, without the batch."""
+        """[length] or, with several choices, [C, length]."""
         choices = [self.num_choices] if self.num_choices > 1 else []
         return [*choices, self.length]
 
 
 Schema = Mapping[str, Feature]
+
+
+def text_schema(max_seq_length: int, num_choices: int = 1) -> Schema:
+    """Returns the features of a text or pair, or of several choices."""
+    sequence = Feature(
+        max_seq_length, "max_seq_length", num_choices=num_choices
+    )
+    return dict.fromkeys(("input_ids", "input_mask", "segment_ids"), sequence)
 
 
 def pretraining_schema(
@@ -54,11 +62,10 @@ def pretraining_schema(
 def packed_schema(
     max_seq_length: int, max_predictions_per_seq: int, max_sequences: int
 ) -> Schema:
-    """Returns the features of several instances in one row.
+    """Returns the features of a record that holds several packed instances.
 
-    `input_mask` is the number, from 1, of the instance that a piece belongs
-    to; `next_sentence_positions` are where instances begin. The weights of
-    instances that are not there are 0, like those of masked pieces.
+    `input_mask` numbers the instances from 1; `next_sentence_positions` are the
+    positions of their [CLS]. Unused entries have weight 0.
     """
     instances = Feature(max_sequences, "max_sequences_per_row")
     return {
@@ -66,16 +73,4 @@ def packed_schema(
         "next_sentence_labels": instances,
         "next_sentence_positions": instances,
         "next_sentence_weights": instances._replace(is_float=True),
-    }
-
-
-def text_schema(max_seq_length: int, num_choices: int = 1) -> Schema:
-    """Returns the features of a text or pair, or of several choices."""
-    sequence = Feature(
-        max_seq_length, "max_seq_length", num_choices=num_choices
-    )
-    return {
-        "input_ids": sequence,
-        "input_mask": sequence,
-        "segment_ids": sequence,
     }

@@ -9,8 +9,8 @@ from absl import logging
 
 from official_bert import files
 from official_bert.errors import InputError
-from official_bert.inputs import framing
-from official_bert.inputs.row_encoding import encode_rows
+from official_bert.inputs import tfrecords
+from official_bert.inputs.tfrecords import encode_examples
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import packing
 from official_bert.pretraining_data.examples import Columns
@@ -52,9 +52,9 @@ def parts(
     num_files = len(options.output_files())
     num_records = 0
     for columns in batches:
-        records = list(encode_rows(columns))
+        records = list(encode_examples(columns))
         data = [
-            framing.join(
+            tfrecords.join(
                 records[(number - num_records) % num_files :: num_files],
                 options.compress,
             )

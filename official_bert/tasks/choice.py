@@ -19,9 +19,9 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inputs import features
-from official_bert.inputs.features import Marks
+from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
+from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.metrics import classification
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import ChoiceClassifier
@@ -188,7 +188,7 @@ class ChoiceTask:
         is_training: bool = True,
     ) -> Iterator[FeatureRow]:
         """Yields one row for each example, each text feature C lists."""
-        marks = features.find_marks(tokenizer.vocab)
+        marks = text_inputs.special_ids(tokenizer.vocab)
         remaining = enumerate(examples)
         while block := list(itertools.islice(remaining, _BLOCK)):
             texts = [t for _, e in block for t in (e.context, *e.choices)]
@@ -206,14 +206,14 @@ class ChoiceTask:
         context: Ids,
         choices: Sequence[Ids],
         max_seq_length: int,
-        marks: Marks,
+        marks: SpecialIds,
     ) -> dict[str, list[Any]]:
         rows = []
         for choice in choices:
             [pair] = documents.cut(
                 context, choice, max_seq_length, self.long_documents
             )
-            rows.append(features.text_row(*pair, marks))
+            rows.append(text_inputs.text_features(*pair, marks))
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def build_model(

@@ -18,8 +18,8 @@ from absl import logging
 from official_bert import files, json_files, progress
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
-from official_bert.inputs.row_encoding import encode_rows
 from official_bert.inputs.schemas import Schema
+from official_bert.inputs.tfrecords import encode_examples
 from official_bert.tasks.task import Task
 from official_bert.tokenization import BatchTokenizer
 
@@ -106,7 +106,7 @@ def write_rows(writer: Any, schema: Schema, rows: Iterable[Row]) -> int:
 def _encoded(schema: Schema, rows: Sequence[Row]) -> Iterator[bytes]:
     [length] = {f.length for f in schema.values() if f.is_sequence}
     batch = padding.pad_batch(schema, rows, length, len(rows))
-    yield from encode_rows(
+    yield from encode_examples(
         {name: array.reshape(len(rows), -1) for name, array in batch.items()}
     )
 

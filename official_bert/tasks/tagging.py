@@ -33,7 +33,7 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inputs import features
+from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import entities
 from official_bert.modeling import losses
@@ -119,7 +119,7 @@ def make_row(
     ids: Sequence[list[int]],
     labels: Sequence[int],
     window: Window,
-    marks: features.Marks,
+    marks: text_inputs.SpecialIds,
 ) -> dict[str, list[int]]:
     """Returns the features of the words in a window, not padded.
 
@@ -134,7 +134,7 @@ def make_row(
     for word in range(window.begin, window.end):
         firsts.append(1 + len(pieces))
         pieces += ids[word]
-    row = features.text_row(pieces, (), marks)
+    row = text_inputs.text_features(pieces, (), marks)
     row["label_ids"] = [0] * len(row["input_ids"])
     row["label_mask"] = [0] * len(row["input_ids"])
     for word in range(window.first, window.last):
@@ -206,7 +206,7 @@ class TaggingTask:
         Every word begins, with `label_mask` 1, in one row, in their order. Of
         a word with more pieces than the model reads, the first are kept.
         """
-        marks = features.find_marks(tokenizer.vocab)
+        marks = text_inputs.special_ids(tokenizer.vocab)
         room = max_seq_length - 2
 
         @functools.cache

@@ -12,7 +12,7 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inputs import features
+from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, multilabel, regression
 from official_bert.modeling import losses
@@ -158,7 +158,7 @@ class TextTask:
         is_training: bool = True,
     ) -> Iterator[FeatureRow]:
         """Yields one row for each example, or several for a long one."""
-        marks = features.find_marks(tokenizer.vocab)
+        marks = text_inputs.special_ids(tokenizer.vocab)
         remaining = enumerate(examples)
         while block := list(itertools.islice(remaining, _BLOCK)):
             texts = [t for _, e in block for t in (e.text_a, e.text_b or "")]
@@ -168,7 +168,7 @@ class TextTask:
                 for pair in documents.cut(
                     a, b, max_seq_length, self.long_documents
                 ):
-                    row = features.text_row(*pair, marks)
+                    row = text_inputs.text_features(*pair, marks)
                     row["label_ids"] = labels
                     row["is_real_example"] = [1]
                     yield FeatureRow(number, row)

@@ -15,7 +15,6 @@ from official_bert.checkpoints import loading
 from official_bert.config import BertConfig
 from official_bert.inputs import (
     datasets,
-    left_to_right,
     records,
     schemas,
 )
@@ -256,7 +255,7 @@ def _as_read(batches: tf.data.Dataset, config: BertConfig) -> tf.data.Dataset:
             tf.debugging.assert_non_negative(batch[name])
             tf.debugging.assert_less(batch[name], config.vocab_size)
         if config.is_left_to_right:
-            return left_to_right.to_next_pieces(batch)
+            return datasets.to_next_tokens(batch)
         return batch
 
     return batches.map(as_read, num_parallel_calls=tf.data.AUTOTUNE)

@@ -7,13 +7,13 @@ import pytest
 import tensorflow as tf
 
 from official_bert.export.serving import packing, tagging_signatures
-from official_bert.inputs import features
-from official_bert.inputs.features import Marks
+from official_bert.inputs import text_inputs
+from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.tagging import make_windows
 
-MARKS = Marks(101, 102)
+MARKS = SpecialIds(101, 102)
 LENGTHS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 17, 30]
 
 
@@ -66,7 +66,7 @@ def test_pairs_are_packed_as_in_training():
     )
 
     for number, pair in enumerate(pairs):
-        for name, values in features.text_row(*pair, MARKS).items():
+        for name, values in text_inputs.text_features(*pair, MARKS).items():
             padded = values + [0] * (found[name].shape[1] - len(values))
             assert found[name][number].numpy().tolist() == padded
 

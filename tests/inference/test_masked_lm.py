@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import recorded
+from support import record_files, recorded
 
 from official_bert.checkpoints import numbered
 from official_bert.config import BertConfig
@@ -239,11 +239,11 @@ def test_the_baseline_counts_in_training_and_measures_elsewhere(tmp_path):
     }
 
     def write(name, *rows):
-        path = str(tmp_path / name)
-        with tf.io.TFRecordWriter(path) as writer:
-            for labels, weights in rows:
-                values = {"labels": labels, "weights": weights}
-                writer.write(records.encode(schema, values))
+        examples = [
+            {"labels": labels, "weights": [float(w) for w in weights]}
+            for labels, weights in rows
+        ]
+        path = record_files.write(tmp_path / name, examples)
         return records.RecordFiles([path], schema)
 
     train = write("a", ([3, 7], [1, 0]), ([3, 7], [1, 0]), ([7, 5], [1, 1]))

@@ -6,8 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 import run_pretraining
-from official_bert.inputs import records, schemas
+from official_bert.inputs import schemas
 from official_bert.options import RunPretraining
+from support import record_files
 
 CONFIG = {
     "vocab_size": 30,
@@ -26,18 +27,19 @@ def write(folder):
     """Writes a tiny model's config and 40 records; returns the folder."""
     (folder / "bert_config.json").write_text(json.dumps(CONFIG))
     random = np.random.RandomState(0)
-    with tf.io.TFRecordWriter(str(folder / "train.tfrecord")) as writer:
-        for _ in range(40):
-            values = {
-                "input_ids": random.randint(0, 30, 10).tolist(),
-                "input_mask": [1] * 10,
-                "segment_ids": [0] * 5 + [1] * 5,
-                "masked_lm_positions": [2, 7],
-                "masked_lm_ids": random.randint(0, 30, 2).tolist(),
-                "masked_lm_weights": [1.0, random.randint(2)],
-                "next_sentence_labels": [random.randint(2)],
-            }
-            writer.write(records.encode(SCHEMA, values))
+    examples = [
+        {
+            "input_ids": random.randint(0, 30, 10).tolist(),
+            "input_mask": [1] * 10,
+            "segment_ids": [0] * 5 + [1] * 5,
+            "masked_lm_positions": [2, 7],
+            "masked_lm_ids": random.randint(0, 30, 2).tolist(),
+            "masked_lm_weights": [1.0, random.randint(2)],
+            "next_sentence_labels": [random.randint(2)],
+        }
+        for _ in range(40)
+    ]
+    record_files.write(folder / "train.tfrecord", examples)
     return folder
 
 

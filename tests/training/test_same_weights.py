@@ -7,11 +7,10 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import hosts
+from support import hosts, record_files
 
 import run_pretraining
 from official_bert.errors import InputError
-from official_bert.inputs import records, schemas
 from official_bert.options import RunPretraining
 
 CONFIG = {
@@ -27,7 +26,6 @@ CONFIG = {
     # Gradients that must be clipped.
     "initializer_range": 0.3,
 }
-SCHEMA = schemas.pretraining_schema(12, 4)
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +34,11 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "bert_config.json").write_text(json.dumps(CONFIG))
     random = np.random.RandomState(0)
-    with tf.io.TFRecordWriter(str(folder / "train.tfrecord")) as writer:
-        for _ in range(200):
-            length, masked = random.randint(6, 13), random.randint(1, 5)
-            values = {
+    examples = []
+    for _ in range(200):
+        length, masked = random.randint(6, 13), random.randint(1, 5)
+        examples.append(
+            {
                 "input_ids": random.randint(0, 50, 12).tolist(),
                 "input_mask": [1] * length + [0] * (12 - length),
                 "segment_ids": [0] * 5 + [1] * 7,
@@ -48,7 +47,8 @@ def folder(tmp_path_factory):
                 "masked_lm_weights": [1.0] * masked + [0.0] * (4 - masked),
                 "next_sentence_labels": [random.randint(2)],
             }
-            writer.write(records.encode(SCHEMA, values))
+        )
+    record_files.write(folder / "train.tfrecord", examples)
     return folder
 
 

@@ -31,7 +31,7 @@ from official_bert.export.serving.signatures import (
 from official_bert.export.serving.squad_signatures import SquadKind
 from official_bert.export.serving.tagging_signatures import TaggingKind
 from official_bert.export.serving.text_signatures import TextKind
-from official_bert.inputs import features
+from official_bert.inputs import text_inputs
 from official_bert.modeling.encoder import Bert
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.squad.task import SquadTask
@@ -164,7 +164,7 @@ def make_served(trained: Trained, export_text: bool = True) -> Served:
         trained.model,
         tokenizer,
         tuple(pieces.get(number, "") for number in range(max(pieces) + 1)),
-        features.find_marks(vocab),
+        text_inputs.special_ids(vocab),
         trained.max_seq_length,
     )
 

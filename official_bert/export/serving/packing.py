@@ -1,6 +1,6 @@
 """Texts as BERT reads them, made in a graph.
 
-What `inputs.features` and `tasks.documents` do to lists, here with Tensors of
+What `text_inputs` and `tasks.documents` do to lists, here with Tensors of
 many texts at once; the rows are the same.
 """
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_bert.export import graph_packing as packing
-from official_bert.inputs.features import Marks
+from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.tasks.documents import LongDocuments
 
 # Rows in memory at once; of a long text there may be hundreds.
@@ -47,7 +47,7 @@ def take(ids: Any, rows: Any, begins: Any, lengths: Any) -> Any:
     return places.with_values(tf.gather(ids.values, places.values))
 
 
-def pack(ids_a: Any, ids_b: Any, marks: Marks) -> dict[str, Any]:
+def pack(ids_a: Any, ids_b: Any, marks: SpecialIds) -> dict[str, Any]:
     """Returns `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]` if there is a b.
 
     Args:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import tensorflow as tf
 
 from official_bert.inputs import records
-from official_bert.inputs.features import Marks
 from official_bert.inputs.schemas import Schema, text_schema
+from official_bert.inputs.text_inputs import SpecialIds
 
 Tensors = dict[str, Any]
 
@@ -34,7 +34,7 @@ class Served(NamedTuple):
     model: Any
     tokenizer: Any
     pieces: tuple[str, ...]
-    marks: Marks
+    marks: SpecialIds
     max_seq_length: int
 
 

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from official_bert.export.graph_packing import pack
-from official_bert.inputs import features
+from official_bert.inputs import text_inputs
 
-MARKS = features.Marks(cls=101, sep=102)
+MARKS = text_inputs.SpecialIds(cls=101, sep=102)
 
 
 def draw(rng, num_segments):
@@ -78,7 +78,7 @@ def test_equals_the_release(seq_length):
 
     for number, (ids_a, ids_b) in enumerate(rows):
         room = seq_length - (3 if ids_b else 2)
-        row = features.text_row(*shortened(ids_a, ids_b, room), MARKS)
+        row = text_inputs.text_features(*shortened(ids_a, ids_b, room), MARKS)
         for name, expected in zip(packed, row.values(), strict=True):
             padded = expected + [0] * (seq_length - len(expected))
             assert packed[name][number].numpy().tolist() == padded

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
-from official_bert.inputs import framing, records
+from official_bert.inputs import records, tfrecords
 from official_bert.tasks import featurized
 from official_bert.tasks.squad.task import SquadTask
 from official_bert.tasks.squad.windows import WindowOptions
@@ -62,7 +62,7 @@ def write(path, examples, tokenizer):
             options.max_seq_length,
             is_training=is_training,
         )
-        assert framing.count_records(str(path)) == number
+        assert tfrecords.count_records(str(path)) == number
         return number, path.stat().st_ino != before
 
     return write_some
@@ -144,7 +144,7 @@ def test_a_broken_run_leaves_what_was_there(write, path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(featurized, "encode_rows", fail)
+        patch.setattr(featurized, "encode_examples", fail)
         with pytest.raises(KeyboardInterrupt):
             write(options=LONGER)
     assert path.read_bytes() == content

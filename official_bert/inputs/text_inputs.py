@@ -1,0 +1,62 @@
+"""Adds [CLS] and [SEP] to one or two texts and numbers their segments.
+
+The layout is that of the paper, section 3::
+
+    tokens:      [CLS] is this jack ##son ##ville ? [SEP] no it is not . [SEP]
+    segment_ids:  0    0  0    0    0     0       0  0    1  1  1  1   1  1
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+def add_special_tokens(
+    tokens_a: Sequence[str], tokens_b: Sequence[str] = ()
+) -> list[str]:
+    """Returns ``[CLS] a [SEP]``, or ``[CLS] a [SEP] b [SEP]`` for a pair."""
+    tokens = ["[CLS]", *tokens_a, "[SEP]"]
+    if tokens_b:
+        tokens += [*tokens_b, "[SEP]"]
+    return tokens
+
+
+def make_segment_ids(num_tokens: int, num_tokens_a: int) -> list[int]:
+    """Returns the segment (0 or 1) of each token.
+
+    Args:
+        num_tokens: Number of tokens, special tokens included.
+        num_tokens_a: Number of tokens of text A, without special tokens. [CLS]
+            and the first [SEP] also belong to segment 0.
+    """
+    length_a = num_tokens_a + 2
+    return [0] * length_a + [1] * (num_tokens - length_a)
+
+
+class SpecialIds(NamedTuple):
+    """The vocabulary ids of [CLS] and [SEP]."""
+
+    cls: int
+    sep: int
+
+
+def special_ids(vocab: Mapping[str, int]) -> SpecialIds:
+    """Returns the ids of [CLS] and [SEP] in a vocabulary."""
+    return SpecialIds(vocab["[CLS]"], vocab["[SEP]"])
+
+
+def text_features(
+    ids_a: Sequence[int], ids_b: Sequence[int], special: SpecialIds
+) -> dict[str, list[int]]:
+    """Returns the features of a text or, if `ids_b` is not empty, of a pair.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids`, without padding.
+    """
+    input_ids = [special.cls, *ids_a, special.sep]
+    if ids_b:
+        input_ids += [*ids_b, special.sep]
+    return {
+        "input_ids": input_ids,
+        "input_mask": [1] * len(input_ids),
+        "segment_ids": make_segment_ids(len(input_ids), len(ids_a)),
+    }

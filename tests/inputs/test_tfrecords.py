@@ -1,0 +1,113 @@
+"""Bytes written without TensorFlow equal those of protobuf and TensorFlow."""
+
+import gzip
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_bert.errors import InputError
+from official_bert.inputs import records, tfrecords
+
+EDGES = [0, 1, 127, 128, 255, 256, 2**14 - 1, 2**14, 30_521, 65_536, 2**21]
+LARGE = [2**31 - 1, 2**31, 2**35, 2**62, 2**63 - 1, -1, -5, -(2**63)]
+RANDOM = np.random.default_rng(0)
+
+
+def by_protobuf(columns):
+    for row in range(len(next(iter(columns.values())))):
+        example = tf.train.Example()
+        for name, array in columns.items():
+            feature = example.features.feature[name]
+            is_float = array.dtype == np.float32
+            values = feature.float_list if is_float else feature.int64_list
+            values.value.extend(array[row].tolist())
+        yield example.SerializeToString(deterministic=True)
+
+
+def rows_of(length):
+    numbers = RANDOM.choice(EDGES, (3, length))
+    mask = (numbers > 200).astype(np.int32)
+    return {"ids": numbers, "mask": mask, "one": numbers[:, :1]}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        *({"a": np.array([[n], [0], [n]], np.int64)} for n in EDGES + LARGE),
+        *(rows_of(n) for n in (1, 2, 40, 127, 128, 384, 20_000)),
+        {"x": RANDOM.choice(EDGES + LARGE, (200, 17))},
+        {
+            "weights": np.array([[0, 1, -0.1], [1e-45, np.inf, 3e38]], "f4"),
+            "ids": np.array([[3], [400]]),
+        },
+        # Names are sorted by their bytes.
+        dict.fromkeys(
+            ["b", "B", "a_b", "ab", "é", "z", "x" * 200],
+            np.ones((2, 3), np.int32),
+        ),
+        {"a": np.zeros((0, 4), np.int32)},
+    ],
+)
+def test_encoded_examples_equal_those_of_protobuf(columns):
+    found = list(tfrecords.encode_examples(columns))
+    assert found == list(by_protobuf(columns))
+
+
+DATA = [b"", b"x", bytes(range(256)) * 300, b"123456789"]
+
+
+def test_file_equals_that_of_tensorflow(tmp_path):
+    path = str(tmp_path / "records")
+    with tf.io.TFRecordWriter(path) as writer:
+        for data in DATA:
+            writer.write(data)
+    with open(path, "rb") as file:
+        assert file.read() == tfrecords.join(DATA, compress=False)
+    assert list(tfrecords.read(path)) == DATA
+    assert tfrecords.count_records(path) == 4
+
+
+def test_compressed_parts_make_a_compressed_file(tmp_path):
+    parts = [tfrecords.join(some, compress=True) for some in (DATA, [], DATA)]
+    path = tmp_path / "records"
+    path.write_bytes(b"".join(parts))
+    assert len(path.read_bytes()) < 10_000
+    assert list(records.read(str(path)).as_numpy_iterator()) == DATA * 2
+    assert list(tfrecords.read(str(path))) == DATA * 2
+    assert tfrecords.count_records(str(path)) == 8
+    assert tfrecords.join(DATA, compress=True) == parts[0]
+
+
+def flipped(data, position):
+    """Flips a bit."""
+    return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize(
+    ("damage", "number"),
+    [
+        (lambda data: data[:-1], 4),
+        (lambda data: data[:-24], 4),
+        (lambda data: flipped(data, 17), 2),  # Its length.
+        (lambda data: flipped(data, 24), 2),  # The checksum of its length.
+        (lambda data: flipped(data, 28), 2),  # Its data.
+        (lambda data: flipped(data, -1), 4),  # The checksum of its data.
+        (lambda data: b"text" * 10, 1),
+    ],
+)
+def test_damaged_record_is_named(tmp_path, compress, damage, number):
+    path = tmp_path / "records"
+    data = damage(tfrecords.join(DATA, compress=False))
+    path.write_bytes(gzip.compress(data) if compress else data)
+    for address in (str(path), f"file://{path}"):
+        with pytest.raises(InputError, match=f"records: record {number} "):
+            list(tfrecords.read(address))
+
+
+def test_truncated_gzip_data_names_the_record(tmp_path):
+    path = tmp_path / "records"
+    path.write_bytes(gzip.compress(tfrecords.join(DATA, compress=False))[:-9])
+    with pytest.raises(InputError, match="records: record 5 "):
+        tfrecords.count_records(str(path))
