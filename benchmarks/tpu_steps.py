@@ -23,8 +23,7 @@ from official_bert.training.objectives import (
     Objective,
     PretrainingObjective,
 )
-from official_bert.training.recomputing import recomputed
-from official_bert.training.step import train_step
+from official_bert.training.step import recompute_in_backward, train_step
 
 NUM_PREDICTIONS = {128: 20, 512: 77}
 
@@ -87,7 +86,7 @@ class Step:
                 weights = self._model.learning_variables
                 self._schema = task.schema(case.length, is_training=True)
         if case.remat:
-            self._model.bert.encoder.recomputed = recomputed
+            self._model.bert.encoder.recomputed = recompute_in_backward
         self._optimizer = AdamWeightDecay(
             weights, LinearWarmupDecay(1e-4, 1_000_000, 10_000)
         )

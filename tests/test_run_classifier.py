@@ -17,7 +17,7 @@ from official_bert.inputs import datasets
 from official_bert.modeling import dropout
 from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.options import RunClassifier
-from official_bert.training import computing, measuring
+from official_bert.training import evaluate, loop
 
 
 @pytest.fixture
@@ -134,11 +134,13 @@ def test_only_the_end_is_measured_on_all_development_sets(folder, monkeypatch):
     ):
         text = "\n".join([header, *[row] * rows]) + "\n"
         (data / f"{name}.tsv").write_text(text)
-    evaluate, found = measuring.evaluate, []
+    evaluate_model, found = evaluate.evaluate, []
     monkeypatch.setattr(
-        measuring,
+        evaluate,
         "evaluate",
-        lambda *run, **when: found.append(evaluate(*run, **when)) or found[-1],
+        lambda *args, **named: (
+            found.append(evaluate_model(*args, **named)) or found[-1]
+        ),
     )
     run(
         folder,
@@ -384,16 +386,16 @@ def wiring(folder, monkeypatch, **changes):
     """Returns what a run gives to its optimizer and to its data."""
     seen = {}
 
-    def make_optimizer(options, weights, schedule, scales):
-        seen.update(schedule=schedule, weights=weights, scales=scales)
-        return made(options, weights, schedule, scales)
+    def trainer(model, objective, weights, schedule, *rest):
+        seen.update(schedule=schedule, weights=weights, scales=rest[-1])
+        return original(model, objective, weights, schedule, *rest)
 
     def batches(*arguments, **named):
         seen.update(named)
         raise StopIteration
 
-    made = computing.make_optimizer
-    monkeypatch.setattr(computing, "make_optimizer", make_optimizer)
+    original = loop.Trainer
+    monkeypatch.setattr(loop, "Trainer", trainer)
     monkeypatch.setattr(datasets, "finetuning_batches", batches)
     with pytest.raises(StopIteration):
         run(folder, do_train=True, **changes)
@@ -443,7 +445,7 @@ def test_results_do_not_depend_on_chunks(folder, monkeypatch):
     output = run(folder, do_train=True, num_train_epochs=0.5)
     found = []
     for size in (16384, 7):
-        monkeypatch.setattr(measuring, "_CHUNK", size)
+        monkeypatch.setattr(evaluate, "_CHUNK", size)
         run(folder, do_eval=True, do_predict=True)
         results = read_json(output / "eval_results.json")
         scores = np.loadtxt(output / "test_results.tsv")

@@ -14,7 +14,7 @@ from support.review_runs import run, told_again, weights
 import run_classifier
 from official_bert.errors import InputError
 from official_bert.tasks import glue
-from official_bert.training import measuring
+from official_bert.training import evaluate
 
 
 @pytest.fixture
@@ -84,14 +84,14 @@ def test_a_signal_while_the_last_model_is_measured_ends_the_run(
     """Nothing is evaluated or predicted any more; all is saved."""
     measured = []
 
-    def evaluate(run, forward, *, in_the_end):
-        measured.append(in_the_end)
+    def evaluate_model(*args, record_dir=None):
+        measured.append(record_dir is not None)
         if len(measured) == 2:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.2)  # A thread notes it.
         return {"accuracy": 0.5}
 
-    monkeypatch.setattr(measuring, "evaluate", evaluate)
+    monkeypatch.setattr(evaluate, "evaluate", evaluate_model)
     modes = {"do_train": True, "do_eval": True, "do_predict": True}
     with pytest.raises(SystemExit) as ended:
         run(folder, eval_every=10, **modes, **changes)
@@ -160,11 +160,11 @@ def test_what_was_measured_is_not_measured_again(folder, monkeypatch):
     """A run that was killed before it could measure does so, and no other."""
     measured = []
 
-    def evaluate(run, forward, *, in_the_end):
+    def evaluate_model(*args, **named):
         measured.append(int(weights(folder / "out")["global_step"]))
         return {"accuracy": 0.5}
 
-    monkeypatch.setattr(measuring, "evaluate", evaluate)
+    monkeypatch.setattr(evaluate, "evaluate", evaluate_model)
     changes = {"do_train": True, "eval_every": 5, "save_checkpoints_steps": 5}
     output = run(folder, num_train_epochs=1.0, **changes)
     run(folder, num_train_epochs=1.5, **changes)

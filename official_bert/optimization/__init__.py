@@ -1,1 +1,1 @@
-"""How weights move: learning-rate schedules and optimizers."""
+"""Optimizers and learning rate schedules."""

@@ -1,8 +1,4 @@
-"""Adam as BERT was trained with it.
-
-It is Kingma and Ba's, 2015, without bias correction, and with weight decay that
-does not pass through the moments (as Loshchilov and Hutter's, 2017).
-"""
+"""Adam with weight decay, as in the original implementation."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,40 +8,42 @@ import tensorflow as tf
 
 from official_bert.optimization.schedules import LinearWarmupDecay
 
-# On CPUs the operations of an update would go over these a dozen times, more
-# slowly than memory allows; XLA makes one pass of them.
-_LARGE = 2**18
+# On CPUs, XLA updates a weight of at least this size faster: it reads and
+# writes it once, where the separate operations would do so a dozen times.
+_MIN_SIZE_FOR_XLA = 2**18
 
 
 class AdamWeightDecay:
-    """Clips by global norm, then updates.
+    """Clips gradients by their global norm, then updates the weights.
 
-    With the moments m and v, the gradient g, the weight w and the rate r::
+    Adam (Kingma and Ba, 2015) without bias correction and with decoupled weight
+    decay (Loshchilov and Hutter, 2017). With the moments m and v, the gradient
+    g, the weight w and the learning rate r::
 
         m <- 0.9 m + 0.1 g
         v <- 0.999 v + 0.001 g^2
         w <- w - r (m / (sqrt(v) + 1e-6) + 0.01 w)
 
-    The last term is left out for weights whose path matches one of
-    `exclude_from_weight_decay`, anywhere and in this case.
+    Weights whose path matches one of `exclude_from_weight_decay` do not decay.
 
-    Make it inside the strategy's scope.
+    Create it in the strategy's scope.
 
     Args:
         weights: The `keras.Variable`s to train.
         schedule: Step -> learning rate.
-        weight_decay_rate: How strongly weights are pulled to zero.
-        beta_1: Decay of the first moment.
-        beta_2: Decay of the second.
+        weight_decay_rate: Factor of w.
+        beta_1: Decay rate of m.
+        beta_2: Decay rate of v.
         epsilon: Added outside the root.
-        exclude_from_weight_decay: Regular expressions.
-        clip_norm: The largest norm of all gradients together; None for any.
-        rate_scales: {path: factor of the learning rate}; 1 where a path is not.
+        exclude_from_weight_decay: Case-sensitive regular expressions, searched
+            anywhere in a path.
+        clip_norm: Largest global norm; None for no clipping.
+        rate_scales: {path: factor of the learning rate}; 1 for other paths.
 
     Attributes:
-        step: int64 variable, how many updates were made.
-        slots: {name in a checkpoint: variable}: the two moments of each weight,
-            under its path and `/adam_m` or `/adam_v`.
+        step: int64 variable, the number of updates.
+        slots: {name in a checkpoint: variable}, the moments of each weight:
+            its path and `/adam_m` or `/adam_v`.
     """
 
     moments = ("adam_m", "adam_v")
@@ -79,7 +77,7 @@ class AdamWeightDecay:
         self.step = tf.Variable(
             0, dtype=tf.int64, trainable=False, name="global_step"
         )
-        self._update_in_one_pass = tf.function(
+        self._compiled_update = tf.function(
             self._update, autograph=False, jit_compile=True
         )
         self.slots: dict[str, tf.Variable] = {}
@@ -95,7 +93,7 @@ class AdamWeightDecay:
         return {**self.slots, "global_step": self.step}
 
     def decays(self, path: str) -> bool:
-        """Whether the weight called `path` is pulled to zero."""
+        """Whether the weight of a path decays."""
         return not any(
             re.search(pattern, path)
             for pattern in self.exclude_from_weight_decay
@@ -107,15 +105,14 @@ class AdamWeightDecay:
         """Updates all weights once; call it in replica context.
 
         Args:
-            gradients: One for each weight, dense, already summed over all
-                replicas and equal on all of them. Dense, because repeated rows
-                of a sliced one would be squared apart. None leaves a weight
-                and its moments as they are.
-            skips_non_finite: Whether to leave all weights and moments as they
-                are if a gradient is not finite. The step counts all the same.
+            gradients: One for each weight, summed over all replicas and dense:
+                repeated rows of a sparse gradient would be squared one by one.
+                None leaves a weight and its moments unchanged.
+            skips_non_finite: Whether a gradient that is not finite leaves all
+                weights and moments unchanged. The step still counts.
 
         Returns:
-            The gradients' norm before clipping, and the learning rate used.
+            The global norm before clipping, and the learning rate.
         """
         norm = tf.linalg.global_norm(gradients)
         rate = self.schedule(self.step)
@@ -127,7 +124,7 @@ class AdamWeightDecay:
         return norm, rate
 
     def _clip(self, norm: Any) -> Any:
-        """Returns what gradients are multiplied by; not finite if `norm` is."""
+        """Returns the factor of the gradients; not finite if `norm` is not."""
         if self.clip_norm is None:
             return tf.ones_like(norm)
         clip = self.clip_norm * tf.minimum(1.0 / norm, 1.0 / self.clip_norm)
@@ -141,7 +138,7 @@ class AdamWeightDecay:
         rate: Any,
         is_finite: Any,
     ) -> None:
-        """Updates every replica's copy of every weight, out of replicas."""
+        """Updates all replicas' copies; runs in cross-replica context."""
         for weight, gradient in zip(self.weights, gradients, strict=True):
             if gradient is None:
                 continue
@@ -165,12 +162,12 @@ class AdamWeightDecay:
     def _update_if(
         self, weight: Any, gradient: Any, *others: Any, path: str
     ) -> None:
-        """Updates one weight, unless gradients must be finite and are not."""
+        """Updates one weight; `is_finite` may be None for unconditionally."""
         *moments, clip, rate, is_finite = others
         rate *= self.rate_scales.get(path, 1.0)
-        update = self._update
-        if weight.shape.num_elements() >= _LARGE and ":CPU:" in weight.device:
-            update = self._update_in_one_pass
+        is_large = weight.shape.num_elements() >= _MIN_SIZE_FOR_XLA
+        compiles = is_large and ":CPU:" in weight.device
+        update = self._compiled_update if compiles else self._update
 
         def updated() -> Any:
             m, v = moments
@@ -192,13 +189,13 @@ class AdamWeightDecay:
         rate: Any,
         decays: bool,
     ) -> None:
-        """The three lines of the class's docstring."""
-        self._move_moments(gradient * clip, m, v)
+        """Computes the formulas in the docstring of the class."""
+        self._update_moments(gradient * clip, m, v)
         update = m / (tf.sqrt(v) + self.epsilon)
         if decays:
             update += self.weight_decay_rate * weight
         weight.assign_sub(rate * update)
 
-    def _move_moments(self, gradient: Any, m: Any, v: Any) -> None:
+    def _update_moments(self, gradient: Any, m: Any, v: Any) -> None:
         m.assign(self.beta_1 * m + (1.0 - self.beta_1) * gradient)
         v.assign(self.beta_2 * v + (1.0 - self.beta_2) * tf.square(gradient))

@@ -1,4 +1,4 @@
-"""LAMB: Adam whose every weight moves in proportion to its own norm."""
+"""LAMB: Adam with updates in proportion to the norm of each weight."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,14 +19,15 @@ class Lamb(AdamWeightDecay):
         u =  m / (1 - 0.9^t) / (sqrt(v / (1 - 0.999^t)) + 1e-6) + 0.01 w
         w <- w - r |w| / |u| u
 
-    As in the paper, moments are corrected for their start at zero, the decay is
-    inside the ratio, and gradients are not clipped. Weights that do not decay
-    (biases, layer normalization) have no ratio either, as in the code released
-    with ALBERT: biases begin at zero, and a ratio of |w| would hold them there.
-    The ratio is 1 as well where one of the norms is 0.
+    As in the paper, moments are bias-corrected, the ratio includes the decay,
+    and gradients are not clipped. Weights that do not decay (biases, layer
+    normalization) have a ratio of 1, as in the code released with ALBERT:
+    biases start at 0, and a ratio of |w| would keep them there. The ratio is
+    also 1 if one of the norms is 0.
 
-    Arguments and attributes are those of `AdamWeightDecay`, but that slots are
-    called `/lamb_m` and `/lamb_v`, lest a run go on with another's moments.
+    Arguments and attributes are those of `AdamWeightDecay`, except that slots
+    are named `/lamb_m` and `/lamb_v`, so that a run cannot resume with the
+    moments of the other optimizer.
     """
 
     moments = ("lamb_m", "lamb_v")
@@ -46,8 +47,8 @@ class Lamb(AdamWeightDecay):
         rate: Any,
         decays: bool,
     ) -> None:
-        """The four lines of the class's docstring."""
-        self._move_moments(gradient * clip, m, v)
+        """Computes the formulas in the docstring of the class."""
+        self._update_moments(gradient * clip, m, v)
         steps = tf.cast(self.step + 1, tf.float32)
         m_corrected = m / (1.0 - tf.pow(self.beta_1, steps))
         v_corrected = v / (1.0 - tf.pow(self.beta_2, steps))

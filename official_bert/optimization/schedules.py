@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step."""
+"""Learning rate schedules."""
 
 import dataclasses
 from typing import Any
@@ -8,10 +8,10 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class LinearWarmupDecay:
-    r"""The 2018 release's schedule: up over the warm-up, down to zero.
+    r"""Linear warm-up, then linear decay to 0, as in the 2018 release.
 
-    The decay counts from step 0, not from the end of the warm-up, so the rate
-    drops a little where the two meet, and never quite reaches `peak`::
+    The decay starts at step 0, not at the end of the warm-up, so the rate drops
+    where the two meet and never quite reaches `peak`::
 
         peak  |      .
               |    / |\
@@ -20,9 +20,10 @@ class LinearWarmupDecay:
               0   warm-up   num_train_steps
 
     Attributes:
-        peak: The rate that the warm-up aims at.
-        num_train_steps: Where the rate has become 0, and stays.
-        num_warmup_steps: Steps of warm-up; step 0 then has the rate 0.
+        peak: The rate that the warm-up approaches.
+        num_train_steps: The step at which the decay reaches 0.
+        num_warmup_steps: Steps of warm-up, from a rate of 0. If there are more
+            than `num_train_steps`, the rate rises beyond these, too.
     """
 
     peak: float
@@ -30,10 +31,11 @@ class LinearWarmupDecay:
     num_warmup_steps: int
 
     def __call__(self, step: Any) -> Any:
-        """Returns the float32 rate of the update that follows `step` others."""
-        now = tf.cast(tf.minimum(step, self.num_train_steps), tf.float32)
-        decayed = self.peak * (1.0 - now / float(self.num_train_steps))
+        """Returns the float32 rate of the update after `step` updates."""
+        decay_step = tf.cast(tf.minimum(step, self.num_train_steps), tf.float32)
+        decayed = self.peak * (1.0 - decay_step / float(self.num_train_steps))
         if not self.num_warmup_steps:
             return decayed
-        warming = self.peak * (now / float(self.num_warmup_steps))
+        warmup_step = tf.cast(step, tf.float32)
+        warming = self.peak * (warmup_step / float(self.num_warmup_steps))
         return tf.where(step < self.num_warmup_steps, warming, decayed)

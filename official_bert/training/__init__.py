@@ -1,1 +1,1 @@
-"""Moving weights: devices, the step, the loop, and what drives them."""
+"""Training: devices, the step, the loop, pre-training and fine-tuning."""

@@ -1,8 +1,9 @@
-"""Which devices a run uses, and who gets which part of a batch."""
+"""Devices and hosts: strategies, TPUs, and each replica's share of a batch."""
 
 import atexit
 import contextlib
 import functools
+import socket
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,24 +16,31 @@ from absl import logging
 from official_bert import files
 from official_bert.errors import InputError, short_reason
 from official_bert.options import tf_config
-from official_bert.options.training import DeviceOptions
-from official_bert.training import interruption, tpu
+from official_bert.options.training import DeviceOptions, TrainingOptions
+from official_bert.training import interruption
+
+_TPU_TIMEOUT = 10  # Seconds.
+
+# What TensorFlow raises when another host dies during a collective operation.
+_HOST_LOST = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.UnavailableError,
+)
 
 
-def choose(options: DeviceOptions) -> tf.distribute.Strategy:
-    """Returns the strategy that the options ask for.
+def choose_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
+    """Returns the strategy for `--distribution_strategy` and `--use_tpu`.
 
-    Call it before anything that runs TensorFlow: hosts and TPUs are set up
+    Call it before anything else runs TensorFlow: hosts and TPUs must be set up
     before its first operation.
-
-    Args:
-        options: Of the run.
 
     Raises:
         InputError: There is no TPU, or it does not answer.
     """
     if options.resolved_strategy == "tpu":
-        return tpu.connect(
+        return _connect_to_tpu(
             options.tpu_name or options.master,
             options.tpu_zone,
             options.gcp_project,
@@ -41,22 +49,21 @@ def choose(options: DeviceOptions) -> tf.distribute.Strategy:
     return get_strategy(options.resolved_strategy)
 
 
-# Made once: a second MirroredStrategy in one process numbers its reductions as
-# the first did, and TensorFlow takes them for the same ones.
+# Cached: a second MirroredStrategy in one process numbers its reductions like
+# the first one, and TensorFlow confuses them.
 @functools.cache
 def get_strategy(name: str) -> tf.distribute.Strategy:
-    """Returns the strategy that `--distribution_strategy` names.
+    """Returns the strategy of a name.
 
-    Args:
-        name: `none` for one device; `mirrored` for all GPUs of this machine, or
-            all its logical CPUs where there is none; `multi_worker_mirrored`
-            for those of all hosts that `TF_CONFIG` names.
+    `none` is one device; `mirrored` all GPUs of this machine, or all logical
+    CPUs if it has none; `multi_worker_mirrored` those of all hosts in
+    `TF_CONFIG`.
     """
     if name == "none":
         return tf.distribute.get_strategy()
     if name == "multi_worker_mirrored":
         hosts = ", ".join(tf_config.hosts())
-        logging.info("Waiting for all hosts: %s; Ctrl-C gives up", hosts)
+        logging.info("Waiting for all hosts: %s. Ctrl-C aborts.", hosts)
         with interruption.waiting_for_hosts():
             return tf.distribute.MultiWorkerMirroredStrategy()
     devices = tf.config.list_logical_devices(
@@ -65,38 +72,80 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
-def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process is the one that writes to the output folder."""
-    return not _has_workers(strategy) or tf_config.is_chief(
-        "multi_worker_mirrored"
+@functools.cache
+def _connect_to_tpu(
+    name: str | None, zone: str | None, project: str | None, num_cores: int
+) -> tf.distribute.TPUStrategy:
+    """Returns the strategy of a TPU, whose memory it clears.
+
+    `name` is that of a Cloud TPU, its grpc:// address, or None for the TPU of
+    this machine. Zone and project are detected if None.
+    """
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu=name or "local", zone=zone, project=project
+        )
+        if name and name != "local":
+            _check_connection(resolver)
+            tf.config.experimental_connect_to_cluster(resolver)
+        topology = tf.tpu.experimental.initialize_tpu_system(resolver)
+    # The resolver raises all kinds of errors, those of its HTTP client too.
+    except Exception as error:
+        where = f"named {name!r}" if name else "on this machine"
+        reason = str(error).partition("\n")[0][:200]
+        raise InputError(
+            f"--use_tpu: no TPU {where}. {type(error).__name__}: {reason}. "
+            "Remove --use_tpu to run without a TPU. On a machine with a TPU, "
+            "install requirements-tpu.txt; for the TPU of another machine, set "
+            "--tpu_name and, if needed, --tpu_zone and --gcp_project."
+        ) from error
+    available = topology.num_tasks * topology.num_tpus_per_task
+    num_replicas = min(num_cores, available)
+    logging.info("Using %d of %d TPU cores", num_replicas, available)
+    if num_replicas == available:
+        return tf.distribute.TPUStrategy(resolver)
+    assignment = tf.tpu.experimental.DeviceAssignment.build(
+        topology, num_replicas=num_replicas
+    )
+    return tf.distribute.TPUStrategy(
+        resolver, experimental_device_assignment=assignment
     )
 
 
-def own_folder(strategy: tf.distribute.Strategy, output_dir: str) -> str:
-    """Returns where this process writes: other than the chief, somewhere else.
+def _check_connection(
+    resolver: tf.distribute.cluster_resolver.TPUClusterResolver,
+) -> None:
+    """Raises `OSError` if a host of a TPU cannot be reached.
 
-    What it returns to others than the chief is a folder made for it, in which
-    nobody looks, and that goes with the process.
+    TensorFlow itself would retry for hours.
     """
-    if is_chief(strategy):
+    for host in resolver.cluster_spec().job_tasks("worker"):
+        address, _, port = host.rpartition(":")
+        logging.info("Connecting to %s", host)
+        connection = (address, int(port))
+        socket.create_connection(connection, _TPU_TIMEOUT).close()
+
+
+def writable_directory(options: DeviceOptions, output_dir: str) -> str:
+    """Returns where this process writes its files.
+
+    The chief writes to `output_dir`. Any other host writes to a temporary
+    directory, removed when the process ends.
+    """
+    if options.is_chief:
         return output_dir
-    folder = tempfile.mkdtemp(prefix="official_bert_worker_")
-    atexit.register(files.remove_directory, folder)
-    return folder
+    directory = tempfile.mkdtemp(prefix="official_bert_worker_")
+    atexit.register(files.remove_directory, directory)
+    return directory
 
 
-def require_agreement(
+def require_equal_start(
     strategy: tf.distribute.Strategy, seed: int, state: Mapping[str, Any]
 ) -> None:
-    """Waits for all hosts, and compares what they start from.
-
-    Args:
-        strategy: Whose hosts.
-        seed: Of this host's run.
-        state: {name: variable} of this host, `global_step` among them.
+    """Waits for all hosts and compares the states they start from.
 
     Raises:
-        InputError: They differ.
+        InputError: Seeds, steps or weights differ.
     """
     if not _has_workers(strategy):
         return
@@ -107,72 +156,57 @@ def require_agreement(
     numbers = {
         "seed": seed,
         "step": int(state["global_step"].numpy()),
-        "weights (their checksum)": checksum,
+        "weights (checksum)": checksum,
     }
-    found = _gathered(strategy, [*numbers.values()])
-    for name, values in zip(numbers, found.T, strict=True):
+    gathered = _gather(strategy, [*numbers.values()])
+    for name, values in zip(numbers, gathered.T, strict=True):
         if len(set(values)) > 1:
             raise InputError(
                 f"All hosts must start with the same {name}. Received: "
-                f"{values.tolist()}, device by device. Give all of them the "
-                "same flags; --output_dir must be one folder that all of them "
-                "see, and --init_checkpoint the same file."
+                f"{values.tolist()}, one value per device. Give all hosts the "
+                "same flags; --output_dir must be one directory that all of "
+                "them see, and --init_checkpoint the same file."
             )
 
 
-# What TensorFlow raises where another host died in the midst of a sum.
-_HOST_GONE = (
-    tf.errors.AbortedError,
-    tf.errors.CancelledError,
-    tf.errors.DeadlineExceededError,
-    tf.errors.UnavailableError,
-)
-
-
 @contextlib.contextmanager
-def noticing_dead_hosts(options: DeviceOptions) -> Iterator[None]:
-    """Says in one message that a host is gone, if that ends what is inside.
-
-    Args:
-        options: Of the run.
+def reporting_lost_hosts(options: DeviceOptions) -> Iterator[None]:
+    """Turns TensorFlow's errors after the death of a host into one message.
 
     Raises:
-        InputError: It did, within a minute or so of TensorFlow's waiting.
+        InputError: A host was lost; about a minute after that happened.
     """
     try:
         yield
-    except _HOST_GONE as error:
+    except _HOST_LOST as error:
         if options.resolved_strategy != "multi_worker_mirrored":
             raise
         raise InputError(
-            "All hosts of a run must stay until its end. Received: "
+            "Another host of the run has stopped. "
             f"{short_reason(error).strip()}\nThe checkpoints in --output_dir "
-            "are as they were; start all hosts again to go on from the newest."
+            "are intact. Start all hosts again to resume from the newest one."
         ) from error
 
 
-def wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    """Returns when all hosts have come here."""
+def wait_for_all_hosts(strategy: tf.distribute.Strategy) -> None:
+    """Returns when all hosts have called it."""
     if _has_workers(strategy):
-        _gathered(strategy, [0])
+        _gather(strategy, [0])
 
 
-def asked_anywhere(strategy: tf.distribute.Strategy, asked: str) -> str:
-    """Returns what was asked of this host, or else that another was asked.
+def stop_requested(strategy: tf.distribute.Strategy, signal_name: str) -> str:
+    """Returns who asked any host to stop; an empty string for nobody.
 
-    Call it on all hosts, so that they do the same.
-
-    Args:
-        strategy: Whose hosts.
-        asked: What was asked of this one; nothing if nothing was.
+    Call it on all hosts, so that they stop together. `signal_name` is the
+    signal this host received, or an empty string.
     """
     if not _has_workers(strategy):
-        return asked
-    anywhere = _gathered(strategy, [int(bool(asked))]).any()
-    return asked or ("another host" if anywhere else "")
+        return signal_name
+    is_any = _gather(strategy, [int(bool(signal_name))]).any()
+    return signal_name or ("another host" if is_any else "")
 
 
-def _gathered(
+def _gather(
     strategy: tf.distribute.Strategy, numbers: Sequence[int]
 ) -> np.ndarray:
     """Returns int64 [replicas, numbers] of all hosts."""
@@ -182,66 +216,59 @@ def _gathered(
 
 
 def _has_workers(strategy: tf.distribute.Strategy) -> bool:
-    """Whether there are processes like this one on other hosts."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
 
 def require_divisible(
-    batch_size: int,
-    strategy: tf.distribute.Strategy,
-    flag: str,
-    num_micro_batches: int = 1,
+    options: TrainingOptions, strategy: tf.distribute.Strategy, flag: str
 ) -> None:
-    """Raises `InputError` unless a batch can be shared evenly.
+    """Raises `InputError` unless the batch size of a flag divides evenly.
 
-    Args:
-        batch_size: Of all replicas together.
-        strategy: Whose replicas.
-        flag: That gave the size.
-        num_micro_batches: In how many parts each replica goes through its own.
+    Each replica gets an equal share of a batch, and in training processes it in
+    `--gradient_accumulation_steps` equal parts.
     """
-    replicas = strategy.num_replicas_in_sync
-    if batch_size % (replicas * num_micro_batches):
-        times = (
-            f" times --gradient_accumulation_steps={num_micro_batches}"
-            if num_micro_batches > 1
-            else ""
-        )
+    batch_size = getattr(options, flag)
+    num_replicas = strategy.num_replicas_in_sync
+    parts = options.gradient_accumulation_steps
+    if flag != "train_batch_size":
+        parts = 1
+    if batch_size % (num_replicas * parts):
+        times = f" times --gradient_accumulation_steps={parts}"
         raise InputError(
-            f"--{flag} must be a multiple of the number of devices{times}. "
-            f"Received: {batch_size}, with {replicas} devices."
+            f"--{flag}={batch_size} must be a multiple of the {num_replicas} "
+            f"devices{times if parts > 1 else ''}."
         )
 
 
-def deal_out(batches: tf.data.Dataset, strategy: tf.distribute.Strategy) -> Any:
-    """Gives every replica its part of every batch, by its number.
+def shard_batches(
+    batches: tf.data.Dataset, strategy: tf.distribute.Strategy
+) -> Any:
+    """Gives each replica its share of each global batch, in their order.
 
-    Where there are several hosts, each reads everything and keeps its part. So
-    batches are those of one device, whatever the number of hosts and devices.
-
-    Args:
-        batches: Of static size.
-        strategy: Whose replicas.
+    Every host reads everything and keeps its share. TensorFlow's own sharding
+    gives batches that depend on the number of hosts. Shapes must be static.
     """
     if strategy.num_replicas_in_sync == 1:
         return batches
 
-    def on_host(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        hosts = context.num_input_pipelines
-        replicas = strategy.num_replicas_in_sync
+    def shard(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        num_hosts = context.num_input_pipelines
+        num_replicas = strategy.num_replicas_in_sync
 
-        def part(value: Any) -> Any:
-            by_replica = tf.stack(tf.split(value, replicas))
-            return tf.split(by_replica, hosts)[context.input_pipeline_id]
+        def shares_of_host(value: Any) -> Any:
+            by_replica = tf.stack(tf.split(value, num_replicas))
+            return tf.split(by_replica, num_hosts)[context.input_pipeline_id]
 
-        parts = batches.map(lambda batch: tf.nest.map_structure(part, batch))
-        return parts.unbatch().prefetch(tf.data.AUTOTUNE)
+        shares = batches.map(
+            lambda batch: tf.nest.map_structure(shares_of_host, batch)
+        )
+        return shares.unbatch().prefetch(tf.data.AUTOTUNE)
 
-    return strategy.distribute_datasets_from_function(on_host)
+    return strategy.distribute_datasets_from_function(shard)
 
 
-def first(strategy: tf.distribute.Strategy, value: Any) -> Any:
-    """Returns the first replica's part of every value of a nested structure."""
+def first_replica(strategy: tf.distribute.Strategy, value: Any) -> Any:
+    """Returns the first replica's value of each leaf of a structure."""
     return tf.nest.map_structure(
         lambda leaf: strategy.experimental_local_results(leaf)[0], value
     )

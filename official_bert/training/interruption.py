@@ -1,4 +1,4 @@
-"""Ctrl-C, and the SIGTERM of schedulers: the step ends, then the run does."""
+"""SIGINT (Ctrl-C) and SIGTERM: finish the step, save, exit."""
 
 import contextlib
 import os
@@ -16,11 +16,11 @@ from official_bert import signals
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Interruption:
-    """Whether the run was asked to end.
+class ReceivedSignal:
+    """The first signal that asked the run to stop.
 
     Attributes:
-        signal: The name of what asked, or nothing.
+        signal: Its name; an empty string if there was none.
     """
 
     def __init__(self) -> None:
@@ -28,87 +28,84 @@ class Interruption:
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[Interruption]:
-    """Notes the first Ctrl-C or SIGTERM; a second Ctrl-C stops at once.
+def watched() -> Iterator[ReceivedSignal]:
+    """Records SIGINT and SIGTERM; a second Ctrl-C exits immediately.
 
-    Python calls its own handlers only between two of its operations, and a step
-    is one of them, however long. So a thread is told instead.
+    Python runs its own signal handlers only between two bytecodes, and a
+    training step is one bytecode. A thread is notified instead.
 
     Yields:
-        What tells whether to end. It never does outside the main thread, which
-        alone may listen to signals.
+        The received signal. Outside the main thread, which alone can handle
+        signals, there never is one.
     """
-    asked = Interruption()
+    received = ReceivedSignal()
     if not signals.in_main_thread():
-        yield asked
+        yield received
         return
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    listener = threading.Thread(target=_listen, args=(ours, asked), daemon=True)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    listener = threading.Thread(
+        target=_listen, args=(reader, received), daemon=True
+    )
     listener.start()
     try:
-        with signals.temporary_handler(_stay, *_SIGNALS):
-            earlier = signal.set_wakeup_fd(theirs.fileno())
+        with signals.temporary_handler(_ignore, *_SIGNALS):
+            earlier = signal.set_wakeup_fd(writer.fileno())
             try:
-                yield asked
+                yield received
             finally:
                 signal.set_wakeup_fd(earlier)
     finally:
-        theirs.close()  # The listener reads an end, and ends.
+        writer.close()  # Ends the listener.
         listener.join()
-        ours.close()
+        reader.close()
 
 
 @contextlib.contextmanager
 def waiting_for_hosts() -> Iterator[None]:
     """Lets Ctrl-C end the process while TensorFlow waits for other hosts.
 
-    It does so outside of Python, whose own handler would not be called. And it
-    takes SIGTERM, so that nobody hears it: here that is given back.
+    It waits in C++, where Python's handler would not run. TensorFlow also
+    replaces the handler of SIGTERM; that is undone here.
     """
-    same = signal.getsignal(signal.SIGTERM)
+    sigterm_handler = signal.getsignal(signal.SIGTERM)
     with (
-        signals.temporary_handler(same, signal.SIGTERM),
+        signals.temporary_handler(sigterm_handler, signal.SIGTERM),
         signals.temporary_handler(signal.SIG_DFL, signal.SIGINT),
     ):
         yield
 
 
-def leave(asked_by: str, step: int, output_dir: str) -> NoReturn:
-    """Ends the command, as one that did what it was told.
-
-    Args:
-        asked_by: The name of the signal.
-        step: The last one done, whose checkpoint is saved.
-        output_dir: Where it is.
-    """
+def leave(stopped_by: str, step: int, output_dir: str) -> NoReturn:
+    """Exits with status 0, after the checkpoint of `step` was saved."""
     logging.info(
         "Stopped by %s after step %d, saved as %s. Run the same command again "
-        "to go on from there.",
-        asked_by,
+        "to resume.",
+        stopped_by,
         step,
         os.path.join(output_dir, f"model.ckpt-{step}"),
     )
     sys.exit(0)
 
 
-def _stay(number: int, frame: object) -> None:
-    """Keeps the process alive; what there is to do, `_listen` does."""
+def _ignore(number: int, frame: object) -> None:
+    """Keeps the process alive; `_listen` does the work."""
 
 
-def _listen(received: socket.socket, asked: Interruption) -> None:
-    """Reads the numbers of signals as they come."""
-    while number := received.recv(1):
-        if number[0] not in _SIGNALS:
+def _listen(reader: socket.socket, received: ReceivedSignal) -> None:
+    """Reads the numbers of signals until the socket is closed."""
+    while data := reader.recv(1):
+        number = data[0]
+        if number not in _SIGNALS:
             continue
-        if asked.signal and number[0] == signal.SIGINT:
-            print("\nStopped at once, without saving.", file=sys.stderr)
-            # The main thread may be in the midst of a step.
+        if received.signal and number == signal.SIGINT:
+            print("\nStopped without saving.", file=sys.stderr)
+            # The main thread may be inside a step.
             os._exit(128 + signal.SIGINT)
-        if not asked.signal:
-            asked.signal = signal.Signals(number[0]).name
+        if not received.signal:
+            received.signal = signal.Signals(number).name
             logging.info(
-                "%s: will save and stop after this step; Ctrl-C from now on "
-                "stops at once.",
-                asked.signal,
+                "%s: saving and stopping after this step. Press Ctrl-C to stop "
+                "now, without saving.",
+                received.signal,
             )

@@ -1,25 +1,31 @@
-"""The training loop: steps, progress, summaries, checkpoints."""
+"""The training loop: steps, progress, TensorBoard events, checkpoints."""
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
 from official_bert import progress
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import loading
 from official_bert.errors import InputError
-from official_bert.training import distribution, interruption
-from official_bert.training.inner_loop import InnerLoop
-from official_bert.training.objectives import Batch, Scalars
-from official_bert.training.plan import Plan
+from official_bert.optimization.adam import AdamWeightDecay
+from official_bert.optimization.lamb import Lamb
+from official_bert.optimization.schedules import LinearWarmupDecay
+from official_bert.options.training import TrainingOptions
+from official_bert.training import checkpointing, distribution, interruption
+from official_bert.training.checkpointing import StartingPoint
+from official_bert.training.evaluate import Evaluations
+from official_bert.training.objectives import Batch, Objective, Scalars
+from official_bert.training.precision import LossScale
+from official_bert.training.step import choose_compilation, train_step
 
 _SUMMARY_STEPS = 10
 
-# The live line must fit a terminal.
-_SHORT = {
+# Names in the progress line, which must fit a terminal.
+_SHORT_NAMES = {
     "masked_lm_loss": "mlm",
     "next_sentence_loss": "nsp",
     "sentence_order_loss": "sop",
@@ -30,85 +36,240 @@ _SHORT = {
 
 
 class DivergedError(InputError):
-    """The loss or its gradient is no number any more."""
+    """The loss or the gradient is not finite."""
+
+
+class Trainer:
+    """A model, its optimizer, and what else a training step needs.
+
+    Args:
+        objective: Its losses.
+        weights: The variables to train. The others keep their values.
+        schedule: The learning rate.
+        rate_scales: {path of a weight: factor of its learning rate}.
+
+    Attributes:
+        optimizer: AdamW or LAMB.
+        loss_scale: For float16, else None.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        objective: Objective,
+        weights: Sequence[Any],
+        schedule: LinearWarmupDecay,
+        options: TrainingOptions,
+        strategy: tf.distribute.Strategy,
+        rate_scales: Mapping[str, float] | None = None,
+    ) -> None:
+        self.model = model
+        self.objective = objective
+        self.options = options
+        self.strategy = strategy
+        kind = Lamb if options.optimizer == "lamb" else AdamWeightDecay
+        is_float16 = options.mixed_precision == "float16"
+        with strategy.scope():
+            self.optimizer = kind(weights, schedule, rate_scales=rate_scales)
+            self.loss_scale = LossScale() if is_float16 else None
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """{name in a checkpoint: variable} of the model, frozen ones too."""
+        return loading.by_name(self.model.trainable_variables)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """{name in a checkpoint: variable} of everything a checkpoint holds."""
+        scale = self.loss_scale.state() if self.loss_scale else {}
+        return {**self.weights, **self.optimizer.state(), **scale}
 
 
 def train(
-    step: Callable[[Batch], Scalars],
+    trainer: Trainer,
     batches: tf.data.Dataset,
-    state: Mapping[str, Any],
-    plan: Plan,
-    strategy: tf.distribute.Strategy,
-    is_over: Callable[[int], bool] = lambda number: False,
+    start: StartingPoint,
+    num_steps: int,
+    evaluations: Evaluations | None = None,
 ) -> None:
-    """Runs `step` on batch after batch, from the plan's first to its last.
+    """Trains on batches from the starting point to step `num_steps`.
 
-    Args:
-        step: Moves the weights once; returns scalars equal on all replicas,
-            `loss` and `learning_rate` and `gradient_norm` among them.
-        batches: What is left of the data.
-        state: {name in a checkpoint: variable}, `global_step` among them.
-        plan: Where to and how far.
-        strategy: Whose replicas run the step.
-        is_over: Called with how many steps were done, a checkpoint saved if one
-            was due; may look at the model, and says whether to stop. That is
-            after each step, or as often as the plan looks at them.
+    Evaluations follow checkpoints and can end training early.
 
     Raises:
-        DivergedError: The loss or the gradients are no longer finite. Earlier
+        DivergedError: The loss or the gradient is not finite. Earlier
             checkpoints stay.
-        SystemExit: Ctrl-C or SIGTERM asked for it; the step is saved.
+        SystemExit: SIGINT or SIGTERM was received; the step is saved.
     """
-    distributed = distribution.deal_out(batches, strategy)
-    steps = InnerLoop(step, distributed.element_spec, plan, strategy)
-    if plan.first_step >= plan.num_steps:
-        logging.info(
-            "Nothing is left to train: %d of %d steps are done.",
-            plan.first_step,
-            plan.num_steps,
-        )
-    if plan.first_step == 0:
-        save(0, state, plan)
+    options, strategy = trainer.options, trainer.strategy
+    eval_every = evaluations.every if evaluations else 0
+    step = start.step
+    # An earlier run may have ended between a checkpoint and its evaluation.
+    if evaluations and step and evaluations.should_stop(step, num_steps):
+        return
+    sharded = distribution.shard_batches(batches, strategy)
+    runner = StepRunner(trainer, start.seed, sharded.element_spec)
+    if step >= num_steps:
+        logging.info("Nothing to train: step %d of %d.", step, num_steps)
+    if step == 0:
+        checkpointing.save(trainer.state, step, start, options)
     with (
-        _summaries(plan) as writer,
+        _summary_writer(options) as writer,
         progress.bar(
             description="Training",
-            total=plan.num_steps,
-            initial=plan.first_step,
+            total=num_steps,
+            initial=step,
             unit="step",
             unit_scale=False,
-            disable=not plan.is_chief,
+            disable=not options.is_chief,
         ) as bar,
-        interruption.watched() as asked,
+        interruption.watched() as received,
     ):
-        data = iter(distributed)
-        number = plan.first_step
-        while number < plan.num_steps:
-            found = steps(data, plan.steps_until_look(number))
-            bar.update(len(found))
-            for scalars in found:
-                number += 1
-                _require_finite(number, scalars, plan)
-                _report(bar, number, scalars, plan)
-            stop = distribution.asked_anywhere(strategy, asked.signal)
-            if plan.is_saved(number) or stop:
-                save(number, state, plan)
-                writer.flush()  # As long as the steps, the curves stay.
+        data = iter(sharded)
+        while step < num_steps:
+            results = runner.run(
+                data,
+                steps_until_milestone(
+                    step,
+                    num_steps,
+                    options.steps_per_call,
+                    options.save_checkpoints_steps,
+                    eval_every,
+                ),
+            )
+            bar.update(len(results))
+            for scalars in results:
+                step += 1
+                _require_finite(step, scalars, options)
+                if options.is_chief:
+                    _report(bar, step, scalars, options.train_batch_size)
+            stop = distribution.stop_requested(strategy, received.signal)
+            if (
+                stop
+                or step == num_steps
+                or is_multiple(step, options.save_checkpoints_steps)
+                or is_multiple(step, eval_every)
+            ):
+                checkpointing.save(trainer.state, step, start, options)
+                writer.flush()  # Curves must not lag behind checkpoints.
             if stop:
-                interruption.leave(stop, number, plan.output_dir)
-            if is_over(number):
+                interruption.leave(stop, step, options.output_dir)
+            if evaluations and evaluations.should_stop(step, num_steps):
                 break
-        # Asked while the last checkpoint was written, or measured.
-        if stop := distribution.asked_anywhere(strategy, asked.signal):
-            interruption.leave(stop, number, plan.output_dir)
+        # Signals received while the last checkpoint was saved or evaluated.
+        if stop := distribution.stop_requested(strategy, received.signal):
+            interruption.leave(stop, step, options.output_dir)
+
+
+def steps_until_milestone(
+    step: int, num_steps: int, steps_per_call: int, *intervals: int
+) -> int:
+    """Returns how many steps to run in one call after `step`.
+
+    The call must not pass the last step or a multiple of an interval; an
+    interval of 0 does not count.
+    """
+    ends = [num_steps, step + steps_per_call]
+    ends += [(step // every + 1) * every for every in intervals if every]
+    return min(ends) - step
+
+
+def is_multiple(step: int, every: int) -> bool:
+    """Whether `step` is due for something done every N steps; 0 for never."""
+    return bool(every) and step % every == 0
+
+
+class StepRunner:
+    """Runs compiled training steps on all replicas.
+
+    Args:
+        seed: The seed of dropout.
+        batch_spec: The element spec of the batches.
+    """
+
+    def __init__(self, trainer: Trainer, seed: int, batch_spec: Any) -> None:
+        self._trainer = trainer
+        self._seed = seed
+        num_replicas = trainer.strategy.num_replicas_in_sync
+        self._compilation = choose_compilation(trainer.options, num_replicas)
+        specs = tf.nest.flatten(batch_spec, expand_composites=True)
+        # With static shapes, each length of a batch is a trace of its own. A
+        # loop inside TensorFlow cannot choose among traces.
+        has_many_traces = self._compilation.static_shapes and not all(
+            spec.shape.is_fully_defined() for spec in specs
+        )
+        self._loops_inside = (
+            trainer.options.steps_per_call > 1 and not has_many_traces
+        )
+        self._one_step = tf.function(
+            self._run_step,
+            input_signature=None if has_many_traces else [batch_spec],
+            jit_compile=self._compilation.step,
+        )
+        self._many_steps = tf.function(self._run_steps)
+
+    def run(
+        self, batches: Iterator[Any], num_steps: int
+    ) -> list[dict[str, float]]:
+        """Runs steps; returns the scalars of each."""
+        if not self._loops_inside:
+            # All steps are started before the first result is waited for.
+            results = [self._one_step(next(batches)) for _ in range(num_steps)]
+            return [
+                {name: float(value) for name, value in scalars.items()}
+                for scalars in results
+            ]
+        columns = {
+            name: values.numpy().tolist()
+            for name, values in self._many_steps(
+                batches, tf.constant(num_steps)
+            ).items()
+        }
+        return [
+            dict(zip(columns, row, strict=True))
+            for row in zip(*columns.values(), strict=True)
+        ]
+
+    def _run_step(self, batch: Any) -> Scalars:
+        strategy = self._trainer.strategy
+        scalars = strategy.run(self._run_on_replica, args=(batch,))
+        return distribution.first_replica(strategy, scalars)  # type: ignore[no-any-return]
+
+    def _run_on_replica(self, batch: Batch) -> Scalars:
+        trainer = self._trainer
+        return train_step(
+            trainer.model,
+            trainer.objective,
+            trainer.optimizer,
+            batch,
+            self._seed,
+            num_micro_batches=trainer.options.gradient_accumulation_steps,
+            loss_scale=trainer.loss_scale,
+            compiles_gradients=self._compilation.gradients,
+        )
+
+    def _run_steps(self, batches: Any, num_steps: Any) -> Scalars:
+        """Returns {name: Tensor [num_steps]}."""
+        specs = self._one_step.get_concrete_function().structured_outputs
+        columns = {
+            name: tf.TensorArray(spec.dtype, num_steps, element_shape=())
+            for name, spec in specs.items()
+        }
+        for number in tf.range(num_steps):
+            scalars = self._one_step(next(batches))
+            columns = {
+                name: column.write(number, scalars[name])
+                for name, column in columns.items()
+            }
+        return {name: column.stack() for name, column in columns.items()}
 
 
 @contextlib.contextmanager
-def _summaries(plan: Plan) -> Iterator[Any]:
-    """Yields what writes TensorBoard's events, on one host; others nothing."""
+def _summary_writer(options: TrainingOptions) -> Iterator[Any]:
+    """Yields the writer of TensorBoard events; only the chief's writes."""
     writer = (
-        tf.summary.create_file_writer(plan.output_dir)
-        if plan.is_chief
+        tf.summary.create_file_writer(options.output_dir)
+        if options.is_chief
         else tf.summary.create_noop_writer()
     )
     with contextlib.closing(writer), writer.as_default():
@@ -116,49 +277,33 @@ def _summaries(plan: Plan) -> Iterator[Any]:
 
 
 def _require_finite(
-    number: int, scalars: Mapping[str, float], plan: Plan
+    step: int, scalars: Mapping[str, float], options: TrainingOptions
 ) -> None:
     if scalars.get("loss_scale", 1.0) > 1.0:
-        return  # The step was skipped and the scale halved; it may help.
+        return  # The step was skipped, and the next one has half the scale.
     for name in ("loss", "gradient_norm"):
         if not math.isfinite(scalars[name]):
             raise DivergedError(
                 f"The {name} must be finite. Received: {scalars[name]} at step "
-                f"{number}. The last checkpoint in {plan.output_dir!r} is from "
-                "before; try a lower --learning_rate or a longer warm-up."
+                f"{step}. The last checkpoint in {options.output_dir!r} is "
+                "from before. Try a lower --learning_rate or a longer warm-up."
             )
 
 
 def _report(
-    bar: Any, number: int, scalars: Mapping[str, float], plan: Plan
+    bar: Any, step: int, scalars: Mapping[str, float], batch_size: int
 ) -> None:
-    """Shows a step on the live line and, now and then, to TensorBoard."""
-    if not plan.is_chief:
-        return
-    done = bar.format_dict["n"] - bar.initial
-    speed = done * plan.batch_size / max(bar.format_dict["elapsed"], 1e-9)
+    """Shows a step in the progress line and, at intervals, in TensorBoard."""
+    steps_done = bar.format_dict["n"] - bar.initial
+    speed = steps_done * batch_size / max(bar.format_dict["elapsed"], 1e-9)
     shown = [
-        f"{_SHORT.get(name, name)} {value:.3g}"
+        f"{_SHORT_NAMES.get(name, name)} {value:.3g}"
         for name, value in scalars.items()
     ]
     bar.set_postfix_str(
         " ".join([*shown, f"{speed:.1f} examples/s"]), refresh=False
     )
-    if number % _SUMMARY_STEPS == 0 or number == plan.num_steps:
+    if step % _SUMMARY_STEPS == 0 or step == bar.total:
         for name, value in scalars.items():
-            tf.summary.scalar(name, value, step=number)
-        tf.summary.scalar("examples_per_second", speed, step=number)
-
-
-def save(step: int, state: Mapping[str, Any], plan: Plan) -> None:
-    """Writes the checkpoint of a step, if this process is to."""
-    if not plan.is_chief:
-        return
-    prefix = numbered.save(
-        plan.output_dir,
-        step,
-        {name: variable.numpy() for name, variable in state.items()},
-        numbered.Resume(plan.seed, plan.examples_seen(step)),
-        keep=plan.keep,
-    )
-    logging.info("Saved %s", prefix)
+            tf.summary.scalar(name, value, step=step)
+        tf.summary.scalar("examples_per_second", speed, step=step)

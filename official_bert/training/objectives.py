@@ -1,4 +1,9 @@
-"""What a model is trained for: losses as weighted means of a whole batch."""
+"""Training objectives: losses as weighted means over a whole batch.
+
+Sums and weights are computed apart and divided at the end, because the mean
+must be that of the whole batch. Replicas and micro-batches hold different
+numbers of masked tokens, so a mean of their means would be another number.
+"""
 
 from typing import Any, Protocol
 
@@ -16,96 +21,95 @@ Scalars = dict[str, Any]
 
 
 class Objective(Protocol):
-    """A sum of losses, each a weighted mean.
+    """One or more losses, whose sum is minimized."""
 
-    Sums and weights are apart because a mean must be that of the whole batch:
-    replicas hold different numbers of masked pieces, so that the mean of their
-    means would be another number.
-    """
-
-    def weights(self, batch: Batch) -> Scalars:
+    def loss_weights(self, batch: Batch) -> Scalars:
         """Returns {loss: its weight in this part of the batch}."""
 
-    def sums(self, model: Any, batch: Batch, training: bool) -> Scalars:
+    def loss_sums(self, model: Any, batch: Batch, training: bool) -> Scalars:
         """Runs the model; returns {loss: its weighted sum over this part}."""
 
-    def means(self, sums: Scalars, weights: Scalars) -> Scalars:
+    def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
         """Divides sums by the weights of the whole batch."""
 
 
 class PretrainingObjective:
-    """Masked LM and next sentence: section 3.1 of the paper.
+    """Masked LM and next sentence prediction: section 3.1 of the paper.
 
     Args:
-        pieces: What guessing pieces is called.
-        pairs: What is learned of pairs: next_sentence or, if the records are
-            made for it, sentence_order; None for nothing.
+        token_task: Name of the loss of tokens: `masked_lm`, or `lm` for
+            left-to-right models.
+        pair_task: Name of the loss of sentence pairs: `next_sentence`, or
+            `sentence_order` if the records are made for it; None for no such
+            loss.
     """
 
     def __init__(
-        self, pieces: str = "masked_lm", pairs: str | None = "next_sentence"
+        self,
+        token_task: str = "masked_lm",
+        pair_task: str | None = "next_sentence",
     ) -> None:
-        self.pieces = pieces
-        self.pairs = pairs
+        self.token_task = token_task
+        self.pair_task = pair_task
 
-    def weights(self, batch: Batch) -> Scalars:
-        """Returns the numbers of masked pieces and of instances."""
+    def loss_weights(self, batch: Batch) -> Scalars:
+        """Returns the numbers of masked tokens and of instances."""
         return self._named(
             "loss",
             tf.reduce_sum(batch["masked_lm_weights"]),
             tf.reduce_sum(_instance_weights(batch)),
         )
 
-    def sums(
+    def loss_sums(
         self, model: PretrainingModel, batch: Batch, training: bool
     ) -> Scalars:
-        """Runs the model and sums the losses."""
-        return self._loss_sums(model(batch, training=training), batch)
+        """Runs the model and sums its losses."""
+        return self._sums_of_losses(model(batch, training=training), batch)
 
-    def means(self, sums: Scalars, weights: Scalars) -> Scalars:
-        """Returns the losses; without any masked piece the first is 0."""
-        # Of pieces there may be none at all.
-        of_pieces = f"{self.pieces}_loss"
-        divisors = {**weights, of_pieces: weights[of_pieces] + 1e-5}
+    def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
+        """Returns the mean losses; without any masked token the first is 0."""
+        token_loss = f"{self.token_task}_loss"
+        divisors = {**weights, token_loss: weights[token_loss] + 1e-5}
         return {name: sums[name] / divisors[name] for name in divisors}
 
     def evaluation_sums(self, model: PretrainingModel, batch: Batch) -> Scalars:
-        """Returns the loss sums, and how much was guessed right."""
+        """Returns the sums of losses and of correct predictions."""
         output = model(batch, training=False)
-        masked_lm_right = _equal(
+        is_token_correct = _equal(
             tf.argmax(output.masked_lm_logits, -1), batch["masked_lm_ids"]
         )
-        next_sentence_right = _equal(
+        is_pair_correct = _equal(
             tf.argmax(_instance_logits(output, batch), -1),
             batch["next_sentence_labels"],
         )
         return {
-            **self._loss_sums(output, batch),
+            **self._sums_of_losses(output, batch),
             **self._named(
                 "accuracy",
-                tf.reduce_sum(masked_lm_right * batch["masked_lm_weights"]),
-                tf.reduce_sum(next_sentence_right * _instance_weights(batch)),
+                tf.reduce_sum(is_token_correct * batch["masked_lm_weights"]),
+                tf.reduce_sum(is_pair_correct * _instance_weights(batch)),
             ),
         }
 
-    def _loss_sums(self, output: PretrainingOutput, batch: Batch) -> Scalars:
-        masked_lm = cross_entropy(
+    def _sums_of_losses(
+        self, output: PretrainingOutput, batch: Batch
+    ) -> Scalars:
+        token_losses = cross_entropy(
             output.masked_lm_logits, batch["masked_lm_ids"]
         )
-        next_sentence = cross_entropy(
+        pair_losses = cross_entropy(
             _instance_logits(output, batch), batch["next_sentence_labels"]
         )
         return self._named(
             "loss",
-            tf.reduce_sum(masked_lm * batch["masked_lm_weights"]),
-            tf.reduce_sum(next_sentence * _instance_weights(batch)),
+            tf.reduce_sum(token_losses * batch["masked_lm_weights"]),
+            tf.reduce_sum(pair_losses * _instance_weights(batch)),
         )
 
-    def _named(self, kind: str, of_pieces: Any, of_pairs: Any) -> Scalars:
-        """Names a number of pieces and, if they count, one of pairs."""
-        named = {f"{self.pieces}_{kind}": of_pieces}
-        if self.pairs:
-            named[f"{self.pairs}_{kind}"] = of_pairs
+    def _named(self, kind: str, of_tokens: Any, of_pairs: Any) -> Scalars:
+        named = {f"{self.token_task}_{kind}": of_tokens}
+        if self.pair_task:
+            named[f"{self.pair_task}_{kind}"] = of_pairs
         return named
 
 
@@ -116,33 +120,33 @@ def _instance_logits(output: PretrainingOutput, batch: Batch) -> Any:
 
 
 def _instance_weights(batch: Batch) -> Any:
-    """Returns float32 [B, K], 1 for each instance and 0 where there is none."""
+    """Returns float32 [B, K]: 1 for an instance, 0 for an unused place."""
     labels = batch["next_sentence_labels"]
     weights = batch.get("next_sentence_weights")
     return tf.ones_like(labels, tf.float32) if weights is None else weights
 
 
+def _equal(predictions: Any, labels: Any) -> Any:
+    """Returns float32 1 where prediction and label are equal, else 0."""
+    same = tf.equal(predictions, tf.cast(labels, predictions.dtype))
+    return tf.cast(same, tf.float32)
+
+
 class FinetuningObjective:
-    """The loss of a task: the mean over all that counts in it."""
+    """The mean loss of a task, over all examples or tokens with a label."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
 
-    def weights(self, batch: Batch) -> Scalars:
-        """Returns how many examples, or pieces, count."""
+    def loss_weights(self, batch: Batch) -> Scalars:
+        """Returns the number of examples, or tokens, that have a label."""
         return {"loss": tf.reduce_sum(self.task.weights(batch))}
 
-    def sums(self, model: Any, batch: Batch, training: bool) -> Scalars:
-        """Runs the model and sums the losses."""
+    def loss_sums(self, model: Any, batch: Batch, training: bool) -> Scalars:
+        """Runs the model and sums its losses."""
         losses = self.task.losses(model(batch, training=training), batch)
         return {"loss": tf.reduce_sum(losses * self.task.weights(batch))}
 
-    def means(self, sums: Scalars, weights: Scalars) -> Scalars:
-        """Returns the mean; of a batch in which nothing counts it is 0."""
+    def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
+        """Returns the mean; 0 if nothing in the batch has a label."""
         return {"loss": tf.math.divide_no_nan(sums["loss"], weights["loss"])}
-
-
-def _equal(predictions: Any, labels: Any) -> Any:
-    """Returns 1.0 where both are the same, and 0.0 elsewhere."""
-    same = tf.equal(predictions, tf.cast(labels, predictions.dtype))
-    return tf.cast(same, tf.float32)

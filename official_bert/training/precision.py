@@ -1,4 +1,4 @@
-"""Arithmetic in 16 bits: which layers, and how not to lose small gradients."""
+"""Mixed precision: 16-bit layers, and loss scaling for float16."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _GROWTH_STEPS = 2000
 
 @contextlib.contextmanager
 def policy(name: str) -> Iterator[None]:
-    """Makes the layers made inside compute in 16 bits.
+    """Lets the layers created inside compute in 16 bits.
 
     Weights stay in float32, as do layer normalization, the softmax of attention
     and all losses.
@@ -30,15 +30,15 @@ def policy(name: str) -> Iterator[None]:
 
 
 class LossScale:
-    """What a float16 loss is multiplied by, lest its gradients vanish.
+    """The factor of a float16 loss, without which small gradients become 0.
 
-    It halves whenever a gradient overflows, and doubles after 2000 steps
-    without: section 3.2 of Micikevicius et al., 2018, Mixed Precision Training.
+    It halves when a gradient overflows, and doubles after 2000 steps without
+    overflow: Micikevicius et al., 2018, Mixed Precision Training, section 3.2.
 
-    Make it inside the strategy's scope.
+    Create it in the strategy's scope.
 
     Attributes:
-        value: float32 variable, the scale, at least 1.
+        value: float32 variable, the factor, at least 1.
         finite_steps: int32 variable, steps since it last changed.
     """
 
@@ -53,12 +53,12 @@ class LossScale:
             "loss_scale/finite_steps": self.finite_steps,
         }
 
-    def adapt(self, is_finite: Any) -> None:
-        """Moves the scale after a step; call it in replica context.
+    def update(self, is_finite: Any) -> None:
+        """Adapts the scale after a step; call it in replica context.
 
         Args:
-            is_finite: bool Tensor, whether all gradients were; equal on all
-                replicas.
+            is_finite: bool Tensor, whether all gradients were finite; equal on
+                all replicas.
         """
         steps = tf.where(is_finite, self.finite_steps + 1, 0)
         grows = steps >= _GROWTH_STEPS

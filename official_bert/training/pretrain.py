@@ -1,93 +1,86 @@
-"""Pre-training: masked LM and next sentence, trained and evaluated.
+"""Pre-training: masked LM and next sentence prediction.
 
-Or what stands in their place: sentence order, or the next piece of a model that
-reads from left to right.
+Or the tasks in their place: sentence order prediction, and next-token
+prediction for left-to-right models.
 """
 
-import functools
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from official_bert import files
-from official_bert.checkpoints import loading
 from official_bert.config import BertConfig
-from official_bert.inputs import (
-    datasets,
-    records,
-    schemas,
-)
+from official_bert.inputs import datasets, records, schemas
 from official_bert.inputs.records import RecordFiles
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
 from official_bert.tokenization import load_vocab
 from official_bert.training import (
-    computing,
+    checkpointing,
     distribution,
+    evaluate,
     loop,
-    means,
-    output_folder,
+    precision,
     reporting,
-    starting,
+    step,
 )
 from official_bert.training.objectives import PretrainingObjective
-from official_bert.training.plan import Plan
-from official_bert.training.step import train_step
+
+# --nsp -> the name of the loss.
+_PAIR_TASKS = {"next": "next_sentence", "sop": "sentence_order", "none": None}
 
 
 def run(options: RunPretraining) -> None:
-    """Trains, evaluates, or both, as `options` say.
+    """Trains, evaluates, or both.
 
     Raises:
-        InputError: Records, checkpoint, model and options do not fit.
+        InputError: Records, checkpoint, model and options do not fit together.
     """
-    with output_folder.held(options):
+    with (
+        checkpointing.output_dir_lock(options),
+        distribution.reporting_lost_hosts(options),
+    ):
         _run(options)
+        reporting.write_plots(options)
 
 
 def _run(options: RunPretraining) -> None:
     config = options.model_config()
-    assert config.vocab_size is not None  # Reading the file made sure of it.
+    assert config.vocab_size is not None  # Checked when the file was read.
     _check_vocabulary(options, config)
-    starting.require_same_model(options, config)
-    strategy = distribution.choose(options)
+    checkpointing.require_same_model(options, config)
+    strategy = distribution.choose_strategy(options)
     if options.do_train:
-        distribution.require_divisible(
-            options.train_batch_size,
-            strategy,
-            "train_batch_size",
-            options.gradient_accumulation_steps,
-        )
+        distribution.require_divisible(options, strategy, "train_batch_size")
     if options.do_eval:
-        distribution.require_divisible(
-            options.eval_batch_size, strategy, "eval_batch_size"
-        )
+        distribution.require_divisible(options, strategy, "eval_batch_size")
     data = RecordFiles(
         records.without_empty(files.expand(options.input_file)),
         _schema(options),
     )
     records.check_files(data, config.vocab_size)
     files.make_directory(options.output_dir)
-    starting.set_seed(options.seed)
-    with computing.scope(options, strategy):
+    checkpointing.set_seed(options.seed)
+    with strategy.scope(), precision.policy(options.mixed_precision):
         model = PretrainingModel(config)
-    computing.set_recomputing(model, options)
+    if options.remat:
+        model.bert.encoder.recomputed = step.recompute_in_backward
     try:
         if options.do_train:
-            step = train(model, data, options, strategy)
+            global_step = train(model, data, options, strategy)
         else:
-            step = starting.load_for_evaluation(model, options)
-            _leave_notes(options, config, strategy)
+            global_step = checkpointing.load_for_evaluation(model, options)
+            _write_run_files(options, config)
         if options.do_eval:
-            evaluate(model, data, options, strategy, step)
+            evaluate_model(model, data, options, strategy, global_step)
     except (
         tf.errors.DataLossError,
         tf.errors.InvalidArgumentError,
-        UnicodeDecodeError,  # Its message quotes such a record.
+        UnicodeDecodeError,  # From a message that quotes a damaged record.
     ):
-        # TensorFlow does not say which record it was; look, and say so.
+        # TensorFlow does not name the record: find the damaged one.
         records.check_all_records(data, config.vocab_size)
         raise
 
@@ -103,21 +96,16 @@ def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(vocab, options.vocab_file)
-        starting.require_same_vocabulary(options.output_dir, options.vocab_file)
+        checkpointing.require_same_vocabulary(
+            options.output_dir, options.vocab_file
+        )
 
 
-def _leave_notes(
-    options: RunPretraining,
-    config: BertConfig,
-    strategy: tf.distribute.Strategy,
-) -> None:
-    """Leaves options, and what is trained, where the checkpoints are."""
-    if not distribution.is_chief(strategy):
-        return
+def _write_run_files(options: RunPretraining, config: BertConfig) -> None:
     texts = {"bert_config.json": config.to_json_string()}
     if options.vocab_file:
         texts["vocab.txt"] = files.read_text(options.vocab_file)
-    output_folder.leave_notes(options.output_dir, options, texts)
+    reporting.write_run_files(options, texts)
 
 
 def train(
@@ -126,131 +114,98 @@ def train(
     options: RunPretraining,
     strategy: tf.distribute.Strategy,
 ) -> int:
-    """Trains from the output folder's last checkpoint, or from the start.
+    """Trains from the run's newest checkpoint, or from the beginning.
 
-    Args:
-        model: Made in the strategy's scope.
-        data: The records.
-        options: Of the run.
-        strategy: Which devices to use.
-
-    Returns:
-        The step reached.
+    Returns the step reached.
     """
     schedule = LinearWarmupDecay(
         peak=options.learning_rate,
         num_train_steps=options.num_train_steps,
         num_warmup_steps=options.num_warmup_steps,
     )
-    with strategy.scope():
-        optimizer = computing.make_optimizer(
-            options, _learning_variables(model, options), schedule
-        )
-    computation = computing.make_computation(options, strategy)
-    weights = loading.by_name(model.trainable_variables)
-    state = {**weights, **optimizer.state(), **computation.state()}
-    starting.load_initial(model, options)
-    resumed = starting.resume(state, options, strategy)
-    _leave_notes(options, model.config, strategy)
-    plan = Plan.make(
+    trainer = loop.Trainer(
+        model,
+        _objective(model.config, options),
+        _weights_to_train(model, options),
+        schedule,
         options,
-        options.num_train_steps,
-        int(optimizer.step.numpy()),
-        resumed,
         strategy,
     )
+    checkpointing.load_initial(model, options)
+    start = checkpointing.resume(trainer.state, options, strategy)
+    _write_run_files(options, model.config)
     batches = datasets.training_batches(
         data,
         options.train_batch_size,
-        seed=plan.seed,
-        start=plan.first_example,
+        seed=start.seed,
+        start=start.examples_seen,
     )
-    step = functools.partial(
-        train_step,
-        model,
-        _objective(model.config, options),
-        optimizer,
-        seed=plan.seed,
-        computation=computation,
-    )
-    batches = _as_read(batches, model.config)
-    loop.train(step, batches, state, plan, strategy)
-    return int(optimizer.step.numpy())
+    batches = _model_inputs(batches, model.config)
+    loop.train(trainer, batches, start, options.num_train_steps)
+    return int(trainer.optimizer.step.numpy())
 
 
-def evaluate(
+def evaluate_model(
     model: PretrainingModel,
     data: RecordFiles,
     options: RunPretraining,
     strategy: tf.distribute.Strategy,
     global_step: int,
-) -> dict[str, Any]:
-    """Measures the model on records and writes `eval_results.txt`.
+) -> None:
+    """Evaluates the model on records and writes `eval_results.txt`.
 
-    Args:
-        model: Made in the strategy's scope.
-        data: The records.
-        options: Of the run.
-        strategy: Which devices to use.
-        global_step: How long the model was trained, for the results.
-
-    Returns:
-        What it wrote: accuracies and losses as float32, as in 2018; from left
-        to right also the perplexity of a piece.
+    It has accuracies and losses, as in the original implementation; for
+    left-to-right models also the perplexity.
     """
     batches = datasets.evaluation_batches(
         data, options.eval_batch_size, options.max_eval_steps
     )
-    found = means.over(
+    metrics = evaluate.pretraining_metrics(
         model,
         _objective(model.config, options),
-        _as_read(batches, model.config),
+        _model_inputs(batches, model.config),
         strategy,
         options.max_eval_steps,
     )
-    results = {"global_step": global_step, **found}
+    results = {"global_step": global_step, **metrics}
     if model.config.is_left_to_right:
-        results["lm_perplexity"] = np.exp(found["lm_loss"])
-    if distribution.is_chief(strategy):
-        reporting.write_lines(options.output_dir, results)
-    return results
+        results["lm_perplexity"] = np.exp(metrics["lm_loss"])
+    if options.is_chief:
+        reporting.write_eval_results(options.output_dir, results)
 
 
 def _objective(
     config: BertConfig, options: RunPretraining
 ) -> PretrainingObjective:
-    """Returns what the model is to learn, under names of its own."""
     return PretrainingObjective(
-        pieces="lm" if config.is_left_to_right else "masked_lm",
-        pairs=_PAIR_TASKS[options.nsp],
+        token_task="lm" if config.is_left_to_right else "masked_lm",
+        pair_task=_PAIR_TASKS[options.nsp],
     )
 
 
-_PAIR_TASKS = {"next": "next_sentence", "sop": "sentence_order", "none": None}
-
-
-def _learning_variables(
+def _weights_to_train(
     model: PretrainingModel, options: RunPretraining
 ) -> list[Any]:
     """Returns the weights that the losses depend on.
 
-    The others stay what they were, and stay in the checkpoints, so that these
-    are those of any BERT.
+    Without a loss of pairs, weight decay would still shrink the pooler. It
+    stays in the checkpoints, so that any BERT can load them.
     """
-    learns_pairs = _PAIR_TASKS[options.nsp] is not None
+    if _PAIR_TASKS[options.nsp]:
+        return list(model.trainable_variables)
+    unused = ("bert/pooler/", "cls/seq_relationship/")
     return [
-        weight
-        for weight in model.trainable_variables
-        if learns_pairs
-        or not weight.path.startswith(("bert/pooler/", "cls/seq_relationship/"))
+        w for w in model.trainable_variables if not w.path.startswith(unused)
     ]
 
 
-def _as_read(batches: tf.data.Dataset, config: BertConfig) -> tf.data.Dataset:
-    """Returns batches for a model that reads in its direction, and can."""
+def _model_inputs(
+    batches: tf.data.Dataset, config: BertConfig
+) -> tf.data.Dataset:
+    """Checks the ids of batches, and prepares them for left-to-right models."""
 
-    def as_read(batch: dict[str, Any]) -> dict[str, Any]:
-        # On CPUs alone, and without XLA, looking them up would complain.
+    def prepare(batch: dict[str, Any]) -> dict[str, Any]:
+        # Only CPUs, and only without XLA, would report such an id.
         for name in ("input_ids", "masked_lm_ids"):
             tf.debugging.assert_non_negative(batch[name])
             tf.debugging.assert_less(batch[name], config.vocab_size)
@@ -258,4 +213,4 @@ def _as_read(batches: tf.data.Dataset, config: BertConfig) -> tf.data.Dataset:
             return datasets.to_next_tokens(batch)
         return batch
 
-    return batches.map(as_read, num_parallel_calls=tf.data.AUTOTUNE)
+    return batches.map(prepare, num_parallel_calls=tf.data.AUTOTUNE)

@@ -1,4 +1,4 @@
-"""What evaluations leave behind: result files, and events for TensorBoard."""
+"""What a run writes about itself: options, results, TensorBoard events."""
 
 import contextlib
 import os
@@ -9,60 +9,75 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files, json_files, plots
+from official_bert.options.training import TrainingOptions
 
 
-def write_lines(output_dir: str, results: Mapping[str, Any]) -> None:
-    """Writes `eval_results.txt`, one `key = value` a line, and a summary.
+def write_run_files(
+    options: TrainingOptions, model_files: Mapping[str, str]
+) -> None:
+    """Writes the options and, in training, the files needed to use the model.
 
-    Args:
-        output_dir: Of the run.
-        results: {name: number}, `global_step` among them.
+    `model_files` is {name: text}. Only the chief writes.
     """
-    write_summary(output_dir, results)
-    lines = [f"{key} = {results[key]!s}" for key in sorted(results)]
+    if not options.is_chief:
+        return
+    mode = "train" if options.do_train else "eval"
+    texts = {f"{mode}_options.json": options.to_json(options.command)}
+    if options.do_train:
+        texts |= model_files
+    for name, text in texts.items():
+        files.write_text(os.path.join(options.output_dir, name), text)
+
+
+def write_plots(options: TrainingOptions) -> None:
+    """Draws the plots of a finished run, for `--plots`."""
+    if options.plots and options.is_chief:
+        plots.write(options.output_dir)
+
+
+def write_eval_results(directory: str, results: Mapping[str, Any]) -> None:
+    """Writes `eval_results.txt` and TensorBoard events.
+
+    `results` is {name: number}, `global_step` included.
+    """
+    write_summary(directory, results)
+    lines = [f"{name} = {results[name]!s}" for name in sorted(results)]
     for line in lines:
         logging.info("  %s", line)
     files.write_text(
-        os.path.join(output_dir, "eval_results.txt"),
+        os.path.join(directory, "eval_results.txt"),
         "".join(f"{line}\n" for line in lines),
     )
 
 
-def write_summary(output_dir: str, results: Mapping[str, Any]) -> None:
-    """Writes all numbers for TensorBoard, as the 2018 release did.
-
-    Args:
-        output_dir: Of the run; the events go to `eval` in it.
-        results: {name: number}, `global_step` among them.
-    """
-    writer = tf.summary.create_file_writer(os.path.join(output_dir, "eval"))
+def write_summary(directory: str, results: Mapping[str, Any]) -> None:
+    """Writes results as TensorBoard events to `eval` in the directory."""
+    writer = tf.summary.create_file_writer(os.path.join(directory, "eval"))
     with contextlib.closing(writer), writer.as_default():
         for name, value in results.items():
             if name != "global_step" and np.isscalar(value):
                 tf.summary.scalar(name, value, step=results["global_step"])
 
 
-def lines_of_2018(
+def original_results(
     results: Mapping[str, Any], main_metric: str
 ) -> dict[str, Any]:
-    """Returns those results of a fine-tuned model that the original reports.
+    """Returns those results that the original implementation reports.
 
-    Args:
-        results: {name: number, or what the numbers are of}.
-        main_metric: Its name, for a task without accuracy.
+    The main metric replaces the accuracy of tasks that have none.
     """
     metric = "accuracy" if "accuracy" in results else main_metric
-    lines = {f"eval_{metric}": np.float32(results[metric])}
+    selected = {f"eval_{metric}": np.float32(results[metric])}
     for name in ("eval_loss", "loss"):
         if name in results:
-            lines[name] = np.float32(results[name])
-    lines["global_step"] = results["global_step"]
-    return lines
+            selected[name] = np.float32(results[name])
+    selected["global_step"] = results["global_step"]
+    return selected
 
 
-def write_json(path: str, results: Mapping[str, Any]) -> None:
-    """Writes results, and shows those that are single numbers."""
+def write_json_results(path: str, results: Mapping[str, Any]) -> None:
+    """Writes results to a JSON file, and logs those that are numbers."""
     json_files.write(path, results)
     for name, value in results.items():
         if isinstance(value, (int, float)):

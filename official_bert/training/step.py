@@ -1,35 +1,46 @@
-"""One step: a batch to gradients to moved weights."""
+"""One training step: a batch, its losses, their gradients, an update."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from official_bert.modeling import activations, dropout
 from official_bert.optimization.adam import AdamWeightDecay
+from official_bert.options.training import TrainingOptions
 from official_bert.training.objectives import Batch, Objective, Scalars
 from official_bert.training.precision import LossScale
 
 
-class Computation(NamedTuple):
-    """How a step is computed; what it computes stays the same but for rounding.
+class Compilation(NamedTuple):
+    """What XLA compiles.
 
     Attributes:
-        num_micro_batches: In how many parts, one after the other, each replica
-            goes through its part of a batch: less memory for more time.
-        loss_scale: Of float16.
-        jit_gradients: Whether XLA compiles a replica's part of the step, up to
-            the sum over replicas.
+        step: The whole step.
+        gradients: The part of a replica, up to the sum over replicas.
+        static_shapes: Batches of each length have a program of their own.
     """
 
-    num_micro_batches: int = 1
-    loss_scale: LossScale | None = None
-    jit_gradients: bool = False
+    step: bool = False
+    gradients: bool = False
+    static_shapes: bool = False
 
-    def state(self) -> dict[str, tf.Variable]:
-        """Returns {name in a checkpoint: variable} of what it keeps."""
-        return self.loss_scale.state() if self.loss_scale else {}
+
+def choose_compilation(
+    options: TrainingOptions, num_replicas: int
+) -> Compilation:
+    """Decides what XLA compiles in a run.
+
+    XLA cannot compile the sum over the replicas of GPUs or CPUs, so with
+    several of them it compiles only what comes before. On TPUs `strategy.run`
+    compiles everything by itself.
+    """
+    return Compilation(
+        step=options.jit_compile and num_replicas == 1,
+        gradients=options.jit_compile and num_replicas > 1,
+        static_shapes=options.jit_compile or options.resolved_strategy == "tpu",
+    )
 
 
 def train_step(
@@ -38,105 +49,116 @@ def train_step(
     optimizer: AdamWeightDecay,
     batch: Batch,
     seed: int,
-    computation: Computation | None = None,
+    *,
+    num_micro_batches: int = 1,
+    loss_scale: LossScale | None = None,
+    compiles_gradients: bool = False,
 ) -> Scalars:
-    """Moves the weights once. Runs on every replica, with its part of a batch.
+    """Updates the weights once; runs on every replica, with its share.
 
     Args:
-        model: What is trained.
-        objective: What for.
-        optimizer: It clips and updates.
-        batch: {name: Tensor [B, ...]}.
-        seed: Of the run; steps, replicas and micro-batches have dropout masks
-            of their own.
-        computation: How, if not all at once in float32.
+        model: The model to train.
+        objective: Its losses.
+        optimizer: Clips the gradients and updates the weights.
+        batch: {name: Tensor [B, ...]}, the replica's share.
+        seed: The run's seed. Each step, replica and micro-batch has dropout
+            masks of its own.
+        num_micro_batches: Parts that a replica processes one after the other:
+            less memory, more time, the same update.
+        loss_scale: For float16.
+        compiles_gradients: See `Compilation.gradients`.
 
     Returns:
-        `loss` and its parts, of the whole batch and before the update, the
-        gradients' norm and the learning rate: equal on all replicas. In float16
-        also `loss_scale`, as it was in this step.
+        `loss` and its parts, for the whole batch and before the update,
+        `gradient_norm` before clipping and `learning_rate`; equal on all
+        replicas. With float16 also the `loss_scale` used in this step.
     """
-    how = computation or Computation()
     replica = tf.distribute.get_replica_context()
-    # Of all replicas and micro-batches, before the first gradient.
-    weights = all_sum(objective.weights(batch))
+    # The weight of the whole batch: the number of masked tokens differs between
+    # replicas and micro-batches, and a mean of means is another number.
+    loss_weights = sum_over_replicas(objective.loss_weights(batch))
     mask_seed = dropout_seed(
         seed, optimizer.step, replica.replica_id_in_sync_group
     )
-    scale = how.loss_scale.value.read_value() if how.loss_scale else None
-    find = tf.function(accumulated, jit_compile=True, autograph=False)
-    losses, gradients = (find if how.jit_gradients else accumulated)(
-        model, objective, optimizer, batch, weights, mask_seed, scale, how
+    scale = loss_scale.value.read_value() if loss_scale else None
+    find_gradients: Callable[..., Any] = accumulate_gradients
+    if compiles_gradients:
+        find_gradients = tf.function(
+            accumulate_gradients, jit_compile=True, autograph=False
+        )
+    losses, gradients = find_gradients(
+        model,
+        objective,
+        optimizer,
+        batch,
+        loss_weights,
+        mask_seed,
+        scale,
+        num_micro_batches,
     )
-    gradients = all_sum(gradients)
-    if how.loss_scale:
+    # Summed before the optimizer clips them.
+    gradients = sum_over_replicas(gradients)
+    if loss_scale:
         gradients = [gradient / scale for gradient in gradients]
     norm, rate = optimizer.apply(
-        gradients, skips_non_finite=how.loss_scale is not None
+        gradients, skips_non_finite=loss_scale is not None
     )
     scalars = {
-        **all_sum(losses),
+        **sum_over_replicas(losses),
         "gradient_norm": norm,
         "learning_rate": rate,
     }
-    if how.loss_scale:
+    if loss_scale:
         scalars["loss_scale"] = scale
-        how.loss_scale.adapt(tf.math.is_finite(norm))
+        loss_scale.update(tf.math.is_finite(norm))
     return scalars
 
 
-def accumulated(
+def accumulate_gradients(
     model: Any,
     objective: Objective,
     optimizer: AdamWeightDecay,
     batch: Batch,
-    weights: Scalars,
+    loss_weights: Scalars,
     mask_seed: Any,
-    scale: Any,
-    how: Computation,
+    scale: Any = None,
+    num_micro_batches: int = 1,
 ) -> tuple[Scalars, list[Any]]:
     """Sums losses and gradients over the micro-batches of one replica.
 
-    Args:
-        model: What is trained.
-        objective: What for.
-        optimizer: Of the weights to find gradients for.
-        batch: The replica's part.
-        weights: Of the whole batch.
-        mask_seed: Of dropout's masks, int32 [2].
-        scale: What the loss is multiplied by; None for 1.
-        how: In how many parts.
+    `loss_weights` are those of the whole batch, `mask_seed` is the int32 [2]
+    seed of the dropout masks, and `scale` a factor of the loss; None for 1.
 
     Returns:
-        {loss: its share of the whole batch's}, `loss` among them, and a dense
-        float32 gradient for each weight, multiplied by `scale`.
+        {loss: the share of this replica}, `loss` included, and a dense float32
+        gradient for each weight, multiplied by `scale`.
     """
-    if how.num_micro_batches == 1:
+    if num_micro_batches == 1:
         return _gradients(
-            model, objective, optimizer, batch, weights, mask_seed, scale
+            model, objective, optimizer, batch, loss_weights, mask_seed, scale
         )
 
-    def add(total: Any, part: Any) -> Any:
-        number, micro_batch = part
-        own_seed = tf.random.experimental.stateless_fold_in(mask_seed, number)
+    def add(total: Any, numbered_part: Any) -> Any:
+        number, part = numbered_part
+        part_seed = tf.random.experimental.stateless_fold_in(mask_seed, number)
         found = _gradients(
-            model, objective, optimizer, micro_batch, weights, own_seed, scale
+            model, objective, optimizer, part, loss_weights, part_seed, scale
         )
         return tf.nest.map_structure(tf.add, total, found)
 
     parts = {
-        name: tf.stack(tf.split(value, how.num_micro_batches))
+        name: tf.stack(tf.split(value, num_micro_batches))
         for name, value in batch.items()
     }
-    nothing = (
-        dict.fromkeys(["loss", *weights], tf.constant(0.0)),
+    zeros = (
+        dict.fromkeys(["loss", *loss_weights], tf.constant(0.0)),
         [tf.zeros(weight.shape) for weight in optimizer.weights],
     )
-    # One at a time: several at once would need the memory of all.
+    # Micro-batches in parallel would need the memory of the whole batch.
     return tf.foldl(  # type: ignore[no-any-return]
         add,
-        (tf.range(how.num_micro_batches), parts),
-        initializer=nothing,
+        (tf.range(num_micro_batches), parts),
+        initializer=zeros,
         parallel_iterations=1,
     )
 
@@ -146,22 +168,24 @@ def _gradients(
     objective: Objective,
     optimizer: AdamWeightDecay,
     batch: Batch,
-    weights: Scalars,
+    loss_weights: Scalars,
     mask_seed: Any,
     scale: Any,
 ) -> tuple[Scalars, list[Any]]:
-    """Returns what `accumulated` does, of one micro-batch."""
-    # The tape is asked inside: what is recomputed must draw the same masks.
+    """Returns losses and gradients of one micro-batch."""
+    # Gradients inside the context: recomputed layers draw the same masks again.
     with (
         dropout.drawing(functools.partial(random_bits, mask_seed)),
         activations.compiling(_compiled if _only_cpus() else None),
     ):
         with tf.GradientTape() as tape:
-            sums = objective.sums(model, batch, training=True)
-            losses = objective.means(sums, weights)
+            sums = objective.loss_sums(model, batch, training=True)
+            losses = objective.mean_losses(sums, loss_weights)
             loss = tf.add_n(list(losses.values()))
             scaled = loss if scale is None else loss * scale
         gradients = tape.gradient(scaled, optimizer.weights)
+    # Dense: a sparse gradient can have several rows for one token, and Adam
+    # must square their sum.
     return (
         {"loss": loss, **losses},
         [tf.convert_to_tensor(gradient) for gradient in gradients],
@@ -181,8 +205,8 @@ def _only_cpus() -> bool:
     return {d.device_type for d in tf.config.list_logical_devices()} == {"CPU"}
 
 
-def all_sum(values: Any) -> Any:
-    """Sums every tensor of a nested structure over all replicas."""
+def sum_over_replicas(values: Any) -> Any:
+    """Sums each tensor of a nested structure over all replicas."""
     replica = tf.distribute.get_replica_context()
     if replica.num_replicas_in_sync == 1:
         return values
@@ -200,15 +224,12 @@ def dropout_seed(seed: int, step: Any, replica_id: Any) -> Any:
 
 
 def random_bits(seed: Any, site: int, shape: Any) -> Any:
-    """Returns a uint16 Tensor of a shape, the same for the same seed and site.
+    """Returns uint16 random bits, which depend on seed, site and shape alone.
 
-    Args:
-        seed: int32 [2].
-        site: Who asks for it.
-        shape: Numbers, or scalar Tensors.
+    `seed` is int32 [2], `site` the number of the layer that needs the bits.
     """
     size = tf.reduce_prod(shape)
-    # The generator's time is per word of 32 bits.
+    # The generator is paid by 32-bit words.
     words = tf.random.stateless_uniform(
         [(size + 1) // 2],
         tf.bitwise.bitwise_xor(seed, [0, site]),
@@ -218,3 +239,36 @@ def random_bits(seed: Any, site: int, shape: Any) -> Any:
     )
     bits = tf.reshape(tf.bitcast(words, tf.uint16), [-1])
     return tf.reshape(bits[:size], shape)
+
+
+def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function, computed again when its gradient is needed.
+
+    Gradient checkpointing (Chen et al., 2016), for functions of float Tensors,
+    the first of them [B, S, H], that return [B, S, H]. `tf.recompute_grad` does
+    not save memory under XLA, which merges the two equal computations. Here the
+    second one depends on the incoming gradient, through a zero that XLA cannot
+    foresee.
+    """
+
+    @tf.custom_gradient
+    def forward(*inputs: Any) -> Any:
+        def backward(
+            upstream: Any, variables: Sequence[Any] = ()
+        ) -> tuple[Any, Any]:
+            delayed = inputs[0] + 0.0 * upstream[:1, :1, :1]
+            inputs_again = [delayed, *map(tf.identity, inputs[1:])]
+            with tf.GradientTape() as tape:
+                tape.watch(inputs_again)
+                output = function(*inputs_again)
+            gradients = tape.gradient(
+                output,
+                [inputs_again, list(variables)],
+                output_gradients=upstream,
+                unconnected_gradients=tf.UnconnectedGradients.ZERO,
+            )
+            return gradients[0], gradients[1]
+
+        return function(*inputs), backward
+
+    return forward  # type: ignore[no-any-return]

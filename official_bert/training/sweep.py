@@ -1,4 +1,4 @@
-"""Many runs of one command: the grid of appendix A.3 of the paper."""
+"""Hyperparameter sweeps: the grid search of appendix A.3 of the paper."""
 
 import dataclasses
 import itertools
@@ -20,23 +20,21 @@ from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop
 
 Setting = Mapping[str, Any]
-# What a run was told, and what its evaluation found.
 Result = tuple[Setting, Mapping[str, Any]]
 
-# What a sweep says of each run itself, and what makes another table of it.
-_NOT_VARIED = {
+# The sweep sets the first three itself. The others change the task, whose
+# results would not belong in one table.
+_CANNOT_VARY = {
     "sweep",
     "output_dir",
-    "do_train",
     "do_eval",
+    "do_train",
     "task_name",
     "task_type",
 }
 
-_RESULTS = "eval_results.json"
-
-# What changes no result. A sweep may be moved, as a whole.
-_MAY_CHANGE = {
+# Flags that do not change results; a sweep may be moved as a whole.
+_MAY_DIFFER = {
     "output_dir",
     "plots",
     "do_predict",
@@ -44,57 +42,59 @@ _MAY_CHANGE = {
     *(field.name for field in dataclasses.fields(DeviceOptions)),
 }
 
-# What a run notes as its TF Hub module has it, whatever it was told.
-_OF_A_MODULE = {"vocab_file", "do_lower_case", "init_checkpoint"}
+# Flags whose values a TF Hub module replaces.
+_SET_BY_MODULE = {"vocab_file", "do_lower_case", "init_checkpoint"}
+
+_RESULTS = "eval_results.json"
 
 
 def run(task: Task, options: RunClassifier) -> None:
-    """Runs every combination that `--sweep` asks for, and writes a table.
+    """Runs every combination of `--sweep` and writes a table of the results.
 
-    Each run has its folder in `output_dir`; of those that have results already
-    only what is missing is done: predictions, pictures. `sweep.tsv` has one
-    line for each combination, over its seeds, the best first; `sweep.json` has
-    all there is. A run whose loss diverges is left out, and the others go on.
+    Each run has a directory of its own in `output_dir`. A finished run is not
+    repeated, but missing predictions and plots are added. `sweep.tsv` has a
+    line for each combination, aggregated over seeds, best first; `sweep.json`
+    has all results. A run that diverges is left out, and the others continue.
 
     Raises:
-        InputError: `--sweep` cannot be understood, or a run's folder is that of
-            a run with other flags; or, in the end, runs diverged.
+        InputError: `--sweep` is malformed; a run's directory holds a run with
+            other flags; or, at the end, that runs diverged.
     """
     if options.resolved_strategy == "multi_worker_mirrored":
         raise InputError(
-            "--sweep must run on one host. Received: --distribution_strategy="
+            "--sweep does not support --distribution_strategy="
             "multi_worker_mirrored. Give each host its own part of the sweep."
         )
     settings = list(combinations(options.sweep, options))
-    # All of them before the first runs: this checks the values.
-    runs = [_options_of(setting, options) for setting in settings]
-    for its_options in runs:
-        _require_same_flags(its_options)
+    # Creating all options checks all values before the first run.
+    runs = [_run_options(setting, options) for setting in settings]
+    for run_options in runs:
+        _require_same_flags(run_options)
     results: list[Result] = []
     diverged = []
-    for number, its_options in enumerate(runs):
-        folder = its_options.output_dir
-        logging.info("Run %d of %d: %s", number + 1, len(runs), folder)
+    for number, (setting, run_options) in enumerate(
+        zip(settings, runs, strict=True), start=1
+    ):
+        directory = run_options.output_dir
+        logging.info("Run %d of %d: %s", number, len(runs), directory)
         try:
-            _do_what_is_missing(its_options)
+            _complete(run_options)
         except loop.DivergedError as error:
-            logging.error("%s: %s", folder, error)
-            diverged.append(folder)
+            logging.error("%s: %s", directory, error)
+            diverged.append(directory)
             continue
-        path = os.path.join(folder, _RESULTS)
-        results.append((settings[number], json_files.read_object(path)))
-        # After each, so that one can look on.
-        _write(options.output_dir, results, task.main_metric)
+        path = os.path.join(directory, _RESULTS)
+        results.append((setting, json_files.read_object(path)))
+        _write_table(options.output_dir, results, task.main_metric)
     if diverged:
         raise InputError(
-            "The loss of all runs of a sweep must be finite. Received: other "
-            f"losses in {len(diverged)} of {len(runs)}, which the table leaves "
-            f"out:{bullet_list(diverged)}"
+            f"{len(diverged)} of {len(runs)} runs diverged and are not in the "
+            f"table:{bullet_list(diverged)}"
         )
 
 
-def _do_what_is_missing(options: RunClassifier) -> None:
-    """Trains and measures, or does what else was not asked for then."""
+def _complete(options: RunClassifier) -> None:
+    """Does what is still missing of a run."""
     if files.exists(os.path.join(options.output_dir, _RESULTS)):
         if not options.do_predict or _has_predicted(options):
             if options.plots:
@@ -102,12 +102,12 @@ def _do_what_is_missing(options: RunClassifier) -> None:
             return
         options = dataclasses.replace(options, do_train=False, do_eval=False)
     keras.backend.clear_session()
-    # Some flags are the task's.
+    # The task may depend on the flags of the setting.
     finetune.run(tasks.get(options), options)
 
 
 def _has_predicted(options: RunClassifier) -> bool:
-    """Whether there are predictions of all that `--do_predict` predicts."""
+    """Whether the predictions of all test sets are there."""
 
     def has(name: str) -> bool:
         return files.exists(os.path.join(options.output_dir, name))
@@ -118,35 +118,34 @@ def _has_predicted(options: RunClassifier) -> bool:
     )
 
 
-def _options_of(setting: Setting, options: RunClassifier) -> RunClassifier:
-    """Returns the options of one run, whose folder is called what it is."""
+def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
+    """Returns the options of a run, in a directory named after the setting."""
     name = ",".join(f"{key}={value}" for key, value in setting.items())
-    folder = os.path.join(options.output_dir, name)
+    directory = os.path.join(options.output_dir, name)
     return dataclasses.replace(
-        options, output_dir=folder, sweep="", do_eval=True, **setting
+        options, output_dir=directory, sweep="", do_eval=True, **setting
     )
 
 
 def _require_same_flags(options: RunClassifier) -> None:
-    """Compares with what the run in a folder was told, whether it ended or not.
+    """Raises if a run, finished or not, was started with other flags.
 
-    Flags that there were not then are those of a later version.
+    A flag that the earlier version did not have counts as equal.
     """
     path = os.path.join(options.output_dir, "train_options.json")
     if not files.exists(path):
         return
-    told = json_files.read_object(path).get("options", {})
-    left_out = {*_MAY_CHANGE}
+    earlier = json_files.read_object(path).get("options", {})
+    may_differ = _MAY_DIFFER
     if isinstance(options, RunClassifierWithTfhub):
-        left_out |= _OF_A_MODULE
+        may_differ = may_differ | _SET_BY_MODULE
     for name, now in dataclasses.asdict(options).items():
-        before = told.get(name, now)
-        if before != now and name not in left_out:
+        before = earlier.get(name, now)
+        if before != now and name not in may_differ:
             raise InputError(
-                f"{options.output_dir}: a run that is there must have had the "
-                f"flags of this sweep. Received: --{name}={now!r}, and "
-                f"{before!r} in its train_options.json. Choose another "
-                "--output_dir, or remove the folder to run it anew."
+                f"{options.output_dir}: holds a run with --{name}={before!r}. "
+                f"Received: --{name}={now!r}. Choose another --output_dir, or "
+                "remove that directory to repeat the run."
             )
 
 
@@ -155,70 +154,71 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
 
     Args:
         sweep: Such as `learning_rate=5e-5,3e-5;seed=1..5`.
-        options: Whose flags they replace.
+        options: The options whose flags are varied.
 
     Raises:
-        InputError: It names no flag, or a value that is not of its kind.
+        InputError: A flag cannot be varied, or a value has the wrong type.
     """
-    kinds = {
+    types = {
         name: cli.plain_type(kind)
         for name, kind in typing.get_type_hints(type(options)).items()
     }
     values: dict[str, list[Any]] = {}
     for part in filter(None, sweep.split(";")):
         name, equals, texts = part.strip().partition("=")
-        if not equals or name not in kinds or name in _NOT_VARIED:
+        if not equals or name not in types or name in _CANNOT_VARY:
             raise InputError(
-                "--sweep must be flags and their values, such as "
-                "learning_rate=5e-5,3e-5;seed=1..5. Received: "
-                f"{part!r}, which begins with no flag that can be varied."
+                f"--sweep: {part!r} does not start with a flag that can be "
+                "varied. Write flags and values as in "
+                "learning_rate=5e-5,3e-5;seed=1..5."
             )
         if name in values:
             raise InputError(
-                "--sweep must name a flag once, with all its values. Received: "
-                f"`{name}` twice. Write {name}=A,B in place of "
+                f"--sweep names `{name}` twice. Write {name}=A,B instead of "
                 f"{name}=A;{name}=B."
             )
-        values[name] = list(_values(name, texts, kinds[name]))
+        values[name] = list(_parse_values(name, texts, types[name]))
         if len(set(values[name])) < len(values[name]):
             raise InputError(
-                "--sweep must have each value of a flag once. Received: "
-                f"{part!r}, which is {values[name]}. Leave out what is twice."
+                f"--sweep: {part!r} has a value twice: {values[name]}. Remove "
+                "one of them."
             )
     for chosen in itertools.product(*values.values()):
         yield dict(zip(values, chosen, strict=True))
 
 
-def _values(name: str, texts: str, kind: Any) -> Iterator[Any]:
+def _parse_values(name: str, texts: str, kind: Any) -> Iterator[Any]:
     for text in texts.split(","):
         first, dots, last = text.partition("..")
         try:
             if dots and kind is int:
-                found = [*range(int(first), int(last) + 1)]
+                values = [*range(int(first), int(last) + 1)]
             elif kind is bool:
-                found = [{"true": True, "false": False}[text.lower()]]
+                values = [{"true": True, "false": False}[text.lower()]]
             else:
-                found = [kind(text) if kind in (int, float) else text]
+                values = [kind(text) if kind in (int, float) else text]
         except (KeyError, ValueError):
             raise InputError(
                 f"--sweep: `{name}` must be of type {kind.__name__}. "
                 f"Received: {text!r}."
             ) from None
-        if not found:
+        if not values:
             raise InputError(
-                f"--sweep: a range of `{name}` must go up, such as 1..5. "
+                f"--sweep: a range of `{name}` must increase, as in 1..5. "
                 f"Received: {text!r}."
             )
-        yield from found
+        yield from values
 
 
-def _write(folder: str, results: Sequence[Result], metric: str) -> None:
-    """Writes both files."""
-    done = [
+def _write_table(
+    directory: str, results: Sequence[Result], metric: str
+) -> None:
+    """Writes `sweep.json` and `sweep.tsv`."""
+    rows = [
         {"setting": dict(setting), "results": dict(result)}
         for setting, result in results
     ]
-    json_files.write(os.path.join(folder, "sweep.json"), done)
+    json_files.write(os.path.join(directory, "sweep.json"), rows)
     groups: dict[tuple[tuple[str, Any], ...], list[float]] = {}
     for setting, result in results:
         key = tuple((k, v) for k, v in setting.items() if k != "seed")
@@ -233,5 +233,5 @@ def _write(folder: str, results: Sequence[Result], metric: str) -> None:
         cells += [f"{number:.4f}" for number in numbers]
         lines.append("\t".join([*cells, str(len(scores))]))
     text = "\n".join(lines) + "\n"
-    files.write_text(os.path.join(folder, "sweep.tsv"), text)
-    logging.info("So far:\n%s", text.expandtabs(16))
+    files.write_text(os.path.join(directory, "sweep.tsv"), text)
+    logging.info("Results so far:\n%s", text.expandtabs(16))

@@ -1,4 +1,4 @@
-"""Random records to pre-train a tiny model on, and runs on them."""
+"""Pre-training runs of a tiny model on random records."""
 
 import json
 
@@ -24,7 +24,7 @@ SCHEMA = schemas.pretraining_schema(10, 2)
 
 
 def write(folder):
-    """Writes a tiny model's config and 40 records; returns the folder."""
+    """Writes the config of a tiny model and 40 records to a directory."""
     (folder / "bert_config.json").write_text(json.dumps(CONFIG))
     random = np.random.RandomState(0)
     examples = [

@@ -1,4 +1,4 @@
-"""Thirty recorded steps of fine-tuning, on labels and on answers."""
+"""30 recorded steps of fine-tuning a classifier and a SQuAD model."""
 
 import json
 
@@ -24,10 +24,10 @@ TASKS = {
 }
 MODELS = {"classifier": SequenceClassifier, "squad": SpanModel}
 
-# Two runs of the same code may both be off by the recorded noise: of another
-# back end, in tolerance.json there. That of squad's loss, 1.5e-6, is less than
-# rounding makes: of ten runs that began with half of all weights one unit in
-# the last place off, five had losses off by 3e-6 to 5.4e-6.
+# Twice the recorded difference of another back end (tolerance.json), since both
+# runs may be off by it. For squad's loss that difference, 1.5e-6, is less than
+# the effect of rounding: of ten runs in which half of all initial weights were
+# one unit in the last place off, five had losses off by 3e-6 to 5.4e-6.
 TOLERANCES = {
     "classifier": {"loss": 1.4e-5, "global_norm": 1.5e-4, "lr": 1e-10},
     "squad": {"loss": 6e-6, "global_norm": 2e-4, "lr": 1e-10},
@@ -36,13 +36,13 @@ TOLERANCES = {
 
 @pytest.fixture(scope="module", params=TASKS)
 def trained(request):
-    """Runs the thirty steps: task's name, curves, model and optimizer."""
+    """Runs the steps; returns task, recorded arrays, curves, trained parts."""
     name = request.param
     extract = np.load(recorded.EXTRACT / "finetuning.npz")
     arrays = recorded.part(extract, f"{name}/")
     task = TASKS[name]
     model = task.build_model(recorded.TRAINING_CONFIG)
-    # The recorded runs were made without any dropout.
+    # The recorded runs have no dropout.
     model.dropout.rate = 0.0
     recorded.set_weights(model.trainable_variables, 101)
     heads = recorded.part(arrays, "extra_init/")

@@ -1,4 +1,4 @@
-"""Signals: noted in the midst of a step, and a second Ctrl-C stops it."""
+"""Signals are recorded during a step; a second Ctrl-C exits."""
 
 import os
 import signal
@@ -11,66 +11,64 @@ import pytest
 
 from official_bert.training import interruption
 
-# A step that Python's own handlers cannot interrupt, as TensorFlow's: the
-# program waits for a lock in C.
+# Like a TensorFlow step, a call into C that Python's handlers cannot interrupt.
 CHILD = """
 import ctypes, os, signal, sys
 from official_bert.training import interruption
-with interruption.watched() as asked:
+with interruption.watched():
     print("ready", flush=True)
-    ctypes.CDLL(None).usleep  # Resolved before.
     for _ in range(60):
         ctypes.CDLL(None).usleep(1_000_000)
 """
 
 
-def wait_for(asked):
+def wait_for_signal(received):
     deadline = time.monotonic() + 10
-    while not asked.signal:
+    while not received.signal:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    return asked.signal
+    return received.signal
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_noted_and_does_nothing_else(number):
+def test_first_signal_is_recorded_and_handlers_are_restored(number):
     before = signal.getsignal(number)
-    with interruption.watched() as asked:
-        assert asked.signal == ""
+    with interruption.watched() as received:
+        assert received.signal == ""
         os.kill(os.getpid(), number)
-        assert wait_for(asked) == number.name
+        assert wait_for_signal(received) == number.name
     assert signal.getsignal(number) == before
     assert signal.set_wakeup_fd(-1) == -1
 
 
-def test_several_sigterms_are_one():
-    with interruption.watched() as asked:
+def test_second_sigterm_has_no_effect():
+    with interruption.watched() as received:
         os.kill(os.getpid(), signal.SIGTERM)
-        wait_for(asked)
+        wait_for_signal(received)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.1)
-        assert asked.signal == "SIGTERM"
+        assert received.signal == "SIGTERM"
 
 
-def test_afterwards_ctrl_c_is_what_it_was():
+def test_ctrl_c_interrupts_again_afterwards():
     with interruption.watched():
         pass
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 
 
-def test_a_failure_inside_is_not_hidden():
+def test_exception_inside_is_raised():
     with pytest.raises(ZeroDivisionError), interruption.watched():
         1 / 0  # noqa: B018
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_other_threads_cannot_listen():
+def test_other_threads_receive_no_signals():
     found = []
 
     def run():
-        with interruption.watched() as asked:
-            found.append(asked.signal)
+        with interruption.watched() as received:
+            found.append(received.signal)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -78,7 +76,7 @@ def test_other_threads_cannot_listen():
     assert found == [""]
 
 
-def test_a_second_ctrl_c_stops_in_the_midst_of_a_step():
+def test_second_ctrl_c_exits_during_a_step():
     with subprocess.Popen(
         [sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True
     ) as process:

@@ -1,4 +1,4 @@
-"""Losses and accuracies against their formulas in float64."""
+"""Pre-training losses and accuracies against formulas in float64."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def model(batch, training):
     )
 
 
-def minus_log_probabilities(logits, labels):
+def negative_log_probabilities(logits, labels):
     logits = logits.astype(np.float64)
     chosen = np.take_along_axis(logits, labels[..., None], -1)[..., 0]
     return np.log(np.exp(logits).sum(-1)) - chosen
@@ -36,18 +36,18 @@ def minus_log_probabilities(logits, labels):
     ],
     ids=["all", "none", "fractions", "padded"],
 )
-def test_pretraining(weights):
+def test_losses_and_accuracies_equal_their_formulas(weights):
     objective = PretrainingObjective()
     batch = {
         "masked_lm_ids": tf.constant(IDS),
         "masked_lm_weights": tf.constant(weights, tf.float32),
         "next_sentence_labels": tf.constant(LABELS),
     }
-    losses = minus_log_probabilities(MASKED_LM_LOGITS, IDS)
-    right = MASKED_LM_LOGITS.argmax(-1) == IDS
+    losses = negative_log_probabilities(MASKED_LM_LOGITS, IDS)
+    is_correct = MASKED_LM_LOGITS.argmax(-1) == IDS
 
-    sums = objective.sums(model, batch, training=True)
-    means = objective.means(sums, objective.weights(batch))
+    sums = objective.loss_sums(model, batch, training=True)
+    means = objective.mean_losses(sums, objective.loss_weights(batch))
     evaluated = objective.evaluation_sums(model, batch)
 
     np.testing.assert_allclose(
@@ -57,11 +57,11 @@ def test_pretraining(weights):
     )
     np.testing.assert_allclose(
         means["next_sentence_loss"],
-        minus_log_probabilities(NEXT_SENTENCE_LOGITS, LABELS[:, 0]).mean(),
+        negative_log_probabilities(NEXT_SENTENCE_LOGITS, LABELS[:, 0]).mean(),
         rtol=1e-6,
     )
     np.testing.assert_allclose(
-        evaluated["masked_lm_accuracy"], (right * weights).sum(), rtol=1e-6
+        evaluated["masked_lm_accuracy"], (is_correct * weights).sum(), rtol=1e-6
     )
     assert evaluated["next_sentence_accuracy"] == np.sum(
         NEXT_SENTENCE_LOGITS.argmax(-1) == LABELS[:, 0]
@@ -76,20 +76,20 @@ def test_other_tasks_have_the_same_numbers_under_other_names():
     }
 
     def numbers(objective):
-        weights = objective.weights(batch)
-        sums = objective.sums(model, batch, training=True)
+        weights = objective.loss_weights(batch)
+        sums = objective.loss_sums(model, batch, training=True)
         return {
             **objective.evaluation_sums(model, batch),
             **{f"{k} weight": v for k, v in weights.items()},
             **{
                 f"{k} mean": v
-                for k, v in objective.means(sums, weights).items()
+                for k, v in objective.mean_losses(sums, weights).items()
             },
         }
 
     default = numbers(PretrainingObjective())
     ordered = numbers(PretrainingObjective("lm", "sentence_order"))
-    alone = numbers(PretrainingObjective(pairs=None))
+    alone = numbers(PretrainingObjective(pair_task=None))
 
     assert len(default) == 8
     assert ordered == {

@@ -1,4 +1,4 @@
-"""Packed rows: as good as their instances one by one, and as the original."""
+"""Packed rows give the losses and gradients of their instances alone."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from official_bert.training.objectives import PretrainingObjective
 from official_bert.training.step import train_step
 
 LIMITS = packing.Limits(64, 14, 5)
-NUM_ROWS = 5  # More than it takes: some rows are nothing but padding.
+NUM_ROWS = 5  # More than needed: some rows are only padding.
 EXTRACT = np.load(recorded.EXTRACT / "model.npz")
 
 
@@ -28,7 +28,7 @@ def unpacked(number):
 
 def packed(batch):
     """Returns the same 8 instances in fewer rows."""
-    # The recorded weights are 1 and 0 in no order; ours are 1 first.
+    # Packing expects the weights of 1 first; the recorded ones are mixed.
     order = np.argsort(-batch["masked_lm_weights"], axis=1, kind="stable")
     batch = {
         name: np.take_along_axis(values, order, axis=1)
@@ -54,15 +54,15 @@ def new_model():
 def losses_and_gradients(model, batch):
     objective = PretrainingObjective()
     with tf.GradientTape() as tape:
-        sums = objective.sums(model, batch, training=True)
-        losses = objective.means(sums, objective.weights(batch))
+        sums = objective.loss_sums(model, batch, training=True)
+        losses = objective.mean_losses(sums, objective.loss_weights(batch))
         loss = tf.add_n(list(losses.values()))
     gradients = tape.gradient(loss, model.trainable_variables)
     return losses, [tf.convert_to_tensor(g) for g in gradients]
 
 
 @pytest.mark.parametrize("number", [0, 4])
-def test_loss_and_gradients_are_those_of_the_instances_alone(number):
+def test_losses_and_gradients_equal_those_of_unpacked_instances(number):
     model = new_model()
     expected = losses_and_gradients(model, tensors(unpacked(number)))
     losses, gradients = losses_and_gradients(
@@ -78,7 +78,7 @@ def test_loss_and_gradients_are_those_of_the_instances_alone(number):
         )
 
 
-def test_evaluation_is_that_of_the_instances_alone():
+def test_evaluation_equals_that_of_unpacked_instances():
     model, objective = new_model(), PretrainingObjective()
     ours, theirs = (
         objective.evaluation_sums(model, tensors(batch))
@@ -92,8 +92,8 @@ def tensors(batch):
     return {name: tf.constant(value) for name, value in batch.items()}
 
 
-def test_fifty_packed_steps_equal_the_original():
-    """Its instances were one in a row; the losses and norms are the same."""
+def test_50_packed_steps_equal_the_original():
+    """The original trained on one instance per row."""
     model = new_model()
     schedule = LinearWarmupDecay(0.002, num_train_steps=50, num_warmup_steps=10)
     optimizer = AdamWeightDecay(model.trainable_variables, schedule)
@@ -117,8 +117,8 @@ def test_fifty_packed_steps_equal_the_original():
 
 
 @pytest.mark.slow
-def test_a_packed_step_compiles_as_a_whole():
-    """As it must for a TPU."""
+def test_packed_step_compiles_with_xla():
+    """As on a TPU."""
     model = new_model()
     optimizer = AdamWeightDecay(
         model.trainable_variables, LinearWarmupDecay(0.002, 50, 10)

@@ -1,24 +1,24 @@
-"""Which weights are trained, and how fast, by the layer they are in."""
+"""Freezing and learning rates that depend on the layer of a weight."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 
 
-def trained(weights: Iterable[Any], freeze: str) -> list[Any]:
+def unfrozen(weights: Iterable[Any], freeze: str) -> list[Any]:
     """Returns the weights that are not frozen.
 
     Args:
-        weights: With paths.
+        weights: Variables with a path.
         freeze: Such as `embeddings,0-5,pooler`.
     """
     prefixes = tuple(_frozen_prefixes(freeze))
     return [w for w in weights if not w.path.startswith(prefixes)]
 
 
-def _frozen_prefixes(freeze: str) -> Iterable[str]:
+def _frozen_prefixes(freeze: str) -> Iterator[str]:
     for part in filter(None, freeze.split(",")):
         if not part[0].isdigit():
             yield f"bert/{part}/"
@@ -31,22 +31,17 @@ def _frozen_prefixes(freeze: str) -> Iterable[str]:
 def rate_scales(
     paths: Sequence[str], decay: float, num_hidden_layers: int
 ) -> dict[str, float]:
-    """Returns by what each weight's learning rate is multiplied.
+    """Returns {path of a weight: factor of its learning rate}.
 
-    The task's layer and the pooler have 1, the top layer `decay`, the one below
-    its square, and so on down to the embeddings (Clark et al., 2020, ELECTRA,
-    appendix A; after Howard and Ruder, 2018).
-
-    Args:
-        paths: Of the weights.
-        decay: 1 treats all the same.
-        num_hidden_layers: L.
+    The factor is 1 for the task's head and the pooler, `decay` for the top
+    layer, its square for the layer below, and so on down to the embeddings
+    (Clark et al., 2020, ELECTRA, appendix A; after Howard and Ruder, 2018).
     """
-    return {path: decay ** _below(path, num_hidden_layers) for path in paths}
+    return {path: decay ** _depth(path, num_hidden_layers) for path in paths}
 
 
-def _below(path: str, num_hidden_layers: int) -> int:
-    """Returns how many layers a weight is below the task's."""
+def _depth(path: str, num_hidden_layers: int) -> int:
+    """Returns the number of layers between a weight and the task's head."""
     if path.startswith("bert/embeddings/"):
         return num_hidden_layers + 1
     match = _LAYER.match(path)

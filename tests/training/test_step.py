@@ -1,8 +1,6 @@
-"""The step in 16 bits, compiled whole, recomputed, and on several replicas."""
+"""Dropout seeds, accumulation, recomputation, mixed precision and XLA."""
 
 import dataclasses
-import math
-import types
 
 import keras
 import numpy as np
@@ -15,20 +13,13 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.training import (
-    computing,
-    distribution,
-    loop,
-    means,
-    precision,
-)
+from official_bert.training import distribution, precision
 from official_bert.training.objectives import PretrainingObjective
-from official_bert.training.recomputing import recomputed
 from official_bert.training.step import (
-    Computation,
-    accumulated,
+    accumulate_gradients,
     dropout_seed,
     random_bits,
+    recompute_in_backward,
     train_step,
 )
 
@@ -42,6 +33,9 @@ CONFIG = BertConfig(
     hidden_dropout_prob=0.3,
     attention_probs_dropout_prob=0.3,
     initializer_range=0.3,
+)
+WITHOUT_DROPOUT = dataclasses.replace(
+    CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
 )
 SCHEDULE = LinearWarmupDecay(0.01, num_train_steps=100, num_warmup_steps=0)
 OBJECTIVE = PretrainingObjective()
@@ -71,20 +65,25 @@ def batch():
     }
 
 
-def gradients(model, batch, computation=None, scale=None):
+def half_of(batch):
+    return {name: value[:4] for name, value in batch.items()}
+
+
+def gradients(model, batch, num_micro_batches=1, scale=None):
+    """Returns losses and {path: gradient}, with the masks of one seed."""
     optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
 
     @tf.function
     def find():
-        return accumulated(
+        return accumulate_gradients(
             model,
             OBJECTIVE,
             optimizer,
             batch,
-            OBJECTIVE.weights(batch),
+            OBJECTIVE.loss_weights(batch),
             tf.constant([3, 4]),
             scale,
-            computation or Computation(),
+            num_micro_batches,
         )
 
     losses, found = find()
@@ -93,10 +92,10 @@ def gradients(model, batch, computation=None, scale=None):
     }
 
 
-def test_recomputed_layers_draw_the_same_masks(batch):
+def test_recomputed_layers_draw_the_same_dropout_masks(batch):
     model = make_model()
     losses, expected = gradients(model, batch)
-    model.bert.encoder.recomputed = recomputed
+    model.bert.encoder.recomputed = recompute_in_backward
     recomputed_losses, found = gradients(model, batch)
     assert float(recomputed_losses["loss"]) == float(losses["loss"])
     for path, gradient in expected.items():
@@ -105,8 +104,7 @@ def test_recomputed_layers_draw_the_same_masks(batch):
         )
 
 
-def test_a_recomputed_layer_is_traced_twice(batch):
-    """Once forward and once for its gradient."""
+def test_recomputed_layer_is_traced_for_its_gradient_again(batch):
     model = make_model()
     calls = []
     for layer in model.bert.encoder.layers:
@@ -117,63 +115,55 @@ def test_a_recomputed_layer_is_traced_twice(batch):
         )[1]
     gradients(model, batch)
     assert len(calls) == 2
-    model.bert.encoder.recomputed = recomputed
+    model.bert.encoder.recomputed = recompute_in_backward
     gradients(model, batch)
     assert len(calls) == 2 + 4
 
 
-def test_micro_batches_have_masks_of_their_own(batch):
-    """Two equal halves would else give what one of them gives."""
-    halves = {
-        name: tf.concat([value[:4], value[:4]], 0)
-        for name, value in batch.items()
-    }
-    one = {name: value[:4] for name, value in batch.items()}
+def test_micro_batches_have_different_dropout_masks(batch):
+    """With equal masks, two equal halves would give the gradient of one."""
+    one = half_of(batch)
+    both = {name: tf.concat([value, value], 0) for name, value in one.items()}
     model = make_model()
-    _, whole = gradients(model, halves, Computation(num_micro_batches=2))
+    _, whole = gradients(model, both, num_micro_batches=2)
     _, half = gradients(model, one)
     name = "bert/encoder/layer_0/output/dense/kernel"
     assert np.abs(whole[name] - half[name]).max() > 1e-3
 
 
 @pytest.mark.slow
-def test_replicas_have_masks_of_their_own(batch):
-    """Both get the same four rows, and must see other parts of them."""
+def test_replicas_have_different_dropout_masks(batch):
     strategy = distribution.get_strategy("mirrored")
     with strategy.scope():
         model = make_model()
         optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
-    one = {name: value[:4] for name, value in batch.items()}
+    one = half_of(batch)
 
     @tf.function
-    def losses():
+    def losses_of_replicas():
         def on_replica():
             replica = tf.distribute.get_replica_context()
             masks = dropout_seed(5, 0, replica.replica_id_in_sync_group)
-            return accumulated(
-                model,
-                OBJECTIVE,
-                optimizer,
-                one,
-                OBJECTIVE.weights(one),
-                masks,
-                None,
-                Computation(),
+            weights = OBJECTIVE.loss_weights(one)
+            return accumulate_gradients(
+                model, OBJECTIVE, optimizer, one, weights, masks
             )[0]["loss"]
 
         return strategy.experimental_local_results(strategy.run(on_replica))
 
-    first, second = losses()
+    first, second = losses_of_replicas()
     assert abs(float(first) - float(second)) > 1e-3
 
 
-def test_every_seed_step_and_replica_draws_masks_of_its_own():
-    asked = [(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 1)]
-    seeds = {tuple(dropout_seed(*given).numpy().tolist()) for given in asked}
-    assert len(seeds) == len(asked)
+def test_dropout_seed_depends_on_seed_step_and_replica():
+    arguments = [(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 1)]
+    seeds = {
+        tuple(dropout_seed(*given).numpy().tolist()) for given in arguments
+    }
+    assert len(seeds) == len(arguments)
 
 
-def test_steps_and_seeds_see_other_parts_of_a_batch(batch):
+def test_steps_and_seeds_have_different_dropout_masks(batch):
     def losses(seed):
         model = make_model()
         still = LinearWarmupDecay(0.0, num_train_steps=9, num_warmup_steps=0)
@@ -187,7 +177,7 @@ def test_steps_and_seeds_see_other_parts_of_a_batch(batch):
     assert len({round(loss, 4) for loss in found}) == 4
 
 
-def test_every_layer_draws_masks_of_its_own(batch):
+def test_layers_have_different_dropout_masks(batch):
     sites = []
 
     def bits(site, shape):
@@ -200,17 +190,15 @@ def test_every_layer_draws_masks_of_its_own(batch):
     assert len(sites) == len(set(sites)) == 1 + 2 * 3
 
 
-def test_the_scale_of_the_loss_moves_no_weight(batch):
-    """A power of two is lost nowhere in float32."""
-    config = dataclasses.replace(
-        CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
+def test_loss_scale_does_not_change_the_update(batch):
     found = []
-    for scale in (1.0, 2.0**10):
-        model = make_model(config)
+    for scale in (1.0, 2.0**10):  # Powers of two are exact in float32.
+        model = make_model(WITHOUT_DROPOUT)
         optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
-        computation = Computation(loss_scale=precision.LossScale(scale))
-        scalars = train_step(model, OBJECTIVE, optimizer, batch, 0, computation)
+        loss_scale = precision.LossScale(scale)
+        scalars = train_step(
+            model, OBJECTIVE, optimizer, batch, 0, loss_scale=loss_scale
+        )
         found.append((scalars["gradient_norm"].numpy(), optimizer.weights))
     (norm, weights), (other_norm, others) = found
     np.testing.assert_allclose(other_norm, norm, rtol=1e-6)
@@ -220,41 +208,40 @@ def test_the_scale_of_the_loss_moves_no_weight(batch):
         )
 
 
-@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
-def test_16_bits_are_close_to_32(batch, kind):
-    config = dataclasses.replace(
-        CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
-    _, expected = gradients(make_model(config), batch)
-    model = make_model(config, kind)
+@pytest.mark.parametrize(
+    ("kind", "largest_error"), [("bfloat16", 0.05), ("float16", 0.005)]
+)
+def test_16_bit_gradients_are_close_to_32_bit_ones(batch, kind, largest_error):
+    _, expected = gradients(make_model(WITHOUT_DROPOUT), batch)
+    model = make_model(WITHOUT_DROPOUT, kind)
     assert {w.dtype for w in model.trainable_variables} == {"float32"}
     assert model.bert.encoder.layers[0].compute_dtype == kind
     losses, found = gradients(model, batch, scale=tf.constant(256.0))
     assert losses["loss"].dtype == tf.float32
-    for path in expected:
-        assert found[path].dtype == np.float32
-        found[path] /= 256
-    both = [
-        np.concatenate([g[p].ravel() for p in expected])
-        for g in (expected, found)
-    ]
-    error = np.linalg.norm(both[0] - both[1]) / np.linalg.norm(both[0])
-    # Not 0, which would be 32 bits.
-    assert 1e-4 < error < {"bfloat16": 0.05, "float16": 0.005}[kind]
+    assert {g.dtype for g in found.values()} == {np.dtype(np.float32)}
+    one, other = (
+        np.concatenate([g[p].ravel() / by for p in expected])
+        for g, by in ((expected, 1), (found, 256))
+    )
+    error = np.linalg.norm(one - other) / np.linalg.norm(one)
+    # An error of 0 would mean 32 bits.
+    assert 1e-4 < error < largest_error
 
 
-def test_the_policy_ends_with_its_block():
+def test_precision_policy_ends_with_its_block():
     with precision.policy("float16"):
         pass
     assert make_model().bert.compute_dtype == "float32"
 
 
-def test_an_overflow_moves_nothing_and_halves_the_scale(batch):
+def test_overflow_skips_the_update_and_halves_the_loss_scale(batch):
     model = make_model(kind="float16")
     optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
-    computation = Computation(loss_scale=precision.LossScale(2.0**40))
+    loss_scale = precision.LossScale(2.0**40)
     step = tf.function(
-        lambda: train_step(model, OBJECTIVE, optimizer, batch, 0, computation)
+        lambda: train_step(
+            model, OBJECTIVE, optimizer, batch, 0, loss_scale=loss_scale
+        )
     )
     state = {w.path: w for w in optimizer.weights} | optimizer.slots
     before = {name: value.numpy() for name, value in state.items()}
@@ -262,7 +249,7 @@ def test_an_overflow_moves_nothing_and_halves_the_scale(batch):
     assert not np.isfinite(scalars["gradient_norm"])
     assert np.isfinite(scalars["loss"])
     assert scalars["loss_scale"] == 2.0**40
-    assert computation.loss_scale.value.numpy() == 2.0**39
+    assert loss_scale.value.numpy() == 2.0**39
     for name, value in state.items():
         np.testing.assert_array_equal(value.numpy(), before[name])
     norms = [float(step()["gradient_norm"]) for _ in range(40)]
@@ -273,19 +260,19 @@ def test_an_overflow_moves_nothing_and_halves_the_scale(batch):
     assert np.abs(state[name].numpy() - before[name]).max() > 1e-3
 
 
-def test_the_scale_doubles_after_two_thousand_steps():
+def test_loss_scale_doubles_after_2000_finite_steps():
     scale = precision.LossScale(4.0)
     scale.finite_steps.assign(1998)
     seen = []
     for is_finite in (True, True, True, False, True):
-        scale.adapt(tf.constant(is_finite))
+        scale.update(tf.constant(is_finite))
         seen.append((scale.value.numpy(), scale.finite_steps.numpy()))
     assert seen == [(4, 1999), (8, 0), (8, 1), (4, 0), (4, 1)]
 
 
-def test_the_scale_is_at_least_one():
+def test_loss_scale_is_at_least_1():
     scale = precision.LossScale(1.0)
-    scale.adapt(tf.constant(False))
+    scale.update(tf.constant(False))
     assert scale.value.numpy() == 1
 
 
@@ -293,16 +280,23 @@ def test_the_scale_is_at_least_one():
 @pytest.mark.parametrize(
     ("kind", "optimizer_class"), [("float16", AdamWeightDecay), ("none", Lamb)]
 )
-def test_the_whole_step_is_one_program_of_xla(batch, kind, optimizer_class):
-    """Accumulation, dropout, recomputing, clipping, skipping, update."""
+def test_step_compiles_with_xla_with_static_shapes(
+    batch, kind, optimizer_class
+):
+    """With accumulation, dropout, recomputation, clipping and loss scale."""
     model = make_model(kind=kind)
-    model.bert.encoder.recomputed = recomputed
+    model.bert.encoder.recomputed = recompute_in_backward
     optimizer = optimizer_class(model.trainable_variables, SCHEDULE)
-    scale = precision.LossScale() if kind == "float16" else None
-    computation = Computation(num_micro_batches=2, loss_scale=scale)
+    loss_scale = precision.LossScale() if kind == "float16" else None
     step = tf.function(
         lambda batch: train_step(
-            model, OBJECTIVE, optimizer, batch, 0, computation
+            model,
+            OBJECTIVE,
+            optimizer,
+            batch,
+            0,
+            num_micro_batches=2,
+            loss_scale=loss_scale,
         ),
         jit_compile=True,
     )
@@ -311,27 +305,6 @@ def test_the_whole_step_is_one_program_of_xla(batch, kind, optimizer_class):
     assert np.isfinite(losses).all()
     assert optimizer.step.numpy() == 2
     assert np.abs(model.bert.pooler.dense.kernel.numpy() - before).max() > 1e-3
-    # No shape is left open.
+    # `<=` marks a dynamic dimension.
     text = step.experimental_get_compiler_ir(batch)(stage="hlo")
     assert "<=" not in text.partition("\n")[0]
-
-
-@pytest.mark.parametrize("remat", [True, False])
-def test_a_flag_makes_layers_recomputed(remat):
-    model = make_model()
-    computing.set_recomputing(model, types.SimpleNamespace(remat=remat))
-    assert model.bert.encoder.recomputed is (recomputed if remat else None)
-
-
-def test_no_number_ends_training_once_the_scale_cannot_fall():
-    plan = types.SimpleNamespace(output_dir="out")
-    scalars = {"loss": math.nan, "gradient_norm": 1.0}
-    loop._require_finite(1, {**scalars, "loss_scale": 2.0}, plan)
-    for lowest in ({}, {"loss_scale": 1.0}):
-        with pytest.raises(loop.DivergedError, match="The loss must be finite"):
-            loop._require_finite(1, {**scalars, **lowest}, plan)
-
-
-def test_without_any_masked_piece_a_mean_is_zero():
-    assert means._weight_of("masked_lm_loss", {"masked_lm_loss": 0.0}) == 1.0
-    assert means._weight_of("a_accuracy", {"a_loss": 4.0}) == 4.0

@@ -1,0 +1,303 @@
+"""Evaluation and prediction, during and after training."""
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from official_bert import files, progress
+from official_bert.checkpoints import numbered
+from official_bert.errors import InputError
+from official_bert.options import FinetuningOptions
+from official_bert.tasks import featurized
+from official_bert.tasks.forward import Forward
+from official_bert.tokenization import BatchTokenizer
+from official_bert.training import distribution, reporting
+from official_bert.training.objectives import (
+    Batch,
+    PretrainingObjective,
+    Scalars,
+)
+from official_bert.training.step import sum_over_replicas
+
+_HISTORY = "eval_history.jsonl"
+
+# Examples whose features are in memory at the same time. SQuAD's development
+# sets are smaller than that: window numbers start at 0 in each chunk.
+_CHUNK = 16384
+
+
+def pretraining_metrics(
+    model: Any,
+    objective: PretrainingObjective,
+    batches: tf.data.Dataset,
+    strategy: tf.distribute.Strategy,
+    num_batches: int,
+) -> dict[str, np.float32]:
+    """Returns losses and accuracies, and `loss`, the mean over batches.
+
+    Sums are accumulated in float64, so that their order does not matter.
+    `num_batches` is only for the progress bar.
+    """
+
+    def step(batch: Batch) -> tuple[Scalars, Scalars]:
+        sums = sum_over_replicas(objective.evaluation_sums(model, batch))
+        weights = sum_over_replicas(objective.loss_weights(batch))
+        losses = objective.mean_losses(sums, weights)
+        sums["loss"] = tf.add_n(list(losses.values()))
+        return sums, {**weights, "loss": tf.constant(1.0)}
+
+    compiled = tf.function(lambda batch: strategy.run(step, args=(batch,)))
+    total_sums: dict[str, float] = {}
+    total_weights: dict[str, float] = {}
+    for batch in progress.bar(
+        distribution.shard_batches(batches, strategy),
+        description="Evaluating",
+        total=num_batches,
+        unit="batch",
+        unit_scale=False,
+    ):
+        sums, weights = distribution.first_replica(strategy, compiled(batch))
+        _add(total_sums, sums)
+        _add(total_weights, weights)
+    return {
+        name: np.float32(total / _divisor(name, total_weights))
+        for name, total in total_sums.items()
+    }
+
+
+def _add(totals: dict[str, float], scalars: Scalars) -> None:
+    for name, value in scalars.items():
+        totals[name] = totals.get(name, 0.0) + float(value)
+
+
+def _divisor(name: str, weights: Mapping[str, float]) -> float:
+    """Returns the total weight of a sum; an accuracy has that of its loss."""
+    # Without any masked token the result is 0, as in the original metrics.
+    return weights[name.replace("_accuracy", "_loss")] or 1.0
+
+
+def evaluate(
+    forward: Forward,
+    tokenizer: BatchTokenizer,
+    data: Mapping[str, Sequence[Any]],
+    splits: Sequence[str],
+    record_dir: str | None = None,
+) -> dict[str, Any]:
+    """Evaluates a fine-tuned model on development sets.
+
+    `data` is {split: its examples}. Features are also written to `record_dir`
+    as TFRecords, if given.
+
+    Returns:
+        The metrics of the first split, and those of others under their names.
+    """
+    results = {}
+    for split in splits:
+        name = split.replace("dev", "eval", 1) + ".tf_record"
+        record_file = record_dir and os.path.join(record_dir, name)
+        answers, losses = _run_model(
+            forward, tokenizer, data[split], "Evaluating", record_file
+        )
+        results[split] = losses | forward.task.metrics(data[split], answers)
+    first, *others = splits
+    return {**results[first], **{split: results[split] for split in others}}
+
+
+def predict(
+    forward: Forward,
+    tokenizer: BatchTokenizer,
+    data: Mapping[str, Sequence[Any]],
+    directory: str,
+) -> None:
+    """Predicts all test sets and writes the task's prediction files."""
+    task = forward.task
+    for split in task.splits("test"):
+        name = split.replace("test", "predict", 1) + ".tf_record"
+        record_file = os.path.join(directory, name)
+        examples = data[split]
+        answers, _ = _run_model(
+            forward, tokenizer, examples, "Predicting", record_file
+        )
+        task.write_predictions(directory, split, examples, answers)
+        name = split.replace("test", "predict_results") + ".json"
+        path = os.path.join(directory, name)
+        if metrics := task.metrics(examples, answers):
+            reporting.write_json_results(path, metrics)
+        elif files.exists(path):  # Of an earlier run, on labelled data.
+            files.remove(path)
+
+
+def _run_model(
+    forward: Forward,
+    tokenizer: BatchTokenizer,
+    examples: Sequence[Any],
+    description: str,
+    record_file: str | None = None,
+) -> tuple[list[Any], dict[str, float]]:
+    """Returns an answer for each example, and the mean losses."""
+    task = forward.task
+    answers: list[Any] = []
+    losses: list[tuple[float, float]] = []
+    with (
+        featurized.writing(record_file)
+        if record_file
+        else contextlib.nullcontext()
+    ) as writer:
+        for start in range(0, len(examples), _CHUNK):
+            chunk = examples[start : start + _CHUNK]
+            rows = list(
+                task.featurize(
+                    chunk, tokenizer, forward.max_seq_length, is_training=False
+                )
+            )
+            if writer:
+                featurized.write_rows(
+                    writer, forward.schema, (r.row for r in rows)
+                )
+            outputs = forward.run(rows, description)
+            answers += task.answers(chunk, rows, outputs)
+            losses += [(output.loss, output.weight) for output in outputs]
+    return answers, _mean_losses(losses, forward.batch_size)
+
+
+def _mean_losses(
+    losses: Sequence[tuple[float, float]], batch_size: int
+) -> dict[str, float]:
+    """Returns `eval_loss`, the mean, and `loss`, the mean of batch means.
+
+    The original implementation reports both. They differ if the last batch is
+    short. Without labels, as in SQuAD's test sets, there is neither.
+
+    Args:
+        losses: (sum, number of losses in it) of each row.
+        batch_size: Rows in a batch.
+    """
+    sums, weights = np.array(losses).reshape(-1, 2).T
+    if not weights.any():
+        return {}
+    starts = np.arange(0, len(sums), batch_size)
+    batch_weights = np.add.reduceat(weights, starts)
+    means = np.add.reduceat(sums, starts) / np.maximum(batch_weights, 1.0)
+    return {
+        "eval_loss": float(sums.sum() / weights.sum()),
+        "loss": float(means.mean()),
+    }
+
+
+class Evaluations:
+    """Evaluations during training, for `--eval_every` and `--early_stopping`.
+
+    Each one is a line of `eval_history.jsonl`. The weights with the best main
+    metric are kept in `best`.
+
+    Args:
+        forward: The model, with the batch size of evaluation.
+        directory: Where this process writes.
+        first_step: The step at which training resumes. Later evaluations in
+            the history are forgotten: training will come to them again.
+        weights: {name in a checkpoint: variable} to keep of the best model,
+            `global_step` included.
+
+    Attributes:
+        every: Steps between evaluations; 0 for none.
+    """
+
+    def __init__(
+        self,
+        forward: Forward,
+        tokenizer: BatchTokenizer,
+        data: Mapping[str, Sequence[Any]],
+        options: FinetuningOptions,
+        directory: str,
+        first_step: int,
+        weights: Mapping[str, Any],
+    ) -> None:
+        self.every = options.eval_every
+        self._forward = forward
+        self._tokenizer = tokenizer
+        self._data = data
+        self._options = options
+        self._directory = directory
+        self._weights = weights
+        self._metric = forward.task.main_metric
+        self._history = [
+            entry
+            for entry in _read_history(options.output_dir)
+            if entry["global_step"] <= first_step
+        ]
+
+    def should_stop(self, step: int, num_steps: int) -> bool:
+        """Evaluates the model if that is due; returns whether to stop early.
+
+        Args:
+            step: Number of steps done.
+            num_steps: Number of steps of the whole run. The last one is
+                evaluated too.
+        """
+        is_due = self.every and (step % self.every == 0 or step == num_steps)
+        # An earlier run may have evaluated this step before it was killed.
+        if is_due and step not in [e["global_step"] for e in self._history]:
+            self._evaluate(step)
+        patience = self._options.early_stopping
+        stops = 0 < patience <= self._evaluations_since_best()
+        if stops:
+            logging.info("Early stopping after step %d.", step)
+        return stops
+
+    def _evaluate(self, step: int) -> None:
+        """Evaluates on the first development set and updates the history."""
+        splits = self._forward.task.splits("dev")[:1]
+        metrics = evaluate(self._forward, self._tokenizer, self._data, splits)
+        results = {"global_step": step, **metrics}
+        score = results[self._metric]
+        is_best = all(score > entry[self._metric] for entry in self._history)
+        self._history.append(
+            {
+                name: value
+                for name, value in results.items()
+                if isinstance(value, (int, float))
+            }
+        )
+        if self._options.is_chief:
+            if is_best:
+                self._save_best(step)
+            files.write_text(
+                os.path.join(self._options.output_dir, _HISTORY),
+                "".join(json.dumps(entry) + "\n" for entry in self._history),
+            )
+        logging.info("Step %d: %s = %.4f", step, self._metric, score)
+        reporting.write_summary(
+            self._directory, reporting.original_results(results, self._metric)
+        )
+
+    def _save_best(self, step: int) -> None:
+        directory = os.path.join(self._options.output_dir, files.BEST_DIRECTORY)
+        files.make_directory(directory)
+        arrays = {name: w.numpy() for name, w in self._weights.items()}
+        numbered.save(directory, step, arrays, resume=None, keep=1)
+
+    def _evaluations_since_best(self) -> int:
+        scores = [entry[self._metric] for entry in self._history]
+        return len(scores) - 1 - scores.index(max(scores)) if scores else 0
+
+
+def _read_history(directory: str) -> list[dict[str, Any]]:
+    path = os.path.join(directory, _HISTORY)
+    if not files.exists(path):
+        return []
+    entries = []
+    for number, line in enumerate(files.read_lines(path), start=1):
+        try:
+            entries.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{path}:{number}: must be a JSON object. {error}. Remove the "
+                "file to forget earlier evaluations."
+            ) from error
+    return entries

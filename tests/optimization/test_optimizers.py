@@ -1,0 +1,244 @@
+"""AdamW against recorded trajectories, both optimizers against formulas."""
+
+import contextlib
+import json
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_bert.optimization import layerwise
+from official_bert.optimization.adam import AdamWeightDecay
+from official_bert.optimization.lamb import Lamb
+from official_bert.optimization.schedules import LinearWarmupDecay
+
+# One unit in the last place of a float32 between 2 and 4: the parameters'.
+TOLERANCE = 2.4e-7
+# The same of a rate of at most 0.01.
+RATE_TOLERANCE = 1e-9
+
+SCENARIOS = [
+    "nowarmup",
+    "past_end",
+    "tiny_grad",
+    "warmup_clip",
+    "warmup_noclip",
+    "zero_grad",
+]
+PATHS = [
+    "bert/embeddings/word_embeddings",
+    "bert/encoder/layer_0/output/dense/kernel",
+    "bert/encoder/layer_1/output/dense/kernel",
+    "bert/encoder/layer_10/output/dense/kernel",
+    "bert/pooler/dense/kernel",
+    "output_weights",
+]
+
+
+def variable(path, value):
+    """Returns a float32 weight with a path."""
+    *scopes, last = path.split("/")
+    with contextlib.ExitStack() as stack:
+        for scope in scopes:
+            stack.enter_context(keras.name_scope(scope))
+        return keras.Variable(np.asarray(value, "float32"), name=last)
+
+
+def constant_rate(rate):
+    return LinearWarmupDecay(rate, num_train_steps=10, num_warmup_steps=0)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_adamw_equals_the_original_step_by_step(golden, scenario):
+    folder = golden / "optimizer"
+    settings = json.loads((folder / "scenarios.json").read_text())[scenario]
+    arrays = np.load(folder / f"{scenario}.npz")
+    weights = [
+        variable(name.removeprefix("init/"), arrays[name])
+        for name in arrays
+        if name.startswith("init/")
+    ]
+    schedule = LinearWarmupDecay(
+        settings["init_lr"],
+        settings["num_train_steps"],
+        settings["num_warmup_steps"],
+    )
+    optimizer = AdamWeightDecay(weights, schedule)
+    apply = tf.function(optimizer.apply)
+    for step in range(settings["steps_run"]):
+        gradients = [
+            tf.constant(arrays[name]) if name in arrays else None
+            for name in (f"step{step:02d}/grad/{w.path}" for w in weights)
+        ]
+        norm, rate = apply(gradients)
+        after = {w.path: w.numpy() for w in weights} | {
+            name: slot.numpy() for name, slot in optimizer.slots.items()
+        }
+        for name, value in after.items():
+            key = f"step{step:02d}/after/{name}"
+            if key in arrays:
+                np.testing.assert_allclose(
+                    value, arrays[key], rtol=0, atol=TOLERANCE, err_msg=key
+                )
+        np.testing.assert_allclose(
+            rate, arrays["lr"][step], rtol=0, atol=RATE_TOLERANCE
+        )
+        np.testing.assert_allclose(
+            norm, arrays["global_norm_as_original"][step], rtol=1e-6
+        )
+    assert optimizer.step.numpy() == settings["steps_run"]
+
+
+@pytest.mark.parametrize(
+    ("num_train_steps", "num_warmup_steps"), [(10, 0), (10, 4), (10, 15)]
+)
+def test_learning_rate_equals_the_original_formula(
+    num_train_steps, num_warmup_steps
+):
+    """Only the decay ends at the last step; a longer warm-up goes on."""
+    schedule = LinearWarmupDecay(0.01, num_train_steps, num_warmup_steps)
+    steps = np.arange(20)
+    # optimization.py of the original: the warm-up uses the unclamped step.
+    expected = np.where(
+        steps < num_warmup_steps,
+        0.01 * steps / max(num_warmup_steps, 1),
+        0.01 * (1 - np.minimum(steps, num_train_steps) / num_train_steps),
+    )
+    found = [float(schedule(tf.constant(step, tf.int64))) for step in steps]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=RATE_TOLERANCE)
+    if num_warmup_steps == 15:
+        assert found[14] == pytest.approx(0.00933, abs=5e-6)
+
+
+def test_adamw_equals_its_formula_in_float64():
+    random = np.random.RandomState(0)
+    w = random.standard_normal(5)
+    m = v = np.zeros(5)
+    weight = variable("a/kernel", w)
+    optimizer = AdamWeightDecay([weight], LinearWarmupDecay(0.1, 10, 3))
+    for step in range(12):
+        g = random.standard_normal(5) * 3
+        optimizer.apply([tf.constant(g, tf.float32)])
+        rate = 0.1 * (step / 3 if step < 3 else 1 - min(step, 10) / 10)
+        g = g * min(1, 1 / np.linalg.norm(g))
+        m = 0.9 * m + 0.1 * g
+        v = 0.999 * v + 0.001 * g * g
+        w = w - rate * (m / (np.sqrt(v) + 1e-6) + 0.01 * w)
+        np.testing.assert_allclose(weight.numpy(), w, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "adapts"), [("a/kernel", True), ("a/LayerNorm/beta", False)]
+)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_lamb_equals_its_formula_for_gradients_of_any_scale(
+    path, adapts, scale
+):
+    """Algorithm 2 of the paper; gradients are not clipped."""
+    random = np.random.RandomState(1)
+    w = random.standard_normal((3, 4))
+    weight = variable(path, w)
+    optimizer = Lamb([weight], LinearWarmupDecay(0.1, 20, 3))
+    apply = tf.function(optimizer.apply)
+    m = v = np.zeros_like(w)
+    for t in range(1, 13):
+        g = random.standard_normal((3, 4)) * scale
+        norm, _ = apply([tf.constant(g, tf.float32)])
+        m = 0.9 * m + 0.1 * g
+        v = 0.999 * v + 0.001 * g**2
+        update = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6)
+        rate = 0.1 * ((t - 1) / 3 if t <= 3 else 1 - (t - 1) / 20)
+        if adapts:
+            update += 0.01 * w
+            rate *= np.linalg.norm(w) / np.linalg.norm(update)
+        w = w - rate * update
+        np.testing.assert_allclose(norm, np.linalg.norm(g), rtol=1e-6)
+        np.testing.assert_allclose(weight.numpy(), w, rtol=2e-5, atol=2e-6)
+
+
+def test_lamb_updates_a_weight_of_zeros_with_a_ratio_of_1():
+    weight = variable("a/kernel", np.zeros(3))
+    optimizer = Lamb([weight], constant_rate(0.1))
+    optimizer.apply([tf.zeros(3)])
+    np.testing.assert_array_equal(weight.numpy(), np.zeros(3))
+    optimizer = Lamb([weight], constant_rate(0.1))
+    optimizer.apply([tf.constant([1.0, -2.0, 3.0])])
+    # The first bias-corrected update is the gradient's sign.
+    np.testing.assert_allclose(weight.numpy(), [-0.1, 0.1, -0.1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_gradient_that_is_not_finite_makes_all_weights_nan(value):
+    """As with the original clipping. Skipping the step would hide it."""
+    clipped, _ = tf.clip_by_global_norm([[0.1], [value]], 1.0)
+    assert np.isnan(clipped).all()
+    weights = [variable(name, np.ones(1)) for name in ("a", "b")]
+    optimizer = AdamWeightDecay(weights, constant_rate(0.1))
+    optimizer.apply([tf.constant([0.1]), tf.constant([value], tf.float32)])
+    assert np.isnan(weights).all()
+
+
+@pytest.mark.parametrize(
+    ("path", "decays"),
+    [
+        ("bert/embeddings/word_embeddings", True),
+        ("output_weights", True),
+        ("head/Bias_kernel", True),
+        ("bert/embeddings/LayerNorm/gamma", False),
+        ("x/layer_norm/gamma", False),
+        ("unbiased_head/kernel", False),
+        ("cls/predictions/output_bias", False),
+    ],
+)
+def test_layer_norm_and_biases_do_not_decay(path, decays):
+    optimizer = AdamWeightDecay([], constant_rate(0.1))
+    assert optimizer.decays(path) is decays
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefix"), [(AdamWeightDecay, "adam"), (Lamb, "lamb")]
+)
+def test_slots_are_named_after_optimizer_and_weight(kind, prefix):
+    optimizer = kind([variable("a/kernel", np.ones(2))], constant_rate(0.1))
+    assert set(optimizer.state()) == {
+        f"a/kernel/{prefix}_m",
+        f"a/kernel/{prefix}_v",
+        "global_step",
+    }
+    assert optimizer.step.dtype == tf.int64
+
+
+@pytest.mark.parametrize(
+    ("freeze", "trained"),
+    [
+        ("", [0, 1, 2, 3, 4, 5]),
+        ("embeddings", [1, 2, 3, 4, 5]),
+        ("1", [0, 1, 3, 4, 5]),
+        ("embeddings,0-1", [3, 4, 5]),
+        ("10,pooler", [0, 1, 2, 5]),
+        ("embeddings,0-11,pooler", [5]),
+    ],
+)
+def test_frozen_weights_are_left_out(freeze, trained):
+    weights = [types.SimpleNamespace(path=path) for path in PATHS]
+    found = layerwise.unfrozen(weights, freeze)
+    assert [w.path for w in found] == [PATHS[i] for i in trained]
+
+
+def test_rate_scales_decrease_from_the_top_layer_to_the_embeddings():
+    scales = layerwise.rate_scales(PATHS, 0.5, 12)
+    powers = [13, 12, 11, 2, 0, 0]
+    assert list(scales.values()) == [0.5**power for power in powers]
+
+
+@pytest.mark.parametrize("kind", [AdamWeightDecay, Lamb])
+def test_rate_scale_of_a_half_halves_the_update(kind):
+    weights = [variable("a/kernel", [1, -2]), variable("b/kernel", [1, -2])]
+    scales = {weights[0].path: 0.5}
+    optimizer = kind(weights, constant_rate(0.1), rate_scales=scales)
+    optimizer.apply([tf.constant([0.3, 0.4])] * 2)
+    half, whole = (w.numpy() - [1, -2] for w in weights)
+    np.testing.assert_allclose(half, whole / 2, rtol=1e-5)
+    assert abs(half).min() > 0.01
