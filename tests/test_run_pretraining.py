@@ -209,7 +209,7 @@ def test_damaged_record_is_named_with_its_number(folder):
     with open(folder / "train.tfrecord", "rb+") as file:
         file.seek(file.seek(0, 2) // 2 + 50)  # In a record, not its header.
         file.write(b"????")
-    with pytest.raises(InputError, match=r"train\.tfrecord: .* Record \d+ "):
+    with pytest.raises(InputError, match=r"train\.tfrecord: record \d+ "):
         run(folder, do_train=True)
 
 
@@ -218,7 +218,7 @@ def test_record_that_is_no_example_is_named_with_its_number(folder):
     data = list(tfrecords.read(str(path)))
     data[4] = data[4][:-20]
     path.write_bytes(tfrecords.join(data, compress=False))
-    with pytest.raises(InputError, match=r"train\.tfrecord: .* Record 5 "):
+    with pytest.raises(InputError, match=r"train\.tfrecord: record 5 "):
         run(folder, do_train=True)
 
 
