@@ -1,4 +1,4 @@
-"""Runs in processes of their own, which are killed, starved and disturbed."""
+"""Runs that are killed, interrupted, run twice, or run out of disk."""
 
 import os
 import random
@@ -14,10 +14,9 @@ import tensorflow as tf
 from benchmarks import fault_drill
 from official_bert.checkpoints import numbered, tf1
 
-# Saves a run's first or second checkpoint and dies at one of the calls that
-# touch the disk: once for every call there is, in a folder of that number.
-# TensorFlow is imported once for all; it starts no threads before its first
-# operation.
+# Saves the first or second checkpoint of a run and dies at the N-th call that
+# touches the disk, for every N, each in a directory named N. The processes are
+# forked, because TensorFlow takes seconds to import.
 CRASHES = """
 import os, sys
 import numpy as np
@@ -63,7 +62,7 @@ for which in ("first", "second"):
 
 
 @pytest.mark.slow
-def test_a_crash_at_any_call_leaves_a_good_checkpoint(tmp_path):
+def test_crash_at_any_disk_access_leaves_a_good_checkpoint(tmp_path):
     subprocess.run(
         [sys.executable, "-c", CRASHES, str(tmp_path)],
         cwd=fault_drill.ROOT,
@@ -72,14 +71,16 @@ def test_a_crash_at_any_call_leaves_a_good_checkpoint(tmp_path):
     )
     for which, before in (("first", None), ("second", 1)):
         folders = len(os.listdir(tmp_path / which))
-        found = [good_step(tmp_path / which / str(n)) for n in range(folders)]
+        found = [
+            checked_step(tmp_path / which / str(n)) for n in range(folders)
+        ]
         changed = found.index(2)
         assert 5 < changed < folders
         assert found == [before] * changed + [2] * (folders - changed)
 
 
-def good_step(folder):
-    """Returns the step of the newest checkpoint, which must be whole."""
+def checked_step(folder):
+    """Returns the step of the newest checkpoint after checking its data."""
     prefix = numbered.latest(str(folder))
     if prefix is None:
         return None
@@ -102,7 +103,7 @@ def drill(folder, name):
 
 
 def start(folder, output="out"):
-    """Starts a pre-training of seconds."""
+    """Starts a pre-training run of a few seconds."""
     found = drill(folder, "run_pretraining, 2 parts a batch")
     return fault_drill.start(found, str(folder), str(folder / output))
 
@@ -119,7 +120,7 @@ def wait_for_line(process, pattern):
     "name",
     ["run_pretraining, 2 parts a batch", "run_classifier --pad_to=bucket"],
 )
-def test_killed_runs_end_as_if_never_killed(folder, name):
+def test_killed_runs_end_like_an_uninterrupted_one(folder, name):
     line = fault_drill.row(
         drill(folder, name), str(folder), num_kills=3, rng=random.Random(1)
     )
@@ -131,7 +132,7 @@ def test_killed_runs_end_as_if_never_killed(folder, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_ends_well(folder, number):
+def test_signal_saves_and_exits_with_status_0(folder, number):
     with start(folder) as process:
         wait_for_line(process, "Saved .*model.ckpt-20$")
         process.send_signal(number)
@@ -148,30 +149,30 @@ def test_a_signal_saves_and_ends_well(folder, number):
 
 
 @pytest.mark.slow
-def test_two_runs_in_one_folder(folder):
+def test_second_run_in_the_directory_exits_and_the_first_continues(folder):
     with start(folder) as first:
         wait_for_line(first, "Saved")
         with start(folder) as second:
             _, errors = second.communicate()
         assert second.returncode == 1
-        assert f"the folder of process {first.pid} on" in errors
+        assert f"is in use by process {first.pid} on host" in errors
         assert "Traceback" not in errors
         assert first.poll() is None
         first.kill()
         first.communicate()
     with start(folder) as third:
-        wait_for_line(third, "Going on from|Saved")
+        wait_for_line(third, "Resuming from|Saved")
         third.kill()
         third.communicate()
 
 
 @pytest.mark.slow
-def test_a_full_disk_ends_the_run_with_a_message(folder):
+def test_full_disk_ends_the_run_with_a_message(folder):
     disk = folder / "out"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
     if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("needs the right to mount a small disk")
+        pytest.skip("requires permission to mount a file system")
     try:
         with start(folder) as process:
             _, errors = process.communicate()

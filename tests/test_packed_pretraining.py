@@ -1,4 +1,4 @@
-"""From text to packed rows to a trained model, as a user runs it."""
+"""Packed rows, from text to a trained model."""
 
 import json
 
@@ -11,7 +11,7 @@ import run_pretraining
 from official_bert.errors import InputError
 from official_bert.options import CreatePretrainingData, RunPretraining
 
-PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm"
+TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm"
 CONFIG = {
     "vocab_size": 14,
     "hidden_size": 8,
@@ -27,7 +27,7 @@ CONFIG = {
 def folder(tmp_path):
     document = "the cat sat on the mat .\nit was warm .\nthe cat sat .\n\n"
     (tmp_path / "text.txt").write_text(document * 6)
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES.split()) + "\n")
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS.split()) + "\n")
     (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
     return tmp_path
 
@@ -74,8 +74,8 @@ def run(folder, **changes):
     )
 
 
-def pieces(row):
-    """Returns the ids and masked places of every instance of a row."""
+def instances(row):
+    """Yields token ids, masked positions and label of each instance."""
     for number, start in enumerate(row["next_sentence_positions"], 1):
         size = row["input_mask"].count(number)
         yield (
@@ -95,25 +95,28 @@ def pieces(row):
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
-def test_the_same_instances_in_fewer_rows(folder, num_workers):
+def test_packing_keeps_all_instances_in_fewer_rows(folder, num_workers):
     packed = make(folder, num_workers=num_workers)
     plain = make(folder, pack_sequences=False, num_workers=num_workers)
     assert len(packed) < len(plain) / 2
     assert make(folder, num_workers=num_workers) == packed
-    ours = [p for row in packed for p in pieces(row) if p[0]]
-    theirs = [
-        next(pieces({**row, "next_sentence_positions": [0]})) for row in plain
+    unpacked = [p for row in packed for p in instances(row) if p[0]]
+    expected = [
+        next(instances({**row, "next_sentence_positions": [0]}))
+        for row in plain
     ]
-    assert sorted(ours) == sorted(theirs)
-    assert sum(sum(row["next_sentence_weights"]) for row in packed) == len(ours)
+    assert sorted(unpacked) == sorted(expected)
+    assert sum(sum(row["next_sentence_weights"]) for row in packed) == len(
+        unpacked
+    )
 
 
 @pytest.mark.slow
-def test_the_same_rows_for_every_number_of_workers(folder):
+def test_rows_do_not_depend_on_the_number_of_workers(folder):
     assert make(folder, num_workers=1) == make(folder, num_workers=2)
 
 
-def test_trains_and_evaluates(folder):
+def test_packed_records_train_and_evaluate_both_tasks(folder):
     make(folder)
     run(folder, do_eval=True)
     results = (folder / "out" / "eval_results.txt").read_text()
@@ -124,21 +127,23 @@ def test_trains_and_evaluates(folder):
 @pytest.mark.parametrize(
     ("made", "read", "message"),
     [
-        (True, {"pack_sequences": False}, "Pass --pack_sequences, and the"),
-        (False, {}, "Leave out --pack_sequences"),
-        (True, {"max_sequences_per_row": 8}, "Pass --max_sequences_per_row=16"),
-        (True, {"max_seq_length": 32}, "Pass --max_seq_length=64"),
+        (True, {"pack_sequences": False}, "--pack_sequences"),
+        (False, {}, "--pack_sequences"),
+        (True, {"max_sequences_per_row": 8}, "--max_sequences_per_row=16"),
+        (True, {"max_seq_length": 32}, "--max_seq_length=64"),
     ],
     ids=["packed, flag missing", "flag, not packed", "other K", "other length"],
 )
-def test_records_that_do_not_fit_the_flags(folder, made, read, message):
+def test_records_that_do_not_fit_the_flags_are_an_error(
+    folder, made, read, message
+):
     make(folder, pack_sequences=made)
     with pytest.raises(InputError, match=message):
         run(folder, **read)
     assert not list((folder / "out").glob("model.ckpt*"))
 
 
-def test_too_few_predictions_for_a_row(folder):
-    with pytest.raises(InputError, match="Pass 10 or a few more"):
+def test_too_few_predictions_per_row_are_an_error(folder):
+    with pytest.raises(InputError, match=r"max_predictions_per_seq.*\b10\b"):
         make(folder, max_predictions_per_seq=9)
     make(folder, max_predictions_per_seq=10)

@@ -1,4 +1,4 @@
-"""What `benchmarks/tpu_compile.py` says, against counting by hand."""
+"""`benchmarks/tpu_compile.py`: its search, and the TPU compiler itself."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ TINY = Case("pretraining", 128, "tiny", "float32", False)
 
 
 @pytest.mark.parametrize("guess", [1, 40, 4096])
-def test_the_largest_batch_is_found_wherever_one_begins(guess):
+def test_largest_batch_is_found_from_any_first_guess(guess):
     sizes = list(itertools.takewhile(lambda size: size <= 500, _sizes()))
     for limit in [0, *sizes, 501]:
         tried = []
@@ -32,7 +32,7 @@ def _sizes():
     return iter([1, 2, 3, *(d << e for e in range(8) for d in range(4, 8))])
 
 
-def test_results_are_kept_and_read_again(tmp_path):
+def test_results_are_written_and_read_back(tmp_path):
     path = str(tmp_path / "results.json")
     for size, compiled in [(8, {"code": 1}), (64, {"error": "Ran out"})]:
         tpu_compile.Results(path).add(TINY, size, compiled)
@@ -47,49 +47,49 @@ def test_results_are_kept_and_read_again(tmp_path):
 
 @pytest.fixture(scope="module")
 def compiler():
-    """A Python that has the TPU's compiler."""
+    """A Python with the TPU compiler."""
     python = os.environ.get("TPU_COMPILE_PYTHON", sys.executable)
     command = [python, "-c", "import jax, libtpu"]
     if subprocess.run(command, capture_output=True).returncode:
         pytest.skip(
-            "needs requirements-tpu-compile.txt, installed here or in a Python "
-            "that the environment variable TPU_COMPILE_PYTHON names"
+            "requires requirements-tpu-compile.txt, installed here or in the "
+            "Python named by the environment variable TPU_COMPILE_PYTHON"
         )
     return python
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_tpu_takes_the_step(compiler, precision):
+def test_step_compiles_for_a_tpu_with_the_expected_costs(compiler, precision):
     case = TINY._replace(precision=precision)
     size = 8
     found = tpu_compile.compile_hlo(compiler, Step(case).lower(size))
     config = case.config
     hidden, layers = config.hidden_size, config.num_hidden_layers
-    # Weights and both moments, all of them updated in place.
+    # Weights and both moments, updated in place.
     state = 3 * 4 * config.num_parameters(with_heads=True)
     assert state <= found["aliased"] <= found["arguments"] <= 1.01 * state
-    # Matrix products: forward, and twice as many backward. In the last layer
-    # only [CLS] and the masked pieces attend; keys and values are of all.
+    # Matrix products: forward, and twice as many backward. The last layer has
+    # queries only for [CLS] and masked tokens, but keys and values for all.
     attending = (layers - 1) * case.length + 1 + 20
     encoder = attending * (10 * hidden**2 + 2 * case.length * hidden)
     encoder += layers * case.length * 2 * hidden**2
     words = hidden * (hidden + config.vocab_size)
     products = size * (encoder + 20 * words + hidden**2)
     assert found["operations"] == pytest.approx(6 * products, rel=0.1)
-    # Weights and moments are read and written, gradients too.
+    # Weights, moments and gradients are read and written.
     assert found["traffic"] > 2 * state
     assert tpu_compile.memory(found) < 16e9
 
 
-@pytest.mark.slow
-def test_a_tpu_refuses_what_is_too_large(compiler):
+@pytest.mark.nightly
+def test_batch_too_large_for_a_tpu_is_an_error(compiler):
     step = Step(TINY)
     assert "error" in tpu_compile.compile_hlo(compiler, step.lower(4096))
 
 
-@pytest.mark.slow
-def test_remat_computes_again(compiler):
+@pytest.mark.nightly
+def test_remat_adds_operations(compiler):
     plain, remat = (
         tpu_compile.compile_hlo(
             compiler, Step(TINY._replace(remat=remat)).lower(8)
