@@ -86,7 +86,7 @@ class Step:
                 weights = self._model.learning_variables
                 self._schema = task.schema(case.length, is_training=True)
         if case.remat:
-            self._model.bert.encoder.recomputed = recompute_in_backward
+            self._model.bert.encoder.recompute = recompute_in_backward
         self._optimizer = AdamWeightDecay(
             weights, LinearWarmupDecay(1e-4, 1_000_000, 10_000)
         )

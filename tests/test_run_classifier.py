@@ -14,8 +14,8 @@ from official_bert.checkpoints import tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets
-from official_bert.modeling import dropout
 from official_bert.modeling.finetuning_models import SequenceClassifier
+from official_bert.modeling.layers import Dropout
 from official_bert.options import RunClassifier
 from official_bert.training import evaluate, loop
 
@@ -276,7 +276,7 @@ def test_frozen_weights_stay_and_have_no_moments(folder):
 @pytest.mark.slow
 def test_two_devices_end_like_one(folder, monkeypatch):
     """Dropout apart, whose masks differ from device to device."""
-    monkeypatch.setattr(dropout.Dropout, "call", lambda self, x, **how: x)
+    monkeypatch.setattr(Dropout, "call", lambda self, x, **how: x)
     config = {**review_runs.CONFIG, "hidden_dropout_prob": 0.0}
     config["attention_probs_dropout_prob"] = 0.0
     (folder / "bert_config.json").write_text(json.dumps(config))

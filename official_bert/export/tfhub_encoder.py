@@ -18,8 +18,7 @@ from official_bert.checkpoints import loading, numbered, tf1
 from official_bert.config import BertConfig
 from official_bert.export import saved_model
 from official_bert.hub import modules
-from official_bert.modeling import dropout
-from official_bert.modeling.layers import gather_positions
+from official_bert.modeling.layers import StepContext, gather_positions
 from official_bert.modeling.pretraining_model import PretrainingModel
 
 # Which of a checkpoint's weights a module has.
@@ -122,13 +121,12 @@ class _Calls(NamedTuple):
 
     def encode(self, inputs: Tensors, training: bool = False) -> Tensors:
         """The module itself."""
-        with dropout.drawing(_draw_anew):
-            output = self.model.bert(
-                inputs["input_word_ids"],
-                inputs["input_mask"],
-                inputs["input_type_ids"],
-                training=training,
-            )
+        output = self.model.bert(
+            inputs["input_word_ids"],
+            inputs["input_mask"],
+            inputs["input_type_ids"],
+            training=StepContext(_draw_anew) if training else False,
+        )
         return {
             "default": output.pooled_output,
             "pooled_output": output.pooled_output,
@@ -140,7 +138,7 @@ class _Calls(NamedTuple):
         """`mlm`."""
         outputs = self.encode(inputs, training)
         del outputs["default"]  # It is not in those that are published.
-        outputs["mlm_logits"] = self.model.cls.predictions(
+        outputs["mlm_logits"] = self.model.masked_lm(
             gather_positions(
                 outputs["sequence_output"], inputs["masked_lm_positions"]
             ),
@@ -184,7 +182,7 @@ def _make_module(
     calls = _Calls(model, module)
     module.__call__ = _traced(calls.encode, _INPUTS)
     if has_masked_lm:
-        head = model.cls.predictions.trainable_variables
+        head = model.masked_lm.trainable_variables
         module.mlm = _trainable([*weights, *(weight.value for weight in head)])
         module.mlm.__call__ = _traced(
             calls.guess_masked, (*_INPUTS, "masked_lm_positions")

@@ -1,18 +1,22 @@
-"""What BERT reads: the vectors of words, segments and positions."""
+"""Word, segment and position embeddings (section 3.2 and figure 2)."""
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from official_bert.config import BertConfig
-from official_bert.modeling.dropout import Dropout
-from official_bert.modeling.layers import initializer
-from official_bert.modeling.normalization import LayerNorm
+from official_bert.modeling.layers import (
+    ConfiguredLayer,
+    Dropout,
+    LayerNorm,
+    serializable,
+    truncated_normal,
+)
 
 
-class Embeddings(keras.layers.Layer):
-    """Word, segment and position embeddings, summed and normalized.
+@serializable
+class Embeddings(ConfiguredLayer):
+    """The sum of three embeddings, normalized, with dropout.
 
     Call arguments:
         input_ids: int Tensor [B, S].
@@ -24,44 +28,40 @@ class Embeddings(keras.layers.Layer):
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.config = config
+        super().__init__(config, **kwargs)
         self.layer_norm = LayerNorm()
-        self.dropout = Dropout(config.hidden_dropout_prob, name="dropout")
+        self.dropout = Dropout(self.config.hidden_dropout_prob, name="dropout")
 
     def build(self, input_ids_shape: Any) -> None:
-        """Makes the three tables."""
-        self.word_embeddings = self._table(
-            "word_embeddings", self.config.vocab_size
+        """Creates the three tables."""
+        config = self.config
+        self.word_embeddings = self._add_table(
+            "word_embeddings", config.vocab_size
         )
-        self.token_type_embeddings = self._table(
-            "token_type_embeddings", self.config.type_vocab_size
+        self.token_type_embeddings = self._add_table(
+            "token_type_embeddings", config.type_vocab_size
         )
-        self.position_embeddings = self._table(
-            "position_embeddings", self.config.max_position_embeddings
+        self.position_embeddings = self._add_table(
+            "position_embeddings", config.max_position_embeddings
         )
-        output_shape = (*input_ids_shape, self.config.hidden_size)
+        output_shape = (*input_ids_shape, config.hidden_size)
         self.layer_norm.build(output_shape)
         self.dropout.build(output_shape)
 
-    def _table(self, name: str, rows: int | None) -> Any:
+    def _add_table(self, name: str, num_rows: int | None) -> Any:
         return self.add_weight(
             name=name,
-            shape=(rows, self.config.hidden_size),
-            initializer=initializer(self.config),
+            shape=(num_rows, self.config.hidden_size),
+            initializer=truncated_normal(self.config),
         )
 
     def call(
-        self,
-        input_ids: Any,
-        segment_ids: Any,
-        position_ids: Any = None,
-        training: bool = False,
+        self, input_ids: Any, segment_ids: Any, position_ids: Any = None
     ) -> Any:
         """See the class."""
         words = ops.take(self.word_embeddings, input_ids, axis=0)
-        # A product with so small a table beats gathering, whose gradient would
-        # have to add up thousands of rows into two.
+        # With so small a table a product is faster than a gather, whose
+        # gradient would add thousands of rows into two.
         one_hot = ops.one_hot(
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
@@ -70,16 +70,15 @@ class Embeddings(keras.layers.Layer):
             positions = self.position_embeddings[: ops.shape(input_ids)[1]]
         else:
             positions = ops.take(self.position_embeddings, position_ids, axis=0)
-        x = self.layer_norm(words + segments + positions)
-        return self.dropout(x, training=training)
+        return self.dropout(self.layer_norm(words + segments + positions))
 
 
 def packed_position_ids(input_mask: Any, cls_positions: Any) -> Any:
-    """Counts from 0 in each of the packed sequences.
+    """Returns positions that start at 0 in each packed sequence.
 
     Args:
         input_mask: int Tensor [B, S], the number of each token's sequence.
-        cls_positions: int Tensor [B, K], where these begin.
+        cls_positions: int Tensor [B, K], where the sequences start.
 
     Returns:
         int Tensor [B, S].

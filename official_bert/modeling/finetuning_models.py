@@ -1,66 +1,74 @@
-"""BERT with a linear layer for a task: section 4 and figure 4 of the paper.
+"""BERT with an output layer for a task (section 4 and figure 4).
 
-Between them there may be a BiLSTM, and BERT may be frozen: see `PoolingHead`.
+A `PoolingHead` may stand between the two.
 """
 
-import contextlib
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 from keras import ops
 
 from official_bert.config import BertConfig
-from official_bert.modeling.bilstm import BiLstm
-from official_bert.modeling.dropout import Dropout
 from official_bert.modeling.encoder import Bert, BertOutput
+from official_bert.modeling.layers import (
+    Dropout,
+    Training,
+    as_config,
+    name_scopes,
+    serializable,
+)
 from official_bert.modeling.pooling_head import (
     NO_POOLING_HEAD,
-    FeatureMix,
+    BiLstm,
+    LayerPooling,
     PoolingHead,
-    means,
+    mean_pooling,
 )
+
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class FinetuningModel(keras.Model):
-    """BERT, dropout and a linear layer; what the layer reads is a subclass's.
+    """Base of the models: BERT, an optional pooling head, an output layer.
 
-    The layer's weights are `output_weights` [C, H] and `output_bias` [C], as in
-    the checkpoints of 2018; they and the dropout of 0.1 do not depend on the
-    config's `initializer_range` and dropout, as in its code. With a `top`, it
-    reads vectors of another size than H.
+    The output layer has the weights `output_weights` [C, H] and `output_bias`
+    [C]. As in the original implementation, their initial values and the dropout
+    before them do not depend on the config.
 
     Args:
         config: Of BERT.
         num_outputs: C.
-        top: What stands between BERT and the layer.
-        scope: What stands before the names of the layer's weights.
-        dropout: Of what the layer reads, in training.
-        bert: What is called like `Bert`, in its place.
+        pooling_head: The layers between BERT and the output layer.
+        bert: A layer to use instead of `Bert(config)`, called like it.
     """
 
-    reads_pooler = True
+    # Name scope of the output layer's weights.
+    scope = ""
+    # Dropout before the output layer.
+    output_dropout = 0.1
+    reads_pooled_output = False
 
     def __init__(
         self,
         config: BertConfig,
         num_outputs: int,
-        pooling_head: PoolingHead = NO_POOLING_HEAD,
-        *,
-        scope: Sequence[str] = (),
-        dropout: float = 0.1,
+        pooling_head: PoolingHead | Mapping[str, Any] = NO_POOLING_HEAD,
         bert: Any = None,
+        **kwargs: Any,
     ) -> None:
-        super().__init__()
-        self.config = config
-        self.bert = bert or Bert(config)
-        self.bert.build()
+        super().__init__(**kwargs)
+        self.config = as_config(config)
+        self.num_outputs = num_outputs
+        if not isinstance(pooling_head, PoolingHead):
+            pooling_head = PoolingHead(**pooling_head)
         self.pooling_head = pooling_head
-        size = self._build_top()
-        # Variables rather than a layer, whose name would precede theirs.
-        with contextlib.ExitStack() as scopes:
-            for name in scope:
-                scopes.enter_context(keras.name_scope(name))
+        self.bert = bert or Bert(self.config)
+        self.bert.build()
+        size = self._build_pooling_head()
+        # Variables, because a layer's name would precede theirs.
+        with name_scopes(self.scope):
             self.output_weights = keras.Variable(
                 keras.initializers.TruncatedNormal(stddev=0.02),
                 shape=(num_outputs, size),
@@ -69,36 +77,60 @@ class FinetuningModel(keras.Model):
             self.output_bias = keras.Variable(
                 "zeros", shape=(num_outputs,), name="output_bias"
             )
-        self.dropout = Dropout(dropout, name="output_dropout")
+        self.dropout = Dropout(self.output_dropout, name="output_dropout")
         self.dropout.build((None, size))
         self.built = True
 
-    def _build_top(self) -> int:
-        """Makes what `top` says; returns the size of its vectors."""
-        size = self.config.hidden_size
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        config = {
+            **super().get_config(),
+            "config": self.config.to_dict(),
+            "num_outputs": self.num_outputs,
+            "pooling_head": dataclasses.asdict(self.pooling_head),
+        }
+        if not isinstance(self.bert, Bert):
+            config["bert"] = keras.saving.serialize_keras_object(self.bert)
+        return config
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> "FinetuningModel":
+        """Returns the model that `get_config` describes, newly initialized."""
+        if "bert" in config:
+            bert = keras.saving.deserialize_keras_object(
+                config["bert"], custom_objects
+            )
+            config = {**config, "bert": bert}
+        return cls(**config)
+
+    def _build_pooling_head(self) -> int:
+        """Returns the size of the vectors that the output layer reads."""
+        head, size = self.pooling_head, self.config.hidden_size
         self.features = self.bilstm = None
-        if self.pooling_head.freezes_bert:
+        if head.freezes_bert:
             num_layers = self.config.num_hidden_layers
-            self.features = FeatureMix(self.pooling_head.feature_layers)
-            self.features.build(num_layers)
-            if self.pooling_head.feature_layers == "concat_last_4":
+            self.features = LayerPooling(head.feature_layers, num_layers)
+            self.features.build((None, None, size))
+            if head.feature_layers == "concat_last_4":
                 size *= min(4, num_layers)
-        if self.pooling_head.bilstm_size:
-            self.bilstm = BiLstm(self.pooling_head.bilstm_size)
+        if head.bilstm_size:
+            self.bilstm = BiLstm(head.bilstm_size)
             self.bilstm.build((None, None, size))
-            size = 2 * self.pooling_head.bilstm_size
+            size = 2 * head.bilstm_size
         return size
 
     @property
     def learning_variables(self) -> list[Any]:
-        """The weights that outputs depend on and that are not frozen.
+        """The weights to train: not BERT's if it is frozen.
 
-        Without those of the pooler, if it is not read.
+        The pooler's are left out if no output depends on them.
         """
         fixed: tuple[str, ...] = ()
         if self.pooling_head.freezes_bert:
             fixed = ("bert/",)
-        elif not self.reads_pooler or self.bilstm:
+        elif not self.reads_pooled_output or self.bilstm:
             fixed = ("bert/pooler/",)
         return [
             weight
@@ -106,150 +138,133 @@ class FinetuningModel(keras.Model):
             if not weight.path.startswith(fixed)
         ]
 
-    def encode(
-        self, batch: dict[str, Any], training: bool, **options: Any
-    ) -> BertOutput:
+    def encode(self, batch: dict[str, Any], **arguments: Any) -> BertOutput:
         """Runs BERT on `input_ids`, `input_mask`, `segment_ids` [B, S]."""
-        output: BertOutput = self.bert(
-            batch["input_ids"],
-            batch["input_mask"],
-            batch["segment_ids"],
-            training=training,
-            **options,
-        )
+        inputs = (batch[name] for name in _INPUTS)
+        output: BertOutput = self.bert(*inputs, **arguments)
         return output
 
-    def vectors(self, batch: dict[str, Any], training: bool) -> Any:
-        """Returns a vector for every piece, [B, S, H] or of the top's size."""
-        x = self._vectors_of_bert(batch, training)
+    def token_vectors(self, batch: dict[str, Any]) -> Any:
+        """Returns a vector for every token, [B, S, any]."""
+        x = self._head_inputs(batch)
         return self.bilstm(x, batch["input_mask"])[0] if self.bilstm else x
 
-    def pooled(self, batch: dict[str, Any], training: bool) -> Any:
-        """Returns one for all pieces, [B, H] or of the top's size.
+    def text_vector(self, batch: dict[str, Any]) -> Any:
+        """Returns one vector for the text, [B, any].
 
-        That is the pooler's; of a BiLSTM, the last states of both directions;
-        of features without one, their mean.
+        It is the pooled output; with a BiLSTM, its final states; with features
+        only, their mean over the tokens.
         """
         if self.pooling_head == NO_POOLING_HEAD:
             no_positions = batch["input_ids"][:, :0]
-            output = self.encode(batch, training, output_positions=no_positions)
+            output = self.encode(batch, output_positions=no_positions)
             return output.pooled_output
-        x, mask = self._vectors_of_bert(batch, training), batch["input_mask"]
-        return self.bilstm(x, mask)[1] if self.bilstm else means(x, mask)
+        x, mask = self._head_inputs(batch), batch["input_mask"]
+        return self.bilstm(x, mask)[1] if self.bilstm else mean_pooling(x, mask)
 
-    def _vectors_of_bert(self, batch: dict[str, Any], training: bool) -> Any:
-        """Returns what the top reads, or if there is none, the task's layer."""
+    def _head_inputs(self, batch: dict[str, Any]) -> Any:
+        """Returns the input of the BiLSTM or of the output layer."""
         if not self.features:
-            return self.encode(batch, training).sequence_output
+            return self.encode(batch).sequence_output
+        # Frozen, so without dropout.
         output = self.encode(batch, training=False)
         return self.features(
-            output._replace(
-                embedding_output=ops.stop_gradient(output.embedding_output),
-                encoder_outputs=[
-                    ops.stop_gradient(layer) for layer in output.encoder_outputs
-                ],
-            )
+            ops.stop_gradient(output.embedding_output),
+            [ops.stop_gradient(layer) for layer in output.encoder_outputs],
         )
 
-    def project(self, x: Any, training: bool) -> Any:
+    def project(self, x: Any) -> Any:
         """Maps [..., H] to logits [..., C]."""
-        x = self.dropout(x, training=training)
-        logits = ops.matmul(x, ops.transpose(self.output_weights))
+        weights = ops.transpose(self.output_weights)
+        logits = ops.matmul(self.dropout(x), weights)
         return ops.cast(logits + self.output_bias, "float32")
 
 
+@serializable
 class SequenceClassifier(FinetuningModel):
-    """One label for a text or a pair; one number where C is 1.
+    """Classification or, with C = 1, regression of a text or a pair of texts.
 
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
             [B, S]; other entries are ignored.
+        training: Whether to apply dropout, or a `StepContext`.
 
     Returns:
         Logits [B, C].
     """
 
-    def call(self, batch: dict[str, Any], training: bool = False) -> Any:
+    reads_pooled_output = True
+
+    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
         """See the class."""
-        return self.project(self.pooled(batch, training), training)
+        return self.project(self.text_vector(batch))
 
 
+@serializable
 class ChoiceClassifier(FinetuningModel):
-    """One of several continuations: section 4.4 of the paper.
+    """Multiple choice (section 4.4).
 
-    Every choice is scored by itself; the softmax is over the choices.
+    Every choice is scored independently; the softmax is over the choices.
 
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
             [B, C, S]; other entries are ignored.
+        training: Whether to apply dropout, or a `StepContext`.
 
     Returns:
         Logits [B, C].
     """
 
-    def __init__(
-        self,
-        config: BertConfig,
-        pooling_head: PoolingHead = NO_POOLING_HEAD,
-        bert: Any = None,
-    ) -> None:
-        super().__init__(config, 1, pooling_head, bert=bert)
+    reads_pooled_output = True
 
-    def call(self, batch: dict[str, Any], training: bool = False) -> Any:
+    def __init__(
+        self, config: BertConfig, num_outputs: int = 1, **kwargs: Any
+    ) -> None:
+        super().__init__(config, num_outputs, **kwargs)
+
+    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
         """See the class."""
         _, num_choices, length = batch["input_ids"].shape
         if length is None:
             length = ops.shape(batch["input_ids"])[2]
         flat = {
-            name: ops.reshape(batch[name], (-1, length))
-            for name in ("input_ids", "input_mask", "segment_ids")
+            name: ops.reshape(batch[name], (-1, length)) for name in _INPUTS
         }
-        pooled = self.pooled(flat, training)
-        scores = self.project(pooled, training)  # [B * C, 1]
+        scores = self.project(self.text_vector(flat))  # [B * C, 1]
         return ops.reshape(scores, (-1, num_choices))
 
 
+@serializable
 class TokenClassifier(FinetuningModel):
-    """One label for every piece: section 5.3 of the paper.
+    """Classification of every token (section 5.3).
 
     Call arguments:
         batch: As for `SequenceClassifier`.
+        training: Whether to apply dropout, or a `StepContext`.
 
     Returns:
         Logits [B, S, C].
     """
 
-    reads_pooler = False
-
-    def call(self, batch: dict[str, Any], training: bool = False) -> Any:
+    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
         """See the class."""
-        return self.project(self.vectors(batch, training), training)
+        return self.project(self.token_vectors(batch))
 
 
-class SpanModel(FinetuningModel):
-    """Where an answer starts and where it ends: section 4.2 of the paper.
+@serializable
+class SpanModel(TokenClassifier):
+    """Predicts the start and the end of an answer (section 4.2).
 
-    Call arguments:
-        batch: As for `SequenceClassifier`.
+    Its weights are `cls/squad/output_weights` and `cls/squad/output_bias`.
 
     Returns:
-        Logits [B, S, 2], of the start and of the end. Question and padding have
-        logits as well.
+        Logits [B, S, 2] of start and end, also for question and padding.
     """
 
-    reads_pooler = False
+    scope = "cls/squad"
+    output_dropout = 0.0
 
     def __init__(
-        self,
-        config: BertConfig,
-        pooling_head: PoolingHead = NO_POOLING_HEAD,
-        bert: Any = None,
+        self, config: BertConfig, num_outputs: int = 2, **kwargs: Any
     ) -> None:
-        scope = ("cls", "squad")
-        super().__init__(
-            config, 2, pooling_head, scope=scope, dropout=0.0, bert=bert
-        )
-
-    def call(self, batch: dict[str, Any], training: bool = False) -> Any:
-        """See the class."""
-        return self.project(self.vectors(batch, training), training)
+        super().__init__(config, num_outputs, **kwargs)

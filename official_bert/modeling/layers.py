@@ -1,53 +1,208 @@
-"""Small layers, as BERT wants them: their initial weights and epsilons."""
+"""Building blocks of BERT: dense layers, dropout, layer normalization.
 
+Every layer is registered with Keras under the package `official_bert`, so that
+models made of them save to `.keras` files and load again.
+"""
+
+import contextlib
+import dataclasses
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
 from keras import ops
 
 from official_bert.config import BertConfig
-from official_bert.modeling.activations import get_activation
-from official_bert.modeling.dropout import Dropout
-from official_bert.modeling.normalization import LayerNorm
+from official_bert.modeling import gradients
+
+serializable = keras.saving.register_keras_serializable("official_bert")
 
 
-def initializer(config: BertConfig) -> keras.initializers.Initializer:
-    """Returns a new truncated normal; a used one would repeat its values."""
+@dataclasses.dataclass(frozen=True)
+class StepContext:
+    """How one training step draws dropout masks and compiles activations.
+
+    Models take it as `training`, which Keras hands down to nested layers. With
+    `training=True`, as under `model.fit`, Keras' random state draws the masks.
+
+    Attributes:
+        random_bits: (layer number, shape) -> uniformly distributed uint16
+            Tensor. Should differ between layers, steps and replicas.
+        compile_function: Compiles a function of Tensors. Used for gelu, which
+            is faster compiled on CPUs.
+    """
+
+    random_bits: Callable[[int, Any], Any]
+    compile_function: Callable[..., Any] | None = None
+
+
+Training = bool | StepContext
+
+
+@serializable
+def gelu(x: Any) -> Any:
+    """The Gaussian error linear unit, in the tanh form of the 2018 release.
+
+    The exact (erf) form, which the release used before February 2019, differs
+    by up to 5e-4.
+    """
+    return gradients.gelu_value(x)
+
+
+_ACTIVATIONS: dict[str, Callable[[Any], Any] | None] = {
+    "": None,
+    "linear": None,
+    "relu": keras.activations.relu,
+    "gelu": gelu,
+    "gelu_erf": keras.activations.gelu,
+    "tanh": keras.activations.tanh,
+}
+
+
+def get_activation(name: str | None) -> Callable[[Any], Any] | None:
+    """Returns the activation with a name, in any case; None for the identity.
+
+    Raises:
+        ValueError: The activation is not supported.
+    """
+    key = (name or "").lower()
+    if key not in _ACTIVATIONS:
+        raise ValueError(f"Unsupported activation: {key}")
+    return _ACTIVATIONS[key]
+
+
+def truncated_normal(config: BertConfig) -> keras.initializers.Initializer:
+    """Returns a new initializer; using one twice would repeat its values."""
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
+@serializable
 class Dense(keras.layers.Dense):
-    """A dense layer that sees `[B, S, H]` as B * S rows.
+    """A dense layer that treats [B, S, H] as B * S rows.
 
-    So TensorFlow makes one operation of product and bias, and outside training
-    of the activation as well.
+    TensorFlow then fuses product, bias and, outside training, activation.
     """
 
-    def call(self, x: Any, training: bool | None = None) -> Any:
-        """Maps `[..., H]` to `[..., units]`."""
+    def call(self, x: Any, training: Training = False) -> Any:
+        """Maps [..., H] to [..., units]."""
         *outer, width = ops.shape(x)
-        rows = super().call(ops.reshape(x, (-1, width)), training=training)
+        rows = ops.matmul(ops.reshape(x, (-1, width)), self.kernel)
+        rows = ops.add(rows, self.bias)
+        compile_function = getattr(training, "compile_function", None)
+        if self.activation is gelu and compile_function:
+            rows = gradients.compiled_gelu(rows, compile_function)
+        else:
+            rows = self.activation(rows)
         return ops.reshape(rows, (*outer, self.units))
 
 
 def dense(
     config: BertConfig,
     units: int,
-    *,
-    activation: Any = None,
+    activation: str | None = None,
     name: str = "dense",
 ) -> Dense:
     """Returns a dense layer with BERT's initial weights."""
     return Dense(
         units,
-        activation=activation,
-        kernel_initializer=initializer(config),
+        activation=get_activation(activation),
+        kernel_initializer=truncated_normal(config),
         name=name,
     )
 
 
+@serializable
+class LayerNorm(keras.layers.LayerNormalization):
+    """Layer normalization (Ba et al., 2016) over the last axis, in float32.
+
+    Faster than Keras' own; epsilon is 1e-12 as in the 2018 release.
+    """
+
+    def __init__(
+        self, epsilon: float = 1e-12, name: str = "LayerNorm", **kwargs: Any
+    ) -> None:
+        super().__init__(epsilon=epsilon, name=name, **kwargs)
+
+    def call(self, x: Any) -> Any:
+        """Maps [..., H] to [..., H] of the same dtype."""
+        normalized = gradients.layer_normalization(
+            ops.cast(x, "float32"),
+            ops.cast(self.gamma, "float32"),
+            ops.cast(self.beta, "float32"),
+            self.epsilon,
+        )
+        return ops.cast(normalized, x.dtype)
+
+
+@serializable
+class Dropout(keras.layers.Layer):
+    """Zeroes a fraction `rate` of its inputs in training and scales the rest.
+
+    With a `StepContext`, masks are a function of its random bits and of the
+    layer's path, so a resumed run draws the masks of an uninterrupted one.
+    Sixteen bits decide about each input: drawing them takes half as long as
+    drawing a float, and the rate is off by at most 1/131072.
+    """
+
+    def __init__(self, rate: float | None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rate = rate
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "rate": self.rate}
+
+    def call(self, x: Any, training: Training = False) -> Any:
+        """Returns `x`, with dropout in training."""
+        if not training or not self.rate:
+            return x
+        if not isinstance(training, StepContext):
+            return keras.random.dropout(x, self.rate)
+        number = zlib.crc32(self.path.encode()) >> 1
+        bits = training.random_bits(number, ops.shape(x))
+        threshold = ops.convert_to_tensor(round(self.rate * 65536), "uint16")
+        # A product is faster than `where`, forward and backward.
+        is_kept = ops.cast(ops.greater_equal(bits, threshold), x.dtype)
+        return x * (is_kept * (1.0 / (1.0 - self.rate)))
+
+
+class ConfiguredLayer(keras.layers.Layer):
+    """Base of the layers whose shape follows from a `BertConfig`.
+
+    Args:
+        config: The config, or its dict as `get_config` returns it.
+    """
+
+    def __init__(
+        self, config: BertConfig | Mapping[str, Any], **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.config = as_config(config)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, the config as a dict."""
+        return {**super().get_config(), "config": self.config.to_dict()}
+
+
+def as_config(config: BertConfig | Mapping[str, Any]) -> BertConfig:
+    """Returns a config, from itself or from its dict."""
+    if isinstance(config, BertConfig):
+        return config
+    return BertConfig.from_dict(dict(config))
+
+
+@contextlib.contextmanager
+def name_scopes(path: str) -> Iterator[None]:
+    """Opens nested Keras name scopes, such as `attention/output`."""
+    with contextlib.ExitStack() as stack:
+        for name in filter(None, path.split("/")):
+            stack.enter_context(keras.name_scope(name))
+        yield
+
+
 def gather_positions(x: Any, positions: Any) -> Any:
-    """Picks the vectors at some positions of every sequence.
+    """Returns the vectors at some positions of every sequence.
 
     Args:
         x: float Tensor [B, S, H].
@@ -61,48 +216,3 @@ def gather_positions(x: Any, positions: Any) -> Any:
     flat_positions = ops.reshape(positions + first * length, (-1,))
     rows = ops.take(ops.reshape(x, (-1, hidden_size)), flat_positions, axis=0)
     return ops.reshape(rows, (batch, ops.shape(positions)[1], hidden_size))
-
-
-class ActivatedDense(keras.layers.Layer):
-    """A dense layer with an activation, in a scope of its own.
-
-    `intermediate` and `pooler` are each one of these.
-    """
-
-    def __init__(
-        self, config: BertConfig, units: int, activation: Any, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.dense = dense(config, units, activation=get_activation(activation))
-
-    def build(self, x_shape: Any) -> None:
-        """Makes the weights, for inputs `[..., H]`."""
-        self.dense.build(x_shape)
-
-    def call(self, x: Any) -> Any:
-        """Maps `[..., H]` to `[..., units]`."""
-        return self.dense(x)
-
-
-class ResidualOutput(keras.layers.Layer):
-    """Projects to H, drops out, adds the residual and normalizes.
-
-    Ends both halves of a Transformer layer: attention and feed-forward.
-    """
-
-    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.dense = dense(config, config.hidden_size)
-        self.dropout = Dropout(config.hidden_dropout_prob, name="dropout")
-        self.layer_norm = LayerNorm()
-
-    def build(self, x_shape: Any, residual_shape: Any) -> None:
-        """Makes the weights."""
-        self.dense.build(x_shape)
-        self.layer_norm.build(residual_shape)
-        self.dropout.build(residual_shape)
-
-    def call(self, x: Any, residual: Any, training: bool = False) -> Any:
-        """Maps `x` [B, S, any] and `residual` [B, S, H] to [B, S, H]."""
-        x = self.dropout(self.dense(x), training=training)
-        return self.layer_norm(ops.add(x, residual))

@@ -1,24 +1,26 @@
-"""BERT's vectors as features for another model: section 5.3 of the paper."""
+"""Layers between BERT and the output layer of a task (section 5.3)."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
-from official_bert.modeling.encoder import BertOutput
+from official_bert.modeling.layers import serializable
 
 
 @dataclasses.dataclass(frozen=True)
 class PoolingHead:
-    """What stands between BERT and a task's linear layer.
+    """How BERT's outputs become the vectors that the output layer reads.
 
     Attributes:
-        feature_layers: Which of BERT's vectors are read: embeddings,
-            second_to_last, last, weighted_sum_last_4, concat_last_4 or
-            weighted_sum_all. BERT is then frozen. none: those that the task
-            asks for, and BERT is trained.
-        bilstm_size: N of a BiLSTM that reads them; 0 for none.
+        feature_layers: The layer outputs to use as features of a frozen BERT:
+            embeddings, second_to_last, last, weighted_sum_last_4,
+            concat_last_4 or weighted_sum_all. none: BERT is trained, and its
+            last layer (or the pooled output) is used.
+        bilstm_size: Units per direction of a two-layer BiLSTM on top; 0 for no
+            BiLSTM.
     """
 
     feature_layers: str = "none"
@@ -26,56 +28,74 @@ class PoolingHead:
 
     @property
     def freezes_bert(self) -> bool:
-        """Whether BERT stays as it is."""
+        """Whether BERT's weights are not trained."""
         return self.feature_layers != "none"
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what a `task.json` has of it: nothing, if nothing is so."""
-        return (
-            {} if self == NO_POOLING_HEAD else {"top": dataclasses.asdict(self)}
-        )
+        """Returns the entries of `task.json`: none for the default head."""
+        if self == NO_POOLING_HEAD:
+            return {}
+        return {"top": dataclasses.asdict(self)}
 
     @classmethod
     def from_json(cls, task: dict[str, Any]) -> "PoolingHead":
-        """Makes it of a `task.json`."""
+        """Returns the head that a `task.json` describes."""
         return cls(**task.get("top", {}))
 
 
 NO_POOLING_HEAD = PoolingHead()
 
 
-class FeatureMix(keras.layers.Layer):
-    """Makes one vector for every piece of the outputs of BERT's layers.
+@serializable
+class LayerPooling(keras.layers.Layer):
+    """Combines the outputs of BERT's layers into one vector per token.
 
-    A weighted sum is that of ELMo (Peters et al., 2018, equation 1)::
+    The weighted sums are the scalar mix of ELMo (Peters et al., 2018, equation
+    1), whose weights are trained and initially equal, with scale 1::
 
         scale * sum_j softmax(layer_weights)_j layer_j
 
-    whose weights are learned, at first all equal and the scale 1. The last four
-    layers are all that there are, if there are fewer.
+    Models with fewer than four layers use all of them as the "last 4".
 
     Args:
-        feature_layers: As in `PoolingHead`, but not none.
+        feature_layers: See `PoolingHead`; not none.
+        num_hidden_layers: L.
 
     Call arguments:
-        output: Of BERT.
+        embedding_output: float Tensor [B, S, H].
+        encoder_outputs: L float Tensors [B, S, H].
 
     Returns:
         float Tensor [B, S, H], or [B, S, 4 H] for concat_last_4.
     """
 
     def __init__(
-        self, feature_layers: str, name: str = "features", **kwargs: Any
+        self,
+        feature_layers: str,
+        num_hidden_layers: int,
+        name: str = "features",
+        **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
         self.feature_layers = feature_layers
+        self.num_hidden_layers = num_hidden_layers
 
-    def build(self, num_hidden_layers: int) -> None:
-        """Makes the weights, if there are any."""
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "feature_layers": self.feature_layers,
+            "num_hidden_layers": self.num_hidden_layers,
+        }
+
+    def build(self, embedding_output_shape: Any) -> None:
+        """Creates the weights of a weighted sum."""
         if not self.feature_layers.startswith("weighted_sum"):
             return
         is_all = self.feature_layers == "weighted_sum_all"
-        num_summed = num_hidden_layers if is_all else min(4, num_hidden_layers)
+        num_summed = self.num_hidden_layers
+        if not is_all:
+            num_summed = min(4, num_summed)
         self.layer_weights = self.add_weight(
             name="layer_weights", shape=(num_summed,), initializer="zeros"
         )
@@ -83,19 +103,21 @@ class FeatureMix(keras.layers.Layer):
             name="scale", shape=(1,), initializer="ones"
         )
 
-    def call(self, output: BertOutput) -> Any:
+    def call(
+        self, embedding_output: Any, encoder_outputs: Sequence[Any]
+    ) -> Any:
         """See the class."""
-        layers = output.encoder_outputs
+        layers = encoder_outputs
         if self.feature_layers == "embeddings":
-            return output.embedding_output
+            return embedding_output
         if self.feature_layers == "last":
             return layers[-1]
         if self.feature_layers == "second_to_last":
-            # Below the only layer there are the embeddings.
-            return [output.embedding_output, *layers][-2]
+            # With one layer, these are the embeddings.
+            return [embedding_output, *layers][-2]
         if self.feature_layers == "concat_last_4":
             return ops.concatenate(layers[-4:], axis=-1)
-        # Not `ops.softmax`, which warns where there is one layer only.
+        # `ops.softmax` would warn about models of one layer.
         shares = ops.exp(self.layer_weights - ops.max(self.layer_weights))
         shares = shares / ops.sum(shares)
         layers = layers[-shares.shape[0] :]
@@ -103,7 +125,76 @@ class FeatureMix(keras.layers.Layer):
         return self.scale * total
 
 
-def means(x: Any, input_mask: Any) -> Any:
+@serializable
+class BiLstm(keras.layers.Layer):
+    """A two-layer bidirectional LSTM (sections 5.1 and 5.3).
+
+    Args:
+        size: N, the units of each layer in each direction.
+
+    Call arguments:
+        x: float Tensor [B, S, any].
+        input_mask: int Tensor [B, S], 1 for tokens and 0 for padding, which is
+            skipped.
+
+    Returns:
+        The upper layer's outputs [B, S, 2 N], 0 for padding, and the final
+        states of its two directions, [B, 2 N].
+    """
+
+    def __init__(self, size: int, name: str = "bilstm", **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self.size = size
+        # Not `keras.layers.Bidirectional`, so that weights keep names such as
+        # bilstm/layer_0/forward/kernel.
+        self.forward_0 = _lstm(size, "layer_0", "forward")
+        self.backward_0 = _lstm(size, "layer_0", "backward")
+        self.forward_1 = _lstm(size, "layer_1", "forward")
+        self.backward_1 = _lstm(size, "layer_1", "backward")
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "size": self.size}
+
+    def build(self, x_shape: Any) -> None:
+        """Creates the weights."""
+        for layer in (self.forward_0, self.backward_0):
+            layer.build(x_shape)
+        for layer in (self.forward_1, self.backward_1):
+            layer.build((*x_shape[:-1], 2 * self.size))
+
+    def call(self, x: Any, input_mask: Any) -> tuple[Any, Any]:
+        """See the class."""
+        mask = ops.cast(input_mask, "bool")
+        x, _ = _both_ways(self.forward_0, self.backward_0, x, mask)
+        return _both_ways(self.forward_1, self.backward_1, x, mask)
+
+
+def _lstm(size: int, layer: str, direction: str) -> keras.layers.RNN:
+    return keras.layers.RNN(
+        keras.layers.LSTMCell(size, name=direction),
+        return_sequences=True,
+        return_state=True,
+        go_backwards=direction == "backward",
+        zero_output_for_mask=True,
+        name=layer,
+    )
+
+
+def _both_ways(
+    forward: Any, backward: Any, x: Any, mask: Any
+) -> tuple[Any, Any]:
+    """Returns the outputs [B, S, 2 N] and final states [B, 2 N] of a layer."""
+    forward_outputs, forward_state, _ = forward(x, mask=mask)
+    backward_outputs, backward_state, _ = backward(x, mask=mask)
+    backward_outputs = ops.flip(backward_outputs, axis=1)
+    return (
+        ops.concatenate([forward_outputs, backward_outputs], axis=-1),
+        ops.concatenate([forward_state, backward_state], axis=-1),
+    )
+
+
+def mean_pooling(x: Any, input_mask: Any) -> Any:
     """Returns the mean of the vectors [B, S, D] where the mask is 1: [B, D]."""
     mask = ops.cast(ops.expand_dims(input_mask, -1), x.dtype)
     count = ops.maximum(ops.sum(mask, axis=1), 1)

@@ -1,4 +1,4 @@
-"""BERT with its two pre-training heads."""
+"""BERT with the two pre-training heads: masked LM and next sentence."""
 
 from typing import Any, NamedTuple
 
@@ -6,33 +6,114 @@ import keras
 from keras import ops
 
 from official_bert.config import BertConfig
+from official_bert.modeling import gradients
 from official_bert.modeling.encoder import Bert
-from official_bert.modeling.heads import PretrainingHeads
+from official_bert.modeling.layers import (
+    ConfiguredLayer,
+    LayerNorm,
+    Training,
+    as_config,
+    dense,
+    name_scopes,
+    serializable,
+    truncated_normal,
+)
+
+
+@serializable
+class MaskedLM(ConfiguredLayer):
+    """Predicts masked tokens (section 3.1, task 1).
+
+    Only for the masked positions: the logits of all S positions would cost as
+    much as all layers of BERT-Base.
+
+    Call arguments:
+        x: float Tensor [B, P, H], the sequence output at the masked positions.
+        word_embeddings: float Tensor [V, H], shared with the encoder's input.
+
+    Returns:
+        Logits over the vocabulary, [B, P, V].
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        config = self.config
+        self.dense = dense(config, config.hidden_size, config.hidden_act)
+        self.layer_norm = LayerNorm()
+
+    def build(self, x_shape: Any) -> None:
+        """Creates the weights."""
+        with name_scopes("transform"):
+            self.dense.build(x_shape)
+            self.layer_norm.build(x_shape)
+        self.output_bias = self.add_weight(
+            name="output_bias",
+            shape=(self.config.vocab_size,),
+            initializer="zeros",
+        )
+
+    def call(self, x: Any, word_embeddings: Any) -> Any:
+        """See the class."""
+        *outer, hidden_size = ops.shape(x)
+        x = self.layer_norm(self.dense(x))
+        logits = gradients.vocabulary_logits(
+            ops.reshape(x, (-1, hidden_size)),
+            # Reshaping makes tensors of variables.
+            ops.reshape(word_embeddings, (-1, hidden_size)),
+            ops.reshape(self.output_bias, (-1,)),
+        )
+        return ops.reshape(logits, (*outer, self.config.vocab_size))
+
+
+@serializable
+class NextSentence(ConfiguredLayer):
+    """Predicts whether B follows A (section 3.1, task 2).
+
+    Returns:
+        Logits [..., 2] of IsNext (0) and NotNext (1).
+    """
+
+    def build(self, pooled_output_shape: Any) -> None:
+        """Creates the weights; the kernel is stored transposed, [2, H]."""
+        self.output_weights = self.add_weight(
+            name="output_weights",
+            shape=(2, self.config.hidden_size),
+            initializer=truncated_normal(self.config),
+        )
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(2,), initializer="zeros"
+        )
+
+    def call(self, pooled_output: Any) -> Any:
+        """Maps [..., H] to [..., 2]."""
+        weights = ops.transpose(self.output_weights)
+        return ops.matmul(pooled_output, weights) + self.output_bias
 
 
 class PretrainingOutput(NamedTuple):
-    """Logits of both tasks.
+    """Logits of both heads.
 
     Attributes:
         masked_lm_logits: float Tensor [B, P, V].
-        next_sentence_logits: float Tensor [B, 2]; [B, K, 2] of packed rows.
+        next_sentence_logits: float Tensor [B, 2]; [B, K, 2] for packed rows.
     """
 
     masked_lm_logits: Any
     next_sentence_logits: Any
 
 
+@serializable
 class PretrainingModel(keras.Model):
-    """What `run_pretraining.py` trains: `bert/*` and `cls/*`.
+    """The model that `run_pretraining.py` trains: `bert/*` and `cls/*`.
 
-    Its weights exist from the start. They are built here rather than on the
-    first call so that their paths begin at `bert` and `cls`, not at the model.
+    Its weights are created in the constructor, so that their paths start at
+    `bert` and `cls` and not at the model.
 
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
-            [B, S] and `masked_lm_positions` [B, P]; of packed rows, as
-            `schemas.packed_schema` has them, `next_sentence_positions` [B, K]
-            as well. Other entries are ignored.
+            [B, S] and `masked_lm_positions` [B, P]; packed rows also have
+            `next_sentence_positions` [B, K]. Other entries are ignored.
+        training: Whether to apply dropout, or a `StepContext`.
 
     Returns:
         A `PretrainingOutput`.
@@ -40,15 +121,22 @@ class PretrainingModel(keras.Model):
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.config = config
-        self.bert = Bert(config)
-        self.cls = PretrainingHeads(config)
+        self.config = as_config(config)
+        self.bert = Bert(self.config)
+        self.masked_lm = MaskedLM(self.config, name="predictions")
+        self.next_sentence = NextSentence(self.config, name="seq_relationship")
         self.bert.build()
-        self.cls.build()
+        with name_scopes("cls"):
+            self.masked_lm.build((None, None, self.config.hidden_size))
+            self.next_sentence.build((None, self.config.hidden_size))
         self.built = True
 
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "config": self.config.to_dict()}
+
     def call(
-        self, batch: dict[str, Any], training: bool = False
+        self, batch: dict[str, Any], training: Training = False
     ) -> PretrainingOutput:
         """See the class."""
         output = self.bert(
@@ -57,11 +145,10 @@ class PretrainingModel(keras.Model):
             batch["segment_ids"],
             batch.get("next_sentence_positions"),
             batch["masked_lm_positions"],
-            training=training,
         )
-        logits = self.cls(
-            output.sequence_output,
-            output.pooled_output,
-            ops.convert_to_tensor(self.bert.embeddings.word_embeddings),
+        # Converted, so that the gradient is dense.
+        embeddings = ops.convert_to_tensor(self.bert.embeddings.word_embeddings)
+        return PretrainingOutput(
+            self.masked_lm(output.sequence_output, embeddings),
+            self.next_sentence(output.pooled_output),
         )
-        return PretrainingOutput(*logits)

@@ -220,7 +220,9 @@ class ChoiceTask:
         self, config: BertConfig, bert: Any = None
     ) -> ChoiceClassifier:
         """Returns BERT with one output, which scores a choice."""
-        return ChoiceClassifier(config, self.pooling_head, bert)
+        return ChoiceClassifier(
+            config, pooling_head=self.pooling_head, bert=bert
+        )
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B]: cross-entropies of the right choices."""

@@ -152,7 +152,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     with strategy.scope(), precision.policy(options.mixed_precision):
         model = task.build_model(config, bert)
     if options.remat and bert is None:
-        model.bert.encoder.recomputed = step.recompute_in_backward
+        model.bert.encoder.recompute = step.recompute_in_backward
     directory = distribution.writable_directory(options, options.output_dir)
     return Run(
         task, options, tokenizer, strategy, model, data, directory, hub_module

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from official_bert.modeling.layers import Training
 from official_bert.modeling.losses import cross_entropy
 from official_bert.modeling.pretraining_model import (
     PretrainingModel,
@@ -26,7 +27,9 @@ class Objective(Protocol):
     def loss_weights(self, batch: Batch) -> Scalars:
         """Returns {loss: its weight in this part of the batch}."""
 
-    def loss_sums(self, model: Any, batch: Batch, training: bool) -> Scalars:
+    def loss_sums(
+        self, model: Any, batch: Batch, training: Training
+    ) -> Scalars:
         """Runs the model; returns {loss: its weighted sum over this part}."""
 
     def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
@@ -61,7 +64,7 @@ class PretrainingObjective:
         )
 
     def loss_sums(
-        self, model: PretrainingModel, batch: Batch, training: bool
+        self, model: PretrainingModel, batch: Batch, training: Training
     ) -> Scalars:
         """Runs the model and sums its losses."""
         return self._sums_of_losses(model(batch, training=training), batch)
@@ -142,7 +145,9 @@ class FinetuningObjective:
         """Returns the number of examples, or tokens, that have a label."""
         return {"loss": tf.reduce_sum(self.task.weights(batch))}
 
-    def loss_sums(self, model: Any, batch: Batch, training: bool) -> Scalars:
+    def loss_sums(
+        self, model: Any, batch: Batch, training: Training
+    ) -> Scalars:
         """Runs the model and sums its losses."""
         losses = self.task.losses(model(batch, training=training), batch)
         return {"loss": tf.reduce_sum(losses * self.task.weights(batch))}

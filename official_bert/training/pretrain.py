@@ -66,7 +66,7 @@ def _run(options: RunPretraining) -> None:
     with strategy.scope(), precision.policy(options.mixed_precision):
         model = PretrainingModel(config)
     if options.remat:
-        model.bert.encoder.recomputed = step.recompute_in_backward
+        model.bert.encoder.recompute = step.recompute_in_backward
     try:
         if options.do_train:
             global_step = train(model, data, options, strategy)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_bert.modeling import activations, dropout
+from official_bert.modeling.layers import StepContext
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.options.training import TrainingOptions
 from official_bert.training.objectives import Batch, Objective, Scalars
@@ -173,17 +173,16 @@ def _gradients(
     scale: Any,
 ) -> tuple[Scalars, list[Any]]:
     """Returns losses and gradients of one micro-batch."""
-    # Gradients inside the context: recomputed layers draw the same masks again.
-    with (
-        dropout.drawing(functools.partial(random_bits, mask_seed)),
-        activations.compiling(_compiled if _only_cpus() else None),
-    ):
-        with tf.GradientTape() as tape:
-            sums = objective.loss_sums(model, batch, training=True)
-            losses = objective.mean_losses(sums, loss_weights)
-            loss = tf.add_n(list(losses.values()))
-            scaled = loss if scale is None else loss * scale
-        gradients = tape.gradient(scaled, optimizer.weights)
+    context = StepContext(
+        functools.partial(random_bits, mask_seed),
+        _compiled if _only_cpus() else None,
+    )
+    with tf.GradientTape() as tape:
+        sums = objective.loss_sums(model, batch, training=context)
+        losses = objective.mean_losses(sums, loss_weights)
+        loss = tf.add_n(list(losses.values()))
+        scaled = loss if scale is None else loss * scale
+    gradients = tape.gradient(scaled, optimizer.weights)
     # Dense: a sparse gradient can have several rows for one token, and Adam
     # must square their sum.
     return (

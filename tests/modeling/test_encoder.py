@@ -10,8 +10,7 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
-from official_bert.config import ACTIVATIONS, RELEASED, BertConfig
-from official_bert.modeling import activations
+from official_bert.config import RELEASED, BertConfig
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 
@@ -258,15 +257,6 @@ def test_initial_weights_have_the_recorded_statistics(golden):
         slack = 4 * expected["std"] / math.sqrt(values.size) + 1e-9
         assert abs(values.mean() - round(expected["mean"])) < slack
         assert abs(values.std() - expected["std"]) < slack
-
-
-def test_activations_are_those_a_config_may_name():
-    for name in ACTIVATIONS:
-        activations.get_activation(name.upper())
-    with pytest.raises(ValueError, match="Unsupported activation: swish"):
-        activations.get_activation("swish")
-    assert activations.get_activation(None) is None
-    assert activations.get_activation(tf.nn.relu) is tf.nn.relu
 
 
 def test_parameters_are_counted_right():

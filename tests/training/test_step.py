@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.config import BertConfig
-from official_bert.modeling import dropout
+from official_bert.modeling.layers import StepContext
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
@@ -95,7 +95,7 @@ def gradients(model, batch, num_micro_batches=1, scale=None):
 def test_recomputed_layers_draw_the_same_dropout_masks(batch):
     model = make_model()
     losses, expected = gradients(model, batch)
-    model.bert.encoder.recomputed = recompute_in_backward
+    model.bert.encoder.recompute = recompute_in_backward
     recomputed_losses, found = gradients(model, batch)
     assert float(recomputed_losses["loss"]) == float(losses["loss"])
     for path, gradient in expected.items():
@@ -115,7 +115,7 @@ def test_recomputed_layer_is_traced_for_its_gradient_again(batch):
         )[1]
     gradients(model, batch)
     assert len(calls) == 2
-    model.bert.encoder.recomputed = recompute_in_backward
+    model.bert.encoder.recompute = recompute_in_backward
     gradients(model, batch)
     assert len(calls) == 2 + 4
 
@@ -184,8 +184,7 @@ def test_layers_have_different_dropout_masks(batch):
         sites.append(site)
         return random_bits(tf.constant([1, 2]), site, shape)
 
-    with dropout.drawing(bits):
-        make_model()(batch, training=True)
+    make_model()(batch, training=StepContext(bits))
     # Embeddings, and in each layer the probabilities and both outputs.
     assert len(sites) == len(set(sites)) == 1 + 2 * 3
 
@@ -285,7 +284,7 @@ def test_step_compiles_with_xla_with_static_shapes(
 ):
     """With accumulation, dropout, recomputation, clipping and loss scale."""
     model = make_model(kind=kind)
-    model.bert.encoder.recomputed = recompute_in_backward
+    model.bert.encoder.recompute = recompute_in_backward
     optimizer = optimizer_class(model.trainable_variables, SCHEDULE)
     loss_scale = precision.LossScale() if kind == "float16" else None
     step = tf.function(
@@ -300,11 +299,11 @@ def test_step_compiles_with_xla_with_static_shapes(
         ),
         jit_compile=True,
     )
-    before = model.bert.pooler.dense.kernel.numpy()
+    before = model.bert.pooler.kernel.numpy()
     losses = [float(step(batch)["loss"]) for _ in range(2)]
     assert np.isfinite(losses).all()
     assert optimizer.step.numpy() == 2
-    assert np.abs(model.bert.pooler.dense.kernel.numpy() - before).max() > 1e-3
+    assert np.abs(model.bert.pooler.kernel.numpy() - before).max() > 1e-3
     # `<=` marks a dynamic dimension.
     text = step.experimental_get_compiler_ir(batch)(stage="hlo")
     assert "<=" not in text.partition("\n")[0]

@@ -154,7 +154,7 @@ class SquadTask:
 
     def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
         """Returns BERT with the logits of starts and ends."""
-        return SpanModel(config, self.pooling_head, bert=bert)
+        return SpanModel(config, pooling_head=self.pooling_head, bert=bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns [B], the mean loss of start and end; 0 if not known."""

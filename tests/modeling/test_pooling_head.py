@@ -37,8 +37,8 @@ def batch():
     }
 
 
-def made(kind, *args):
-    model = kind(CONFIG, *args)
+def made(kind, num_outputs, head):
+    model = kind(CONFIG, num_outputs, pooling_head=head)
     recorded.set_weights(model.trainable_variables, 5)
     return model
 
@@ -76,7 +76,7 @@ def test_every_choice_has_a_formula():
 def test_the_vectors_are_those_of_the_formula(feature_layers):
     model = made(TokenClassifier, 3, PoolingHead(feature_layers))
     expected = EXPECTED[feature_layers](model, outputs(model))
-    found = model.vectors(batch(), training=True)  # No dropout inside.
+    found = model.token_vectors(batch())
     np.testing.assert_allclose(found, expected, atol=2e-5)
     logits = expected @ model.output_weights.numpy().T + model.output_bias
     np.testing.assert_allclose(model(batch()), logits, atol=2e-5)
@@ -99,7 +99,7 @@ def test_bert_gets_no_gradient(feature_layers, bilstm_size):
 def test_at_first_all_layers_count_the_same():
     model = TokenClassifier(CONFIG, 3, PoolingHead("weighted_sum_all"))
     layers = outputs(model)[1:]
-    found = model.vectors(batch(), training=False)
+    found = model.token_vectors(batch())
     np.testing.assert_allclose(found, np.mean(layers, axis=0), atol=1e-5)
 
 
@@ -111,15 +111,15 @@ def test_few_layers_are_all_there_are():
         ("second_to_last", 8),
     ):
         model = TokenClassifier(config, 3, PoolingHead(feature_layers))
-        assert model.vectors(batch(), False).shape == (3, 9, size)
+        assert model.token_vectors(batch()).shape == (3, 9, size)
     embeddings = model.encode(batch(), training=False).embedding_output
-    np.testing.assert_array_equal(model.vectors(batch(), False), embeddings)
+    np.testing.assert_array_equal(model.token_vectors(batch()), embeddings)
 
 
 def test_a_bilstm_above_a_trained_bert():
     """It takes BERT's last vectors, and the pooler is of no use."""
-    for kind, args in ((TokenClassifier, [3]), (SpanModel, [])):
-        model = made(kind, *args, PoolingHead(bilstm_size=4))
+    for kind, num_outputs in ((TokenClassifier, 3), (SpanModel, 2)):
+        model = made(kind, num_outputs, PoolingHead(bilstm_size=4))
         assert "bert/pooler/dense/kernel" not in {
             w.path for w in model.learning_variables
         }
@@ -138,25 +138,25 @@ def test_one_vector_for_a_text():
     model = made(SequenceClassifier, 2, PoolingHead("last"))
     last = outputs(model)[-1]
     mean = [last[i, :n].mean(0) for i, n in enumerate(LENGTHS)]
-    found = model.pooled(batch(), training=False)
+    found = model.text_vector(batch())
     np.testing.assert_allclose(found, mean, atol=1e-5)
 
     model = made(SequenceClassifier, 2, PoolingHead(bilstm_size=4))
-    vectors = np.array(model.vectors(batch(), training=False))
-    found = model.pooled(batch(), training=False)
+    vectors = np.array(model.token_vectors(batch()))
+    found = model.text_vector(batch())
     ends = vectors[np.arange(3), LENGTHS - 1, :4]
     np.testing.assert_allclose(found[:, :4], ends, atol=1e-6)
     np.testing.assert_allclose(found[:, 4:], vectors[:, 0, 4:], atol=1e-6)
 
 
 def test_choices_have_it_as_well():
-    model = made(ChoiceClassifier, PoolingHead("last", 4))
+    model = made(ChoiceClassifier, 1, PoolingHead("last", 4))
     both = {name: tf.stack([v, v[::-1]], 1) for name, v in batch().items()}
     logits = model(both)
     alone = [
-        model.project(
-            model.pooled({n: v[:, i] for n, v in both.items()}, False), False
-        )[:, 0]
+        model.project(model.text_vector({n: v[:, i] for n, v in both.items()}))[
+            :, 0
+        ]
         for i in range(2)
     ]
     np.testing.assert_allclose(logits, np.stack(alone, 1), atol=1e-5)

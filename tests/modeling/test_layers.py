@@ -1,0 +1,151 @@
+"""Gelu, layer normalization and dropout."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_bert.config import ACTIVATIONS
+from official_bert.modeling.layers import (
+    Dense,
+    Dropout,
+    LayerNorm,
+    StepContext,
+    gelu,
+    get_activation,
+)
+from official_bert.training.step import random_bits
+
+ONES = np.ones((4, 1000), "float32")
+
+
+def xla(function):
+    return tf.function(function, autograph=False, jit_compile=True)
+
+
+def gelu_and_gradient(x, upstream, compile_function):
+    """Runs gelu as the activation of a dense layer with an identity kernel."""
+    layer = Dense(1, activation=gelu, kernel_initializer="ones")
+    training = StepContext(lambda *_: None, compile_function)
+
+    @tf.function
+    def run(x, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layer(x, training=training)
+        return y, tape.gradient(y, x, output_gradients=upstream)
+
+    return [t[:, 0] for t in run(x[:, None], upstream[:, None])]
+
+
+@pytest.mark.parametrize("compile_function", [None, lambda f: f, xla])
+def test_gelu_and_its_gradient_equal_the_formula(compile_function):
+    random = np.random.default_rng(0)
+    x = np.concatenate([random.normal(size=5000) * 2, [0.0, -30.0, 30.0]])
+    upstream = random.normal(size=x.shape)
+    scale = np.sqrt(2 / np.pi)
+    t = np.tanh(scale * (x + 0.044715 * x**3))
+    slope = scale * (1 + 3 * 0.044715 * x**2)
+    y, gradient = gelu_and_gradient(
+        *(tf.constant(a, tf.float32) for a in (x, upstream)), compile_function
+    )
+    np.testing.assert_allclose(y, 0.5 * x * (1 + t), rtol=0, atol=2e-6)
+    exact = upstream * 0.5 * (1 + t + x * (1 - t**2) * slope)
+    np.testing.assert_allclose(gradient, exact, rtol=0, atol=2e-5)
+
+
+def test_compiled_gelu_of_large_float16_has_a_gradient():
+    keras.config.set_dtype_policy("float16")
+    try:
+        # Their squares overflow float16.
+        x = tf.constant([-1000.0, 1000.0], tf.float16)
+        _, gradient = gelu_and_gradient(x, tf.ones_like(x), xla)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert gradient.dtype == tf.float16
+    np.testing.assert_allclose(gradient, [0.0, 1.0])
+
+
+def test_every_activation_of_the_config_exists():
+    for name in ACTIVATIONS:
+        get_activation(name.upper())
+    assert get_activation(None) is None
+    with pytest.raises(ValueError, match="swish"):
+        get_activation("swish")
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 5, 64)])
+def test_layer_norm_and_its_gradients_equal_those_of_keras(shape):
+    random = np.random.default_rng(0)
+    x, upstream = random.normal(size=(2, *shape)) * 3
+    gamma, beta = random.normal(size=(2, shape[-1]))
+    ours = LayerNorm()
+    theirs = keras.layers.LayerNormalization(epsilon=1e-12, dtype="float64")
+    found = []
+    for layer in (ours, theirs):
+        layer.build(shape)
+        layer.gamma.assign(gamma)
+        layer.beta.assign(beta)
+        inputs = tf.constant(x, layer.variable_dtype)
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            y = layer(inputs)
+            loss = tf.reduce_sum(y * tf.cast(upstream, y.dtype))
+        weights = [inputs, layer.gamma.value, layer.beta.value]
+        found.append([y, *tape.gradient(loss, weights)])
+    for mine, exact in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, exact, rtol=1e-5, atol=1e-5)
+    n = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+    np.testing.assert_allclose(found[0][0], n * gamma + beta, atol=1e-5)
+
+
+def test_layer_norm_computes_float16_in_float32():
+    # Their squares overflow float16.
+    x = tf.constant([[1000.0, 3000.0, 5000.0]], tf.float16)
+    np.testing.assert_allclose(LayerNorm()(x), [[-1.2247, 0, 1.2247]], 1e-3)
+
+
+def test_layer_norm_has_an_epsilon_of_1e_12():
+    """A larger one would show beside so small a variance."""
+    x = np.random.default_rng(0).normal(size=(3, 16)) * 1e-5
+    centered = x - x.mean(-1, keepdims=True)
+    exact = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12)
+    np.testing.assert_allclose(
+        LayerNorm()(x.astype("float32")), exact, rtol=1e-4
+    )
+
+
+def dropped(layer, seed):
+    bits = functools.partial(random_bits, tf.constant(seed))
+    return layer(ONES, training=StepContext(bits)).numpy()
+
+
+def test_dropout_zeroes_its_rate_and_scales_the_rest():
+    y = dropped(Dropout(0.25, name="a"), [1, 2])
+    assert set(np.unique(y)) == {np.float32(0), np.float32(1 / 0.75)}
+    # Five standard errors of a share of 4000.
+    assert abs((y == 0).mean() - 0.25) < 0.035
+
+
+def test_dropout_masks_are_a_function_of_seed_and_layer():
+    masks = [
+        dropped(Dropout(0.5, name=name), seed)
+        for name in ("a", "b")
+        for seed in ([1, 2], [1, 3], [2, 2])
+    ]
+    again = dropped(Dropout(0.5, name="a"), [1, 2])
+    np.testing.assert_array_equal(masks[0], again)
+    for i, one in enumerate(masks):
+        for other in masks[:i]:
+            # Independent masks of 4000 agree in half, give or take 5 sigma.
+            assert abs((one == other).mean() - 0.5) < 0.04
+
+
+def test_dropout_without_a_context_uses_the_random_state_of_keras():
+    layer = Dropout(0.5)
+    first, second = (layer(ONES, training=True) for _ in range(2))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(layer(ONES), ONES)
+    assert layer.variables == []
