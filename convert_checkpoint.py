@@ -49,7 +49,7 @@ def task_of(model: Model) -> dict[str, Any] | None:
     It has this program's defaults where other formats say nothing. A multiple
     choice's number of choices is in no other format: there is none for it.
     """
-    from official_bert.tasks.squad.task import SquadTask
+    from official_bert.tasks.squad.squad_task import SquadTask
     from official_bert.tasks.tagging import TaggingTask
     from official_bert.tasks.text import TextTask
 

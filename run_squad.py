@@ -22,15 +22,17 @@ def main(options: RunSquad) -> None:
     # TensorFlow takes seconds to import; errors in flags should not.
     from official_bert.export import serving
     from official_bert.inference import finetuned
-    from official_bert.tasks.squad import task
+    from official_bert.tasks.squad import squad_task
     from official_bert.training import finetune
 
     if options.uses_data:
-        finetune.run(task.make(options), options)
+        finetune.run(squad_task.make(options), options)
     if options.do_export:
         trained = finetuned.load(options.output_dir)
         serving.export(
-            trained._replace(task=task.told_again(trained.task, options)),
+            trained._replace(
+                task=squad_task.with_decoding_options(trained.task, options)
+            ),
             options.serving_dir,
             export_text=options.export_text,
             export_tflite=options.export_tflite,

@@ -32,9 +32,9 @@ from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.tasks import featurized, glue
-from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.task import Task
+from official_bert.tasks import glue, record_files
+from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import BatchTokenizer
 from official_bert.training.objectives import FinetuningObjective
 from official_bert.training.step import train_step
@@ -84,6 +84,16 @@ def theirs(python: str, rows: str, config: BertConfig, *settings: str) -> float:
     return float(done.stdout.split()[-1])
 
 
+def unpadded(features: Features, length: int) -> list[dict[str, np.ndarray]]:
+    """Returns features one by one."""
+    num_features = len(features.lengths)
+    batch = features.batch(range(num_features), length, num_features)
+    return [
+        {name: values[i][:size] for name, values in batch.items()}
+        for i, size in enumerate(features.lengths)
+    ]
+
+
 def save_rows(path: str, rows: Sequence[Any]) -> None:
     """Writes what the Trainer reads: rows one after the other."""
     arrays: dict[str, Any] = {
@@ -121,12 +131,12 @@ def main(
         examples = task.examples("train")[: 2000 if name == "SQuAD" else None]
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "train.tf_record")
-            featurized.write_records(path, task, examples, tokenizer, length)
+            record_files.write_records(path, task, examples, tokenizer, length)
             schema = task.schema(length, is_training=True)
-            found = task.featurize(
+            [features] = task.featurize(
                 examples, tokenizer, length, is_training=True
             )
-            rows = [features.row for features in found]
+            rows = unpadded(features, length)
             steps = len(rows) // size
             steps = min(steps, int(max_steps) or steps)
             mean = np.mean([len(row["input_ids"]) for row in rows])

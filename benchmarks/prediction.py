@@ -28,7 +28,7 @@ def main(folder: str, vocab_file: str, n: str, *models: str) -> None:
     task = glue.make_task(glue.TASKS["sst2"], folder)
     examples = task.examples("train")[: int(n)]
     tokenizer = BatchTokenizer(vocab_file)
-    rows = list(task.featurize(examples, tokenizer, LENGTH, is_training=False))
+    [rows] = task.featurize(examples, tokenizer, LENGTH, is_training=False)
     print("model      rows   padded  by length  overlapping   ratios")
     for model in models or ("tiny", "mini", "small", "base"):
         built = task.build_model(CELLS[model].config)
@@ -53,9 +53,9 @@ def main(folder: str, vocab_file: str, n: str, *models: str) -> None:
                     run = functools.partial(way.run, rows)
                     found = timeit.timeit(run, number=1)
                 best[name] = min(best[name], found)
-        rates = [len(rows) / found for found in best.values()]
+        rates = [len(examples) / found for found in best.values()]
         print(
-            f"{model:8} {len(rows):6,} {rates[0]:8,.0f} {rates[1]:10,.0f} "
+            f"{model:8} {len(examples):6,} {rates[0]:8,.0f} {rates[1]:10,.0f} "
             f"{rates[2]:12,.0f} {rates[1] / rates[0]:5.2f} "
             f"{rates[2] / rates[1]:5.2f}",
             flush=True,

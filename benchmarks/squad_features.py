@@ -20,14 +20,14 @@ from typing import Any
 import tensorflow as tf
 
 from official_bert.inputs import text_inputs
-from official_bert.tasks import featurized
+from official_bert.tasks import record_files
 from official_bert.tasks.shuffling import shuffled
-from official_bert.tasks.squad.examples import (
+from official_bert.tasks.squad.squad_examples import (
     SquadExample,
     read_examples,
 )
-from official_bert.tasks.squad.features import FIRST_UNIQUE_ID
-from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.squad.squad_features import FIRST_UNIQUE_ID
+from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tokenization import BatchTokenizer, FullTokenizer
 
 TASK = SquadTask(doc_stride=128, max_query_length=64)
@@ -148,7 +148,7 @@ def main(train_file: str, vocab_file: str) -> None:
             rows[name] = (
                 len(examples),
                 seconds(
-                    featurized.write_records,
+                    record_files.write_records,
                     *(other, TASK, examples, fast, MAX_SEQ_LENGTH),
                 ),
             )

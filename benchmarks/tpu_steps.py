@@ -15,7 +15,7 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue
-from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.task import Task
 from official_bert.training import precision
 from official_bert.training.objectives import (

@@ -190,7 +190,11 @@ def test_the_house_is_not_empty():
         ("modeling/heads", "from official_bert.modeling import encoder", None),
         ("modeling/heads", "from . import encoder", None),
         ("modeling/heads", "from .. import config", None),
-        ("tasks/squad/examples", "import official_bert.inputs.records", None),
+        (
+            "tasks/squad/answer_text",
+            "import official_bert.inputs.records",
+            None,
+        ),
         ("training/loop", "from official_bert import tasks, modeling", None),
         # Up:
         (
@@ -202,7 +206,7 @@ def test_the_house_is_not_empty():
         ("files", "def f():\n from official_bert.inputs import records", ":2 "),
         ("inputs/records", "from official_bert.tasks import glue", "up"),
         ("inputs/records", "from ..tasks import glue", "up"),
-        ("tasks/squad/examples", "from ...training import loop", "up"),
+        ("tasks/squad/answer_text", "from ...training import loop", "up"),
         ("tasks/glue", "def f():\n import official_bert.training.loop", "up"),
         # Sideways:
         ("inputs/records", "from official_bert import modeling", "sideways"),

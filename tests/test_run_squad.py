@@ -154,7 +154,7 @@ def test_what_cannot_be_evaluated_is_told_before_training(folder):
     question = content["data"][0]["paragraphs"][2]["qas"][0]
     del question["answers"]
     (folder / "dev.json").write_text(json.dumps(content))
-    message = rf"dev.json: data.*{question['id']}.*must have `answers`"
+    message = rf"dev.json: data.*{question['id']}.*have `answers`"
     for wanted in (
         {"do_eval": True},
         {"do_train": True, "eval_every": 1},

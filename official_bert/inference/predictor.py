@@ -72,7 +72,7 @@ class Predictor:
             raise InputError(
                 "Columns go with models of one or two texts. Received: "
                 f"{', '.join(columns.names)}, and a model that was trained for "
-                f"{self.task.to_json()['kind']}."
+                f"{self.task.kind}."
             )
         self.task = dataclasses.replace(self.task, columns=columns)
 
@@ -157,16 +157,13 @@ class Predictor:
 
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Answers examples that `parse` made, all at once."""
-        rows = list(
-            self.task.featurize(
-                examples,
-                self.tokenizer,
-                self.max_seq_length,
-                is_training=False,
-            )
-        )
-        forward = self._of_one if len(rows) == 1 else self._of_many
-        answers = self.task.answers(examples, rows, forward.run(rows))
+        answers = []
+        for features in self.task.featurize(
+            examples, self.tokenizer, self.max_seq_length, is_training=False
+        ):
+            is_one = len(features.lengths) == 1
+            forward = self._of_one if is_one else self._of_many
+            answers += self.task.answers(features, forward.run(features))
         return [
             self.task.answer_to_json(example, answer)
             for example, answer in zip(examples, answers, strict=True)

@@ -1,4 +1,4 @@
-"""Tasks: what their examples are, and what a model must do with them."""
+"""Tasks for fine-tuning: data, features, losses and answers."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,59 +9,53 @@ from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options import RunClassifier
 from official_bert.tasks import glue, own_data, swag, tagging, xnli
 from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
 
+# The classes of tasks by their name in `task.json`.
+KINDS: dict[str, type[Task]] = {
+    task.kind: task for task in (TextTask, ChoiceTask, TaggingTask, SquadTask)
+}
+
+# The functions that make a task, by its name in `--task_name`.
+_MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
+    **dict.fromkeys(glue.TASKS, glue.make),
+    "xnli": xnli.make,
+    "swag": swag.make,
+    **dict.fromkeys(tagging.NAMES, tagging.make),
+    **dict.fromkeys(own_data.FORMATS, own_data.make_text_task),
+    "choices": own_data.make_choice_task,
+}
+
 
 def get(options: RunClassifier) -> Task:
-    """Returns the task that `--task_name` names, on the data it is given.
+    """Returns the task that `--task_name` names, in any case.
 
     Raises:
         InputError: There is no such task.
     """
+    name = options.task_name.lower().replace("-", "")
+    if name not in _MAKERS:
+        raise InputError(
+            f"--task_name must be one of {', '.join(_MAKERS)}. Received: "
+            f"{options.task_name!r}. The last four read your own data."
+        )
     head = PoolingHead(options.feature_layers, options.bilstm_units)
-    return dataclasses.replace(_find(options), pooling_head=head)
+    return dataclasses.replace(_MAKERS[name](options), pooling_head=head)
 
 
-def _find(options: RunClassifier) -> ChoiceTask | TaggingTask | TextTask:
-    name = options.task_name.lower()
-    makers: dict[str, Callable[[RunClassifier], Any]] = {
-        "xnli": xnli.make,
-        "swag": swag.make,
-        **dict.fromkeys(tagging.NAMES, tagging.make),
-        **dict.fromkeys(own_data.FORMATS, own_data.make_text_task),
-        "choices": own_data.make_choice_task,
-    }
-    if name.replace("-", "") in glue.TASKS:
-        return glue.make(options)
-    if make := makers.get(name):
-        return make(options)
-    raise InputError(
-        f"Task not found: {options.task_name!r}. --task_name must be one of "
-        f"{', '.join((*glue.TASKS, 'xnli', 'swag', *tagging.NAMES))}; for data "
-        f"of your own {', '.join((*own_data.FORMATS, 'choices'))}."
-    )
-
-
-def from_json(given: dict[str, Any]) -> Task:
-    """Returns a task that can predict, of what its `to_json` returned.
+def from_json(values: dict[str, Any]) -> Task:
+    """Returns the task that a `task.json` describes, without data.
 
     Raises:
-        InputError: It is of no known kind.
-        KeyError, TypeError: Something that the kind needs is missing.
+        InputError: The task is of an unknown kind.
+        KeyError, TypeError, ValueError: A value is missing or malformed.
     """
-    kind = given["kind"]
-    if kind == "text":
-        return TextTask.from_json(given)
-    if kind == "choice":
-        return ChoiceTask.from_json(given)
-    if kind == "tagging":
-        return TaggingTask.from_json(given)
-    if kind == "squad":
-        return SquadTask.from_json(given)
-    raise InputError(
-        "A task's kind must be text, choice, tagging or squad. Received: "
-        f"{kind!r}. Was it made by a newer version?"
-    )
+    if values["kind"] not in KINDS:
+        raise InputError(
+            f"A task's kind must be one of {', '.join(KINDS)}. Received: "
+            f"{values['kind']!r}. Was it written by a newer version?"
+        )
+    return KINDS[values["kind"]].from_json(values)

@@ -10,8 +10,8 @@ and scored by itself::
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -25,11 +25,16 @@ from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.metrics import classification
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import ChoiceClassifier
-from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import Ids, LongDocuments
 from official_bert.tasks.tables import Row
-from official_bert.tasks.task import FeatureRow, Output
+from official_bert.tasks.task import (
+    FeatureRow,
+    Outputs,
+    RowFeatures,
+    Task,
+    saved_field,
+)
 from official_bert.tokenization import BatchTokenizer
 
 # The number of examples that are tokenized together.
@@ -127,22 +132,23 @@ def read_label(row: Row, column: str, num_choices: int) -> int:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ChoiceTask:
-    """Multiple choice. Methods are those of `task.Task`.
+class ChoiceTask(Task):
+    """Multiple choice.
 
     Attributes:
         num_choices: C: how many every example has.
-        data: The examples; not needed to predict.
         long_documents: How to shorten texts; each choice is one sequence.
         columns: Where JSON objects have what.
-        pooling_head: The layers between BERT and the output layer.
     """
 
-    num_choices: int
+    num_choices: int = saved_field(int)
+    long_documents: LongDocuments = saved_field(
+        LongDocuments, default=documents.TRUNCATE_TAIL
+    )
+    columns: ChoiceColumns = saved_field(ChoiceColumns, default=DEFAULT_COLUMNS)
     data: ChoiceData | None = None
-    long_documents: LongDocuments = documents.TRUNCATE_TAIL
-    columns: ChoiceColumns = DEFAULT_COLUMNS
-    pooling_head: PoolingHead = NO_POOLING_HEAD
+
+    kind = "choice"
 
     def __post_init__(self) -> None:
         """Raises `InputError` for what cannot be."""
@@ -152,22 +158,10 @@ class ChoiceTask:
                 "--long_document=windows. Choose truncate_tail or head_tail."
             )
 
-    epoch_has_all_rows: ClassVar[bool] = True
-    pad_to: ClassVar[str] = "bucket"
-
     @property
     def main_metric(self) -> str:
         """The share of right answers."""
         return "accuracy"
-
-    def splits(self, mode: str) -> Sequence[str]:
-        """Returns `train`, `dev` or `test`."""
-        return [mode]
-
-    def examples(self, split: str) -> Sequence[ChoiceExample]:
-        """Reads the data."""
-        assert self.data is not None
-        return self.data.read(split)
 
     def schema(
         self, max_seq_length: int, *, is_training: bool = True
@@ -179,13 +173,11 @@ class ChoiceTask:
             "is_real_example": Feature(1),
         }
 
-    def featurize(
+    def feature_rows(
         self,
-        examples: Iterable[ChoiceExample],
+        examples: Sequence[ChoiceExample],
         tokenizer: BatchTokenizer,
         max_seq_length: int,
-        *,
-        is_training: bool = True,
     ) -> Iterator[FeatureRow]:
         """Yields one row for each example, each text feature C lists."""
         marks = text_inputs.special_ids(tokenizer.vocab)
@@ -228,21 +220,13 @@ class ChoiceTask:
         """Returns [B]: cross-entropies of the right choices."""
         return losses.cross_entropy(logits, batch["label_ids"][:, 0])
 
-    def weights(self, batch: dict[str, Any]) -> Any:
-        """Returns [B]: all examples count the same."""
-        return tf.cast(batch["is_real_example"][:, 0], tf.float32)
-
     def answers(
-        self,
-        examples: Sequence[ChoiceExample],
-        rows: Sequence[FeatureRow],
-        outputs: Sequence[Output],
+        self, features: RowFeatures, outputs: Outputs
     ) -> list[np.ndarray]:
         """Returns probabilities [C]."""
-        if not outputs:
+        if not outputs.logits:
             return []
-        logits = np.stack([output.logits for output in outputs])
-        return list(tf.nn.softmax(logits).numpy())
+        return list(tf.nn.softmax(np.stack(outputs.logits)).numpy())
 
     def metrics(
         self, examples: Sequence[ChoiceExample], answers: Sequence[np.ndarray]
@@ -267,26 +251,6 @@ class ChoiceTask:
             rows.append((example.guid, answer.argmax()))
         path = os.path.join(folder, f"{split}_predictions.tsv")
         files.write_text(path, tables.to_tsv(rows))
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns what `from_json` takes."""
-        return {
-            "kind": "choice",
-            "num_choices": self.num_choices,
-            "long_documents": self.long_documents._asdict(),
-            "columns": self.columns._asdict(),
-            **self.pooling_head.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, given: dict[str, Any]) -> "ChoiceTask":
-        """Makes a task that can predict."""
-        return cls(
-            num_choices=given["num_choices"],
-            long_documents=LongDocuments(**given["long_documents"]),
-            columns=ChoiceColumns(**given.get("columns", {})),
-            pooling_head=PoolingHead.from_json(given),
-        )
 
     def parse(self, given: Any, where: str) -> ChoiceExample:
         """Takes an object with the columns of training, or the usual ones."""

@@ -24,8 +24,8 @@ import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -38,11 +38,16 @@ from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import entities
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import TokenClassifier
-from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.options import RunClassifier
 from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
-from official_bert.tasks.task import FeatureRow, Output
+from official_bert.tasks.task import (
+    FeatureRow,
+    Outputs,
+    RowFeatures,
+    Task,
+    saved_field,
+)
 from official_bert.tokenization import BatchTokenizer
 
 # What --task_name may be. All are the same: what is measured depends on the
@@ -145,34 +150,26 @@ def make_row(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggingTask:
-    """A task about every word. Methods are those of `task.Task`.
+class TaggingTask(Task):
+    """A task about every word.
 
     Attributes:
         labels: All tags there are.
         document_context: Whether a sentence is read with the words before and
             after it in its document, as many as there is room for, half of
             them on each side if the document has them.
-        data: The examples; not needed to predict.
-        pooling_head: The layers between BERT and the output layer.
     """
 
-    labels: tuple[str, ...]
-    document_context: bool = False
+    labels: tuple[str, ...] = saved_field(tuple)
+    document_context: bool = saved_field(bool, default=False)
     data: ConllData | None = None
-    pooling_head: PoolingHead = NO_POOLING_HEAD
 
-    epoch_has_all_rows: ClassVar[bool] = True
-    pad_to: ClassVar[str] = "bucket"
+    kind = "tagging"
 
     @property
     def main_metric(self) -> str:
         """F1 of whole entities where tags say what these are."""
         return "f1" if entities.has_prefixes(self.labels) else "accuracy"
-
-    def splits(self, mode: str) -> Sequence[str]:
-        """Returns one for each mode."""
-        return [mode]
 
     def examples(self, split: str) -> Sequence[Sentence]:
         """Reads the data."""
@@ -193,13 +190,11 @@ class TaggingTask:
             "label_mask": sequence,
         }
 
-    def featurize(
+    def feature_rows(
         self,
-        examples: Iterable[Sentence],
+        examples: Sequence[Sentence],
         tokenizer: BatchTokenizer,
         max_seq_length: int,
-        *,
-        is_training: bool = True,
     ) -> Iterator[FeatureRow]:
         """Yields a row for each sentence, or several for a long one.
 
@@ -255,17 +250,14 @@ class TaggingTask:
         return tf.cast(batch["label_mask"], tf.float32)
 
     def answers(
-        self,
-        examples: Sequence[Sentence],
-        rows: Sequence[FeatureRow],
-        outputs: Sequence[Output],
+        self, features: RowFeatures, outputs: Outputs
     ) -> list[list[str]]:
         """Returns a tag for each word of each sentence."""
-        found: list[list[str]] = [[] for _ in examples]
-        for read, output in zip(rows, outputs, strict=True):
-            places = np.flatnonzero(read.row["label_mask"])
-            best = output.logits[places].argmax(axis=-1)
-            found[read.example] += [self.labels[i] for i in best]
+        found: list[list[str]] = [[] for _ in features.examples]
+        for row, logits in zip(features.rows, outputs.logits, strict=True):
+            positions = np.flatnonzero(row.row["label_mask"])
+            best = logits[positions].argmax(axis=-1)
+            found[row.example] += [self.labels[i] for i in best]
         return found
 
     def metrics(
@@ -292,24 +284,6 @@ class TaggingTask:
         assert self.data is not None
         text = conll.with_predictions(self.data.path(split), answers)
         files.write_text(os.path.join(folder, f"{split}_predictions.txt"), text)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns what `from_json` takes."""
-        return {
-            "kind": "tagging",
-            "labels": list(self.labels),
-            "document_context": self.document_context,
-            **self.pooling_head.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, given: dict[str, Any]) -> "TaggingTask":
-        """Makes a task that can predict."""
-        return cls(
-            labels=tuple(given["labels"]),
-            document_context=given["document_context"],
-            pooling_head=PoolingHead.from_json(given),
-        )
 
     def parse(self, given: Any, where: str) -> Sentence:
         """Takes a list of words, an object with `tokens`, or a text.

@@ -1,136 +1,239 @@
-"""What a task is: the contract between data, model and the commands.
+"""The contract between a task, its data, the model and the commands.
 
-A task reads examples, makes rows of features of them, says which model reads
-the rows and what its loss is, and makes answers of the logits. Four classes do
-so, one for each kind: `text.TextTask`, `choice.ChoiceTask`,
-`tagging.TaggingTask`, and `squad.task.SquadTask`. Which data they read and what
-is measured is said by rows, as in `glue.py`.
+A task reads examples, makes features (the inputs of the model) from them,
+builds the model, computes its losses, and decodes its logits into answers.
+`TextTask`, `ChoiceTask`, `TaggingTask` and `SquadTask` do so for one kind of
+answer each.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+import abc
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+import tensorflow as tf
 
 from official_bert.config import BertConfig
+from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
 from official_bert.inputs.schemas import Schema
+from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.tokenization import BatchTokenizer
+
+# The features of this many examples are in memory at the same time.
+_EXAMPLES_PER_BLOCK = 16384
+
+_AnyTask = TypeVar("_AnyTask", bound="Task")
+
+
+class Features(abc.ABC):
+    """Features of consecutive examples; a long example may have several.
+
+    Attributes:
+        examples: The examples.
+    """
+
+    examples: Sequence[Any]
+
+    @property
+    @abc.abstractmethod
+    def lengths(self) -> Sequence[int]:
+        """The number of tokens of each of the N features, without padding."""
+
+    @abc.abstractmethod
+    def batch(
+        self, indices: Sequence[int], length: int, batch_size: int
+    ) -> dict[str, np.ndarray]:
+        """Returns some of the features as one batch.
+
+        Args:
+            indices: Which of the N features, at most `batch_size`.
+            length: The length that sequences are padded to.
+            batch_size: B. Missing features are all zeros.
+
+        Returns:
+            {name: int32 or float32 array [B, length]} in the shapes of
+            `Task.schema`.
+        """
 
 
 class FeatureRow(NamedTuple):
-    """One row that the model reads.
+    """One feature as lists.
 
     Attributes:
-        example: The number of its example among those featurized together. A
-            long one has several rows, one after the other.
-        row: {feature: values}, sequences not padded.
-        made_of: What the task needs again to make an answer.
+        example: The index of its example.
+        row: {name: values}, sequences not padded.
     """
 
     example: int
     row: Row
-    made_of: Any = None
 
 
-class Output(NamedTuple):
-    """What the model says of one row.
+@dataclasses.dataclass(frozen=True)
+class RowFeatures(Features):
+    """Features that are kept as one row of lists each.
 
     Attributes:
-        logits: float32 array without the batch; along a sequence it may be
-            longer than the row.
-        loss: The sum of the row's losses.
-        weight: How many losses that is the sum of.
+        examples: The examples.
+        rows: The features, in the order of the examples.
+        schema: The shapes of the features.
     """
 
-    logits: np.ndarray
-    loss: float
-    weight: float
-
-
-class Task(Protocol):
-    """A task that a model can be fine-tuned for."""
+    examples: Sequence[Any]
+    rows: Sequence[FeatureRow]
+    schema: Schema
 
     @property
+    def lengths(self) -> Sequence[int]:
+        """The number of tokens; of several sequences, that of the longest."""
+        return [padding.row_length(row) for _, row in self.rows]
+
+    def batch(
+        self, indices: Sequence[int], length: int, batch_size: int
+    ) -> dict[str, np.ndarray]:
+        """See `Features`."""
+        rows = [self.rows[index].row for index in indices]
+        return padding.pad_batch(self.schema, rows, length, batch_size)
+
+
+class Outputs(NamedTuple):
+    """The outputs of a model for N features.
+
+    Attributes:
+        logits: N float32 arrays without batch dimension. Along a sequence they
+            may be longer than the feature.
+        losses: float64 [N], the sum of each feature's losses.
+        weights: float64 [N], the sum of the weights of these losses.
+    """
+
+    logits: Sequence[np.ndarray]
+    losses: np.ndarray
+    weights: np.ndarray
+
+
+def saved_field(decode: Callable[..., Any], **options: Any) -> Any:
+    """Declares a field of a task that is part of `task.json`.
+
+    Args:
+        decode: Returns the field's value, given the JSON value; an object is
+            given as keyword arguments.
+        options: Arguments of `dataclasses.field`.
+    """
+    return dataclasses.field(metadata={"decode": decode}, **options)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task(abc.ABC):
+    """A task that a model can be fine-tuned for.
+
+    Attributes:
+        data: The examples; not needed for predicting.
+        pooling_head: The layers between BERT and the task's linear layer.
+        kind: The name of the class in `task.json`.
+        epoch_has_all_features: Whether an epoch consists of all features, or of
+            as many as there are examples, as SQuAD's in the original.
+        pad_to: How features are padded for predicting: max, or bucket where
+            padding changes no answer. See `inputs.padding`.
+    """
+
+    data: Any = None
+    pooling_head: PoolingHead = NO_POOLING_HEAD
+
+    kind: ClassVar[str]
+    epoch_has_all_features: ClassVar[bool] = True
+    pad_to = "bucket"
+
+    @property
+    @abc.abstractmethod
     def main_metric(self) -> str:
-        """Which of `metrics` says which model is the better; higher is."""
+        """The name of the metric by which models are compared; more is better.
 
-    # Whether an epoch sees all rows, or only as many as there are examples, as
-    # the 2018 release does in SQuAD.
-    epoch_has_all_rows: ClassVar[bool]
-
-    @property
-    def pad_to(self) -> str:
-        """How rows are padded to be predicted, max or bucket: see `padding`.
-
-        bucket wherever padding changes no answer.
+        One of the keys of `metrics`.
         """
 
     def splits(self, mode: str) -> Sequence[str]:
-        """Returns the parts of the data: most tasks have one for each mode.
+        """Returns the names of the parts of the data.
 
         Args:
             mode: train, dev or test.
         """
+        return [mode]
 
     def examples(self, split: str) -> Sequence[Any]:
         """Reads one part of the data.
 
         Raises:
-            InputError: The files are missing or not what they should be.
+            InputError: A file is missing or malformed.
         """
+        return self.data.read(split)
 
+    @abc.abstractmethod
     def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
-        """Returns what a row holds."""
+        """Returns the names, shapes and types of a feature's values."""
 
     def featurize(
         self,
-        examples: Iterable[Any],
+        examples: Sequence[Any],
         tokenizer: BatchTokenizer,
         max_seq_length: int,
         *,
         is_training: bool,
-    ) -> Iterator[FeatureRow]:
-        """Yields the rows of examples, in their order."""
+    ) -> Iterator[Features]:
+        """Yields the features of consecutive blocks of examples."""
+        schema = self.schema(max_seq_length, is_training=is_training)
+        for start in range(0, len(examples), _EXAMPLES_PER_BLOCK):
+            block = examples[start : start + _EXAMPLES_PER_BLOCK]
+            rows = self.feature_rows(block, tokenizer, max_seq_length)
+            yield RowFeatures(block, list(rows), schema)
 
-    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
-        """Returns a `modeling.finetuning_models` model: BERT and a head.
-
-        Args:
-            config: Of BERT.
-            bert: What is called like `Bert`, in its place.
-        """
-
-    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
-        """Returns the float32 losses of a batch: [B], or [B, S] per piece."""
-
-    def weights(self, batch: dict[str, Any]) -> Any:
-        """Returns what each of the losses counts, 0 or 1."""
-
-    def answers(
+    def feature_rows(
         self,
         examples: Sequence[Any],
-        rows: Sequence[FeatureRow],
-        outputs: Sequence[Output],
-    ) -> list[Any]:
-        """Makes one answer for each example.
+        tokenizer: BatchTokenizer,
+        max_seq_length: int,
+    ) -> Iterator[FeatureRow]:
+        """Yields the features of examples; not used if `featurize` is."""
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
+        """Returns BERT and a head, one of `modeling.finetuning_models`.
 
         Args:
-            examples: What was featurized.
-            rows: What they became.
-            outputs: One for each row.
+            config: The configuration of BERT.
+            bert: A layer with the call arguments and outputs of `Bert`, to be
+                used instead of a new one.
         """
 
+    @abc.abstractmethod
+    def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
+        """Returns float32 losses, [B] or [B, S]."""
+
+    def weights(self, batch: dict[str, Any]) -> Any:
+        """Returns the weight of each loss, 0 or 1."""
+        return tf.cast(batch["is_real_example"][:, 0], tf.float32)
+
+    @abc.abstractmethod
+    def answers(self, features: Any, outputs: Outputs) -> list[Any]:
+        """Returns one answer for each of `features.examples`.
+
+        Args:
+            features: A block that `featurize` yielded.
+            outputs: The model's outputs for it.
+        """
+
+    @abc.abstractmethod
     def metrics(
         self, examples: Sequence[Any], answers: Sequence[Any]
     ) -> dict[str, Any]:
-        """Compares answers with what the examples say, if they do.
+        """Compares answers with the labels of the examples.
 
         Returns:
-            {name: number, or what the numbers are of}, ready for JSON; empty
-            where the right answers are not known.
+            {name: value}, ready for JSON; empty unless all labels are known.
         """
 
+    @abc.abstractmethod
     def write_predictions(
         self,
         folder: str,
@@ -138,28 +241,59 @@ class Task(Protocol):
         examples: Sequence[Any],
         answers: Sequence[Any],
     ) -> None:
-        """Writes the files that the 2018 release, or the benchmark, has."""
+        """Writes the files of the original, or those of the benchmark."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns what is needed to make the task again without its data."""
-
+    @abc.abstractmethod
     def parse(self, given: Any, where: str) -> Any:
-        """Makes an example of one JSON value, to predict.
+        """Returns the example that a JSON value describes, for predicting.
 
         Args:
-            given: A text, a pair of texts, or an object.
-            where: What to begin an error with.
+            given: A text, a list, or an object.
+            where: The position of the value, for error messages.
+
+        Raises:
+            InputError: The value does not fit the task.
         """
 
+    @abc.abstractmethod
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
-        """Returns an answer as people read it."""
+        """Returns an answer in the form that `predict.py` prints."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the content of `task.json`."""
+        values = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if "decode" in field.metadata
+        }
+        return {
+            "kind": self.kind,
+            **{name: _to_json(value) for name, value in values.items()},
+            **self.pooling_head.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls: type[_AnyTask], values: dict[str, Any]) -> _AnyTask:
+        """Returns the task that `to_json` described, without data.
+
+        Raises:
+            TypeError, ValueError: A field is missing or malformed.
+        """
+        fields = {
+            field.name: _from_json(field.metadata["decode"], values[field.name])
+            for field in dataclasses.fields(cls)
+            if "decode" in field.metadata and field.name in values
+        }
+        return cls(**fields, pooling_head=PoolingHead.from_json(values))
 
 
-def of_examples(
-    rows: Sequence[FeatureRow], outputs: Sequence[Output], num_examples: int
-) -> list[list[Output]]:
-    """Returns the outputs of each example's rows."""
-    found: list[list[Output]] = [[] for _ in range(num_examples)]
-    for row, output in zip(rows, outputs, strict=True):
-        found[row.example].append(output)
-    return found
+def _to_json(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _from_json(decode: Callable[..., Any], value: Any) -> Any:
+    if value is None:
+        return None
+    return decode(**value) if isinstance(value, dict) else decode(value)

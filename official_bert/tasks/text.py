@@ -3,8 +3,8 @@
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -17,10 +17,15 @@ from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, multilabel, regression
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import SequenceClassifier
-from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.task import FeatureRow, Output, of_examples
+from official_bert.tasks.task import (
+    FeatureRow,
+    Outputs,
+    RowFeatures,
+    Task,
+    saved_field,
+)
 from official_bert.tokenization import BatchTokenizer
 
 # The number of examples that are tokenized together.
@@ -91,32 +96,34 @@ class TextData(Protocol):
         """
 
 
+def _text_columns(names: Sequence[str], has_header: bool) -> TextColumns:
+    return TextColumns(tuple(names), has_header)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TextTask:
-    """A task about one text or a pair. Methods are those of `task.Task`.
+class TextTask(Task):
+    """A task about one text or a pair.
 
     Attributes:
         task_type: classification, multilabel or regression.
         labels: Of the classes; none in regression.
         metric: For classification: accuracy, accuracy_and_f1 or matthews.
-        data: The examples; not needed to predict.
         long_documents: What to do with texts that are too long.
         is_pair: Whether an example is a pair of texts; None if not known.
         columns: Where its texts stand in files of the user's own.
-        pooling_head: The layers between BERT and the output layer.
     """
 
-    task_type: str
-    labels: tuple[str, ...]
-    metric: str = "accuracy"
+    task_type: str = saved_field(str)
+    labels: tuple[str, ...] = saved_field(tuple)
+    metric: str = saved_field(str, default="accuracy")
+    long_documents: LongDocuments = saved_field(
+        LongDocuments, default=documents.TRUNCATE_TAIL
+    )
+    is_pair: bool | None = saved_field(bool, default=None)
+    columns: TextColumns | None = saved_field(_text_columns, default=None)
     data: TextData | None = None
-    long_documents: LongDocuments = documents.TRUNCATE_TAIL
-    is_pair: bool | None = None
-    columns: TextColumns | None = None
-    pooling_head: PoolingHead = NO_POOLING_HEAD
 
-    epoch_has_all_rows: ClassVar[bool] = True
-    pad_to: ClassVar[str] = "bucket"
+    kind = "text"
 
     @property
     def main_metric(self) -> str:
@@ -129,11 +136,6 @@ class TextTask:
         """Returns what the data has for train, dev or test."""
         assert self.data is not None
         return self.data.splits(mode)
-
-    def examples(self, split: str) -> Sequence[TextExample]:
-        """Reads the data."""
-        assert self.data is not None
-        return self.data.read(split)
 
     def schema(
         self, max_seq_length: int, *, is_training: bool = True
@@ -149,13 +151,11 @@ class TextTask:
             "is_real_example": Feature(1),
         }
 
-    def featurize(
+    def feature_rows(
         self,
-        examples: Iterable[TextExample],
+        examples: Sequence[TextExample],
         tokenizer: BatchTokenizer,
         max_seq_length: int,
-        *,
-        is_training: bool = True,
     ) -> Iterator[FeatureRow]:
         """Yields one row for each example, or several for a long one."""
         marks = text_inputs.special_ids(tokenizer.vocab)
@@ -202,22 +202,15 @@ class TextTask:
             return losses.squared_error(logits[:, 0], labels[:, 0])
         return losses.cross_entropy(logits, labels[:, 0])
 
-    def weights(self, batch: dict[str, Any]) -> Any:
-        """Returns [B]: all examples count the same."""
-        return tf.cast(batch["is_real_example"][:, 0], tf.float32)
-
     def answers(
-        self,
-        examples: Sequence[TextExample],
-        rows: Sequence[FeatureRow],
-        outputs: Sequence[Output],
+        self, features: RowFeatures, outputs: Outputs
     ) -> list[np.ndarray]:
         """Returns probabilities [C], or in regression the number [1]."""
         pool = np.max if self.long_documents.pooling == "max" else np.mean
-        logits = [
-            pool([output.logits for output in windows], axis=0)
-            for windows in of_examples(rows, outputs, len(examples))
-        ]
+        windows: list[list[np.ndarray]] = [[] for _ in features.examples]
+        for row, window in zip(features.rows, outputs.logits, strict=True):
+            windows[row.example].append(window)
+        logits = [pool(parts, axis=0) for parts in windows]
         if not logits or self.task_type == "regression":
             return logits
         is_single = self.task_type == "classification"
@@ -268,34 +261,6 @@ class TextTask:
             split, examples, self.predictions(answers)
         )
         files.write_text(os.path.join(folder, name), text)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns what `from_json` takes."""
-        return {
-            "kind": "text",
-            "task_type": self.task_type,
-            "labels": list(self.labels),
-            "metric": self.metric,
-            "long_documents": self.long_documents._asdict(),
-            "is_pair": self.is_pair,
-            "columns": self.columns and self.columns._asdict(),
-            **self.pooling_head.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, given: dict[str, Any]) -> "TextTask":
-        """Makes a task that can predict."""
-        columns = given.get("columns")
-        return cls(
-            task_type=given["task_type"],
-            labels=tuple(given["labels"]),
-            metric=given["metric"],
-            long_documents=LongDocuments(**given["long_documents"]),
-            is_pair=given.get("is_pair"),
-            columns=columns
-            and TextColumns(tuple(columns["names"]), columns["has_header"]),
-            pooling_head=PoolingHead.from_json(given),
-        )
 
     def parse(self, given: Any, where: str) -> TextExample:
         """Takes a text, `[a, b]`, or an object.

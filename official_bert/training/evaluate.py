@@ -14,7 +14,7 @@ from official_bert import files, progress
 from official_bert.checkpoints import numbered
 from official_bert.errors import InputError
 from official_bert.options import FinetuningOptions
-from official_bert.tasks import featurized
+from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
 from official_bert.tokenization import BatchTokenizer
 from official_bert.training import distribution, reporting
@@ -26,10 +26,6 @@ from official_bert.training.objectives import (
 from official_bert.training.step import sum_over_replicas
 
 _HISTORY = "eval_history.jsonl"
-
-# Examples whose features are in memory at the same time. SQuAD's development
-# sets are smaller than that: window numbers start at 0 in each chunk.
-_CHUNK = 16384
 
 
 def pretraining_metrics(
@@ -141,44 +137,37 @@ def _run_model(
     record_file: str | None = None,
 ) -> tuple[list[Any], dict[str, float]]:
     """Returns an answer for each example, and the mean losses."""
-    task = forward.task
+    length = forward.max_seq_length
     answers: list[Any] = []
-    losses: list[tuple[float, float]] = []
+    losses = [np.zeros((0, 2))]
     with (
-        featurized.writing(record_file)
+        record_files.writing(record_file)
         if record_file
         else contextlib.nullcontext()
     ) as writer:
-        for start in range(0, len(examples), _CHUNK):
-            chunk = examples[start : start + _CHUNK]
-            rows = list(
-                task.featurize(
-                    chunk, tokenizer, forward.max_seq_length, is_training=False
-                )
-            )
+        for features in forward.task.featurize(
+            examples, tokenizer, length, is_training=False
+        ):
             if writer:
-                featurized.write_rows(
-                    writer, forward.schema, (r.row for r in rows)
-                )
-            outputs = forward.run(rows, description)
-            answers += task.answers(chunk, rows, outputs)
-            losses += [(output.loss, output.weight) for output in outputs]
-    return answers, _mean_losses(losses, forward.batch_size)
+                for record in record_files.encode_features(features, length):
+                    writer.write(record)
+            outputs = forward.run(features, description)
+            answers += forward.task.answers(features, outputs)
+            losses.append(np.stack([outputs.losses, outputs.weights], 1))
+    return answers, _mean_losses(np.concatenate(losses), forward.batch_size)
 
 
-def _mean_losses(
-    losses: Sequence[tuple[float, float]], batch_size: int
-) -> dict[str, float]:
+def _mean_losses(losses: np.ndarray, batch_size: int) -> dict[str, float]:
     """Returns `eval_loss`, the mean, and `loss`, the mean of batch means.
 
     The original implementation reports both. They differ if the last batch is
     short. Without labels, as in SQuAD's test sets, there is neither.
 
     Args:
-        losses: (sum, number of losses in it) of each row.
-        batch_size: Rows in a batch.
+        losses: [N, 2], the sum of losses and of weights of each feature.
+        batch_size: Features in a batch.
     """
-    sums, weights = np.array(losses).reshape(-1, 2).T
+    sums, weights = losses.T
     if not weights.any():
         return {}
     starts = np.arange(0, len(sums), batch_size)

@@ -17,7 +17,7 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.optimization import layerwise
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import FinetuningOptions, RunClassifierWithTfhub
-from official_bert.tasks import featurized
+from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
 from official_bert.tokenization import (
@@ -271,7 +271,9 @@ def train(run: Run) -> None:
     )
     data, num_records = _training_records(run)
     num_rows = (
-        num_records if run.task.epoch_has_all_rows else len(run.data["train"])
+        num_records
+        if run.task.epoch_has_all_features
+        else len(run.data["train"])
     )
     schedule = _schedule(num_rows, options)
     trainer = _trainer(run, schedule)
@@ -345,7 +347,7 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
     """Writes `train.tf_record` unless it is up to date; counts its records."""
     path = os.path.join(run.directory, "train.tf_record")
     max_seq_length = run.options.max_seq_length
-    num_records = featurized.write_records(
+    num_records = record_files.write_records(
         path, run.task, run.data["train"], run.tokenizer, max_seq_length
     )
     if not num_records:

@@ -6,7 +6,7 @@ from support import served_models
 
 from official_bert.export.serving import exporting
 from official_bert.export.serving.signatures import RowSignatures
-from official_bert.tasks import featurized
+from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
 
 # Of the others, the graphs take long to make.
@@ -72,15 +72,11 @@ def test_records_of_fine_tuning_are_answered_as_ids_are(name, tmp_path):
     examples = [
         trained.task.parse(item, "item") for item in case.items if any(item)
     ]
-    made = list(
-        trained.task.featurize(
-            examples,
-            trained.tokenizer,
-            trained.max_seq_length,
-            is_training=False,
-        )
+    length = trained.max_seq_length
+    [features] = trained.task.featurize(
+        examples, trained.tokenizer, length, is_training=False
     )
-    records = list(encoded(trained, made))
+    records = list(record_files.encode_features(features, length))
 
     answers = rows.of_examples(tf.constant(records))
 
@@ -90,23 +86,11 @@ def test_records_of_fine_tuning_are_answered_as_ids_are(name, tmp_path):
         max_seq_length=trained.max_seq_length,
         batch_size=4,
         pad_to="max",
-    ).run(made)
-    expected = rows.kind.outputs(tf.stack([row.logits for row in logits]))
+    ).run(features)
+    expected = rows.kind.outputs(tf.stack(logits.logits))
     assert answers.keys() == expected.keys()
     for output, values in expected.items():
         if values.dtype == tf.float32:
             tf.debugging.assert_near(answers[output], values, atol=2e-6)
         else:
             tf.debugging.assert_equal(answers[output], values)
-
-
-def encoded(trained, made):
-    """Returns the records that fine-tuning writes."""
-    schema = trained.task.schema(trained.max_seq_length, is_training=False)
-    kept = []
-
-    class Writer:
-        write = staticmethod(kept.append)
-
-    featurized.write_rows(Writer, schema, (row.row for row in made))
-    return kept

@@ -45,9 +45,9 @@ def assert_equals(golden, folder, task, tokenizer, split):
     for length in (128, 32, 9, 5):
         *features, padding = lines(place / f"features_{length}.jsonl.gz")
         assert padding["input_ids"] == []
-        rows = list(task.featurize(examples, tokenizer, length))
+        rows = list(task.feature_rows(examples, tokenizer, length))
         assert [r.example for r in rows] == list(range(len(examples)))
-        for (_, row, _), record in zip(rows, features, strict=True):
+        for (_, row), record in zip(rows, features, strict=True):
             assert row == {
                 "input_ids": record["input_ids"],
                 "input_mask": [1] * len(record["input_ids"]),

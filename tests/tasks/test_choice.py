@@ -15,11 +15,11 @@ from official_bert.errors import InputError
 from official_bert.inputs import datasets, padding
 from official_bert.inputs.records import RecordFiles
 from official_bert.modeling.finetuning_models import SequenceClassifier
-from official_bert.tasks import featurized
+from official_bert.tasks import record_files
 from official_bert.tasks.choice import ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.forward import Forward
-from official_bert.tasks.task import FeatureRow, Output
+from official_bert.tasks.task import Outputs, RowFeatures
 from official_bert.tokenization import BatchTokenizer
 
 TASK = ChoiceTask(num_choices=3)
@@ -42,7 +42,7 @@ def words(ids):
 
 
 def test_rows_hold_a_sequence_for_each_choice(tokenizer):
-    rows = list(TASK.featurize(EXAMPLES, tokenizer, 12))
+    rows = list(TASK.feature_rows(EXAMPLES, tokenizer, 12))
     assert [r.example for r in rows] == [0, 1, 2]
     assert [words(ids) for ids in rows[0].row["input_ids"]] == [
         "[CLS] cat dog [SEP] good [SEP]",
@@ -64,9 +64,9 @@ def test_rows_hold_a_sequence_for_each_choice(tokenizer):
 def test_records_there_and_back(tokenizer, tmp_path):
     """Written as in training, read as in training."""
     path = str(tmp_path / "train.tf_record")
-    featurized.write_records(path, TASK, EXAMPLES, tokenizer, 12)
+    record_files.write_records(path, TASK, EXAMPLES, tokenizer, 12)
     written = RecordFiles([path], TASK.schema(12))
-    rows = [r.row for r in TASK.featurize(EXAMPLES, tokenizer, 12)]
+    rows = [r.row for r in TASK.feature_rows(EXAMPLES, tokenizer, 12)]
     expected = padding.pad_batch(TASK.schema(12), rows, 12, 3)
     assert expected["input_ids"].shape == (3, 3, 12)
     [batch] = datasets.finetuning_batches(written, 3, seed=0, num_examples=3)
@@ -88,33 +88,33 @@ def test_every_choice_is_scored_as_a_pair_by_itself(tokenizer):
     ):
         assert mine.path == other.path
         other.assign(mine)
-    rows = list(TASK.featurize(EXAMPLES, tokenizer, 12))
+    [features] = TASK.featurize(EXAMPLES, tokenizer, 12, is_training=False)
     forward = Forward(TASK, model, max_seq_length=12, batch_size=2)
-    outputs = forward.run(rows)
-    batch = padding.pad_batch(TASK.schema(12), [r.row for r in rows], 12, 3)
+    outputs = forward.run(features)
+    batch = features.batch(range(3), 12, 3)
     for choice in range(3):
         one = {
             name: tf.constant(batch[name][:, choice])
             for name in ("input_ids", "input_mask", "segment_ids")
         }
         np.testing.assert_allclose(
-            [output.logits[choice] for output in outputs],
+            [logits[choice] for logits in outputs.logits],
             pairs(one)[:, 0],
             atol=1e-5,
         )
-    answers = TASK.answers(EXAMPLES, rows, outputs)
-    logits = np.stack([output.logits for output in outputs]).astype(float)
+    answers = TASK.answers(features, outputs)
+    logits = np.stack(outputs.logits).astype(float)
     np.testing.assert_allclose(answers, special.softmax(logits, 1), rtol=1e-5)
     losses = -special.log_softmax(logits, 1)[range(3), [1, 2, 0]]
-    found = [output.loss for output in outputs]
-    np.testing.assert_allclose(found, losses, rtol=1e-5)
-    assert [output.weight for output in outputs] == [1.0, 1.0, 1.0]
+    np.testing.assert_allclose(outputs.losses, losses, rtol=1e-5)
+    assert outputs.weights.tolist() == [1.0, 1.0, 1.0]
 
 
 def answers(*logits):
-    rows = [FeatureRow(number, {}) for number in range(len(logits))]
-    outputs = [Output(np.array(one, np.float32), 0.0, 1.0) for one in logits]
-    return TASK.answers(EXAMPLES[: len(logits)], rows, outputs)
+    features = RowFeatures(EXAMPLES[: len(logits)], [], TASK.schema(12))
+    zeros = np.zeros(len(logits))
+    arrays = [np.array(one, np.float32) for one in logits]
+    return TASK.answers(features, Outputs(arrays, zeros, zeros))
 
 
 def test_accuracy():

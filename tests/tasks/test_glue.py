@@ -11,7 +11,7 @@ from support import recorded_texts
 
 from official_bert.errors import InputError
 from official_bert.inputs import padding, records
-from official_bert.tasks import featurized, glue
+from official_bert.tasks import glue, record_files
 from official_bert.tasks.text import TextExample, TextTask
 from official_bert.tokenization import BatchTokenizer
 
@@ -41,7 +41,7 @@ def test_written_records_equal_the_original(golden, shared_data, tmp_path):
     task = make("MRPC", golden / "classifier" / "data" / "MRPC")
     path = str(tmp_path / "train.tf_record")
     examples = task.examples("train")
-    featurized.write_records(path, task, examples, tokenizer, 32)
+    record_files.write_records(path, task, examples, tokenizer, 32)
     place = golden / "classifier" / "features" / "MRPC_train"
     *expected, _ = recorded_texts.lines(place / "features_32.jsonl.gz")
     serialized = [one.numpy() for one in tf.data.TFRecordDataset(path)]
@@ -98,7 +98,7 @@ def test_odd_pairs_equal_the_original(golden, shared_data, what):
     text_a, text_b, length = ODD_PAIRS[what]
     task = TextTask(task_type="classification", labels=("0", "1"))
     example = TextExample("dev-0", text_a, text_b, "0")
-    [(_, row, _)] = task.featurize([example], tokenizer, length)
+    [(_, row)] = task.feature_rows([example], tokenizer, length)
     padded = padding.pad_batch(task.schema(length), [row], length, 1)
     found = [
         padded[name][0].tolist()

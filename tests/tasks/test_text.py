@@ -11,17 +11,13 @@ from support import tiny
 
 from official_bert.errors import InputError
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.task import FeatureRow, Output
+from official_bert.tasks.task import FeatureRow, Outputs, RowFeatures
 from official_bert.tasks.text import TextExample, TextTask
 from official_bert.tokenization import BatchTokenizer
 
 CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))
 TOPICS = TextTask(task_type="multilabel", labels=("sun", "rain", "wind"))
 SCORE = TextTask(task_type="regression", labels=())
-
-
-def output(*logits):
-    return Output(np.array(logits, np.float32), 0.0, 1.0)
 
 
 def batch(**values):
@@ -84,7 +80,7 @@ def tokenizer(tmp_path):
 )
 def test_labels_in_rows(tokenizer, task, label, expected):
     example = TextExample("dev-1", "Good cat", "bad", label)
-    [(number, row, _)] = task.featurize([example], tokenizer, 16)
+    [(number, row)] = task.feature_rows([example], tokenizer, 16)
     assert number == 0
     assert row["label_ids"] == expected
     words = ["[CLS]", "good", "cat", "[SEP]", "bad", "[SEP]"]
@@ -101,7 +97,7 @@ def test_windows_are_rows_of_one_example(tokenizer):
     )
     texts = ["sun " * 10, "rain", "red " * 9]
     examples = [TextExample("", text, None, "yes") for text in texts]
-    rows = list(task.featurize(examples, tokenizer, 8))
+    rows = list(task.feature_rows(examples, tokenizer, 8))
     assert [row.example for row in rows] == [0, 0, 0, 1, 2, 2]
     assert [len(r.row["input_ids"]) for r in rows] == [8, 8, 8, 3, 8, 8]
     assert all(r.row["label_ids"] == [1] for r in rows)
@@ -114,19 +110,21 @@ def test_logits_of_windows_are_pooled(pooling):
         labels=("no", "yes"),
         long_documents=LongDocuments("windows", 0, pooling),
     )
-    examples = [TextExample("", "x")] * 2
-    rows = [FeatureRow(number, {}) for number in (0, 0, 1)]
-    outputs = [output(1.0, 3.0), output(2.0, -1.0), output(0.0, 5.0)]
-    found = task.answers(examples, rows, outputs)
+    logits = [(1.0, 3.0), (2.0, -1.0), (0.0, 5.0)]
+    found = answers(task, *logits, numbers=(0, 0, 1))
     first = {"mean": [1.5, 1.0], "max": [2.0, 3.0]}[pooling]
     expected = special.softmax([first, [0.0, 5.0]], axis=1)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def answers(task, *logits):
-    examples = [TextExample("", "x")] * len(logits)
-    rows = [FeatureRow(number, {}) for number in range(len(logits))]
-    return task.answers(examples, rows, [output(*one) for one in logits])
+def answers(task, *logits, numbers=None):
+    numbers = numbers or range(len(logits))
+    examples = [TextExample("", "x")] * len(set(numbers))
+    rows = [FeatureRow(number, {}) for number in numbers]
+    features = RowFeatures(examples, rows, task.schema(8))
+    zeros = np.zeros(len(logits))
+    arrays = [np.array(one, np.float32) for one in logits]
+    return task.answers(features, Outputs(arrays, zeros, zeros))
 
 
 def test_answers_and_predictions():

@@ -13,7 +13,7 @@ from official_bert.modeling.finetuning_models import (
 )
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.text import TextTask
 from official_bert.training.objectives import FinetuningObjective
 from official_bert.training.step import train_step

@@ -1,4 +1,4 @@
-"""From logits to an answer: what `tasks.squad.decoding` does, in a graph."""
+"""`tasks.squad.squad_decoding` in a graph: from logits to an answer."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from official_bert.export.serving.span_decoding import (
     best_spans,
     null_logits,
 )
-from official_bert.tasks.squad.decoding import (
+from official_bert.tasks.squad.squad_decoding import (
     NO_CANDIDATE_ODDS,
     DecodingOptions,
 )

@@ -34,7 +34,7 @@ from official_bert.export.serving.text_signatures import TextKind
 from official_bert.inputs import text_inputs
 from official_bert.modeling.encoder import Bert
 from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.squad.task import SquadTask
+from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask

@@ -1,6 +1,6 @@
 """From pieces back to the text they were made of, in a graph.
 
-What `tasks.squad.final_text` does to strings, here with code points.
+What `tasks.squad.answer_text` does to strings, here with code points.
 """
 
 from typing import Any

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from official_bert.export.graph_normalizer import decode
 from official_bert.export.graph_tokenizer import GraphTokenizer
-from official_bert.tasks.squad.examples import SPACES
+from official_bert.tasks.squad.squad_examples import SPACES
 
 
 class Passage(NamedTuple):

@@ -1,10 +1,10 @@
-"""The best spans of a question: what `tasks.squad.spans` does, in a graph."""
+"""`tasks.squad.squad_decoding.best_spans` in a graph."""
 
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_bert.tasks.squad.decoding import DecodingOptions
+from official_bert.tasks.squad.squad_decoding import DecodingOptions
 
 
 class Windows(NamedTuple):
@@ -90,7 +90,7 @@ def best_spans(
 def _is_owner(windows: Windows, pieces: Any) -> Any:
     """Whether pieces have most context in their own window.
 
-    See `tasks.squad.windows.owners`.
+    See `tasks.squad.squad_features.find_owners`.
 
     Args:
         windows: R of them.

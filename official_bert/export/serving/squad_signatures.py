@@ -13,12 +13,12 @@ from official_bert.export.serving.signatures import (
     strings,
 )
 from official_bert.export.serving.span_decoding import Windows
-from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.squad.windows import NUM_SPECIAL
+from official_bert.tasks.squad.squad_features import NUM_SPECIAL
+from official_bert.tasks.squad.squad_task import SquadTask
 
 
 class SquadKind:
-    """Signatures of a `tasks.squad.task.SquadTask`.
+    """Signatures of a `tasks.squad.squad_task.SquadTask`.
 
     Outputs, for each question: `answer` [B], "" for none (in SQuAD 1.1
     "empty"); `start` and `end` [B], between which characters of the context it
@@ -103,7 +103,7 @@ class SquadKind:
 def _make_windows(
     num_pieces: Any, num_asked: Any, max_seq_length: int, doc_stride: int
 ) -> Windows:
-    """Does what `tasks.squad.windows.make_windows` does.
+    """Does what `tasks.squad.squad_features.make_windows` does.
 
     Args:
         num_pieces: int64 [B], of each passage.

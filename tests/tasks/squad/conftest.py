@@ -6,7 +6,7 @@ import lzma
 
 import pytest
 
-from official_bert.tasks.squad.examples import read_examples
+from official_bert.tasks.squad.squad_examples import read_examples
 from official_bert.tokenization import BatchTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]

@@ -10,13 +10,12 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
-from official_bert.tasks import featurized
-from official_bert.tasks.squad import answers, decoding
-from official_bert.tasks.squad.examples import read_examples
-from official_bert.tasks.squad.features import make_features
-from official_bert.tasks.squad.final_text import OriginalText, get_final_text
-from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.squad.windows import WindowOptions, owners
+from official_bert.tasks import record_files
+from official_bert.tasks.squad import squad_decoding
+from official_bert.tasks.squad.answer_text import OriginalText, get_final_text
+from official_bert.tasks.squad.squad_examples import read_examples
+from official_bert.tasks.squad.squad_features import find_owners, make_features
+from official_bert.tasks.squad.squad_task import SquadTask
 
 # Where the fixture `golden` is; the tests' parameters are needed before it.
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -59,11 +58,8 @@ def lines_of(path):
 
 def load(folder):
     config = json.loads((folder / "config.json").read_text())
-    options = WindowOptions(
-        max_seq_length=config["max_seq_length"],
-        doc_stride=config["doc_stride"],
-        max_query_length=config["max_query_length"],
-    )
+    names = ("max_seq_length", "doc_stride", "max_query_length")
+    options = {name: config[name] for name in names}
     return config, options
 
 
@@ -98,19 +94,18 @@ def test_windows(folder, released_tokenizer):
     config, options = load(folder)
     tokenizer = released_tokenizer(config["vocab"], config["do_lower_case"])
     examples = read(config)
-    features = make_features(examples, tokenizer, options)
+    features = make_features(
+        examples, tokenizer, **options, is_training=config["is_training"]
+    )
     windows = features.windows
-    targets = {}
-    if config["is_training"]:
-        targets = answers.positions(examples, features, tokenizer)
     expected = lines_of(folder / "features.jsonl.gz")
-    assert features.num_rows == len(expected)
+    assert len(features.lengths) == len(expected)
     for row, record in enumerate(expected):
         assert windows.example[row] == record["example_index"]
         assert features.offsets[row] == record["map_first"]
         start, length = windows.start[row], windows.length[row]
         mine = np.flatnonzero(windows.example == windows.example[row])
-        owner = owners(windows.start[mine], windows.length[mine])
+        owner = find_owners(windows.start[mine], windows.length[mine])
         number = record["doc_span_index"]
         is_max = (owner[start : start + length] == number).astype(int)
         assert "".join(map(str, is_max)) == record["is_max_context"]
@@ -118,7 +113,7 @@ def test_windows(folder, released_tokenizer):
         begin = features.paragraphs.splits[paragraph] + start
         words = features.words[begin : begin + length]
         assert words.tolist() == record["token_to_orig"]
-        for name, column in targets.items():
+        for name, column in features.labels.items():
             recorded_name = name.replace("positions", "position")
             assert column[row] == record[recorded_name]
 
@@ -127,15 +122,13 @@ def test_windows(folder, released_tokenizer):
 def test_records(folder, released_tokenizer, tmp_path):
     config, options = load(folder)
     path = str(tmp_path / "records")
-    number = featurized.write_records(
+    length = options.pop("max_seq_length")
+    number = record_files.write_records(
         path,
-        SquadTask(
-            doc_stride=options.doc_stride,
-            max_query_length=options.max_query_length,
-        ),
+        SquadTask(**options),
         read(config),
         released_tokenizer(config["vocab"], config["do_lower_case"]),
-        options.max_seq_length,
+        length,
         is_training=config["is_training"],
     )
     assert number == config["n_features"]
@@ -154,13 +147,11 @@ def test_predictions(folder, released_tokenizer, tmp_path):
     tokenizer = released_tokenizer(config["vocab"], params["do_lower_case"])
     examples = read(config, version_2)
     logits = np.load(folder / "logits.npz")
-    predictions = decoding.predict(
-        examples,
-        make_features(examples, tokenizer, options),
-        tokenizer,
+    predictions = squad_decoding.predict(
+        make_features(examples, tokenizer, **options),
         logits["start_logits"],
         logits["end_logits"],
-        decoding.DecodingOptions(
+        squad_decoding.DecodingOptions(
             n_best_size=params["n_best_size"],
             max_answer_length=params["max_answer_length"],
             version_2_with_negative=version_2,
@@ -172,11 +163,11 @@ def test_predictions(folder, released_tokenizer, tmp_path):
     names |= {*params["left_out_original_crashes"]}
     for name in names:
         assert predictions.answers[name] == ""
-        assert predictions.null_odds[name] == decoding.NO_CANDIDATE_ODDS
+        assert predictions.null_odds[name] == squad_decoding.NO_CANDIDATE_ODDS
         for results in predictions:
             del results[name]
 
-    decoding.write_predictions(str(tmp_path), predictions)
+    squad_decoding.write_predictions(str(tmp_path), predictions)
 
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     n_best = gzip.decompress(

@@ -9,7 +9,7 @@ import pytest
 from official_bert.errors import InputError
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.task import FeatureRow, Output
+from official_bert.tasks.task import FeatureRow, Outputs, RowFeatures
 from official_bert.tokenization import FullTokenizer
 
 PIECES = ("jim", "hen", "##son", "was", "a", "puppet", "##eer", ".", "'")
@@ -24,13 +24,15 @@ def sentence(words, tags=None, document=None, start=0):
 
 def rows_of(task, tokenizer, examples, max_seq_length=128):
     """Returns the number of its example and the features of each row."""
-    found = task.featurize(examples, tokenizer, max_seq_length)
+    found = task.feature_rows(examples, tokenizer, max_seq_length)
     return [(one.example, one.row) for one in found]
 
 
 def answers_of(task, examples, rows, outputs):
-    found = [FeatureRow(*row) for row in rows]
-    return task.answers(examples, found, outputs)
+    rows = [FeatureRow(*row) for row in rows]
+    features = RowFeatures(examples, rows, task.schema(128))
+    zeros = np.zeros(len(outputs))
+    return task.answers(features, Outputs(outputs, zeros, zeros))
 
 
 def oracle(row, num_labels, length):
@@ -39,7 +41,7 @@ def oracle(row, num_labels, length):
     for place, label in enumerate(row["label_ids"]):
         right = label if row["label_mask"][place] else num_labels - 1
         logits[place, right] = 1.0
-    return Output(logits, 0.0, 1.0)
+    return logits
 
 
 def test_the_sentence_of_the_paper(make_tokenizer):

@@ -2,15 +2,15 @@
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from absl import logging
 
+from official_bert import json_files
 from official_bert.errors import InputError
-from official_bert.tasks.squad import squad_json
-from official_bert.tasks.squad.squad_json import field
 from official_bert.tokenization.alphabet import code_points
 
 # The 2018 release takes these characters for spaces and no others: words may
@@ -122,13 +122,13 @@ def read_examples(
     examples: list[SquadExample] = []
     left_out: list[tuple[str, SquadExample]] = []
     places: dict[str, str] = {}
-    for where, node in squad_json.paragraphs(path):
-        paragraph = Paragraph.from_text(field(node, "context", str, where))
-        for i, qa in enumerate(field(node, "qas", list, where)):
+    for where, node in _paragraphs(path):
+        paragraph = Paragraph.from_text(_field(node, "context", str, where))
+        for i, qa in enumerate(_field(node, "qas", list, where)):
             place = f"{where}.qas[{i}]"
             example = SquadExample(
                 _question_id(qa, place),
-                field(qa, "question", str, place),
+                _field(qa, "question", str, place),
                 paragraph,
             )
             if is_training:
@@ -162,7 +162,7 @@ def find_unanswered(path: str) -> str | None:
     Args:
         path: A file that `read_examples` has read.
     """
-    for where, node in squad_json.paragraphs(path):
+    for where, node in _paragraphs(path):
         for i, qa in enumerate(node["qas"]):
             if not _is_answered(qa):
                 place = f"{where}.qas[{i}]"
@@ -183,29 +183,29 @@ def _question_id(qa: Any, where: str) -> str:
     # Some data sets number their questions, which are keys in the results.
     if isinstance(qa, dict) and isinstance(qa.get("id"), int):
         return str(qa["id"])
-    return str(field(qa, "id", str, where))
+    return str(_field(qa, "id", str, where))
 
 
 def _with_answer(
     example: SquadExample, qa: Any, version_2_with_negative: bool, where: str
 ) -> SquadExample:
     """Returns the example with its answer."""
-    if version_2_with_negative and field(qa, "is_impossible", bool, where):
+    if version_2_with_negative and _field(qa, "is_impossible", bool, where):
         return example._replace(
             orig_answer_text="",
             start_position=-1,
             end_position=-1,
             is_impossible=True,
         )
-    answers = field(qa, "answers", list, where)
+    answers = _field(qa, "answers", list, where)
     if len(answers) != 1:
         raise InputError(
             f"{where}: must have exactly one answer for training. Received: "
             f"{len(answers)}. Questions without an answer need "
             "--version_2_with_negative and `is_impossible`."
         )
-    text = field(answers[0], "text", str, f"{where}.answers[0]")
-    offset = field(answers[0], "answer_start", int, f"{where}.answers[0]")
+    text = _field(answers[0], "text", str, f"{where}.answers[0]")
+    offset = _field(answers[0], "answer_start", int, f"{where}.answers[0]")
     paragraph = example.paragraph
     try:
         start = paragraph.word_at(offset)
@@ -248,3 +248,31 @@ def _warn(path: str, left_out: list[tuple[str, SquadExample]]) -> None:
         logging.warning(
             "%s: %d questions are left out in all", path, len(left_out)
         )
+
+
+def _paragraphs(path: str) -> Iterator[tuple[str, Any]]:
+    """Yields the position and the content of each paragraph of a file."""
+    root = json_files.read(path)
+    for i, entry in enumerate(_field(root, "data", list, f"{path}: (root)")):
+        where = f"{path}: data[{i}]"
+        for j, node in enumerate(_field(entry, "paragraphs", list, where)):
+            yield f"{where}.paragraphs[{j}]", node
+
+
+def _field(node: Any, key: str, kind: type, where: str) -> Any:
+    """Returns `node[key]`, which must be of type `kind`."""
+    name = {str: "a string", list: "a list", int: "an integer"}.get(
+        kind, "true or false"
+    )
+    if not isinstance(node, dict) or key not in node:
+        received = f"only {', '.join(node)}" if isinstance(node, dict) else node
+        raise InputError(
+            f"{where}: must have a field `{key}`, {name}. Received: "
+            f"{str(received)[:80] or 'nothing'}. Is the file in SQuAD's format?"
+        )
+    if not isinstance(node[key], kind):
+        raise InputError(
+            f"{where}: `{key}` must be {name}. Received: "
+            f"{str(node[key])[:80]!r}."
+        )
+    return node[key]

@@ -10,7 +10,7 @@ import pytest
 
 from official_bert.errors import InputError
 from official_bert.tasks.shuffling import shuffled
-from official_bert.tasks.squad.examples import (
+from official_bert.tasks.squad.squad_examples import (
     Paragraph,
     read_examples,
 )

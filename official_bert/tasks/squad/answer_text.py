@@ -35,9 +35,9 @@ class OriginalText(NamedTuple):
         return cls(text, tokenized, places)
 
 
-def join_pieces(pieces: list[str]) -> str:
-    """Returns the words of word pieces, with one space between them."""
-    text = " ".join(pieces).replace(" ##", "").replace("##", "")
+def join_tokens(tokens: list[str]) -> str:
+    """Returns the words of WordPiece tokens, with one space between them."""
+    text = " ".join(tokens).replace(" ##", "").replace("##", "")
     return " ".join(text.split())
 
 

@@ -5,12 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from official_bert.tasks.squad import decoding, final_text
-from official_bert.tasks.squad.decoding import DecodingOptions
-from official_bert.tasks.squad.features import make_features
-from official_bert.tasks.squad.windows import WindowOptions, owners
+from official_bert.tasks.squad import answer_text, squad_decoding
+from official_bert.tasks.squad.squad_decoding import DecodingOptions
+from official_bert.tasks.squad.squad_features import find_owners, make_features
 
-OPTIONS = WindowOptions(max_seq_length=14, doc_stride=3, max_query_length=3)
 CONTEXT = "Ab  (cd)-ef\ngh, Ij kl. mn"  # 19 pieces in 5 words.
 
 
@@ -29,23 +27,28 @@ def make(read, tokenizer):
             ),
             is_training=False,
         )
-        return examples, make_features(examples, tokenizer, OPTIONS), tokenizer
+        return make_features(
+            examples,
+            tokenizer,
+            max_seq_length=14,
+            doc_stride=3,
+            max_query_length=3,
+        )
 
     return make_some
 
 
-def predict(made, start_logits, end_logits, **options):
-    return decoding.predict(
-        *made,
+def predict(features, start_logits, end_logits, **options):
+    return squad_decoding.predict(
+        features,
         np.asarray(start_logits, np.float32),
         np.asarray(end_logits, np.float32),
         DecodingOptions(**options),
     )
 
 
-def logits(made, seed=0, decimals=4):
-    features = made[1]
-    shape = (2, features.num_rows, features.max_seq_length)
+def logits(features, seed=0, decimals=4):
+    shape = (2, len(features.lengths), features.max_seq_length)
     random = np.random.default_rng(seed)
     return random.normal(size=shape).round(decimals).astype(np.float32)
 
@@ -55,12 +58,11 @@ def ranks(row, number):
     return order[:number]
 
 
-def spans_by_hand(made, start_logits, end_logits, number, longest):
+def spans_by_hand(features, start_logits, end_logits, number, longest):
     """Yields the score, window and places of every span of one question."""
-    features = made[1]
     windows = features.windows
-    owner = owners(windows.start, windows.length)
-    for row in range(features.num_rows):
+    owner = find_owners(windows.start, windows.length)
+    for row in range(len(features.lengths)):
         offset = int(features.offsets[row])
         limit = offset + int(windows.length[row])
         shift = int(windows.start[row]) - offset
@@ -83,11 +85,11 @@ def spans_by_hand(made, start_logits, end_logits, number, longest):
 def test_the_best_are_found_among_all(
     make, version_2, number, longest, decimals
 ):
-    made = make(CONTEXT)
+    features = make(CONTEXT)
     for seed in range(10):
-        start_logits, end_logits = logits(made, seed, decimals)
+        start_logits, end_logits = logits(features, seed, decimals)
         found = predict(
-            made,
+            features,
             start_logits,
             end_logits,
             n_best_size=number,
@@ -95,7 +97,7 @@ def test_the_best_are_found_among_all(
             version_2_with_negative=version_2,
         ).n_best["q0"]
         spans = sorted(
-            spans_by_hand(made, start_logits, end_logits, number, longest),
+            spans_by_hand(features, start_logits, end_logits, number, longest),
             key=lambda span: -span[0],
         )
         pairs = [span[3] for span in spans]
@@ -120,10 +122,9 @@ def test_the_best_are_found_among_all(
         )
 
 
-def peak(made, row, start, end):
+def peak(features, row, start, end):
     """Logits that point at one span, counted in the row."""
-    features = made[1]
-    found = np.zeros((2, features.num_rows, features.max_seq_length))
+    found = np.zeros((2, len(features.lengths), features.max_seq_length))
     found[0, row, start] = found[1, row, end] = 9.0
     return found
 
@@ -139,32 +140,34 @@ def peak(made, row, start, end):
     ],
 )
 def test_answers_keep_their_casing(make, first, last, expected):
-    made = make(CONTEXT)
-    offset = made[1].offsets[0]
-    found = predict(made, *peak(made, 0, first + offset, last + offset))
+    features = make(CONTEXT)
+    offset = features.offsets[0]
+    found = predict(features, *peak(features, 0, first + offset, last + offset))
     assert found.answers == {"q0": expected}
     assert found.null_odds == {}
 
 
 def test_only_the_window_with_most_context_counts(make):
-    made = make(CONTEXT)
-    windows, offset = made[1].windows, made[1].offsets[1]
+    features = make(CONTEXT)
+    windows, offset = features.windows, features.offsets[1]
     first = offset  # Has no context to its left in window 1, but in window 0.
-    found = predict(made, *peak(made, 1, first, first))
+    found = predict(features, *peak(features, 1, first, first))
     assert found.answers["q0"] != "c"
     place = windows.start[1]
-    found = predict(made, *peak(made, 0, place + offset, place + offset))
+    found = predict(
+        features, *peak(features, 0, place + offset, place + offset)
+    )
     assert found.answers["q0"] == "c"
 
 
 def test_null_wins_by_more_than_the_threshold(make):
-    made = make("Ab")
+    features = make("Ab")
     scores = np.full((2, 1, 14), -9.0)
     scores[:, 0, 0] = 2.0
-    scores[:, 0, made[1].offsets[0]] = 1.5
+    scores[:, 0, features.offsets[0]] = 1.5
     for threshold, expected in [(0.0, ""), (0.99, ""), (1.0, "A"), (2.0, "A")]:
         found = predict(
-            made,
+            features,
             *scores,
             version_2_with_negative=True,
             null_score_diff_threshold=threshold,
@@ -175,11 +178,11 @@ def test_null_wins_by_more_than_the_threshold(make):
 
 
 def test_the_window_that_believes_least_in_null_counts(make):
-    made = make(CONTEXT)
-    scores = np.zeros((2, made[1].num_rows, 14))
+    features = make(CONTEXT)
+    scores = np.zeros((2, len(features.lengths), 14))
     scores[0, :, 0] = 5.0
     scores[0, 1, 0] = -3.0
-    found = predict(made, *scores, version_2_with_negative=True)
+    found = predict(features, *scores, version_2_with_negative=True)
     [null] = [c for c in found.n_best["q0"] if c["text"] == ""]
     assert null["start_logit"] == -3.0
 
@@ -195,14 +198,16 @@ def test_a_long_word_is_tokenized_once(make, monkeypatch):
         return call
 
     for module, name in [
-        (final_text, "normalize"),
-        (decoding, "get_final_text"),
+        (answer_text, "normalize"),
+        (squad_decoding, "get_final_text"),
     ]:
         function = getattr(module, name)
         monkeypatch.setattr(module, name, counted(function))
-    made = make("a.b" * 50)
+    features = make("a.b" * 50)
     texts = {"a", ".", "b", "a.", ".b", "ba"}
-    found = predict(made, *logits(made), max_answer_length=2).n_best["q0"]
+    found = predict(features, *logits(features), max_answer_length=2).n_best[
+        "q0"
+    ]
     assert {candidate["text"] for candidate in found} == texts
     assert calls.count("normalize") == 1
     assert calls.count("get_final_text") == len(texts)
@@ -210,8 +215,8 @@ def test_a_long_word_is_tokenized_once(make, monkeypatch):
 
 # What the 2018 release was seen to do.
 def test_no_span_at_all_is_empty_in_version_1(make):
-    made = make("Ab")
-    found = predict(made, *peak(made, 0, 0, 0), n_best_size=1)
+    features = make("Ab")
+    found = predict(features, *peak(features, 0, 0, 0), n_best_size=1)
     assert found.answers == {"q0": "empty"}
     assert found.n_best["q0"] == [
         {
@@ -225,9 +230,9 @@ def test_no_span_at_all_is_empty_in_version_1(make):
 
 @pytest.mark.parametrize("version_2", [False, True])
 def test_the_first_of_equals_wins(make, version_2):
-    made = make("ab cd")
+    features = make("ab cd")
     found = predict(
-        made, *np.zeros((2, 1, 14)), version_2_with_negative=version_2
+        features, *np.zeros((2, 1, 14)), version_2_with_negative=version_2
     )
     assert found.answers == {"q0": "a"}
     texts = [candidate["text"] for candidate in found.n_best["q0"]]
@@ -236,19 +241,22 @@ def test_the_first_of_equals_wins(make, version_2):
 
 
 def test_no_window_is_empty_in_version_1(make):
-    made = make("ab", " \n", "cd")
-    found = predict(made, *np.zeros((2, 2, 14)))
+    features = make("ab", " \n", "cd")
+    found = predict(features, *np.zeros((2, 2, 14)))
     assert found.answers == {"q0": "a", "q1": "empty", "q2": "c"}
 
 
 # With these it crashed.
 def test_only_null_means_no_answer(make):
-    made = make("Ab")
+    features = make("Ab")
     found = predict(
-        made, *peak(made, 0, 0, 0), n_best_size=1, version_2_with_negative=True
+        features,
+        *peak(features, 0, 0, 0),
+        n_best_size=1,
+        version_2_with_negative=True,
     )
     assert found.answers == {"q0": ""}
-    assert found.null_odds == {"q0": decoding.NO_CANDIDATE_ODDS}
+    assert found.null_odds == {"q0": squad_decoding.NO_CANDIDATE_ODDS}
     assert found.n_best["q0"] == [
         {
             "text": "",
@@ -260,15 +268,15 @@ def test_only_null_means_no_answer(make):
 
 
 def test_no_window_means_no_answer(make):
-    made = make("", "ab", "\x00")
+    features = make("", "ab", "\x00")
     found = predict(
-        made,
+        features,
         *np.zeros((2, 1, 14)),
         version_2_with_negative=True,
         null_score_diff_threshold=2e6,
     )
     assert found.answers == {"q0": "", "q1": "a", "q2": ""}
-    assert found.null_odds["q0"] == decoding.NO_CANDIDATE_ODDS
+    assert found.null_odds["q0"] == squad_decoding.NO_CANDIDATE_ODDS
     assert [c["text"] for c in found.n_best["q2"]] == [""]
 
 
@@ -278,24 +286,26 @@ def test_all_paragraphs_may_be_blank(make):
 
 
 def test_logits_must_fit(make):
-    made = make("ab", "cd")
+    features = make("ab", "cd")
     with pytest.raises(ValueError, match=r"\[W, S\] = \(2, 14\)"):
-        predict(made, *np.zeros((2, 1, 14)))
+        predict(features, *np.zeros((2, 1, 14)))
 
 
 def test_probabilities_do_not_overflow():
     # Recorded.
-    assert decoding.softmax([1000.0, 0.0, -1000.0]) == [1.0, 0.0, 0.0]
+    assert squad_decoding.softmax([1000.0, 0.0, -1000.0]) == [1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("version_2", [False, True])
 def test_files_are_written(make, tmp_path, version_2):
-    made = make(CONTEXT, "gh Ij")
-    found = predict(made, *logits(made), version_2_with_negative=version_2)
+    features = make(CONTEXT, "gh Ij")
+    found = predict(
+        features, *logits(features), version_2_with_negative=version_2
+    )
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "null_odds.json").write_text("{}")  # Of an earlier run.
-    decoding.write_predictions(str(folder), found)
+    squad_decoding.write_predictions(str(folder), found)
     names = ["nbest_predictions.json", "null_odds.json", "predictions.json"]
     if not version_2:
         names.remove("null_odds.json")

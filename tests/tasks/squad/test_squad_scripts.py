@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from official_bert.tasks.squad import answers, decoding
-from official_bert.tasks.squad.features import make_features
-from official_bert.tasks.squad.windows import WindowOptions
+from official_bert.tasks.squad import squad_decoding
+from official_bert.tasks.squad.squad_features import make_features
 
-OPTIONS = WindowOptions(max_seq_length=48, doc_stride=8, max_query_length=8)
 PASSAGES = {
     # One word each between spaces, of many pieces.
     "Thai": (
@@ -39,24 +37,27 @@ CASES = [
 
 def decode_gold(examples, tokenizer):
     """Returns what logits that point at the gold answers are decoded to."""
-    features = make_features(examples, tokenizer, OPTIONS)
-    targets = answers.positions(examples, features, tokenizer)
-    starts, ends = targets["start_positions"], targets["end_positions"]
+    features = make_features(
+        examples,
+        tokenizer,
+        max_seq_length=48,
+        doc_stride=8,
+        max_query_length=8,
+        is_training=True,
+    )
+    starts = features.labels["start_positions"]
+    ends = features.labels["end_positions"]
     rows = np.flatnonzero(starts)
     assert len(rows)
-    logits = np.zeros(
-        (2, features.num_rows, OPTIONS.max_seq_length), np.float32
-    )
+    logits = np.zeros((2, len(starts), 48), np.float32)
     # Windows hold an answer's start with all the context there is, or with
     # less. Decoding has to take the former ones.
     logits[0, rows, starts[rows]] = 9.0
     logits[1, rows, ends[rows]] = 9.0
-    return decoding.predict(
-        examples,
+    return squad_decoding.predict(
         features,
-        tokenizer,
         *logits,
-        decoding.DecodingOptions(n_best_size=5),
+        squad_decoding.DecodingOptions(n_best_size=5),
     ).answers
 
 

@@ -8,12 +8,10 @@ import tensorflow as tf
 from support import recorded
 
 from official_bert.inputs import records, tfrecords
-from official_bert.tasks import featurized
-from official_bert.tasks.squad.task import SquadTask
-from official_bert.tasks.squad.windows import WindowOptions
+from official_bert.tasks import record_files
+from official_bert.tasks.squad.squad_task import SquadTask
 
-OPTIONS = WindowOptions(max_seq_length=12, doc_stride=2, max_query_length=3)
-LONGER = WindowOptions(max_seq_length=13, doc_stride=2, max_query_length=3)
+TASK = SquadTask(doc_stride=2, max_query_length=3)
 CONTEXT = "a b c d e f a b c d e f"
 
 
@@ -47,19 +45,14 @@ def path(tmp_path):
 def write(path, examples, tokenizer):
     """Writes; says how many records, and whether they were written anew."""
 
-    def write_some(
-        some=examples, options=OPTIONS, is_training=True, by=tokenizer
-    ):
+    def write_some(some=examples, length=12, is_training=True, by=tokenizer):
         before = path.stat().st_ino if path.exists() else None
-        number = featurized.write_records(
+        number = record_files.write_records(
             str(path),
-            SquadTask(
-                doc_stride=options.doc_stride,
-                max_query_length=options.max_query_length,
-            ),
+            TASK,
             some,
             by,
-            options.max_seq_length,
+            length,
             is_training=is_training,
         )
         assert tfrecords.count_records(str(path)) == number
@@ -109,7 +102,7 @@ def test_whatever_changes_is_noticed(
                 examples[2],
             ]
         },
-        {"options": LONGER},
+        {"length": 13},
         {"is_training": False},
         {"by": make_tokenizer("abcdefg?")},
         {"by": make_tokenizer("abcdef?", do_lower_case=False)},
@@ -144,9 +137,9 @@ def test_a_broken_run_leaves_what_was_there(write, path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(featurized, "encode_examples", fail)
+        patch.setattr(record_files, "encode_examples", fail)
         with pytest.raises(KeyboardInterrupt):
-            write(options=LONGER)
+            write(length=13)
     assert path.read_bytes() == content
     assert sorted(p.name for p in path.parent.glob("train*")) == [
         "train.tf_record",

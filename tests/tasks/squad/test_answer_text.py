@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from official_bert.tasks.squad.final_text import (
+from official_bert.tasks.squad.answer_text import (
     OriginalText,
     get_final_text,
-    join_pieces,
+    join_tokens,
 )
 from official_bert.tokenization import BasicTokenizer
 
@@ -101,4 +101,4 @@ def test_random_texts_follow_the_definition():
     ],
 )
 def test_pieces_are_joined(pieces, expected):
-    assert join_pieces(pieces) == expected
+    assert join_tokens(pieces) == expected

@@ -1,0 +1,143 @@
+"""The TFRecord files of fine-tuning, with the original's names and features.
+
+Next to `train.tf_record`, the file `train.tf_record.json` holds a fingerprint
+of everything that the records depend on. They are used again while it is the
+same.
+"""
+
+import contextlib
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from official_bert import files, json_files, progress
+from official_bert.inputs.tfrecords import encode_examples
+from official_bert.tasks.task import Features, Task
+from official_bert.tokenization import BatchTokenizer
+
+# The number of features that are encoded together.
+_FEATURES_PER_BLOCK = 256
+
+# To be increased when the same examples come to give other records.
+_VERSION = 1
+
+
+def write_records(
+    path: str,
+    task: Task,
+    examples: Sequence[Any],
+    tokenizer: BatchTokenizer,
+    max_seq_length: int,
+    *,
+    is_training: bool = True,
+) -> int:
+    """Writes one record for each feature, unless the file is up to date.
+
+    An existing file is replaced when all records have been written.
+
+    Args:
+        path: The TFRecord file.
+        task: The task of the examples.
+        examples: The examples, in the order of the records.
+        tokenizer: The model's tokenizer.
+        max_seq_length: The length that sequences are padded to.
+        is_training: Whether to write labels.
+
+    Returns:
+        The number of records.
+    """
+    fingerprint = _fingerprint(
+        examples, (task.to_json(), max_seq_length, is_training), tokenizer
+    )
+    note_path = f"{path}.json"
+    existing = _up_to_date_records(path, note_path, fingerprint)
+    if existing is not None:
+        logging.info("%s: its %d records are up to date", path, existing)
+        return existing
+    if files.exists(note_path):
+        files.write_text(note_path, "{}\n")
+    blocks = task.featurize(
+        examples, tokenizer, max_seq_length, is_training=is_training
+    )
+    records = (
+        record
+        for features in blocks
+        for record in encode_features(features, max_seq_length)
+    )
+    num_records = 0
+    with writing(path) as writer:
+        for record in progress.bar(
+            records, description="Featurizing", unit="feature"
+        ):
+            writer.write(record)
+            num_records += 1
+    note = {
+        "made_of": fingerprint,
+        "num_records": num_records,
+        "size": files.size(path),
+    }
+    json_files.write(note_path, note)
+    return num_records
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[Any]:
+    """Yields a TFRecord writer; the file appears when it is closed."""
+    with (
+        files.replacing(path) as temporary,
+        tf.io.TFRecordWriter(temporary) as writer,
+    ):
+        yield writer
+
+
+def encode_features(features: Features, max_seq_length: int) -> Iterator[bytes]:
+    """Yields features as `tf.train.Example`s, padded to `max_seq_length`."""
+    num_features = len(features.lengths)
+    for start in range(0, num_features, _FEATURES_PER_BLOCK):
+        indices = range(num_features)[start : start + _FEATURES_PER_BLOCK]
+        batch = features.batch(indices, max_seq_length, len(indices))
+        yield from encode_examples(
+            {
+                name: array.reshape(len(indices), -1)
+                for name, array in batch.items()
+            }
+        )
+
+
+def _up_to_date_records(
+    path: str, note_path: str, fingerprint: str
+) -> int | None:
+    """Returns the number of records, or None if they must be written."""
+    if not files.exists(path) or not files.exists(note_path):
+        return None
+    try:
+        note = json.loads(files.read_text(note_path))
+        is_complete = note["size"] == files.size(path)
+        is_same = is_complete and note["made_of"] == fingerprint
+        return int(note["num_records"]) if is_same else None
+    except (ValueError, KeyError, TypeError):  # Not written by this program.
+        return None
+
+
+def _fingerprint(
+    examples: Iterable[Any], settings: Any, tokenizer: BatchTokenizer
+) -> str:
+    """Returns a hash of everything that the records depend on."""
+    basic = tokenizer.basic_tokenizer
+    digest = hashlib.sha256()
+    for part in (
+        _VERSION,
+        unicodedata.unidata_version,  # It decides what is punctuation.
+        settings,
+        basic.do_lower_case,
+        basic.never_split.tokens,
+        list(tokenizer.vocab.items()),
+        *examples,
+    ):
+        digest.update(repr(part).encode())
+    return digest.hexdigest()

@@ -1,0 +1,355 @@
+"""SQuAD examples as features: overlapping windows of long paragraphs.
+
+```
+input_ids    [CLS] who was he ? [SEP] he was a min ##er . [SEP] [PAD] [PAD]
+input_mask     1    1   1  1  1   1   1   1  1  1   1   1   1     0     0
+segment_ids    0    0   0  0  0   0   1   1  1  1   1   1   1     0     0
+```
+
+Each paragraph is tokenized once, however many questions there are about it.
+Only token ids and the bounds of the windows are kept; batches are made from
+them on demand.
+
+A paragraph that is too long is read in windows, so that a token may occur in
+several. It counts only in the window in which it has the most context on both
+sides, the window's "owned" tokens::
+
+    tokens      0 1 2 3 4 5 6 7 8 9       room for 5, doc_stride 3
+    window 0    0 1 2 3 4
+    window 1          3 4 5 6 7
+    window 2                6 7 8 9
+    owner       0 0 0 0 1 1 1 2 2 2
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from official_bert import progress
+from official_bert.errors import InputError
+from official_bert.tasks.squad.squad_examples import SquadExample
+from official_bert.tasks.task import Features
+from official_bert.tokenization import BatchTokenizer
+
+Ints = npt.NDArray[np.int32]
+
+# `unique_ids` of the first window; the following windows count up from it.
+FIRST_UNIQUE_ID = 1_000_000_000
+
+NUM_SPECIAL = 3  # [CLS] question [SEP] window [SEP]
+
+
+class TokenIds(NamedTuple):
+    """The token ids of many texts, one after the other.
+
+    Attributes:
+        ids: int32 [N], ids in the vocabulary.
+        splits: int64 [number of texts + 1]; text i has the ids from
+            `splits[i]` to `splits[i + 1]`, exclusive.
+    """
+
+    ids: Ints
+    splits: npt.NDArray[np.int64]
+
+    def text(self, index: int) -> Ints:
+        """Returns the ids of one text."""
+        return self.ids[self.splits[index] : self.splits[index + 1]]
+
+
+class Windows(NamedTuple):
+    """The windows of many examples, in the order of the examples.
+
+    Attributes:
+        example: int32 [W], the index of each window's example, ascending.
+        start: int32 [W], its first token, counted in the paragraph.
+        length: int32 [W], its number of tokens.
+    """
+
+    example: Ints
+    start: Ints
+    length: Ints
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SquadFeatures(Features):
+    """The features of E examples: one for each of W windows.
+
+    Attributes:
+        examples: The questions.
+        tokenizer: The tokenizer that made the token ids.
+        questions: The token ids of each example's question, truncated.
+        paragraphs: The token ids of each paragraph.
+        words: int32 [N], the index of each paragraph token's word in
+            `Paragraph.doc_tokens`.
+        paragraph: int32 [E], the index of each example's paragraph.
+        windows: The windows.
+        max_seq_length: S.
+        labels: {name: int32 [W]}, see `answer_labels`; empty for predicting.
+    """
+
+    examples: Sequence[SquadExample]
+    tokenizer: BatchTokenizer
+    questions: TokenIds
+    paragraphs: TokenIds
+    words: Ints
+    paragraph: Ints
+    windows: Windows
+    max_seq_length: int
+    labels: dict[str, Ints] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def offsets(self) -> Ints:
+        """int32 [W], the position of each window in its input sequence."""
+        lengths = np.diff(self.questions.splits).astype(np.int32)
+        return lengths[self.windows.example] + 2
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of tokens of each feature: see `Features`."""
+        lengths: list[int] = (self.offsets + self.windows.length + 1).tolist()
+        return lengths
+
+    def batch(
+        self, indices: Sequence[int], length: int, batch_size: int
+    ) -> dict[str, np.ndarray]:
+        """See `Features`."""
+        selected = np.asarray(indices)
+        bounds = np.stack([*self.windows, self.offsets])[:, selected]
+        input_ids = np.zeros((batch_size, length), np.int32)
+        cls, sep = (self.tokenizer.vocab[t] for t in ("[CLS]", "[SEP]"))
+        for row, (example, start, size, offset) in zip(
+            input_ids, bounds.T.tolist(), strict=False
+        ):
+            tokens = self.paragraphs.text(self.paragraph[example])
+            row[0] = cls
+            row[1 : offset - 1] = self.questions.text(example)
+            row[offset - 1] = sep
+            row[offset : offset + size] = tokens[start : start + size]
+            row[offset + size] = sep
+        _, _, sizes, offsets = bounds[..., np.newaxis]
+        position = np.arange(length)
+        is_token = position <= offsets + sizes
+        columns = {
+            "unique_ids": selected[:, np.newaxis] + FIRST_UNIQUE_ID,
+            "input_ids": input_ids[: len(selected)],
+            "input_mask": is_token,
+            "segment_ids": is_token & (position >= offsets),
+        }
+        for name, values in self.labels.items():
+            columns[name] = values[selected, np.newaxis]
+        num_missing = batch_size - len(selected)
+        return {
+            name: np.pad(values.astype(np.int32), ((0, num_missing), (0, 0)))
+            for name, values in columns.items()
+        }
+
+
+def make_features(
+    examples: Sequence[SquadExample],
+    tokenizer: BatchTokenizer,
+    *,
+    max_seq_length: int,
+    doc_stride: int,
+    max_query_length: int,
+    is_training: bool = False,
+    show_progress: bool = False,
+) -> SquadFeatures:
+    """Tokenizes examples and divides their paragraphs into windows.
+
+    Args:
+        examples: The questions, in the order of the features.
+        tokenizer: The model's tokenizer.
+        max_seq_length: S, of question, window and special tokens together.
+        doc_stride: The distance between the starts of consecutive windows.
+        max_query_length: Questions are truncated to this number of tokens.
+        is_training: Whether to add labels.
+        show_progress: Whether to show a progress bar.
+
+    Raises:
+        InputError: `max_seq_length` leaves no room for a window, or
+            `doc_stride` is less than 1.
+    """
+    minimum = max_query_length + NUM_SPECIAL + 1
+    if max_query_length < 0 or max_seq_length < minimum:
+        raise InputError(
+            "`max_seq_length` must leave room for a question of "
+            f"`max_query_length` tokens and {NUM_SPECIAL} special tokens. "
+            f"Received: max_seq_length={max_seq_length}, "
+            f"max_query_length={max_query_length}. Pass at least "
+            f"--max_seq_length={minimum}."
+        )
+    if doc_stride < 1:
+        raise InputError(
+            f"`doc_stride` must be at least 1. Received: {doc_stride}."
+        )
+    distinct = dict.fromkeys(example.paragraph for example in examples)
+    index_of = {paragraph: index for index, paragraph in enumerate(distinct)}
+    encoded = tokenizer.encode_lines(
+        progress.bar(
+            [paragraph.text for paragraph in distinct],
+            description="Tokenizing",
+            unit="paragraph",
+            disable=not show_progress,
+        )
+    )
+    bounds = itertools.pairwise(encoded.row_splits.tolist())
+    words = [
+        paragraph.starts.searchsorted(encoded.starts[begin:end], side="right")
+        for paragraph, (begin, end) in zip(distinct, bounds, strict=True)
+    ]
+    questions = _encode_questions(examples, tokenizer, max_query_length)
+    paragraph = np.array([index_of[e.paragraph] for e in examples], np.int32)
+    features = SquadFeatures(
+        examples=examples,
+        tokenizer=tokenizer,
+        questions=questions,
+        paragraphs=TokenIds(encoded.ids, encoded.row_splits),
+        words=np.concatenate(words).astype(np.int32) - 1,
+        paragraph=paragraph,
+        windows=make_windows(
+            np.diff(encoded.row_splits)[paragraph],
+            max_seq_length - NUM_SPECIAL - np.diff(questions.splits),
+            doc_stride,
+        ),
+        max_seq_length=max_seq_length,
+    )
+    if is_training:
+        features.labels.update(answer_labels(features))
+    return features
+
+
+def _encode_questions(
+    examples: Sequence[SquadExample],
+    tokenizer: BatchTokenizer,
+    max_query_length: int,
+) -> TokenIds:
+    """Returns the first tokens of each question."""
+    encoded = tokenizer.encode_lines(e.question_text for e in examples)
+    lengths = np.diff(encoded.row_splits)
+    starts = np.repeat(encoded.row_splits[:-1], lengths)
+    is_kept = np.arange(len(encoded.ids)) - starts < max_query_length
+    kept = np.minimum(lengths, max_query_length)
+    return TokenIds(encoded.ids[is_kept], np.append(0, np.cumsum(kept)))
+
+
+def make_windows(num_tokens: Any, room: Any, doc_stride: int) -> Windows:
+    """Divides the paragraphs of E examples into windows.
+
+    Args:
+        num_tokens: int [E], the length of each example's paragraph. A paragraph
+            of length 0 has no window.
+        room: int [E], the maximum length of the windows of each example.
+        doc_stride: See `make_features`.
+    """
+    steps = np.minimum(room, doc_stride)
+    num_later = -(-(num_tokens - room) // steps)
+    counts = np.where(num_tokens > 0, 1 + np.maximum(num_later, 0), 0)
+    example = np.repeat(np.arange(len(counts)), counts)
+    firsts = np.cumsum(counts) - counts
+    start = (np.arange(len(example)) - firsts[example]) * steps[example]
+    length = np.minimum(num_tokens[example] - start, room[example])
+    return Windows(*(a.astype(np.int32) for a in (example, start, length)))
+
+
+def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
+    """Returns the window in which each token of a paragraph has most context.
+
+    The context is the smaller of the numbers of tokens to the left and to the
+    right. Between equal ones the longer window wins, then the first.
+
+    Args:
+        starts: int [N], the first token of each window of one example.
+        lengths: int [N].
+
+    Returns:
+        The index of a window for each token of the paragraph.
+    """
+    if not len(starts):
+        return np.zeros(0, np.intp)
+    owner = np.zeros(int(starts[-1] + lengths[-1]), np.intp)
+    best_scores = np.full(len(owner), -1.0)
+    # Comparing all windows with all tokens would take quadratic memory.
+    for index, (start, length) in enumerate(
+        zip(starts.tolist(), lengths.tolist(), strict=True)
+    ):
+        left = np.arange(length)
+        # float64 and this order of operations, for ties to be exact.
+        scores = np.minimum(left, left[::-1]) + 0.01 * length
+        best = best_scores[start : start + length]
+        owner[start : start + length][scores > best] = index
+        np.maximum(best, scores, out=best)
+    return owner
+
+
+def answer_labels(features: SquadFeatures) -> dict[str, Ints]:
+    """Returns the labels of each window.
+
+    Args:
+        features: Features of examples that were read for training.
+
+    Returns:
+        `start_positions` and `end_positions` of the answer in the input
+        sequence, 0 (the position of [CLS]) unless the window contains the whole
+        answer; and the example's `is_impossible`, 0 or 1. All int32 [W].
+    """
+    windows = features.windows
+    first, last = _answer_spans(features)[:, windows.example]
+    is_impossible = np.array([e.is_impossible for e in features.examples], bool)
+    is_impossible = is_impossible[windows.example]
+    is_inside = (
+        (first >= windows.start)
+        & (last < windows.start + windows.length)
+        & ~is_impossible
+    )
+    shift = features.offsets - windows.start
+    return {
+        "start_positions": np.where(is_inside, first + shift, 0),
+        "end_positions": np.where(is_inside, last + shift, 0),
+        "is_impossible": is_impossible.astype(np.int32),
+    }
+
+
+def _answer_spans(features: SquadFeatures) -> Ints:
+    """Returns [2, E], the first and last token of answers in paragraphs."""
+    examples = features.examples
+    encoded = features.tokenizer.encode_lines(
+        example.orig_answer_text or "" for example in examples
+    )
+    answers = TokenIds(encoded.ids, encoded.row_splits)
+    spans = np.zeros((2, len(examples)), np.int32)
+    for index, example in enumerate(examples):
+        if example.is_impossible or not example.doc_tokens:
+            continue
+        begin, end = features.paragraphs.splits[features.paragraph[index] :][:2]
+        words = features.words[begin:end]
+        start_word, end_word = example.answer_span
+        # Spaces before the first word have the word index -1. Like the
+        # original, take it for the last word.
+        start_word %= len(example.doc_tokens)
+        first = int(words.searchsorted(start_word))
+        last = int(words.searchsorted(end_word + 1)) - 1
+        tokens = features.paragraphs.ids[begin + first : begin + last + 1]
+        found = _find(answers.text(index).tolist(), tokens.tolist())
+        if found is not None:
+            first += found
+            last = first + len(answers.text(index)) - 1
+        spans[:, index] = first, last
+    return spans
+
+
+def _find(answer: list[int], tokens: list[int]) -> int | None:
+    """Returns where the answer is within the tokens of the answer's words.
+
+    The answer to "When was he born?" may be the 1895 of the word
+    "(1895-1943).". None if its tokens do not occur.
+    """
+    length = len(answer)
+    for start in range(len(tokens) - length + 1 if length else 0):
+        if tokens[start : start + length] == answer:
+            return start
+    return None

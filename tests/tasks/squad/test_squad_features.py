@@ -1,0 +1,261 @@
+"""Windows, input sequences and labels of SQuAD examples."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from official_bert.errors import InputError
+from official_bert.tasks.squad.squad_features import (
+    find_owners,
+    make_features,
+    make_windows,
+)
+from official_bert.tokenization import FullTokenizer
+
+TOKENS = [
+    *("who", "was", "he", "when", "born", "1895", "1943"),
+    *("(", ")", "-", "min", "##er", "a"),
+]
+CONTEXT = "He was  born\n(1895-1943) a miner"
+WORDS = [0, 1, 2, 3, 3, 3, 3, 3, 4, 5, 5]
+
+
+def featurize(examples, tokenizer, length=12, stride=3, is_training=True):
+    """Returns features and all of them as one batch."""
+    features = make_features(
+        examples,
+        tokenizer,
+        max_seq_length=length,
+        doc_stride=stride,
+        max_query_length=3,
+        is_training=is_training,
+    )
+    size = len(features.lengths)
+    return features, features.batch(range(size), length, size)
+
+
+@pytest.fixture
+def tokenizer(make_tokenizer):
+    return make_tokenizer(TOKENS)
+
+
+def ids_of(tokenizer, text):
+    return [tokenizer.vocab[token] for token in text.split()]
+
+
+def test_features_equal_an_example_by_hand(read, tokenizer):
+    answer = ("1943", 19)
+    examples = read(
+        (CONTEXT, ("1", "When was he born?", *answer), ("2", "a", *answer))
+    )
+    # 11 tokens; room for 6 beside the first question.
+    features, batch = featurize(examples, tokenizer)
+    expected = [
+        "[CLS] when was he [SEP] he was born ( 1895 - [SEP]",
+        "[CLS] when was he [SEP] ( 1895 - 1943 ) a [SEP]",
+        "[CLS] when was he [SEP] 1943 ) a min ##er [SEP] [PAD]",
+        "[CLS] a [SEP] he was born ( 1895 - 1943 ) [SEP]",
+        "[CLS] a [SEP] ( 1895 - 1943 ) a min ##er [SEP]",
+    ]
+    assert batch["input_ids"].tolist() == [
+        ids_of(tokenizer, text) for text in expected
+    ]
+    assert features.lengths == [12, 12, 11, 12, 12]
+    first = ["1" * 12, "1" * 12, "1" * 11 + "0", "1" * 12, "1" * 12]
+    masks = [[int(digit) for digit in digits] for digits in first]
+    assert batch["input_mask"].tolist() == masks
+    assert batch["segment_ids"].tolist() == [
+        [0] * size + mask[size:]
+        for size, mask in zip((5, 5, 5, 3, 3), masks, strict=True)
+    ]
+    assert batch["unique_ids"][:, 0].tolist() == [10**9 + i for i in range(5)]
+    assert features.words.tolist() == WORDS  # Tokenized once.
+    assert batch["start_positions"][:, 0].tolist() == [0, 8, 5, 9, 6]
+    assert batch["end_positions"][:, 0].tolist() == [0, 8, 5, 9, 6]
+    assert not batch["is_impossible"].any()
+    assert {column.dtype for column in batch.values()} == {np.dtype(np.int32)}
+
+
+def test_batches_may_have_other_lengths_orders_and_sizes(read, tokenizer):
+    examples = read((CONTEXT, ("1", "When was he born?", "1943", 19)))
+    features, whole = featurize(examples, tokenizer)
+    batch = features.batch([2, 0], 16, 3)
+    for name, values in batch.items():
+        width = min(values.shape[1], 12)
+        np.testing.assert_array_equal(
+            values[:2, :width], whole[name][[2, 0], :width]
+        )
+        assert not values[2].any()
+        assert not values[:, 12:].any()
+
+
+def test_features_for_predicting_have_no_labels(read, tokenizer):
+    examples = read((CONTEXT, ("q", "who", None, 0)), is_training=False)
+    _, batch = featurize(examples, tokenizer, is_training=False)
+    assert list(batch) == [
+        *("unique_ids", "input_ids", "input_mask", "segment_ids")
+    ]
+
+
+def test_impossible_questions_are_labelled_with_cls(read, tokenizer):
+    examples = read((CONTEXT, ("1", "who", None, 0), ("2", "who", "He was", 0)))
+    _, batch = featurize(examples, tokenizer, 20, 9)
+    assert batch["is_impossible"].tolist() == [[1], [0]]
+    assert batch["start_positions"].tolist() == [[0], [3]]
+    assert batch["end_positions"].tolist() == [[0], [4]]
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "start", "expected"),
+    [
+        (CONTEXT, "1895", 14, (4, 4)),
+        (CONTEXT, "1895-1943", 14, (4, 6)),
+        (CONTEXT, "(1895-1943)", 13, (3, 7)),
+        (CONTEXT, "1895-1943) a", 14, (4, 8)),
+        # Not a sequence of whole tokens: the label is the whole word.
+        (CONTEXT, "895", 15, (3, 7)),
+        (CONTEXT, "mine", 27, (9, 10)),
+        (CONTEXT, "min", 27, (9, 9)),
+        # The first of equal places.
+        ("(1895-1895)", "1895", 6, (1, 1)),
+        # As the original: from the last word to before the first.
+        ("  he was he", " ", 0, (2, -1)),
+    ],
+)
+def test_labels_are_narrowed_to_the_answer_within_its_words(
+    read, tokenizer, context, answer, start, expected
+):
+    examples = read((context, ("q", "who", answer, start)))
+    _, batch = featurize(examples, tokenizer, 20, 9)
+    found = batch["start_positions"].item(), batch["end_positions"].item()
+    assert found == (expected[0] + 3, expected[1] + 3)
+
+
+def test_paragraphs_without_tokens_have_no_features(read, tokenizer):
+    examples = read(
+        (" \n", ("1", "who", None, 0)),
+        ("a", ("2", "who", "a", 0)),
+        ("\x00 \xad", ("3", "who", None, 0)),
+        ("a", ("4", "", "a", 0)),
+    )
+    features, batch = featurize(examples, tokenizer)
+    assert features.windows.example.tolist() == [1, 3]
+    assert batch["input_ids"][1].tolist()[:5] == [2, 3, 16, 3, 0]
+
+
+def test_tokens_equal_those_of_each_word(read, make_tokenizer, tmp_path):
+    # Spaces of all kinds, accents, Hangul, Chinese, a final sigma, controls.
+    alphabet = "aÉß.,(Σσ中한\u0301\xa0\u2009\x85\x00\xad\u200d \t\n\u202f\ud800"
+    rng = random.Random(1)
+    contexts = ["".join(rng.choices(alphabet, k=40)) + "a" for _ in range(200)]
+    examples = read(*((text, (text, "q", None, 0)) for text in contexts))
+    letters = "aeß.,(σς中\u1112\u1161\u11ab"
+    for do_lower_case in (True, False):
+        tokenizer = make_tokenizer(letters, do_lower_case)
+        features, _ = featurize(examples, tokenizer)
+        slow = FullTokenizer(str(tmp_path / "vocab.txt"), do_lower_case)
+        for index, example in enumerate(examples):
+            tokens = [slow.tokenize(word) for word in example.doc_tokens]
+            words = [[i] * len(p) for i, p in enumerate(tokens)]
+            flat = list(itertools.chain(*tokens))
+            found = features.paragraphs.text(index).tolist()
+            assert found == slow.convert_tokens_to_ids(flat)
+            begin, end = features.paragraphs.splits[index : index + 2]
+            found = features.words[begin:end].tolist()
+            assert found == list(itertools.chain(*words))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_seq_length": 67}, "--max_seq_length=68"),
+        ({"max_query_length": -1}, "max_query_length=-1"),
+        ({"doc_stride": 0}, "`doc_stride`.*: 0"),
+    ],
+)
+def test_lengths_without_room_for_a_window_are_an_error(
+    read, tokenizer, changes, message
+):
+    examples = read((CONTEXT, ("q", "who", None, 0)))
+    good = {"max_seq_length": 68, "doc_stride": 1, "max_query_length": 64}
+    make_features(examples, tokenizer, **good)
+    with pytest.raises(InputError, match=message):
+        make_features(examples, tokenizer, **{**good, **changes})
+
+
+def windows_by_hand(num_tokens, room, stride):
+    start = 0
+    while start < num_tokens:
+        length = min(num_tokens - start, room)
+        yield start, length
+        if start + length == num_tokens:
+            break
+        start += min(length, stride)
+
+
+def owner_by_hand(token, windows):
+    best, best_score = None, None
+    for index, (start, length) in enumerate(windows):
+        if start <= token < start + length:
+            left, right = token - start, start + length - 1 - token
+            score = min(left, right) + 0.01 * length
+            if best_score is None or score > best_score:
+                best, best_score = index, score
+    return best
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 5, 128])
+def test_windows_and_owners_follow_the_definition(stride):
+    cases = list(
+        itertools.product(
+            (0, 1, 4, 5, 6, 7, 23, 100, 382, 400), (1, 2, 5, 30, 381)
+        )
+    )
+    num_tokens, room = np.array(cases, np.int32).T
+    windows = make_windows(num_tokens, room, stride)
+    expected = [list(windows_by_hand(*case, stride)) for case in cases]
+    assert np.stack(windows, axis=1).tolist() == [
+        [example, *window]
+        for example, some in enumerate(expected)
+        for window in some
+    ]
+    for case, some in zip(cases, expected, strict=True):
+        starts, lengths = np.array(some, np.int32).reshape(-1, 2).T
+        assert find_owners(starts, lengths).tolist() == [
+            owner_by_hand(token, some) for token in range(case[0])
+        ]
+
+
+def test_owners_of_random_windows_follow_the_definition():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        # Any windows without gaps; `make_windows` makes equal ones only.
+        steps, overlaps = rng.integers(1, 7, (2, rng.integers(1, 9)))
+        ends = np.cumsum(steps)
+        starts = np.maximum(ends - steps - overlaps, 0)
+        windows = list(zip(starts, ends - starts, strict=True))
+        assert find_owners(starts, ends - starts).tolist() == [
+            owner_by_hand(token, windows) for token in range(ends[-1])
+        ]
+
+
+def test_owners_of_a_million_tokens_take_linear_memory():
+    # All windows against all tokens would be 8 billion numbers.
+    num_tokens = 1_000_000
+    made = make_windows(np.array([num_tokens]), np.array([381]), 128)
+    windows = list(zip(made.start.tolist(), made.length.tolist(), strict=True))
+    owner = find_owners(made.start, made.length)
+    assert len(owner) == num_tokens
+    tokens = np.random.default_rng(0).integers(num_tokens, size=20)
+    for token in (0, *tokens.tolist(), num_tokens - 1):
+        assert owner[token] == owner_by_hand(token, windows)
+
+
+def test_windows_equal_the_drawing_in_the_docstring():
+    windows = make_windows(np.array([10]), np.array([5]), 3)
+    assert windows.start.tolist() == [0, 3, 6]
+    assert windows.length.tolist() == [5, 5, 4]
+    owner = find_owners(windows.start, windows.length)
+    assert owner.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
