@@ -14,7 +14,6 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from official_bert import files
 from official_bert.errors import InputError
@@ -89,12 +88,13 @@ class ConllData:
             labels: The known tags; None: any.
 
         Raises:
-            InputError: The file is missing, a line is malformed, or a tag of
-                `train` or `dev` is unknown.
+            InputError: The file is missing or has no words, a line is
+                malformed, or a tag of `train` or `dev` is unknown.
         """
+        path = self.path(split)
         if split != "test":
-            return self.read_file(self.path(split), labels=labels)
-        sentences = self.read_file(self.path(split), needs_tags=False)
+            return self._read_file(path, needs_tags=True, labels=labels)
+        sentences = self._read_file(path, needs_tags=False)
         # In test data without tags the last column may be anything.
         if labels is None or _tags(sentences) <= set(labels):
             return sentences
@@ -104,67 +104,69 @@ class ConllData:
         """Returns the tags of the training data, sorted."""
         return tuple(sorted(_tags(self.read("train"))))
 
-    def read_file(
+    def _read_file(
         self,
         path: str,
         *,
-        needs_tags: bool = True,
+        needs_tags: bool,
         labels: Collection[str] | None = None,
     ) -> list[Sentence]:
-        """Reads a file.
-
-        Args:
-            path: The file.
-            needs_tags: Whether the tag column must exist, and differ from the
-                words' column.
-            labels: The known tags; None: any.
-
-        Raises:
-            InputError: The file has no words, a line is malformed, or a tag is
-                unknown.
-        """
         sentences: list[Sentence] = []
         document: list[str] = []
-        layout = None
+        num_columns, tag_column = 0, None
         lines = files.numbered_lines(path)
         for kind, group in itertools.groupby(lines, lambda n: _kind(n[1])):
             if kind == "boundary":
                 document = []
-            elif kind == "words":
-                rows = [(f"{path}:{n}", _split(line)) for n, line in group]
-                layout = layout or self._layout(*rows[0], needs_tags)
-                words, tags = _words_and_tags(rows, layout, labels)
-                start = len(document)
-                document += words
-                sentences.append(Sentence(words, tags, document, start))
+            if kind != "words":
+                continue
+            words, tags = [], []
+            for number, line in group:
+                where, cells = f"{path}:{number}", _split(line)
+                if not num_columns:
+                    num_columns = len(cells)
+                    tag_column = self._find_tags(where, cells, needs_tags)
+                if len(cells) != num_columns:
+                    raise InputError(
+                        f"{where}: all lines must have {num_columns} columns, "
+                        f"like the first. Received: {len(cells)}. Fix the "
+                        "line; comments are not supported."
+                    )
+                words.append(cells[self.token_column])
+                if not words[-1]:
+                    raise InputError(
+                        f"{where}: a word must not be empty. Received: "
+                        f"{cells!r}. A blank line ends a sentence."
+                    )
+                if tag_column is not None:
+                    _check_tag(cells[tag_column], where, labels)
+                    tags.append(cells[tag_column])
+            known_tags = tags if tag_column is not None else None
+            sentences.append(
+                Sentence(words, known_tags, document, len(document))
+            )
+            document += words
         if not sentences:
             raise InputError(f"{path}: must hold words. Received: none.")
         return sentences
 
-    def _layout(
+    def _find_tags(
         self, where: str, cells: Sequence[str], needs_tags: bool
-    ) -> "_Layout":
+    ) -> int | None:
+        """Returns the column of the tags; None if there is none."""
         tag = self.tag_column if self.tag_column >= 0 else len(cells) - 1
-        has_tag = tag < len(cells) and tag != self.token_column
-        if self.token_column >= len(cells) or (needs_tags and not has_tag):
+        has_tags = tag < len(cells) and tag != self.token_column
+        if self.token_column >= len(cells) or (needs_tags and not has_tags):
             raise InputError(
                 f"{where}: a line must have a word in column "
                 f"{self.token_column} and its tag in column {self.tag_column}, "
                 f"counted from 0. Received: {len(cells)} columns. Check "
                 "--token_column and --tag_column."
             )
-        return _Layout(len(cells), self.token_column, tag if has_tag else None)
+        return tag if has_tags else None
 
 
-class _Layout(NamedTuple):
-    """The columns of all lines of a file; `tag` is None without tags."""
-
-    num_columns: int
-    token: int
-    tag: int | None
-
-
-def _tags(sentences: Sequence[Sentence]) -> set[str]:
+def _tags(sentences: Iterable[Sentence]) -> set[str]:
     return {tag for sentence in sentences for tag in sentence.tags or ()}
 
 
@@ -181,41 +183,15 @@ def _split(line: str) -> list[str]:
     return [cell for cell in line.split(" ") if cell]
 
 
-def _words_and_tags(
-    rows: Sequence[tuple[str, list[str]]],
-    layout: _Layout,
-    labels: Collection[str] | None,
-) -> tuple[list[str], list[str] | None]:
-    for where, cells in rows:
-        if len(cells) != layout.num_columns:
-            raise InputError(
-                f"{where}: all lines must have {layout.num_columns} columns, "
-                f"like the first. Received: {len(cells)}. Fix the line; "
-                "comments are not supported."
-            )
-        if not cells[layout.token]:
-            raise InputError(
-                f"{where}: a word must not be empty. Received: {cells!r}. Fix "
-                "the line, or leave it blank to end a sentence."
-            )
-        if layout.tag is not None:
-            _check_tag(cells[layout.tag], where, labels)
-    words = [cells[layout.token] for _, cells in rows]
-    if layout.tag is None:
-        return words, None
-    return words, [cells[layout.tag] for _, cells in rows]
-
-
 def _check_tag(tag: str, where: str, labels: Collection[str] | None) -> None:
-    if not tag or (labels is not None and tag not in labels):
-        expected = "must not be empty"
-        if labels:
-            expected = f"must be one of {', '.join(labels)}"
-        raise InputError(
-            f"{where}: the tag {expected}. Received: {tag!r}. Check "
-            "--tag_column. If the training data lacks a tag, give a "
-            "--label_file with all tags."
-        )
+    if tag and (labels is None or tag in labels):
+        return
+    expected = f"be one of {', '.join(labels)}" if labels else "not be empty"
+    raise InputError(
+        f"{where}: the tag must {expected}. Received: {tag!r}. Check "
+        "--tag_column. If the training data lacks a tag, give a --label_file "
+        "with all tags."
+    )
 
 
 def with_predictions(path: str, answers: Iterable[Sequence[str]]) -> str:

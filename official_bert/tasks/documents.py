@@ -1,12 +1,17 @@
 """Texts that are longer than the model's input."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from official_bert.options import RunClassifier
+from official_bert.tokenization import BatchTokenizer
 
 Ids = Sequence[int]
 Pair = tuple[Ids, Ids]
+
+# The number of texts that are tokenized together.
+_BLOCK = 2048
 
 
 class LongDocuments(NamedTuple):
@@ -31,6 +36,15 @@ class LongDocuments(NamedTuple):
 
 
 TRUNCATE_TAIL = LongDocuments()
+
+
+def token_ids(
+    texts: Iterable[str], tokenizer: BatchTokenizer
+) -> Iterator[list[int]]:
+    """Yields the token ids of each text, without special tokens."""
+    remaining = iter(texts)
+    while block := list(itertools.islice(remaining, _BLOCK)):
+        yield from tokenizer.tokenize_lines_to_ids(block)
 
 
 def cut(

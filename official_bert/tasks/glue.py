@@ -4,7 +4,6 @@ Files are TSV without quoting; columns are counted from 0.
 """
 
 import dataclasses
-import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.tables import Row
 from official_bert.tasks.text import TextExample, TextTask
 
 _BINARY = ("0", "1")
@@ -42,69 +42,53 @@ class Columns(NamedTuple):
 
     @property
     def num_required(self) -> int:
-        """The number of columns that a line must have at least."""
+        """The least number of columns of a line."""
         return 1 + max(
             self.text_a, self.text_b or 0, self.label or 0, self.guid or 0
         )
 
-    def read(
+    def rows(
         self, path: str, *, skips_short_rows: bool = False
-    ) -> Iterator[tuple[int, str, list[str]]]:
-        """Yields (line number from 0, `FILE:LINE`, cells) for each example.
+    ) -> Iterator[Row]:
+        """Yields the lines with examples.
 
         Raises:
-            InputError: A line has too few columns.
+            InputError: A line has too few columns, and they are not skipped.
         """
         num_skipped = 0
-        for number, cells in enumerate(tables.tab_separated(path)):
-            if number == 0 and self.has_header:
-                continue
-            where = f"{path}:{number + 1}"
-            if len(cells) >= self.num_required:
-                yield number, where, cells
+        for row in tables.read_lines(path, has_header=self.has_header):
+            if len(row.cells) >= self.num_required:
+                yield row
             elif skips_short_rows:
                 num_skipped += 1
             else:
                 raise InputError(
-                    f"{where}: a line must have at least {self.num_required} "
-                    f"columns, separated by tabs. Received: {len(cells)}. "
+                    f"{row.where}: must have at least {self.num_required} "
+                    f"columns, separated by tabs. Received: {len(row.cells)}. "
                     "Check that the file belongs to the task of --task_name."
                 )
         if num_skipped:
             logging.warning("%s: skipped %d short rows", path, num_skipped)
 
     def example(
-        self, cells: Sequence[str], labels: Sequence[str], where: str, guid: str
+        self, row: Row, labels: Sequence[str], guid: str
     ) -> TextExample:
-        """Makes an example of a line."""
-        return TextExample(
-            guid,
-            cells[self.text_a],
-            None if self.text_b is None else cells[self.text_b],
-            None
-            if self.label is None
-            else _parse_label(cells[self.label], labels, where),
-        )
+        """Makes an example of a line; without `labels`, of a regression task.
 
-
-def _parse_label(text: str, labels: Sequence[str], where: str) -> Any:
-    """Returns the label; in regression (no labels), a number."""
-    if labels:
-        if text not in labels:
-            raise InputError(
-                f"{where}: the label must be one of {', '.join(labels)}. "
-                f"Received: {text!r}."
-            )
-        return text
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(
-            f"{where}: the label must be a number. Received: {text!r}."
-        )
-    return number
+        Raises:
+            InputError: The label is invalid.
+        """
+        text_a = row.text(str(self.text_a))
+        text_b = None if self.text_b is None else row.text(str(self.text_b))
+        label: Any = None
+        if self.label is not None:
+            column = str(self.label % len(row.cells))
+            label = row.text(column)
+            if labels:
+                row.require_label(column, label, labels)
+            else:
+                label = row.number(column)
+        return TextExample(guid, text_a, text_b, label)
 
 
 class GlueTask(NamedTuple):
@@ -253,14 +237,13 @@ class GlueData:
             )
         files.require(path, f"The {split} data")
         examples = []
-        for number, where, cells in columns.read(
-            path, skips_short_rows=self.task.skips_short_rows
-        ):
-            name = number if columns.guid is None else cells[columns.guid]
+        skips_short_rows = self.task.skips_short_rows
+        for row in columns.rows(path, skips_short_rows=skips_short_rows):
+            name: Any = row.line - 1
+            if columns.guid is not None:
+                name = row.text(str(columns.guid))
             guid = f"{split}-{name}"
-            examples.append(
-                columns.example(cells, self.task.labels, where, guid)
-            )
+            examples.append(columns.example(row, self.task.labels, guid))
         if not examples:
             raise tables.no_examples(path)
         return examples
@@ -280,14 +263,9 @@ class GlueData:
         if self.task.test.guid is not None:
             ids = [example.guid.partition("-")[2] for example in examples]
         name = self.task.submission[_is_mismatched(split)]
-        return f"{name}.tsv", submission_table(ids, predictions)
+        text = tables.predictions_table(ids, predictions, "index")
+        return f"{name}.tsv", text
 
 
 def _is_mismatched(split: str) -> bool:
     return split.endswith("_mismatched")
-
-
-def submission_table(ids: Iterable[Any], predictions: Sequence[Any]) -> str:
-    """Returns a TSV with the columns `index` and `prediction`."""
-    rows = zip(ids, predictions, strict=True)
-    return tables.to_tsv([("index", "prediction"), *rows])

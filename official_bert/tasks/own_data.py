@@ -39,8 +39,6 @@ from official_bert.tasks.choice import (
     ChoiceColumns,
     ChoiceExample,
     ChoiceTask,
-    make_example,
-    read_label,
 )
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.shuffling import shuffled
@@ -171,9 +169,7 @@ class OwnTexts(OwnData):
             return row.number(column)
         names = self._label_names(row)
         for name in names:
-            if name not in self.labels:
-                expected = f"be one of {', '.join(self.labels)}"
-                raise row.error(column, expected, name)
+            row.require_label(column, name, self.labels)
         return names if self.options.task_type == "multilabel" else names[0]
 
     def _label_names(self, row: Row) -> tuple[str, ...]:
@@ -217,12 +213,11 @@ class OwnTexts(OwnData):
         predictions: Sequence[Any],
     ) -> tuple[str, str]:
         """Returns a table of ids and predicted labels or numbers."""
-        rows: list[tuple[Any, Any]] = [("id", "prediction")]
-        for example, prediction in zip(examples, predictions, strict=True):
-            if isinstance(prediction, list):
-                prediction = ",".join(prediction)
-            rows.append((example.guid, prediction))
-        return f"{split}_predictions.tsv", tables.to_tsv(rows)
+        if self.options.task_type == "multilabel":
+            predictions = [",".join(labels) for labels in predictions]
+        ids = (example.guid for example in examples)
+        text = tables.predictions_table(ids, predictions)
+        return f"{split}_predictions.tsv", text
 
 
 def _require_all_labels(examples: list[TextExample]) -> list[TextExample]:
@@ -288,15 +283,12 @@ class OwnChoices(OwnData):
         for column in (*self.columns[:2], self.options.question_column):
             if column is not None:
                 row.get(column)
-        example = make_example(
-            row.cells,
-            self.guid(row, split, default_column="id"),
-            row.where,
-            self.num_choices,
-            self.columns,
+        guid = self.guid(row, split, default_column="id")
+        example = self.columns.example(
+            row.cells, guid, row.where, self.num_choices
         )
         label = _label_if_known(self._label, row, split)
         return example._replace(label=label)
 
     def _label(self, row: Row) -> int:
-        return read_label(row, self.options.label_column, self.num_choices)
+        return row.choice(self.options.label_column, self.num_choices)

@@ -11,7 +11,7 @@ import os
 
 from official_bert.options import RunClassifier
 from official_bert.tasks import tables
-from official_bert.tasks.choice import ChoiceExample, ChoiceTask, read_label
+from official_bert.tasks.choice import ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.tables import Row
 
@@ -47,5 +47,5 @@ def _example(row: Row, split: str) -> ChoiceExample:
         f"{split}-{row.line}",
         row.text("sent1"),
         [f"{beginning} {row.text(ending)}".strip() for ending in _ENDINGS],
-        None if is_test else read_label(row, "label", len(_ENDINGS)),
+        None if is_test else row.choice("label", len(_ENDINGS)),
     )

@@ -83,6 +83,22 @@ class Row(NamedTuple):
             raise self.error(column, "be a number", value)
         return number
 
+    def choice(self, column: str, num_choices: int) -> int:
+        """Returns a cell that must be the number of a choice, from 0."""
+        number = self.number(column)
+        if number not in range(num_choices):
+            expected = f"be the number of a choice, 0 to {num_choices - 1}"
+            raise self.error(column, expected, number)
+        return int(number)
+
+    def require_label(
+        self, column: str, label: str, labels: Sequence[str]
+    ) -> str:
+        """Returns a label if it is one of the known ones."""
+        if label not in labels:
+            raise self.error(column, f"be one of {', '.join(labels)}", label)
+        return label
+
     def error(self, column: str, must: str, value: Any) -> InputError:
         """Returns the error "column must ...", for the caller to raise."""
         return InputError(
@@ -120,21 +136,29 @@ def read(
         raise no_examples(path)
 
 
+def read_lines(path: str, *, has_header: bool) -> Iterator[Row]:
+    """Yields the lines of a benchmark's TSV, whose columns are numbered.
+
+    Lines may differ in their number of columns; blank lines have one.
+    """
+    for line, text in files.numbered_lines(path):
+        if line > 1 or not has_header:
+            yield Row(path, line, _by_number(text.split("\t")))
+
+
+def _by_number(cells: Iterable[str]) -> dict[str, str]:
+    return {str(number): cell for number, cell in enumerate(cells)}
+
+
 def no_examples(path: str) -> InputError:
     """Returns the error for a file without examples."""
     return InputError(f"{path}: must hold examples. Received: none.")
 
 
-def tab_separated(path: str) -> Iterator[list[str]]:
-    """Yields the cells of every line, blank lines included."""
-    for _, line in files.numbered_lines(path):
-        yield line.split("\t")
-
-
 def _read_tsv(path: str) -> Iterator[Record]:
-    for line, cells in enumerate(tab_separated(path), start=1):
-        if len(cells) > 1 or cells[0].strip():
-            yield line, cells
+    for line, text in files.numbered_lines(path):
+        if text.strip() or "\t" in text:
+            yield line, text.split("\t")
 
 
 def _read_csv(path: str) -> Iterator[Record]:
@@ -175,8 +199,7 @@ def _name_cells(
                 "TSV, and need quotes in CSV if they contain commas."
             )
         by_name = dict(zip(names, cells, strict=False))
-        by_number = {str(number): cell for number, cell in enumerate(cells)}
-        yield Row(path, line, {**by_number, **by_name})
+        yield Row(path, line, {**_by_number(cells), **by_name})
 
 
 def _header(where: str, cells: Sequence[str]) -> list[str]:
@@ -237,6 +260,14 @@ def write_scores(
     """Writes `scores_name(split)`: one line of numbers per answer."""
     lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
     files.write_text(os.path.join(folder, scores_name(split)), "".join(lines))
+
+
+def predictions_table(
+    ids: Iterable[Any], predictions: Iterable[Any], id_column: str = "id"
+) -> str:
+    """Returns a TSV with an id and a prediction per line, and a header."""
+    rows = zip(ids, predictions, strict=True)
+    return to_tsv([(id_column, "prediction"), *rows])
 
 
 def to_tsv(rows: Iterable[Sequence[Any]]) -> str:

@@ -50,13 +50,12 @@ from official_bert.tasks.task import (
 )
 from official_bert.tokenization import BatchTokenizer
 
-# What --task_name may be. All are the same: what is measured depends on the
-# tags.
+# Values of --task_name. They mean the same: the metrics depend on the tags.
 NAMES = ("ner", "pos", "tagging")
 
 
 def make(options: RunClassifier) -> "TaggingTask":
-    """Returns the task on the files of a folder.
+    """Returns the task on the CoNLL files of a directory.
 
     Raises:
         InputError: The labels cannot be read.
@@ -70,13 +69,13 @@ def make(options: RunClassifier) -> "TaggingTask":
 
 
 class Window(NamedTuple):
-    """Words by number, ends exclusive.
+    """Word positions in a document; ends are exclusive.
 
     Attributes:
-        begin: The first that is read.
-        first: The first that is predicted.
-        last: The end of those that are predicted.
-        end: The end of those that are read.
+        begin: The first word that is read.
+        first: The first word that is predicted.
+        last: The end of the words that are predicted.
+        end: The end of the words that are read.
     """
 
     begin: int
@@ -91,13 +90,13 @@ def make_windows(
     """Yields windows that together predict the words `first` to `last`.
 
     Args:
-        sizes: How many pieces each word of a document has, 1 to `room`.
-        first: Where the sentence begins.
-        last: Where it ends, exclusive.
-        room: How many pieces can be read at once; only whole words are.
+        sizes: The number of tokens of each word of a document, 1 to `room`.
+        first: The position of a sentence in the document.
+        last: Its end, exclusive.
+        room: The number of tokens that fit. Words are not divided.
     """
     starts = [0, *itertools.accumulate(sizes)]
-    for a, b in _parts(starts, first, last, room):
+    for a, b in _sentence_parts(starts, first, last, room):
         spare = room - (starts[b] - starts[a])
         after = starts[-1] - starts[b]
         before = min(starts[a], max(spare // 2, spare - after))
@@ -106,10 +105,10 @@ def make_windows(
         yield Window(begin, a, b, end)
 
 
-def _parts(
+def _sentence_parts(
     starts: Sequence[int], first: int, last: int, room: int
 ) -> Iterator[tuple[int, int]]:
-    """Yields a sentence, or if it is too long its parts."""
+    """Yields the whole sentence or, if it does not fit, its parts."""
     is_short = starts[last] - starts[first] <= room
     size = room if is_short else room // 2
     while first < last:
@@ -120,44 +119,15 @@ def _parts(
         first = end
 
 
-def make_row(
-    ids: Sequence[list[int]],
-    labels: Sequence[int],
-    window: Window,
-    marks: text_inputs.SpecialIds,
-) -> dict[str, list[int]]:
-    """Returns the features of the words in a window, not padded.
-
-    Args:
-        ids: Of the pieces of each word.
-        labels: Of each word; not looked at where it is not predicted.
-        window: Which words.
-        marks: What to put around them.
-    """
-    pieces: list[int] = []
-    firsts: list[int] = []  # Where in the row words begin.
-    for word in range(window.begin, window.end):
-        firsts.append(1 + len(pieces))
-        pieces += ids[word]
-    row = text_inputs.text_features(pieces, (), marks)
-    row["label_ids"] = [0] * len(row["input_ids"])
-    row["label_mask"] = [0] * len(row["input_ids"])
-    for word in range(window.first, window.last):
-        place = firsts[word - window.begin]
-        row["label_ids"][place] = labels[word]
-        row["label_mask"][place] = 1
-    return row
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingTask(Task):
-    """A task about every word.
+    """Tagging.
 
     Attributes:
-        labels: All tags there are.
-        document_context: Whether a sentence is read with the words before and
-            after it in its document, as many as there is room for, half of
-            them on each side if the document has them.
+        labels: All tags.
+        document_context: Whether a sentence is read with the surrounding words
+            of its document.
+        data: The data set.
     """
 
     labels: tuple[str, ...] = saved_field(tuple)
@@ -168,21 +138,18 @@ class TaggingTask(Task):
 
     @property
     def main_metric(self) -> str:
-        """F1 of whole entities where tags say what these are."""
+        """F1 of whole entities if the tags are of a form like B-PER, I-PER."""
         return "f1" if entities.has_prefixes(self.labels) else "accuracy"
 
     def examples(self, split: str) -> Sequence[Sentence]:
-        """Reads the data."""
+        """Reads the sentences of a split."""
         assert self.data is not None
         return self.data.read(split, self.labels)
 
     def schema(
         self, max_seq_length: int, *, is_training: bool = True
     ) -> Schema:
-        """Returns the features of a text, and of every piece a label.
-
-        `label_mask` is 1 where a predicted word begins, and elsewhere 0.
-        """
+        """Returns the features of a text, and label and mask of each token."""
         sequence = Feature(max_seq_length, "max_seq_length")
         return {
             **text_schema(max_seq_length),
@@ -196,39 +163,39 @@ class TaggingTask(Task):
         tokenizer: BatchTokenizer,
         max_seq_length: int,
     ) -> Iterator[FeatureRow]:
-        """Yields a row for each sentence, or several for a long one.
+        """Yields the windows of each sentence; every word is labelled once.
 
-        Every word begins, with `label_mask` 1, in one row, in their order. Of
-        a word with more pieces than the model reads, the first are kept.
+        Words with more tokens than fit are truncated.
         """
-        marks = text_inputs.special_ids(tokenizer.vocab)
         room = max_seq_length - 2
 
         @functools.cache
         def token_ids(word: str) -> list[int]:
-            # Every word needs a tag, also one of control characters only.
+            # A word of control characters has no tokens, but a label.
             tokens = tokenizer.tokenize(word) or ["[UNK]"]
             return tokenizer.convert_tokens_to_ids(tokens[:room])
 
-        id_of_label = {label: i for i, label in enumerate(self.labels)}
+        special = text_inputs.special_ids(tokenizer.vocab)
+        label_ids = {label: number for number, label in enumerate(self.labels)}
         for number, sentence in enumerate(examples):
-            words, first = self._words_read(sentence, room)
+            words, first = self._words_in_reach(sentence, room)
             last = first + len(sentence.words)
             ids = [token_ids(word) for word in words]
             labels = [0] * len(words)
             if sentence.tags is not None:
-                labels[first:last] = [id_of_label[t] for t in sentence.tags]
+                labels[first:last] = [label_ids[tag] for tag in sentence.tags]
             sizes = [len(tokens) for tokens in ids]
             for window in make_windows(sizes, first, last, room):
-                yield FeatureRow(number, make_row(ids, labels, window, marks))
+                row = _make_row(ids, labels, window, special)
+                yield FeatureRow(number, row)
 
-    def _words_read(
+    def _words_in_reach(
         self, sentence: Sentence, room: int
     ) -> tuple[Sequence[str], int]:
-        """Returns all words that may be read, and where the sentence begins."""
+        """Returns the words that may be read, and the sentence's position."""
         if not self.document_context:
             return sentence.words, 0
-        # A word has at least one piece, so no more of them can matter.
+        # A word has at least one token, so `room` words suffice.
         begin = max(0, sentence.start - room)
         end = sentence.start + len(sentence.words) + room
         return sentence.document[begin:end], sentence.start - begin
@@ -236,34 +203,34 @@ class TaggingTask(Task):
     def build_model(
         self, config: BertConfig, bert: Any = None
     ) -> TokenClassifier:
-        """Returns BERT with as many outputs for a piece as there are labels."""
+        """Returns BERT with one output per token and label."""
         return TokenClassifier(
             config, len(self.labels), self.pooling_head, bert=bert
         )
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
-        """Returns [B, S]: cross-entropies, also of pieces without a label."""
+        """Returns cross-entropies [B, S], also of tokens without a label."""
         return losses.cross_entropy(logits, batch["label_ids"])
 
     def weights(self, batch: dict[str, Any]) -> Any:
-        """Returns [B, S]: all words count the same."""
+        """Returns [B, S]: 1 for the first tokens of words."""
         return tf.cast(batch["label_mask"], tf.float32)
 
     def answers(
         self, features: RowFeatures, outputs: Outputs
     ) -> list[list[str]]:
-        """Returns a tag for each word of each sentence."""
-        found: list[list[str]] = [[] for _ in features.examples]
+        """Returns the tags of each sentence."""
+        answers: list[list[str]] = [[] for _ in features.examples]
         for row, logits in zip(features.rows, outputs.logits, strict=True):
             positions = np.flatnonzero(row.row["label_mask"])
             best = logits[positions].argmax(axis=-1)
-            found[row.example] += [self.labels[i] for i in best]
-        return found
+            answers[row.example] += [self.labels[i] for i in best]
+        return answers
 
     def metrics(
         self, examples: Sequence[Sentence], answers: Sequence[list[str]]
     ) -> dict[str, Any]:
-        """Returns the scores of `metrics.entities`; none without tags."""
+        """Returns the scores of `metrics.entities`."""
         targets = [s.tags for s in examples if s.tags is not None]
         if len(targets) < len(examples):
             return {}
@@ -276,57 +243,79 @@ class TaggingTask(Task):
         examples: Sequence[Sentence],
         answers: Sequence[list[str]],
     ) -> None:
-        """Writes `test_predictions.txt`: the data and a column of predictions.
+        """Writes `test_predictions.txt`: the data with a column of predictions.
 
-        It is the last; if the column before it is that of the tags, `conlleval`
-        reads the file.
+        `conlleval` reads it if the tags are in the second to last column.
         """
         assert self.data is not None
         text = conll.with_predictions(self.data.path(split), answers)
         files.write_text(os.path.join(folder, f"{split}_predictions.txt"), text)
 
     def parse(self, given: Any, where: str) -> Sentence:
-        """Takes a list of words, an object with `tokens`, or a text.
+        """Makes a sentence of a text, a list of words, or an object.
 
-        A text is divided into words at whitespace, and nowhere else. An object
-        may have the words `before` and `after` it in its document, which a
-        model with `document_context` reads as well.
+        A text is split at whitespace only. An object has the words as `tokens`
+        and optionally the words `before` and `after` them in the document, for
+        models with `document_context`.
         """
         if isinstance(given, str):
             given = given.split()
         parts = given if isinstance(given, dict) else {"tokens": given}
         words: Any = parts.get("tokens")
         before, after = parts.get("before", []), parts.get("after", [])
-        if not all(map(_are_words, (before, words, after))):
+        if not all(map(_is_word_list, (before, words, after))):
             raise InputError(
-                f"{where}: must be a list of words, an object with such a list "
-                "as `tokens`, perhaps with `before` and `after` it, or a text. "
-                f"Received: {given!r}."
+                f"{where}: must be a text, a list of words, or an object with "
+                "such a list as `tokens` and optionally as `before` and "
+                f"`after`. Received: {given!r}."
             )
         return Sentence(words, None, [*before, *words, *after], len(before))
 
     def answer_to_json(
         self, example: Sentence, answer: list[str]
     ) -> dict[str, Any]:
-        """Returns words, tags, and where tags say it the entities.
+        """Returns words and tags; with B-PER, I-PER or the like, `entities`.
 
-        Their `start` and `end` (exclusive) are numbers of words.
+        `start` and `end` (exclusive) of an entity count words.
         """
-        found: dict[str, Any] = {"tokens": list(example.words), "tags": answer}
+        words = example.words
+        result: dict[str, Any] = {"tokens": list(words), "tags": answer}
         if entities.has_prefixes(self.labels):
-            found["entities"] = [
+            result["entities"] = [
                 {
                     "type": entity.type,
                     "start": entity.start,
                     "end": entity.end,
-                    "text": " ".join(example.words[entity.start : entity.end]),
+                    "text": " ".join(words[entity.start : entity.end]),
                 }
                 for entity in entities.entities(answer)
             ]
-        return found
+        return result
 
 
-def _are_words(given: Any) -> bool:
+def _make_row(
+    ids: Sequence[list[int]],
+    labels: Sequence[int],
+    window: Window,
+    special: text_inputs.SpecialIds,
+) -> dict[str, list[int]]:
+    """Returns the features of a window, given the words' token and label ids."""
+    tokens: list[int] = []
+    positions: list[int] = []  # The position of each word's first token.
+    for word in range(window.begin, window.end):
+        positions.append(1 + len(tokens))
+        tokens += ids[word]
+    row = text_inputs.text_features(tokens, (), special)
+    row["label_ids"] = [0] * len(row["input_ids"])
+    row["label_mask"] = [0] * len(row["input_ids"])
+    for word in range(window.first, window.last):
+        position = positions[word - window.begin]
+        row["label_ids"][position] = labels[word]
+        row["label_mask"][position] = 1
+    return row
+
+
+def _is_word_list(given: Any) -> bool:
     return isinstance(given, list) and all(
         isinstance(word, str) and word for word in given
     )

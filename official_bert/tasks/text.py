@@ -1,7 +1,6 @@
-"""Tasks about one text or a pair: classes, several labels, or a number."""
+"""Classification, multi-label classification and regression of texts."""
 
 import dataclasses
-import itertools
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -28,9 +27,7 @@ from official_bert.tasks.task import (
 )
 from official_bert.tokenization import BatchTokenizer
 
-# The number of examples that are tokenized together.
-_BLOCK = 1024
-
+# {metric: its function, the main one of its results}.
 _METRICS = {
     "accuracy": (classification.accuracy, "accuracy"),
     "accuracy_and_f1": (classification.accuracy_and_f1, "f1"),
@@ -64,8 +61,13 @@ class TextColumns(NamedTuple):
         has_header: Whether the first line of TSV and CSV names the columns.
     """
 
-    names: tuple[str, ...]
+    names: Sequence[str]
     has_header: bool = True
+
+    @classmethod
+    def from_json(cls, names: list[str], has_header: bool) -> "TextColumns":
+        """Returns the value of `TextTask.columns` in `task.json`."""
+        return cls(tuple(names), has_header)
 
 
 class TextData(Protocol):
@@ -96,21 +98,18 @@ class TextData(Protocol):
         """
 
 
-def _text_columns(names: Sequence[str], has_header: bool) -> TextColumns:
-    return TextColumns(tuple(names), has_header)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextTask(Task):
-    """A task about one text or a pair.
+    """A task on single texts or pairs of texts.
 
     Attributes:
-        task_type: classification, multilabel or regression.
-        labels: Of the classes; none in regression.
-        metric: For classification: accuracy, accuracy_and_f1 or matthews.
+        task_type: `classification`, `multilabel` or `regression`.
+        labels: In the order of their ids; empty in regression.
+        metric: In classification: `accuracy`, `accuracy_and_f1` or `matthews`.
         long_documents: What to do with texts that are too long.
-        is_pair: Whether an example is a pair of texts; None if not known.
-        columns: Where its texts stand in files of the user's own.
+        is_pair: Whether examples are pairs; None if unknown.
+        columns: The text columns of the user's own data.
+        data: The data set.
     """
 
     task_type: str = saved_field(str)
@@ -120,27 +119,29 @@ class TextTask(Task):
         LongDocuments, default=documents.TRUNCATE_TAIL
     )
     is_pair: bool | None = saved_field(bool, default=None)
-    columns: TextColumns | None = saved_field(_text_columns, default=None)
+    columns: TextColumns | None = saved_field(
+        TextColumns.from_json, default=None
+    )
     data: TextData | None = None
 
     kind = "text"
 
     @property
     def main_metric(self) -> str:
-        """Pearson's correlation, micro F1, or the benchmark's."""
+        """Pearson's correlation, micro F1, or the metric of the benchmark."""
         if self.task_type == "classification":
             return _METRICS[self.metric][1]
         return "pearson" if self.task_type == "regression" else "micro_f1"
 
     def splits(self, mode: str) -> Sequence[str]:
-        """Returns what the data has for train, dev or test."""
+        """Returns the splits of the data set."""
         assert self.data is not None
         return self.data.splits(mode)
 
     def schema(
         self, max_seq_length: int, *, is_training: bool = True
     ) -> Schema:
-        """Returns the features of 2018, `label_ids` a float in regression."""
+        """Returns the original's features; in regression, labels are floats."""
         is_multilabel = self.task_type == "multilabel"
         return {
             **text_schema(max_seq_length),
@@ -157,24 +158,25 @@ class TextTask(Task):
         tokenizer: BatchTokenizer,
         max_seq_length: int,
     ) -> Iterator[FeatureRow]:
-        """Yields one row for each example, or several for a long one."""
-        marks = text_inputs.special_ids(tokenizer.vocab)
-        remaining = enumerate(examples)
-        while block := list(itertools.islice(remaining, _BLOCK)):
-            texts = [t for _, e in block for t in (e.text_a, e.text_b or "")]
-            ids = tokenizer.tokenize_lines_to_ids(texts)
-            for (number, example), a, b in zip(block, ids, ids, strict=True):
-                labels = self._label_ids(example)
-                for pair in documents.cut(
-                    a, b, max_seq_length, self.long_documents
-                ):
-                    row = text_inputs.text_features(*pair, marks)
-                    row["label_ids"] = labels
-                    row["is_real_example"] = [1]
-                    yield FeatureRow(number, row)
+        """Yields one feature per example; with windows, one per window."""
+        special = text_inputs.special_ids(tokenizer.vocab)
+        texts = (text for e in examples for text in (e.text_a, e.text_b or ""))
+        ids = documents.token_ids(texts, tokenizer)
+        how = self.long_documents
+        for number, example in enumerate(examples):
+            labels = self._label_ids(example)
+            for pair in documents.cut(
+                next(ids), next(ids), max_seq_length, how
+            ):
+                row: dict[str, Any] = {
+                    **text_inputs.text_features(*pair, special),
+                    "label_ids": labels,
+                    "is_real_example": [1],
+                }
+                yield FeatureRow(number, row)
 
     def _label_ids(self, example: TextExample) -> list[Any]:
-        """Returns what stands in a record; without a label, zeros."""
+        """Returns the feature `label_ids`; zeros for an unknown label."""
         if self.task_type == "multilabel":
             given = example.label or ()
             return [int(label in given) for label in self.labels]
@@ -187,14 +189,14 @@ class TextTask(Task):
     def build_model(
         self, config: BertConfig, bert: Any = None
     ) -> SequenceClassifier:
-        """Returns BERT with as many outputs as there are labels, or one."""
+        """Returns BERT with one output per label; one in regression."""
         num_outputs = len(self.labels) or 1
         return SequenceClassifier(
             config, num_outputs, self.pooling_head, bert=bert
         )
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
-        """Returns [B]: cross-entropies or squared errors."""
+        """Returns cross-entropies or squared errors [B]."""
         labels = batch["label_ids"]
         if self.task_type == "multilabel":
             return losses.binary_cross_entropy(logits, labels)
@@ -205,20 +207,20 @@ class TextTask(Task):
     def answers(
         self, features: RowFeatures, outputs: Outputs
     ) -> list[np.ndarray]:
-        """Returns probabilities [C], or in regression the number [1]."""
+        """Returns probabilities [C]; in regression, the number [1]."""
         pool = np.max if self.long_documents.pooling == "max" else np.mean
         windows: list[list[np.ndarray]] = [[] for _ in features.examples]
-        for row, window in zip(features.rows, outputs.logits, strict=True):
-            windows[row.example].append(window)
-        logits = [pool(parts, axis=0) for parts in windows]
-        if not logits or self.task_type == "regression":
-            return logits
-        is_single = self.task_type == "classification"
-        function = tf.nn.softmax if is_single else tf.sigmoid
-        return list(function(np.stack(logits)).numpy())
+        for row, logits in zip(features.rows, outputs.logits, strict=True):
+            windows[row.example].append(logits)
+        pooled = [pool(parts, axis=0) for parts in windows]
+        if not pooled or self.task_type == "regression":
+            return pooled
+        is_multilabel = self.task_type == "multilabel"
+        activation = tf.sigmoid if is_multilabel else tf.nn.softmax
+        return list(activation(np.stack(pooled)).numpy())
 
     def predictions(self, answers: Sequence[np.ndarray]) -> list[Any]:
-        """Returns the label, the labels or the number of each answer."""
+        """Returns the label, the list of labels or the number per answer."""
         if self.task_type == "regression":
             return [float(scores[0]) for scores in answers]
         if self.task_type == "classification":
@@ -231,7 +233,7 @@ class TextTask(Task):
     def metrics(
         self, examples: Sequence[TextExample], answers: Sequence[np.ndarray]
     ) -> dict[str, Any]:
-        """Returns the benchmark's metrics and those of every class."""
+        """Returns the metrics of the task, and those of each class."""
         if any(example.label is None for example in examples):
             return {}
         targets = np.array([self._label_ids(example) for example in examples])
@@ -254,7 +256,7 @@ class TextTask(Task):
         examples: Sequence[TextExample],
         answers: Sequence[np.ndarray],
     ) -> None:
-        """Writes `test_results.tsv`, and what the benchmark wants."""
+        """Writes `test_results.tsv` and the file of `TextData.submission`."""
         tables.write_scores(folder, split, answers)
         assert self.data is not None
         name, text = self.data.submission(
@@ -263,13 +265,15 @@ class TextTask(Task):
         files.write_text(os.path.join(folder, name), text)
 
     def parse(self, given: Any, where: str) -> TextExample:
-        """Takes a text, `[a, b]`, or an object.
+        """Makes an example of a text, a list of two texts, or an object.
 
         An object has the columns of the training data, or text_a and text_b.
         """
-        texts = [given] if isinstance(given, str) else given
+        texts = given
         if isinstance(given, dict):
-            texts = self._texts_of(given)
+            texts = self._texts_of_object(given)
+        elif isinstance(given, str):
+            texts = [given]
         if isinstance(texts, list) and len(texts) == 2 and texts[1] is None:
             texts = texts[:1]
         if (
@@ -277,25 +281,23 @@ class TextTask(Task):
             or len(texts) not in (1, 2)
             or not all(isinstance(text, str) for text in texts)
         ):
-            names = "text_a and, for pairs, text_b"
+            keys = "text_a and, for pairs, text_b"
             if self.columns:
-                names = " and ".join(self.columns.names)
+                keys = " and ".join(self.columns.names)
             raise InputError(
                 f"{where}: must be a text, a pair of texts, or an object with "
-                f"{names}. Received: {given!r}."
+                f"{keys}. Received: {given!r}."
             )
         if self.is_pair not in (None, len(texts) == 2):
-            wanted, advice = "one text", "Leave the second one out."
-            if self.is_pair:
-                wanted = "a pair of texts"
-                advice = "Give both; of a table, say --text_b_column."
+            expected = "a pair of texts" if self.is_pair else "one text"
             raise InputError(
-                f"{where}: must be {wanted}, as what the model was trained on. "
-                f"Received: {given!r}. {advice}"
+                f"{where}: must be {expected}, like the training data. "
+                f"Received: {given!r}. For pairs in tables, use "
+                "--text_b_column."
             )
         return TextExample(where, *texts)
 
-    def _texts_of(self, given: dict[str, Any]) -> list[Any]:
+    def _texts_of_object(self, given: dict[str, Any]) -> list[Any]:
         names = self.columns.names if self.columns else ()
         if names and all(name in given for name in names):
             return [given[name] for name in names]
@@ -304,7 +306,7 @@ class TextTask(Task):
     def answer_to_json(
         self, example: TextExample, answer: np.ndarray
     ) -> dict[str, Any]:
-        """Returns the label or labels, and all probabilities; or the number."""
+        """Returns `label` or `labels` with `probabilities`, or `score`."""
         [prediction] = self.predictions([answer])
         if self.task_type == "regression":
             return {"score": prediction}

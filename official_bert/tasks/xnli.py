@@ -29,13 +29,13 @@ from typing import Any
 from official_bert import files
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.tasks import glue
+from official_bert.tasks import glue, tables
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.text import TextExample, TextTask
 
 _TRAIN = glue.Columns(0, 1, label=2)
 _EVALUATION = glue.Columns(6, 7, label=1)
-_LANGUAGE = 0
+_LANGUAGE = "0"
 
 
 def make(options: RunClassifier) -> TextTask:
@@ -86,17 +86,18 @@ class XnliData:
         path = self._path(split)
         files.require(path, f"The {split} data")
         columns = _TRAIN if split == "train" else _EVALUATION
-        assert columns.label is not None
+        label_column = str(columns.label)
         examples: list[TextExample] = []
         other_languages: set[str] = set()
-        for number, where, cells in columns.read(path):
-            if split != "train" and cells[_LANGUAGE] != self.language:
-                other_languages.add(cells[_LANGUAGE])
+        for row in columns.rows(path):
+            if split != "train" and row.text(_LANGUAGE) != self.language:
+                other_languages.add(row.text(_LANGUAGE))
                 continue
-            if cells[columns.label] == "contradictory":
-                cells[columns.label] = "contradiction"
-            guid = f"{split}-{number}"
-            examples.append(columns.example(cells, glue.INFERENCE, where, guid))
+            if row.text(label_column) == "contradictory":
+                cells = {**row.cells, label_column: "contradiction"}
+                row = row._replace(cells=cells)
+            guid = f"{split}-{row.line - 1}"
+            examples.append(columns.example(row, glue.INFERENCE, guid))
         if not examples:
             raise InputError(
                 f"{path}: must hold examples in the language "
@@ -114,4 +115,4 @@ class XnliData:
         """Returns the predicted labels in the layout of GLUE."""
         ids = range(len(predictions))
         name = f"XNLI-{self.language}.tsv"
-        return name, glue.submission_table(ids, predictions)
+        return name, tables.predictions_table(ids, predictions, "index")

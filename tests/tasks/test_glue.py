@@ -1,4 +1,4 @@
-"""GLUE: files as they are published, features as the original makes them."""
+"""GLUE: published files, and features equal to the original's."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import tensorflow as tf
 from support import recorded_texts
 
 from official_bert.errors import InputError
-from official_bert.inputs import padding, records
+from official_bert.inputs import datasets, padding
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.text import TextExample, TextTask
 from official_bert.tokenization import BatchTokenizer
@@ -21,13 +21,15 @@ def make(name, folder):
     return glue.make_task(task, str(folder))
 
 
-def write(path, *rows, text=None):
-    path.write_text(text or "".join("\t".join(row) + "\n" for row in rows))
+def write(path, *rows):
+    path.write_text("".join("\t".join(row) + "\n" for row in rows))
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 @pytest.mark.parametrize("name", ["CoLA", "MNLI", "MRPC"])
-def test_equals_the_original(golden, shared_data, tmp_path, name, split):
+def test_features_equal_the_original(
+    golden, shared_data, tmp_path, name, split
+):
     tokenizer = recorded_texts.tokenizer(golden, shared_data, tmp_path, name)
     task = make(name, golden / "classifier" / "data" / name)
     recorded_texts.assert_equals(
@@ -35,8 +37,7 @@ def test_equals_the_original(golden, shared_data, tmp_path, name, split):
     )
 
 
-def test_written_records_equal_the_original(golden, shared_data, tmp_path):
-    """Padded, and parsed again, with the types of 2018."""
+def test_records_equal_the_original(golden, shared_data, tmp_path):
     tokenizer = recorded_texts.tokenizer(golden, shared_data, tmp_path, "MRPC")
     task = make("MRPC", golden / "classifier" / "data" / "MRPC")
     path = str(tmp_path / "train.tf_record")
@@ -46,7 +47,8 @@ def test_written_records_equal_the_original(golden, shared_data, tmp_path):
     *expected, _ = recorded_texts.lines(place / "features_32.jsonl.gz")
     serialized = [one.numpy() for one in tf.data.TFRecordDataset(path)]
     assert len(serialized) == len(expected)
-    batch = records.parse(task.schema(32), tf.constant(serialized))
+    schema = task.schema(32, is_training=True)
+    batch = datasets.parse(schema, tf.constant(serialized))
     for number, record in enumerate(expected):
         ids = record["input_ids"]
         full = {
@@ -65,13 +67,6 @@ def test_written_records_equal_the_original(golden, shared_data, tmp_path):
     assert all(value.int64_list.value for value in example.values())
 
 
-def test_what_fills_a_batch_is_the_original_s_padding():
-    """All zeros: `PaddingInputExample`."""
-    schema = TextTask(task_type="classification", labels=("a",)).schema(8)
-    for array in padding.pad_batch(schema, [], 8, 2).values():
-        assert not array.any()
-
-
 ODD_PAIRS = {
     "text_b empty string: single-sentence layout": ("a", "", 8),
     "text_b that tokenizes to nothing: single-sentence layout, budget S-2": (
@@ -85,21 +80,22 @@ ODD_PAIRS = {
 }
 
 
-@pytest.mark.parametrize("what", ODD_PAIRS)
-def test_odd_pairs_equal_the_original(golden, shared_data, what):
+@pytest.mark.parametrize("case", ODD_PAIRS)
+def test_odd_pairs_equal_the_original(golden, shared_data, case):
     [expected] = [
         record
         for name, status, record in json.loads(
             (golden / "classifier" / "errors.json").read_text()
         )
-        if name == what and status == "ok"
+        if name == case and status == "ok"
     ]
     tokenizer = BatchTokenizer(str(shared_data / "vocab" / "uncased.txt"), True)
-    text_a, text_b, length = ODD_PAIRS[what]
+    text_a, text_b, length = ODD_PAIRS[case]
     task = TextTask(task_type="classification", labels=("0", "1"))
     example = TextExample("dev-0", text_a, text_b, "0")
-    [(_, row)] = task.feature_rows([example], tokenizer, length)
-    padded = padding.pad_batch(task.schema(length), [row], length, 1)
+    [row] = recorded_texts.rows(task, [example], tokenizer, length)
+    schema = task.schema(length, is_training=True)
+    padded = padding.pad_batch(schema, [row], length, 1)
     found = [
         padded[name][0].tolist()
         for name in ("input_ids", "input_mask", "segment_ids")
@@ -107,92 +103,77 @@ def test_odd_pairs_equal_the_original(golden, shared_data, what):
     assert [*found, 0] == expected
 
 
-def test_lines_are_read_as_the_original_reads_them(tmp_path):
-    """As recorded in the original's errors.json, for CoLA."""
-    task = make("CoLA", tmp_path)
-    path = tmp_path / "dev.tsv"
-    for line, text in [
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
         ("g\t1\t\tx\ry\n", "xy"),
         ("g\t1\t\tx y\r\n", "x y"),
         ('g\t1\t\t"x\n', '"x'),
         ("g\t1\t\tx", "x"),
         ("g\t1\t\tx\0y\n", "x\0y"),
         ("g\t1\t\tx\u2028y\u0085z\vw\fv\n", "x\u2028y\u0085z\vw\fv"),
-    ]:
-        path.write_bytes(line.encode())
-        assert task.examples("dev") == [TextExample("dev-0", text, None, "1")]
+        ("\ufeffg\t1\t\tx\n", "x"),
+    ],
+)
+def test_lines_are_read_as_recorded_in_the_original_s_errors_json(
+    tmp_path, line, text
+):
+    (tmp_path / "dev.tsv").write_bytes(line.encode())
+    [example] = make("CoLA", tmp_path).examples("dev")
+    assert example == TextExample("dev-0", text, None, "1")
 
 
-def test_a_byte_order_mark_is_dropped(tmp_path):
-    write(tmp_path / "dev.tsv", text="\ufeffg\t1\t\tx\n")
-    assert make("cola", tmp_path).examples("dev")[0].text_a == "x"
-    # Without a header, the mark would be part of a text.
-    write(tmp_path / "train.tsv", text="\ufeffsentence\tlabel\nx\t1\n")
-    assert make("sst-2", tmp_path).examples("train") == [
-        TextExample("train-1", "x", None, "1")
-    ]
-
-
-def test_the_mark_does_not_stick_to_a_cell(tmp_path):
-    """Where the first cell of a file without header is read."""
-    task = glue.GlueTask(
-        ("0", "1"),
-        glue.Columns(0, label=1, has_header=False),
-        glue.Columns(0),
-        ("X",),
-    )
-    write(tmp_path / "train.tsv", text="\ufeffx\t1\n")
+@pytest.mark.parametrize("has_header", [False, True])
+def test_a_byte_order_mark_is_not_part_of_the_first_cell(tmp_path, has_header):
+    columns = glue.Columns(0, label=1, has_header=has_header)
+    task = glue.GlueTask(("0", "1"), columns, glue.Columns(0), ("X",))
+    header = "\ufeffsentence\tlabel\n" if has_header else "\ufeff"
+    (tmp_path / "train.tsv").write_text(f"{header}x\t1\n")
     [example] = glue.GlueData(task, str(tmp_path)).read("train")
     assert example.text_a == "x"
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "complaint"),
+    ("name", "text", "line", "received"),
     [
-        ("g\t1\t\tx\n\ng\t1\t\ty\n", 2, "at least 4 columns"),
-        ("g\t1\t\tx\ng\t1\t\ty\n\n", 3, "at least 4 columns"),
-        ("g\t1\t\tx\ng\t1\n", 2, "Received: 2"),
-        ("g\t2\t\tx\n", 1, "must be one of 0, 1. Received: '2'"),
+        ("CoLA", "g\t1\t\tx\n\ng\t1\t\ty\n", 2, "1"),
+        ("CoLA", "g\t1\t\tx\ng\t1\t\ty\n\n", 3, "1"),
+        ("CoLA", "g\t1\t\tx\ng\t1\n", 2, "2"),
+        ("CoLA", "g\t2\t\tx\n", 1, "'2'"),
+        *(
+            ("STS-B", "header\n" + "\t" * 9 + score, 2, repr(score))
+            for score in ("good", "nan", "inf", "")
+        ),
     ],
 )
-def test_wrong_lines_are_named(tmp_path, text, line, complaint):
+def test_malformed_lines_are_reported_with_file_and_line(
+    tmp_path, name, text, line, received
+):
     path = tmp_path / "dev.tsv"
-    write(path, text=text)
-    with pytest.raises(InputError, match=complaint) as caught:
-        make("CoLA", tmp_path).examples("dev")
-    assert str(caught.value).startswith(f"{path}:{line}: ")
+    path.write_text(text)
+    with pytest.raises(InputError, match=f"Received: {received}") as error:
+        make(name, tmp_path).examples("dev")
+    assert str(error.value).startswith(f"{path}:{line}: ")
 
 
-def test_wrong_files_are_named(tmp_path):
+def test_missing_and_empty_files_are_an_error(tmp_path):
     path = tmp_path / "train.tsv"
-    with pytest.raises(InputError, match=re.escape(repr(str(path)))):
-        make("CoLA", tmp_path).examples("train")
-    path.write_text("")
-    with pytest.raises(InputError, match="must hold examples"):
-        make("RTE", tmp_path).examples("train")
-    write(path, text="index\tsentence1\tsentence2\tlabel\n")
-    with pytest.raises(InputError, match="must hold examples"):
-        make("RTE", tmp_path).examples("train")
+    for text in (None, "", "index\tsentence1\tsentence2\tlabel\n"):
+        if text is not None:
+            path.write_text(text)
+        with pytest.raises(InputError, match=re.escape(str(path))):
+            make("RTE", tmp_path).examples("train")
 
 
-def test_scores_must_be_numbers(tmp_path):
-    for score in ("good", "nan", "inf", ""):
-        row = [*"0123456", "a", "b", score]
-        write(tmp_path / "dev.tsv", [*"0123456789"], row)
-        with pytest.raises(InputError, match=r"dev\.tsv:2: .* be a number"):
-            make("STS-B", tmp_path).examples("dev")
-
-
-def test_short_rows_of_qqp_are_left_out(tmp_path):
-    """The published training data have some."""
+def test_short_rows_of_qqp_are_skipped(tmp_path):
     row = ["1", "2", "3", "What?", "Who?", "1"]
     write(tmp_path / "train.tsv", [*"012345"], row, row[:3], row)
     guids = [e.guid for e in make("QQP", tmp_path).examples("train")]
     assert guids == ["train-1", "train-3"]
 
 
-def test_what_is_handed_in_has_the_benchmark_s_ids(tmp_path):
-    """A row that is left out moves none of those after it."""
+def test_the_submission_has_the_benchmark_s_ids(tmp_path):
+    """A skipped row does not move the ids of those after it."""
     header = ["id", "question1", "question2"]
     rows = [["0", "What?", "Who?"], ["1", "What?"], ["2", "Why?", "How?"]]
     write(tmp_path / "test.tsv", header, *rows)
@@ -200,13 +181,13 @@ def test_what_is_handed_in_has_the_benchmark_s_ids(tmp_path):
     examples = task.examples("test")
     answers = np.array([[0.9, 0.1], [0.2, 0.8]])
     task.write_predictions(str(tmp_path), "test", examples, answers)
-    found = (tmp_path / "QQP.tsv").read_text()
-    assert found == "index\tprediction\n0\t0\n2\t1\n"
+    text = (tmp_path / "QQP.tsv").read_text()
+    assert text == "index\tprediction\n0\t0\n2\t1\n"
     results = (tmp_path / "test_results.tsv").read_text()
     assert results == "0.9\t0.1\n0.2\t0.8\n"
 
 
-def test_mnli_has_two_of_each_if_they_are_there(tmp_path):
+def test_the_mismatched_sets_of_mnli_are_read_if_present(tmp_path):
     task = make("MNLI", tmp_path)
     assert task.splits("dev") == ["dev"]
     header = [f"c{number}" for number in range(12)]
@@ -222,7 +203,7 @@ def test_mnli_has_two_of_each_if_they_are_there(tmp_path):
     assert task.splits("train") == ["train"]
 
 
-def test_ax_can_only_be_predicted(tmp_path):
+def test_ax_has_only_a_test_set(tmp_path):
     rows = [["index", "sentence1", "sentence2"], ["0", "x", "y"]]
     write(tmp_path / "diagnostic.tsv", *rows)
     task = make("AX", tmp_path)
@@ -231,39 +212,49 @@ def test_ax_can_only_be_predicted(tmp_path):
         task.examples("dev")
 
 
-def written(name, tmp_path, answers, split="test"):
-    """Returns the files that predictions become."""
-    out = tmp_path / "out"
-    out.mkdir(exist_ok=True)
-    task = make(name, tmp_path)
+ANSWERS = [[0.1, 0.2, 0.7], [0.6, 0.25, 0.15]]
+NAMES = "index\tprediction\n0\tneutral\n1\tcontradiction\n"
+SCORES = "0.1\t0.2\t0.7\n0.6\t0.25\t0.15\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "answers", "expected"),
+    [
+        (
+            "STS-B",
+            "test",
+            np.array([[-0.5], [2.71828], [5.5]], np.float32),
+            {
+                "test_results.tsv": "-0.5\n2.71828\n5.5\n",
+                "STS-B.tsv": "index\tprediction\n0\t0.000\n1\t2.718\n2\t5.000\n",
+            },
+        ),
+        (
+            "MNLI",
+            "test",
+            np.array(ANSWERS),
+            {"test_results.tsv": SCORES, "MNLI-m.tsv": NAMES},
+        ),
+        (
+            "MNLI",
+            "test_mismatched",
+            np.array(ANSWERS),
+            {"test_results_mismatched.tsv": SCORES, "MNLI-mm.tsv": NAMES},
+        ),
+    ],
+)
+def test_predictions_are_written_for_submission(
+    tmp_path, name, split, answers, expected
+):
     examples = [TextExample(f"test-{i}", "x") for i in range(len(answers))]
-    task.write_predictions(str(out), split, examples, np.array(answers))
-    return {path.name: path.read_text() for path in out.iterdir()}
+    task = make(name, tmp_path)
+    task.write_predictions(str(tmp_path), split, examples, answers)
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == expected
 
 
-def test_scores_are_handed_in_from_0_to_5(tmp_path):
-    scores = np.array([[-0.5], [2.71828], [5.5]], np.float32)
-    assert written("STS-B", tmp_path, scores) == {
-        "test_results.tsv": "-0.5\n2.71828\n5.5\n",
-        "STS-B.tsv": "index\tprediction\n0\t0.000\n1\t2.718\n2\t5.000\n",
-    }
-
-
-def test_labels_are_handed_in_as_text(tmp_path):
-    answers = [[0.1, 0.2, 0.7], [0.6, 0.25, 0.15]]
-    expected = "index\tprediction\n0\tneutral\n1\tcontradiction\n"
-    assert written("MNLI", tmp_path, answers) == {
-        "test_results.tsv": "0.1\t0.2\t0.7\n0.6\t0.25\t0.15\n",
-        "MNLI-m.tsv": expected,
-    }
-    found = written("MNLI", tmp_path, answers, "test_mismatched")
-    assert found["MNLI-mm.tsv"] == expected
-    assert "test_results_mismatched.tsv" in found
-
-
-def test_submissions_have_the_names_that_glue_wants():
-    """Of the files in its sample_submission.zip; a row may add others."""
-    published = {
+def test_submissions_have_the_names_of_glue_s_sample_submission():
+    found = {name: task.submission for name, task in glue.TASKS.items()}
+    assert found == {
         "ax": ("AX",),
         "cola": ("CoLA",),
         "mnli": ("MNLI-m", "MNLI-mm"),
@@ -275,8 +266,6 @@ def test_submissions_have_the_names_that_glue_wants():
         "stsb": ("STS-B",),
         "wnli": ("WNLI",),
     }
-    found = {name: glue.TASKS[name].submission for name in published}
-    assert found == published
 
 
 COUNTS = {
@@ -292,7 +281,7 @@ COUNTS = {
 
 
 @pytest.fixture(scope="module")
-def real(shared_data, tmp_path_factory):
+def published(shared_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("glue")
     with tarfile.open(shared_data / "glue.tar.xz") as archive:
         archive.extractall(folder, filter="data")
@@ -300,8 +289,8 @@ def real(shared_data, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_the_published_files_are_read_whole(real, name):
-    task = make(name, real / ("diagnostic" if name == "AX" else name))
+def test_published_files_have_all_their_examples(published, name):
+    task = make(name, published / ("diagnostic" if name == "AX" else name))
     for split, count in zip(
         ("train", "dev", "test"), COUNTS[name], strict=True
     ):
@@ -310,15 +299,13 @@ def test_the_published_files_are_read_whole(real, name):
         examples = task.examples(split)
         assert len(examples) == count
         assert all(example.text_a.strip() for example in examples)
+        labels = {example.label for example in examples}
         if split == "test":
             predictions = [0.0 if name == "STS-B" else task.labels[0]] * count
             _, text = task.data.submission(split, examples, predictions)
             ids = [line.split("\t")[0] for line in text.splitlines()[1:]]
             assert ids == [str(number) for number in range(count)]
-            continue
-        labels = {example.label for example in examples}
-        if name == "STS-B":
-            assert min(labels) == 0.0
-            assert max(labels) == 5.0
+        elif name == "STS-B":
+            assert (min(labels), max(labels)) == (0.0, 5.0)
         else:
             assert labels == set(task.labels)

@@ -1,0 +1,163 @@
+"""CoNLL files: read, checked, and written with predictions."""
+
+import pytest
+
+from official_bert.errors import InputError
+from official_bert.tasks import conll
+from official_bert.tasks.conll import ConllData
+
+CONLL = """-DOCSTART- -X- -X- O
+
+EU NNP B-NP B-ORG
+rejects VBZ B-VP O
+. . O O
+
+Peter NNP B-NP B-PER
+Blackburn NNP I-NP I-PER
+
+-DOCSTART- -X- -X- O
+
+BRUSSELS NNP B-NP B-LOC
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A function that writes a file and returns its path."""
+
+    def write_file(text, name="a"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write_file
+
+
+def read(path, token_column=0, tag_column=-1, **options):
+    return ConllData("", token_column, tag_column).read_file(path, **options)
+
+
+def words_and_tags(sentences):
+    return [(list(s.words), s.tags and list(s.tags)) for s in sentences]
+
+
+def test_sentences_know_their_document(write):
+    sentences = read(write(CONLL))
+    assert words_and_tags(sentences) == [
+        (["EU", "rejects", "."], ["B-ORG", "O", "O"]),
+        (["Peter", "Blackburn"], ["B-PER", "I-PER"]),
+        (["BRUSSELS"], ["B-LOC"]),
+    ]
+    first, second, third = sentences
+    assert first.document == ["EU", "rejects", ".", "Peter", "Blackburn"]
+    assert second.document is first.document
+    assert (first.start, second.start, third.start) == (0, 3, 0)
+    assert third.document == ["BRUSSELS"]
+    # Otherwise the text of all sentences would grow with the square.
+    assert "EU" not in repr(second)
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [(1, "NNP"), (2, "B-NP"), (3, "B-ORG"), (-1, "B-ORG")],
+)
+def test_the_tag_column_is_chosen_by_number(write, tag, expected):
+    assert read(write(CONLL), tag_column=tag)[0].tags[0] == expected
+
+
+def test_the_word_column_is_chosen_by_number(write):
+    sentences = read(write("1 In ADP\n2 it PRON\n"), token_column=1)
+    assert words_and_tags(sentences) == [(["In", "it"], ["ADP", "PRON"])]
+
+
+def test_lines_are_split_at_tabs_if_there_are_any_and_else_at_spaces(write):
+    path = write(
+        "\ufeffNew York\tB\n \t \n  a   B  \nb\xa0c\u2028d O\n\n\n\nx O\r\n\r\n"
+        "y B"
+    )
+    assert words_and_tags(read(path)) == [
+        (["New York"], ["B"]),
+        (["a", "b\xa0c\u2028d"], ["B", "O"]),
+        (["x"], ["O"]),
+        (["y"], ["B"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"), [("a\nb\n", -1), ("a\nb\n", 1), ("a X\nb Y\n", 2)]
+)
+def test_test_data_may_lack_the_tag_column(write, text, tag):
+    path = write(text)
+    sentences = read(path, tag_column=tag, needs_tags=False)
+    assert words_and_tags(sentences) == [(["a", "b"], None)]
+    with pytest.raises(InputError, match=rf"a:1: .* column {tag}"):
+        read(path, tag_column=tag)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "options"),
+    [
+        ("a O\n\nb X O\n", "a:3: .* 2 columns.* Received: 3", {}),
+        ("a O\nb\n", "a:2: .* 2 columns.* Received: 1", {}),
+        ("# a comment\na O\n", "a:2: .* 3 columns.* Received: 2", {}),
+        ("a\tO\n\tO\n", "a:2: .*word", {}),
+        ("a\tO\nb\t\n", "a:2: .*tag", {}),
+        ("", "a: ", {}),
+        ("\n-DOCSTART- O\n\n", "a: ", {}),
+        ("a O\n", "a:1: .* column 2", {"token_column": 2, "needs_tags": False}),
+        *(
+            (
+                f"a\tO\n\nb\t{tag}\n",
+                f"a:3: .* O, P. .*'{tag}'",
+                {"labels": "OP"},
+            )
+            for tag in ("Q", "o", "")
+        ),
+    ],
+)
+def test_malformed_lines_are_reported_with_file_and_line(
+    write, text, message, options
+):
+    with pytest.raises(InputError, match=message):
+        read(write(text), **options)
+
+
+def test_predictions_become_the_last_column(write):
+    path = write(CONLL)
+    answers = [["X", "Y", "Z"], ["U", "V"], ["W"]]
+    text = conll.with_predictions(path, answers)
+    assert text == (
+        "-DOCSTART- -X- -X- O O\n\nEU NNP B-NP B-ORG X\nrejects VBZ B-VP O Y\n"
+        ". . O O Z\n\nPeter NNP B-NP B-PER U\nBlackburn NNP I-NP I-PER V\n\n"
+        "-DOCSTART- -X- -X- O O\n\nBRUSSELS NNP B-NP B-LOC W\n"
+    )
+    again = read(write(text, "b"))
+    assert [s.tags for s in again] == answers
+    assert [s.words for s in again] == [s.words for s in read(path)]
+
+
+def test_predictions_keep_the_lines_and_their_separators(write):
+    path = write("\ufeffa b\tO\n\n\nc  O \r\n \nd O")
+    text = conll.with_predictions(path, [["X"], ["Y"], ["Z"]])
+    assert text == "a b\tO\tX\n\n\nc  O Y\n\nd O Z\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "split", "expected"),
+    [
+        (["train.txt", "eng.train"], "train", "train.txt"),
+        (["eng.testa", "valid.txt"], "dev", "valid.txt"),
+        (["valid.txt", "dev.txt"], "dev", "dev.txt"),
+        (["eng.testa", "eng.testb"], "dev", "eng.testa"),
+        (["eng.testa", "eng.testb"], "test", "eng.testb"),
+    ],
+)
+def test_the_first_known_file_name_is_read(tmp_path, names, split, expected):
+    for name in names:
+        (tmp_path / name).touch()
+    assert ConllData(str(tmp_path)).path(split) == str(tmp_path / expected)
+
+
+def test_a_missing_file_is_reported_with_the_names_searched_for(tmp_path):
+    with pytest.raises(InputError, match=r"dev\.txt or valid\.txt or"):
+        ConllData(str(tmp_path)).read("dev", ())
