@@ -299,7 +299,7 @@ def _make_row(
     window: Window,
     special: text_inputs.SpecialIds,
 ) -> dict[str, list[int]]:
-    """Returns the features of a window, given the words' token and label ids."""
+    """Returns a window's features, given the words' token and label ids."""
     tokens: list[int] = []
     positions: list[int] = []  # The position of each word's first token.
     for word in range(window.begin, window.end):

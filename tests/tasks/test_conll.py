@@ -1,5 +1,7 @@
 """CoNLL files: read, checked, and written with predictions."""
 
+import os
+
 import pytest
 
 from official_bert.errors import InputError
@@ -23,18 +25,20 @@ BRUSSELS NNP B-NP B-LOC
 
 @pytest.fixture
 def write(tmp_path):
-    """A function that writes a file and returns its path."""
+    """A function that writes the file of a split and returns its path."""
 
-    def write_file(text, name="a"):
-        path = tmp_path / name
+    def write_file(text, split="train"):
+        path = tmp_path / f"{split}.txt"
         path.write_text(text, encoding="utf-8")
         return str(path)
 
     return write_file
 
 
-def read(path, token_column=0, tag_column=-1, **options):
-    return ConllData("", token_column, tag_column).read_file(path, **options)
+def read(path, token_column=0, tag_column=-1, labels=None):
+    folder, name = os.path.split(path)
+    data = ConllData(folder, token_column, tag_column)
+    return data.read(name.removesuffix(".txt"), labels)
 
 
 def words_and_tags(sentences):
@@ -87,38 +91,32 @@ def test_lines_are_split_at_tabs_if_there_are_any_and_else_at_spaces(write):
     ("text", "tag"), [("a\nb\n", -1), ("a\nb\n", 1), ("a X\nb Y\n", 2)]
 )
 def test_test_data_may_lack_the_tag_column(write, text, tag):
-    path = write(text)
-    sentences = read(path, tag_column=tag, needs_tags=False)
+    sentences = read(write(text, "test"), tag_column=tag)
     assert words_and_tags(sentences) == [(["a", "b"], None)]
-    with pytest.raises(InputError, match=rf"a:1: .* column {tag}"):
-        read(path, tag_column=tag)
+    with pytest.raises(InputError, match=rf"dev.txt:1: .* column {tag}"):
+        read(write(text, "dev"), tag_column=tag)
 
 
 @pytest.mark.parametrize(
     ("text", "message", "options"),
     [
-        ("a O\n\nb X O\n", "a:3: .* 2 columns.* Received: 3", {}),
-        ("a O\nb\n", "a:2: .* 2 columns.* Received: 1", {}),
-        ("# a comment\na O\n", "a:2: .* 3 columns.* Received: 2", {}),
-        ("a\tO\n\tO\n", "a:2: .*word", {}),
-        ("a\tO\nb\t\n", "a:2: .*tag", {}),
-        ("", "a: ", {}),
-        ("\n-DOCSTART- O\n\n", "a: ", {}),
-        ("a O\n", "a:1: .* column 2", {"token_column": 2, "needs_tags": False}),
-        *(
-            (
-                f"a\tO\n\nb\t{tag}\n",
-                f"a:3: .* O, P. .*'{tag}'",
-                {"labels": "OP"},
-            )
-            for tag in ("Q", "o", "")
-        ),
+        ("a O\n\nb X O\n", ":3: .* 2 columns.* Received: 3", {}),
+        ("a O\nb\n", ":2: .* 2 columns.* Received: 1", {}),
+        ("# a comment\na O\n", ":2: .* 3 columns.* Received: 2", {}),
+        ("a\tO\n\tO\n", ":2: .*word", {}),
+        ("a\tO\nb\t\n", ":2: .*tag", {}),
+        ("", ": ", {}),
+        ("\n-DOCSTART- O\n\n", ": ", {}),
+        ("a O\n", ":1: .* column 2", {"token_column": 2}),
+        ("a\tO\n\nb\tQ\n", ":3: .* O, P. .*'Q'", {"labels": "OP"}),
+        ("a\tO\n\nb\to\n", ":3: .* O, P. .*'o'", {"labels": "OP"}),
+        ("a\tO\n\nb\t\n", ":3: .* O, P. .*''", {"labels": ["O", "P"]}),
     ],
 )
 def test_malformed_lines_are_reported_with_file_and_line(
     write, text, message, options
 ):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"train.txt{message}"):
         read(write(text), **options)
 
 
@@ -131,7 +129,7 @@ def test_predictions_become_the_last_column(write):
         ". . O O Z\n\nPeter NNP B-NP B-PER U\nBlackburn NNP I-NP I-PER V\n\n"
         "-DOCSTART- -X- -X- O O\n\nBRUSSELS NNP B-NP B-LOC W\n"
     )
-    again = read(write(text, "b"))
+    again = read(write(text, "dev"))
     assert [s.tags for s in again] == answers
     assert [s.words for s in again] == [s.words for s in read(path)]
 

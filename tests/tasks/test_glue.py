@@ -93,7 +93,7 @@ def test_odd_pairs_equal_the_original(golden, shared_data, case):
     text_a, text_b, length = ODD_PAIRS[case]
     task = TextTask(task_type="classification", labels=("0", "1"))
     example = TextExample("dev-0", text_a, text_b, "0")
-    [row] = recorded_texts.rows(task, [example], tokenizer, length)
+    [(_, row)] = task.feature_rows([example], tokenizer, length)
     schema = task.schema(length, is_training=True)
     padded = padding.pad_batch(schema, [row], length, 1)
     found = [
@@ -226,7 +226,9 @@ SCORES = "0.1\t0.2\t0.7\n0.6\t0.25\t0.15\n"
             np.array([[-0.5], [2.71828], [5.5]], np.float32),
             {
                 "test_results.tsv": "-0.5\n2.71828\n5.5\n",
-                "STS-B.tsv": "index\tprediction\n0\t0.000\n1\t2.718\n2\t5.000\n",
+                "STS-B.tsv": (
+                    "index\tprediction\n0\t0.000\n1\t2.718\n2\t5.000\n"
+                ),
             },
         ),
         (

@@ -91,7 +91,7 @@ def test_columns_have_numbers_unless_the_header_uses_them_as_names(tmp_path):
         ("csv", 'a,b\n"x"y,z\n', 2, "',' expected"),
         ("csv", 'a,b\n"x\n\n",y\n"x" y,z\n', 5, "',' expected"),
         ("tsv", "a\tb\ta\nx\ty\tz\n", 1, "'a' twice"),
-        ("jsonl", '{"a": 1}\n{"a": }\n', 2, ""),
+        ("jsonl", '{"a": 1}\n{"a": }\n', 2, "character 7"),
         ("jsonl", '{"a": "\\ud83d"}\n', 1, "surrogate"),
         ("jsonl", '{"a": ' + 5000 * "1" + "}\n", 1, "digits"),
         ("jsonl", 200_000 * "[" + "\n", 1, "recursion"),
