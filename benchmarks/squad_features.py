@@ -21,13 +21,13 @@ import tensorflow as tf
 
 from official_bert.inputs import text_inputs
 from official_bert.tasks import record_files
-from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.squad.squad_examples import (
     SquadExample,
     read_examples,
 )
 from official_bert.tasks.squad.squad_features import FIRST_UNIQUE_ID
 from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.task import shuffle_examples
 from official_bert.tokenization import BatchTokenizer, FullTokenizer
 
 TASK = SquadTask(doc_stride=128, max_query_length=64)
@@ -132,7 +132,7 @@ def main(train_file: str, vocab_file: str) -> None:
         train_file, is_training=True, version_2_with_negative=False
     )
     reading = time.process_time() - start
-    examples = shuffled(examples)
+    examples = shuffle_examples(examples)
     print(f"{len(examples):,} questions are read in {reading:.2f} CPU s")
     with tempfile.TemporaryDirectory() as folder:
         one, other = (os.path.join(folder, name) for name in "ab")

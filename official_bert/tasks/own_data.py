@@ -41,8 +41,8 @@ from official_bert.tasks.choice import (
     ChoiceTask,
 )
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.tables import Row
+from official_bert.tasks.task import shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
 
 FORMATS = ("tsv", "csv", "jsonl")
@@ -145,11 +145,11 @@ class OwnTexts(OwnData):
         return [mode]
 
     def read(self, split: str) -> list[TextExample]:
-        """Reads a file. Training examples are shuffled, always alike."""
+        """Reads a file. Training examples are always shuffled alike."""
         examples = [self._example(row, split) for row in self.rows(split)]
         if split == "test":
             return _require_all_labels(examples)
-        return shuffled(examples) if split == "train" else examples
+        return shuffle_examples(examples) if split == "train" else examples
 
     def _example(self, row: Row, split: str) -> TextExample:
         options = self.options

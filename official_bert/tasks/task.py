@@ -8,6 +8,7 @@ answer each.
 
 import abc
 import dataclasses
+import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -25,6 +26,7 @@ from official_bert.tokenization import BatchTokenizer
 _EXAMPLES_PER_BLOCK = 16384
 
 _AnyTask = TypeVar("_AnyTask", bound="Task")
+_Example = TypeVar("_Example")
 
 
 class Features(abc.ABC):
@@ -297,3 +299,15 @@ def _from_json(decode: Callable[..., Any], value: Any) -> Any:
     if value is None:
         return None
     return decode(**value) if isinstance(value, dict) else decode(value)
+
+
+def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
+    """Returns training examples in a random order, always the same.
+
+    Training shuffles only a hundred examples at a time, like the original
+    implementation, which is not enough if the file is sorted by label or topic.
+    The original shuffles SQuAD's questions with this seed.
+    """
+    order = list(examples)
+    random.Random(12345).shuffle(order)
+    return order

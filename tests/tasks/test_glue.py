@@ -10,7 +10,7 @@ import tensorflow as tf
 from support import recorded_texts
 
 from official_bert.errors import InputError
-from official_bert.inputs import datasets, padding
+from official_bert.inputs import padding, records
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.text import TextExample, TextTask
 from official_bert.tokenization import BatchTokenizer
@@ -48,7 +48,7 @@ def test_records_equal_the_original(golden, shared_data, tmp_path):
     serialized = [one.numpy() for one in tf.data.TFRecordDataset(path)]
     assert len(serialized) == len(expected)
     schema = task.schema(32, is_training=True)
-    batch = datasets.parse(schema, tf.constant(serialized))
+    batch = records.parse(schema, tf.constant(serialized))
     for number, record in enumerate(expected):
         ids = record["input_ids"]
         full = {

@@ -153,7 +153,7 @@ def test_what_was_trained_must_be_what_is_asked_for(
     told = json.dumps(make(tmp_path).to_json())
     write(tmp_path / "out" / "task.json", told)
     write(tmp_path / "train.csv", "text,label\na,y\nb,x\n")
-    with pytest.raises(InputError, match=rf"task\.json: .* whose `{name}` is"):
+    with pytest.raises(InputError, match=rf"task\.json: .*`{name}`"):
         run_classifier.main(
             tiny.options(tmp_path, task_name="csv", do_predict=True, **flags)
         )

@@ -17,7 +17,6 @@ from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import SpanModel
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options.run_squad import RunSquad
-from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.squad import squad_decoding
 from official_bert.tasks.squad.squad_decoding import (
     DecodingOptions,
@@ -33,7 +32,12 @@ from official_bert.tasks.squad.squad_features import (
     SquadFeatures,
     make_features,
 )
-from official_bert.tasks.task import Outputs, Task, saved_field
+from official_bert.tasks.task import (
+    Outputs,
+    Task,
+    saved_field,
+    shuffle_examples,
+)
 from official_bert.tokenization import BatchTokenizer
 
 
@@ -106,7 +110,7 @@ class SquadTask(Task):
                 "for --do_eval and --eval_every. Add them (an empty list if "
                 "there is no answer), or use --do_predict alone."
             )
-        return shuffled(examples) if split == "train" else examples
+        return shuffle_examples(examples) if split == "train" else examples
 
     def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
         """Returns the original's features of a window."""

@@ -9,11 +9,11 @@ import random
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.tasks.shuffling import shuffled
 from official_bert.tasks.squad.squad_examples import (
     Paragraph,
     read_examples,
 )
+from official_bert.tasks.task import shuffle_examples
 
 CONTEXT = "John  Smith\tlived\nhere(1895-1943)."
 
@@ -193,5 +193,7 @@ def test_the_training_order_is_fixed(read):
     examples = read(("a b", *((name, "q", "a", 0) for name in names)))
     expected = list(names)
     random.Random(12345).shuffle(expected)  # As in the 2018 release.
-    assert [example.qas_id for example in shuffled(examples)] == expected
+    assert [
+        example.qas_id for example in shuffle_examples(examples)
+    ] == expected
     assert [example.qas_id for example in examples] == names

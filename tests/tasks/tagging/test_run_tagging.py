@@ -163,7 +163,7 @@ def test_where_labels_come_from(folder):
 def test_another_model_in_the_folder(folder, trained, flag, name):
     (folder / "out").mkdir()
     (folder / "out/task.json").write_text(json.dumps(trained))
-    with pytest.raises(InputError, match=rf"task\.json: .* whose `{name}` is"):
+    with pytest.raises(InputError, match=rf"task\.json: .*`{name}`"):
         run_classifier.main(options(folder, **{flag: True}))
 
 
