@@ -1,6 +1,6 @@
-"""`bert_config.json`: what a BERT is made of, and the sizes released.
+"""`bert_config.json`: the sizes of a BERT model, and the released ones.
 
-The field names and defaults are those of the 2018 release's `BertConfig`.
+Field names and defaults are those of the original `BertConfig`.
 """
 
 import copy
@@ -18,26 +18,26 @@ from official_bert.tokenization.vocabulary import require_tokens
 
 @dataclasses.dataclass
 class BertConfig:
-    """The shape of one BERT.
+    """The sizes of a BERT model.
 
     Attributes:
-        vocab_size: V, the number of word pieces; None until it is known.
-        hidden_size: H, the width of every layer and of the outputs.
+        vocab_size: V, the number of tokens; None until it is known.
+        hidden_size: H, the size of the outputs of each layer.
         num_hidden_layers: L, the number of Transformer layers.
-        num_attention_heads: A, which must divide H.
-        intermediate_size: The width inside each layer's feed-forward part.
-        hidden_act: Its activation: gelu, relu, tanh or linear, in any case;
-            gelu_erf, which is not of the 2018 release, is the exact form.
-        hidden_dropout_prob: Dropout of embeddings and of layers' outputs.
+        num_attention_heads: A, a divisor of H.
+        intermediate_size: The inner size of the feed-forward sublayers.
+        hidden_act: Their activation: gelu, relu, tanh or linear, in any case;
+            or gelu_erf, the exact form, which the original does not have.
+        hidden_dropout_prob: Dropout of embeddings and of the outputs of layers.
         attention_probs_dropout_prob: Dropout of attention probabilities.
-        max_position_embeddings: The longest sequence the model can read.
-        type_vocab_size: The number of segments. 16 when the file is silent, as
-            in the 2018 release; every released file says 2.
-        initializer_range: Standard deviation of the initial weights, before
-            truncation at two of them.
-        is_left_to_right: Whether a token attends to itself and to those before
-            it only, and the last token is pooled rather than the first. Not of
-            the 2018 release: to be found in a file only if it is true.
+        max_position_embeddings: The maximum sequence length.
+        type_vocab_size: The number of segments. The default for files without
+            it is 16, as in the original; every released file has 2.
+        initializer_range: Standard deviation of the initial weights, which are
+            truncated at two standard deviations.
+        is_left_to_right: Whether a token attends only to itself and earlier
+            tokens, and the last token is pooled instead of the first. Not in
+            the original; written to files only if true.
     """
 
     vocab_size: int | None
@@ -55,7 +55,7 @@ class BertConfig:
 
     @classmethod
     def from_dict(cls, json_object: dict[str, Any]) -> "BertConfig":
-        """Makes a config from a dict; unknown keys become attributes."""
+        """Returns a config from a dict; unknown keys become attributes."""
         config = cls(vocab_size=None)
         vars(config).update(json_object)
         return config
@@ -65,8 +65,8 @@ class BertConfig:
         """Reads and checks a `bert_config.json`.
 
         Raises:
-            InputError: The file is missing, no JSON object, or describes no
-                BERT that could be built.
+            InputError: The file is missing, is not a JSON object, or has
+                invalid values.
         """
         config = cls.from_dict(json_files.read_object(json_file))
         try:
@@ -76,18 +76,18 @@ class BertConfig:
         return config
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all fields, and the unknown ones that came with them."""
+        """Returns all fields, including unknown keys of `from_dict`."""
         found = copy.deepcopy(vars(self))
         if not self.is_left_to_right:
             del found["is_left_to_right"]
         return found
 
     def to_json_string(self) -> str:
-        """Returns the JSON text of the 2018 release, byte for byte."""
+        """Returns the same JSON text as the original, byte for byte."""
         return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
     def validate(self) -> None:
-        """Raises `InputError` where no model of these sizes can exist."""
+        """Raises `InputError` if no model can have these values."""
         for name in _COUNTS:
             value = getattr(self, name)
             if type(value) is not int or value < 1:
@@ -96,12 +96,11 @@ class BertConfig:
                 )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = getattr(self, name)
-            if value is None:  # As good as 0.
+            if value is None:  # The same as 0.
                 continue
             if not isinstance(value, (int, float)) or not 0 <= value < 1:
                 raise InputError(
-                    f"`{name}` must be a number from 0 to below 1. "
-                    f"Received: {value!r}."
+                    f"`{name}` must be a number in [0, 1). Received: {value!r}."
                 )
         if not isinstance(self.is_left_to_right, bool):
             raise InputError(
@@ -111,7 +110,7 @@ class BertConfig:
         deviation = self.initializer_range
         if not isinstance(deviation, (int, float)) or not deviation >= 0:
             raise InputError(
-                "`initializer_range` must be a number from 0. "
+                "`initializer_range` must not be negative. "
                 f"Received: {deviation!r}."
             )
         if self.hidden_size % self.num_attention_heads:
@@ -129,63 +128,61 @@ class BertConfig:
     def require_vocabulary(
         self, vocab: Mapping[str, int], vocab_file: str
     ) -> None:
-        """Raises `InputError` if a model cannot be used with a vocabulary.
+        """Raises `InputError` if the model cannot use a vocabulary.
 
-        That is, if this has more pieces, or lacks one that every text needs. A
-        few less are harmless: some models pad their tables.
+        The vocabulary must not have more tokens than the model, and must have
+        the special tokens. It may have fewer: some models pad their embeddings.
         """
         require_tokens(vocab, vocab_file)
-        # Not how many there are: a token may stand there twice.
-        num_pieces = max(vocab.values(), default=-1) + 1
-        if self.vocab_size is None or num_pieces > self.vocab_size:
+        # A duplicate token makes the dict smaller than the file.
+        num_tokens = max(vocab.values(), default=-1) + 1
+        if self.vocab_size is None or num_tokens > self.vocab_size:
             raise InputError(
-                "The model's `vocab_size` must not be smaller than the "
-                f"vocabulary. Received: vocab_size={self.vocab_size}, and "
-                f"{num_pieces} lines in {vocab_file!r}. Use the vocabulary "
-                "the model was made for."
+                f"{vocab_file}: {num_tokens} tokens exceed the model's "
+                f"vocab_size={self.vocab_size}. Use its vocabulary."
             )
-        if num_pieces < self.vocab_size - _MOST_PADDING:
+        if num_tokens < self.vocab_size - _MAX_PADDING:
             logging.warning(
-                "%s: has %d pieces, and the model %d. Check that it is the "
-                "vocabulary the model was made for.",
+                "%s: has %d tokens, but the model has %d. Check that it is the "
+                "vocabulary of the model.",
                 vocab_file,
-                num_pieces,
+                num_tokens,
                 self.vocab_size,
             )
 
     def require_length(self, max_seq_length: int) -> None:
-        """Raises `InputError` for sequences longer than the model reads."""
+        """Raises `InputError` for sequences longer than the model supports."""
         if max_seq_length > self.max_position_embeddings:
             raise InputError(
-                f"`max_seq_length` must not exceed the model's "
-                f"{self.max_position_embeddings} positions. "
-                f"Received: max_seq_length={max_seq_length}. "
-                "Shorten it, or choose a model with more positions."
+                f"--max_seq_length={max_seq_length} exceeds the model's "
+                f"{self.max_position_embeddings} positions. Use a shorter "
+                "length or a model with more positions."
             )
 
     def config_of_other_direction(self, checkpoint: str) -> str | None:
-        """Returns the path of the config beside a checkpoint, if it differs.
+        """Returns the config beside a checkpoint if its direction differs.
 
-        In the direction that the model reads; nothing else would tell.
+        The weights of a left-to-right model have the same names and shapes as
+        others: only `is_left_to_right` in its config tells. Other keys may
+        differ.
 
         Args:
-            checkpoint: Its path without `.index`, or a run's folder.
+            checkpoint: A checkpoint prefix or a run directory.
         """
         path = files.beside_checkpoint(checkpoint, "bert_config.json")
         if path is None:
             return None
-        # Of the other keys, others may want others.
         found = json_files.read_object(path).get("is_left_to_right", False)
         return path if found != self.is_left_to_right else None
 
     def require_same_direction(self, checkpoint: str) -> None:
-        """Raises `InputError` if a model would read in another direction."""
+        """Raises `InputError` if `config_of_other_direction` finds a config."""
         path = self.config_of_other_direction(checkpoint)
         if path is not None:
             raise InputError(
-                f"{path}: the model there was trained with is_left_to_right="
-                f"{not self.is_left_to_right}. Received: a config with "
-                f"{self.is_left_to_right}. Use the config that lies there."
+                f"{path}: the checkpoint was trained with is_left_to_right="
+                f"{not self.is_left_to_right}, which differs from the given "
+                "config. Use this config."
             )
 
     def num_parameters(self, *, with_heads: bool = False) -> int:
@@ -213,8 +210,8 @@ class BertConfig:
         return embeddings + layers + pooler + heads
 
 
-# Rows of a table made a multiple of a power of two.
-_MOST_PADDING = 256
+# Models pad their embeddings to a multiple of at most this.
+_MAX_PADDING = 256
 
 # The empty name, None and "linear" all mean the identity.
 ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")
@@ -241,8 +238,8 @@ def _released(layers: int, hidden: int, vocab_size: int) -> BertConfig:
     )
 
 
-# Every size Google released, by the name of its archive: the 24 small ones of
-# Turc et al., 2019 (the last of them has the sizes of Base), Base and Large.
+# All released models, by the names of their archives: the 24 small ones of Turc
+# et al., 2019 (the largest of which has the sizes of Base), Base and Large.
 RELEASED: dict[str, BertConfig] = {
     f"{prefix}_L-{layers}_H-{hidden}_A-{hidden // 64}": _released(
         layers, hidden, vocab_size

@@ -1,18 +1,17 @@
-"""A module imports from the floors below: never sideways, never up.
+"""Imports point downwards, never sideways or upwards, and never in a circle.
 
-    floor 4   the commands
-    floor 3   training        inference        export
-    floor 2   tasks           checkpoints      pretraining_data
-    floor 1   modeling        inputs           optimization      hub
-    floor 0   config options cli files json_files task_file errors progress
-              threads signals tokenization metrics pages plots
+    level 4   the commands
+    level 3   training        inference        export
+    level 2   tasks           checkpoints      pretraining_data
+    level 1   modeling        inputs           optimization      hub
+    level 0   all others; importable without TensorFlow and NumPy
 
-A room is a module or a folder of `official_bert`. The rooms of floor 0 may
-import each other, but not in a circle, and nothing there imports TensorFlow or
-its like at start-up. Nobody imports a command.
+A package is a module or a directory of `official_bert`. Packages of level 0 may
+import each other. No module imports a command.
 """
 
 import ast
+import collections
 import dataclasses
 import graphlib
 import pathlib
@@ -23,47 +22,52 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-FLOORS = [
-    "config options cli files json_files task_file errors progress "
-    "threads signals tokenization metrics pages plots",
+LEVELS = [
+    "config options cli files json_files task_file errors progress threads "
+    "signals tokenization metrics pages plots",
     "modeling inputs optimization hub",
     "tasks checkpoints pretraining_data",
     "training inference export",
 ]
-FLOOR_OF = {
-    room: floor for floor, rooms in enumerate(FLOORS) for room in rooms.split()
-}
+LEVEL_OF = {name: n for n, names in enumerate(LEVELS) for name in names.split()}
 
-# What floor 0 may import at start-up, and modeling/ anywhere.
+# What level 0 may import at start-up, and modeling/ anywhere.
 LIGHT = {"absl", "tqdm", *sys.stdlib_module_names}
 MODELING = {"keras", *sys.stdlib_module_names}
 
-# The vectorised tokenizer, the scores of arrays and the plots: imported when
-# they are first used. `test_startup.py` sees to it that no --help does.
-ON_FIRST_USE = {
-    *(
-        f"official_bert/tokenization/{name}.py"
-        for name in ("alphabet", "vectorized", "word_table")
-    ),
-    *(
-        f"official_bert/metrics/{name}.py"
-        for name in ("classification", "multilabel", "regression")
-    ),
-    *(f"official_bert/plots/{name}.py" for name in ("drawing", "events")),
+# Modules of level 0 that import NumPy, matplotlib or the like, and are imported
+# when they are first used. `test_startup.py` shows that --help does without.
+IMPORTED_ON_FIRST_USE = {
+    f"official_bert/{name}.py"
+    for name in (
+        "metrics/classification",
+        "metrics/multilabel",
+        "metrics/regression",
+        "plots/figures",
+        "plots/training_curves",
+        "tokenization/alphabet",
+        "tokenization/vectorized",
+        "tokenization/word_table",
+    )
 }
+
+# {file name that several files have: the reason}.
+SHARED_NAMES: dict[str, str] = dict.fromkeys(
+    ("attention.py", "packing.py", "text.py"), "is being renamed"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Import:
-    """One imported module, and whether it is imported when the file is."""
+    """One imported module or name, and whether it is imported at start-up."""
 
     name: str
     line: int
     at_start: bool
 
 
-def imports(path: pathlib.Path, package: str) -> Iterator[Import]:
-    """Yields all imports of a file, those inside functions too."""
+def find_imports(path: pathlib.Path, package: str) -> Iterator[Import]:
+    """Yields all imports of a file, also those inside functions."""
 
     def walk(node: ast.AST, at_start: bool) -> Iterator[Import]:
         if isinstance(node, ast.Import):
@@ -74,10 +78,7 @@ def imports(path: pathlib.Path, package: str) -> Iterator[Import]:
             origin = ".".join(above) if node.level else ""
             module = ".".join(filter(None, [origin, node.module]))
             for alias in node.names:
-                # `from official_bert import files` imports official_bert.files.
-                is_room = module == "official_bert"
-                name = f"{module}.{alias.name}" if is_room else module
-                yield Import(name, node.lineno, at_start)
+                yield Import(f"{module}.{alias.name}", node.lineno, at_start)
         deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         typing_only = (
             isinstance(node, ast.If)
@@ -90,91 +91,108 @@ def imports(path: pathlib.Path, package: str) -> Iterator[Import]:
     yield from walk(ast.parse(source, filename=str(path)), True)
 
 
-def room_of(module: str) -> str | None:
-    """Returns the room of official_bert.ROOM.etc, and None for other names."""
-    package, _, rest = module.partition(".")
-    return rest.partition(".")[0] if package == "official_bert" else None
+def package_of(module: str) -> str | None:
+    """Returns PACKAGE of official_bert.PACKAGE.etc, and None for others."""
+    top, _, rest = module.partition(".")
+    return rest.partition(".")[0] if top == "official_bert" else None
 
 
-def faults_of_command(found: Import, commands: set[str]) -> Iterator[str]:
+def command_errors(found: Import, commands: set[str]) -> Iterator[str]:
     if found.name.partition(".")[0] in commands:
         yield f"imports the command {found.name}"
-    room = room_of(found.name)
-    if room is not None and room not in FLOOR_OF:
-        yield f"imports {found.name}, which is in no known room"
+    package = package_of(found.name)
+    if package is not None and package not in LEVEL_OF:
+        yield f"imports {found.name}, which is in no known package"
 
 
-def faults_of_module(
-    path: str, room: str, found: Import, commands: set[str]
+def import_errors(
+    path: str, package: str, found: Import, commands: set[str]
 ) -> Iterator[str]:
-    yield from faults_of_command(found, commands)
-    floor = FLOOR_OF[room]
-    other = room_of(found.name)
-    outside = found.name.partition(".")[0]
+    yield from command_errors(found, commands)
+    level, other = LEVEL_OF[package], package_of(found.name)
     if other is None:
-        at_start = found.at_start and path not in ON_FIRST_USE
-        if floor == 0 and at_start and outside not in LIGHT:
+        outside = found.name.partition(".")[0]
+        at_start = found.at_start and path not in IMPORTED_ON_FIRST_USE
+        if level == 0 and at_start and outside not in LIGHT:
             yield f"imports {outside} at start-up"
-        if room == "modeling" and outside not in MODELING:
+        if package == "modeling" and outside not in MODELING:
             yield f"imports {outside}, and modeling/ may only import keras"
-    elif other in FLOOR_OF and other != room:
-        if FLOOR_OF[other] > floor:
-            yield f"imports {found.name}, up on floor {FLOOR_OF[other]}"
-        if FLOOR_OF[other] == floor > 0:
-            yield f"imports {found.name}, sideways on floor {floor}"
+    elif other in LEVEL_OF and other != package:
+        if LEVEL_OF[other] > level:
+            yield f"imports {found.name}, up on level {LEVEL_OF[other]}"
+        if LEVEL_OF[other] == level > 0:
+            yield f"imports {found.name}, sideways on level {level}"
 
 
-def faults(root: pathlib.Path) -> list[str]:
-    """Returns a line for every arrow that points the wrong way."""
+def circles(graph: dict[str, set[str]]) -> Iterator[str]:
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        yield f"a circle: {' -> '.join(reversed(error.args[1]))}"
+
+
+def imported_file(name: str, files: set[str]) -> str | None:
+    """Returns the file of official_bert.a.b, or of a when b is a name in a."""
+    path = name.replace(".", "/")
+    for place in (path, path.rpartition("/")[0]):
+        for file in (f"{place}.py", f"{place}/__init__.py"):
+            if file in files:
+                return file
+    return None
+
+
+def find_errors(root: pathlib.Path) -> list[str]:
+    """Returns a line for each import that breaks a rule, and other faults."""
     found = []
     commands = {path.stem for path in root.glob("*.py")}
     for path in sorted(root.glob("*.py")):
-        for line in imports(path, package=""):
-            for fault in faults_of_command(line, commands):
-                found.append(f"{path.name}:{line.line} {fault}")
-    arrows: dict[str, set[str]] = {}
-    for path in sorted((root / "official_bert").rglob("*.py")):
+        for line in find_imports(path, package=""):
+            for error in command_errors(line, commands):
+                found.append(f"{path.name}:{line.line} {error}")
+    packages: dict[str, set[str]] = {}
+    graph: dict[str, set[str]] = {}
+    paths = sorted((root / "official_bert").rglob("*.py"))
+    files = {path.relative_to(root).as_posix() for path in paths}
+    for path in paths:
         parts = path.relative_to(root).with_suffix("").parts
-        name = path.relative_to(root).as_posix()
-        room = parts[1]
-        if room == "__init__":
-            # Everybody imports it, so it imports nothing.
-            for line in imports(path, "official_bert"):
+        name, package = path.relative_to(root).as_posix(), parts[1]
+        if package != "__init__" and package not in LEVEL_OF:
+            found.append(f"{name} is in no known package")
+            continue
+        for line in find_imports(path, ".".join(parts[:-1])):
+            if package == "__init__":  # All others import it.
                 found.append(f"{name}:{line.line} imports {line.name}")
-        elif room not in FLOOR_OF:
-            found.append(f"{name} is in no known room")
-        else:
-            for line in imports(path, ".".join(parts[:-1])):
-                for fault in faults_of_module(name, room, line, commands):
-                    found.append(f"{name}:{line.line} {fault}")
-                other = room_of(line.name)
-                if other not in (None, room):
-                    arrows.setdefault(room, set()).add(other)
-    try:
-        graphlib.TopologicalSorter(arrows).prepare()
-    except graphlib.CycleError as error:
-        found.append(f"a circle: {' -> '.join(reversed(error.args[1]))}")
-    return found
+                continue
+            for error in import_errors(name, package, line, commands):
+                found.append(f"{name}:{line.line} {error}")
+            other = package_of(line.name)
+            if other not in (None, package):
+                packages.setdefault(package, set()).add(other)
+            file = imported_file(line.name, files)
+            if line.at_start and file not in (None, name):
+                graph.setdefault(name, set()).add(file)
+    return [*found, *circles(packages), *circles(graph), *shared_names(paths)]
 
 
-def test_every_arrow_points_down():
-    assert faults(ROOT) == []
+def shared_names(paths: list[pathlib.Path]) -> Iterator[str]:
+    counts = collections.Counter(path.name for path in paths)
+    del counts["__init__.py"]
+    for name, count in counts.items():
+        if count > 1 and name not in SHARED_NAMES:
+            yield f"{count} files are called {name}"
 
 
-def test_files_is_the_one_door():
+def test_no_import_points_upwards_sideways_or_in_a_circle():
+    assert find_errors(ROOT) == []
+
+
+def test_only_files_opens_remote_files():
     found = [
-        path.relative_to(ROOT / "official_bert").as_posix()
+        path.name
         for path in (ROOT / "official_bert").rglob("*.py")
         if "gfile" in path.read_text(encoding="utf-8")
     ]
-    assert found
-    assert found == ["files.py"]
-
-
-def test_the_house_is_not_empty():
-    rooms = {path.stem for path in (ROOT / "official_bert").iterdir()}
-
-    assert {"config", "options", "cli", "files", "errors"} <= rooms
+    assert set(found) <= {"files.py"}
 
 
 @pytest.mark.parametrize(
@@ -196,12 +214,12 @@ def test_the_house_is_not_empty():
             None,
         ),
         ("training/loop", "from official_bert import tasks, modeling", None),
-        # Up:
+        # Upwards:
         (
             "files",
             "from official_bert import modeling",
             "official_bert/files.py:1 imports official_bert.modeling, "
-            "up on floor 1",
+            "up on level 1",
         ),
         ("files", "def f():\n from official_bert.inputs import records", ":2 "),
         ("inputs/records", "from official_bert.tasks import glue", "up"),
@@ -212,7 +230,7 @@ def test_the_house_is_not_empty():
         ("inputs/records", "from official_bert import modeling", "sideways"),
         ("tasks/glue", "import official_bert.checkpoints.tf1", "sideways"),
         ("training/loop", "from official_bert.export import hub", "sideways"),
-        # Too heavy for the ground floor:
+        # Too slow for level 0:
         ("config", "import numpy as np", "imports numpy at start-up"),
         ("metrics/glue", "from keras import ops", "imports keras at start-up"),
         (
@@ -232,41 +250,55 @@ def test_the_house_is_not_empty():
             "from run_squad import main",
             "predict.py:1 imports the",
         ),
-        # A room that is not in the plan:
-        ("utils", "", "official_bert/utils.py is in no known room"),
+        # An unknown package:
+        ("utils", "", "official_bert/utils.py is in no known package"),
         ("tools/shapes", "", "official_bert/tools/shapes.py is in no known"),
-        ("training/loop", "from official_bert import utils", "no known room"),
-        ("../predict", "from official_bert import utils", "no known room"),
+        ("training/loop", "from official_bert import utils", "no known pack"),
+        ("../predict", "from official_bert import utils", "no known package"),
         ("__init__", "from official_bert import config", "__init__.py:1"),
     ],
 )
-def test_the_checker_sees(tmp_path, path, source, expected):
+def test_checker_finds_the_error_in_a_file(tmp_path, path, source, expected):
     (tmp_path / "official_bert").mkdir()
     (tmp_path / "run_squad.py").write_text("from official_bert import tasks")
     module = tmp_path / "official_bert" / f"{path}.py"
     module.parent.mkdir(parents=True, exist_ok=True)
     module.write_text(source)
-
-    found = faults(tmp_path)
-
+    found = find_errors(tmp_path)
     if expected is None:
         assert found == []
     else:
-        [fault] = found
-        assert expected in fault
+        [error] = found
+        assert expected in error
 
 
-def test_the_checker_sees_a_circle(tmp_path):
-    (tmp_path / "official_bert").mkdir()
-    for name, other in [
-        ("cli", "files"),
-        ("files", "errors"),
-        ("errors", "cli"),
-    ]:
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        (  # Of packages, even inside functions.
+            {
+                "cli": "def f():\n from official_bert import files",
+                "files": "def f():\n from official_bert import errors",
+                "errors": "def f():\n from official_bert import cli",
+            },
+            "a circle: ",
+        ),
+        (  # Of files in one package.
+            {
+                "tasks/a": "from official_bert.tasks import b",
+                "tasks/b": "from official_bert.tasks.c import C",
+                "tasks/c": "from . import a",
+            },
+            "a circle: ",
+        ),
+        ({"tasks/a": "", "export/a": ""}, "2 files are called a.py"),
+    ],
+)
+def test_checker_finds_the_error_in_several_files(tmp_path, sources, expected):
+    for name, source in sources.items():
         path = tmp_path / "official_bert" / f"{name}.py"
-        path.write_text(f"def f():\n    from official_bert import {other}")
-
-    [fault] = faults(tmp_path)
-
-    assert fault.startswith("a circle: ")
-    assert fault.count(" -> ") == 3
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    [error] = find_errors(tmp_path)
+    assert error.startswith(expected)
+    assert error.count(" -> ") == (3 if "circle" in expected else 0)

@@ -129,7 +129,7 @@ def test_text_that_cannot_be_used(folder, text, message):
 )
 def test_nothing_is_written_over_something_else(folder, monkeypatch, changes):
     monkeypatch.chdir(folder)
-    with pytest.raises(InputError, match=r"Received: .*Rename it\."):
+    with pytest.raises(InputError, match="Rename"):
         build(folder, **changes)
 
 
@@ -142,7 +142,7 @@ def test_a_folder_that_takes_no_files_is_refused_at_once(folder, monkeypatch):
 
 def test_a_vocabulary_has_room_for_more_than_special_pieces(tmp_path):
     (tmp_path / "text.txt").write_text("a")
-    with pytest.raises(InputError, match="pieces, 104 with --num_unused=99"):
+    with pytest.raises(InputError, match="--vocab_size=104"):
         BuildVocab(
             input_file=str(tmp_path / "text.txt"),
             vocab_file=str(tmp_path / "vocab.txt"),

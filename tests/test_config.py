@@ -1,4 +1,4 @@
-"""`BertConfig` is the 2018 release's, and its sizes are the published ones."""
+"""`BertConfig` reads and writes what the original does."""
 
 import json
 import lzma
@@ -15,13 +15,13 @@ GOLDEN = pathlib.Path(__file__).parent / "golden"
 ORIGINAL = json.loads((GOLDEN / "bert_config.json").read_text())
 
 
-def test_the_committed_extract_is_the_original_record(golden):
+def test_committed_extract_equals_the_golden_record(golden):
     extract = runpy.run_path(str(GOLDEN / "make_bert_config.py"))["extract"]
 
     assert extract(golden) == ORIGINAL
 
 
-def test_json_text_is_the_originals_byte_for_byte():
+def test_json_text_equals_the_original():
     name = "BertConfig(vocab_size=99, hidden_size=37).to_json_string()"
     [_, text] = ORIGINAL["cases"][name]
 
@@ -39,7 +39,9 @@ def test_json_text_is_the_originals_byte_for_byte():
         ("from_json_file", {"vocab_size": 7, "hidden_act": "RELU"}),
     ],
 )
-def test_missing_and_unknown_keys_are_the_originals(name, json_object):
+def test_missing_and_unknown_keys_are_treated_as_in_the_original(
+    name, json_object
+):
     [_, expected] = ORIGINAL["cases"][name]
 
     assert BertConfig.from_dict(json_object).to_dict() == expected
@@ -51,7 +53,7 @@ def write(tmp_path, text):
     return str(path)
 
 
-def test_a_file_comes_back_as_it_was(tmp_path):
+def test_file_survives_reading_and_writing(tmp_path):
     text = BertConfig.from_dict(
         {"vocab_size": 30522, "type_vocab_size": 2, "directionality": "bidi"}
     ).to_json_string()
@@ -62,19 +64,19 @@ def test_a_file_comes_back_as_it_was(tmp_path):
     assert config.directionality == "bidi"
 
 
-def test_a_file_that_is_silent_about_segments_has_16(tmp_path):
+def test_default_number_of_segments_is_16(tmp_path):
     config = BertConfig.from_json_file(write(tmp_path, '{"vocab_size": 9}'))
 
     assert config.type_vocab_size == 16
 
 
-def test_a_byte_order_mark_is_skipped(tmp_path):
+def test_byte_order_mark_is_skipped(tmp_path):
     path = write(tmp_path, '\ufeff{"vocab_size": 9}')
 
     assert BertConfig.from_json_file(path).vocab_size == 9
 
 
-def test_changing_a_dict_leaves_its_config_alone():
+def test_to_dict_returns_a_copy():
     config = BertConfig.from_dict({"vocab_size": 5, "foo": [1]})
 
     config.to_dict()["foo"].append(2)
@@ -85,21 +87,19 @@ def test_changing_a_dict_leaves_its_config_alone():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"json:1: must be valid JSON. .* column 1"),
-        ('{\n "vocab_size": 5,\n}', r"json:[23]: must be valid JSON"),
-        ('{\n "vocab_size" 5\n}', r"json:2: must be valid JSON. .* column 15"),
-        ("[1]", "json:1: must hold one JSON object. Received: list. Use"),
-        ("{}", "json: `vocab_size` must be a positive integer. Received: None"),
+        ("", "json:1:.* column 1"),
+        ('{\n "vocab_size": 5,\n}', "json:[23]:"),
+        ('{\n "vocab_size" 5\n}', "json:2:.* column 15"),
+        ("[1]", "json:1:.* list"),
+        ("{}", "json: `vocab_size`.* None"),
     ],
 )
-def test_a_file_that_is_no_config_is_refused_with_its_line(
-    tmp_path, text, message
-):
+def test_invalid_file_is_an_error_with_its_line(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         BertConfig.from_json_file(write(tmp_path, text))
 
 
-def test_a_config_that_does_not_exist_is_named(tmp_path):
+def test_missing_file_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"Cannot read .*missing.json"):
         BertConfig.from_json_file(str(tmp_path / "missing.json"))
 
@@ -118,45 +118,39 @@ DROPOUTS = ["hidden_dropout_prob", "attention_probs_dropout_prob"]
 
 @pytest.mark.parametrize("value", [None, 0, -1, 2.0, "2", True])
 @pytest.mark.parametrize("name", COUNTS)
-def test_sizes_are_positive_integers(name, value):
+def test_size_that_is_not_a_positive_integer_is_an_error(name, value):
     config = BertConfig.from_dict({"vocab_size": 9, name: value})
 
-    with pytest.raises(
-        InputError,
-        match=f"`{name}` must be a positive integer. Received: {value!r}",
-    ):
+    with pytest.raises(InputError, match=f"`{name}` .*{value!r}"):
         config.validate()
 
 
-def test_no_dropout_may_be_written_as_null():
+def test_dropout_may_be_null():
     config = {"vocab_size": 9, "hidden_dropout_prob": None}
     BertConfig.from_dict(config).validate()
 
 
 @pytest.mark.parametrize("value", [-0.1, 1, 1.5, math.nan, "0.1"])
 @pytest.mark.parametrize("name", DROPOUTS)
-def test_dropouts_are_numbers_from_0_to_below_1(name, value):
+def test_dropout_outside_0_to_1_is_an_error(name, value):
     config = BertConfig.from_dict({"vocab_size": 9, name: value})
 
-    with pytest.raises(InputError, match=f"`{name}` must be .* {value!r}"):
+    with pytest.raises(InputError, match=f"`{name}` .* {value!r}"):
         config.validate()
 
 
 @pytest.mark.parametrize("value", [None, -0.02, math.nan, "0.02"])
-def test_the_initial_deviation_is_a_number_from_0(value):
+def test_negative_initializer_range_is_an_error(value):
     config = BertConfig(vocab_size=9, initializer_range=value)
 
     with pytest.raises(InputError, match=f"`initializer_range` .* {value!r}"):
         config.validate()
 
 
-def test_the_heads_divide_the_width():
+def test_number_of_heads_that_does_not_divide_the_hidden_size_is_an_error():
     config = BertConfig(vocab_size=9, hidden_size=37, num_attention_heads=12)
 
-    with pytest.raises(
-        InputError,
-        match=r"multiple .*hidden_size=37, num_attention_heads=12",
-    ):
+    with pytest.raises(InputError, match="=37, num_attention_heads=12"):
         config.validate()
 
 
@@ -168,7 +162,7 @@ def test_the_heads_divide_the_width():
         if name.startswith("get_activation")
     ],
 )
-def test_activations_are_those_the_original_knows(name, outcome):
+def test_activations_are_those_of_the_original(name, outcome):
     [quoted] = name.removeprefix("get_activation(").split(")")[:1]
     activation = None if quoted == "None" else quoted.strip("'")
     config = BertConfig(vocab_size=9, hidden_act=activation)
@@ -176,60 +170,46 @@ def test_activations_are_those_the_original_knows(name, outcome):
     if outcome == "ok":
         config.validate()
     else:
-        with pytest.raises(
-            InputError, match=f"`hidden_act` must be one of .*'{activation}'"
-        ):
+        with pytest.raises(InputError, match=f"`hidden_act` .*'{activation}'"):
             config.validate()
 
 
-def pieces(number):
-    """Returns a vocabulary of that many pieces."""
+def make_vocab(number):
     tokens = ["[UNK]", "[CLS]", "[SEP]", *map(str, range(number - 3))]
     return {token: index for index, token in enumerate(tokens)}
 
 
 @pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]"])
-def test_a_vocabulary_has_what_every_text_needs(token):
-    vocab = pieces(10)
+def test_vocabulary_without_a_special_token_is_an_error(token):
+    vocab = make_vocab(10)
     del vocab[token]
     name = token.replace("[", r"\[")
-    with pytest.raises(InputError, match=f"a.txt: .* 9 pieces without {name}"):
+    with pytest.raises(InputError, match=f"a.txt: .*{name}"):
         BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
 
 
-def test_a_vocabulary_may_be_smaller_than_the_model_but_not_larger():
+def test_vocabulary_may_be_smaller_than_the_model_but_not_larger():
     config = BertConfig(vocab_size=100)
-
-    config.require_vocabulary(pieces(99), "vocab.txt")
-    config.require_vocabulary(pieces(100), "vocab.txt")
-    with pytest.raises(
-        InputError, match=r"vocab_size=100, and 101 lines in 'vocab.txt'. Use"
-    ):
-        config.require_vocabulary(pieces(101), "vocab.txt")
-
-
-def test_a_vocabulary_is_as_large_as_its_largest_id():
-    """Where a token stands twice, there are fewer than that."""
-    vocab = {**pieces(99), "doubled": 100}
-    with pytest.raises(InputError, match="vocab_size=100, and 101 lines"):
-        BertConfig(vocab_size=100).require_vocabulary(vocab, "vocab.txt")
+    config.require_vocabulary(make_vocab(99), "vocab.txt")
+    config.require_vocabulary(make_vocab(100), "vocab.txt")
+    # The size is one more than the largest id, even if a token is duplicated.
+    for vocab in (make_vocab(101), {**make_vocab(99), "doubled": 100}):
+        with pytest.raises(InputError, match=r"vocab.txt: 101 .*=100"):
+            config.require_vocabulary(vocab, "vocab.txt")
 
 
-def test_a_vocabulary_much_smaller_than_the_model_is_pointed_out(caplog):
+def test_vocabulary_much_smaller_than_the_model_is_a_warning(caplog):
     config = BertConfig(vocab_size=30522)
-    config.require_vocabulary(pieces(30522 - 256), "vocab.txt")
+    config.require_vocabulary(make_vocab(30522 - 256), "vocab.txt")
     assert not caplog.text
-    config.require_vocabulary(pieces(20000), "vocab.txt")
-    assert "vocab.txt: has 20000 pieces, and the model 30522" in caplog.text
+    config.require_vocabulary(make_vocab(20000), "vocab.txt")
+    assert "vocab.txt: has 20000 tokens" in caplog.text
 
 
-def test_a_sequence_may_be_as_long_as_the_model_reads_but_no_longer():
+def test_sequence_longer_than_the_model_supports_is_an_error():
     config = BertConfig(vocab_size=9, max_position_embeddings=64)
-
     config.require_length(64)
-    with pytest.raises(
-        InputError, match=r"64 positions. Received: max_seq_length=65. Shorten"
-    ):
+    with pytest.raises(InputError, match=r"--max_seq_length=65 .*64"):
         config.require_length(65)
 
 
@@ -279,7 +259,7 @@ def test_models_with_heads_are_as_large_as_published(name, millions, digits):
     assert round(parameters / 1e6, digits) == millions
 
 
-def test_all_released_sizes_are_there():
+def test_all_released_models_are_listed():
     # The table of 24 in the 2018 release's README, Turc et al., 2019.
     small = {
         f"uncased_L-{layers}_H-{hidden}_A-{heads}"
@@ -300,7 +280,7 @@ def test_all_released_sizes_are_there():
 
 
 @pytest.mark.parametrize(("name", "config"), RELEASED.items())
-def test_a_released_config_has_the_sizes_in_its_name(name, config):
+def test_released_config_has_the_sizes_in_its_name(name, config):
     config.validate()
 
     assert name.endswith(
@@ -321,7 +301,9 @@ def test_a_released_config_has_the_sizes_in_its_name(name, config):
         ("multi_cased.txt.xz", "multi_cased_L-12_H-768_A-12"),
     ],
 )
-def test_a_released_config_fits_its_vocabulary(shared_data, file, name):
+def test_released_config_has_the_size_of_its_vocabulary(
+    shared_data, file, name
+):
     data = (shared_data / "vocab" / file).read_bytes()
     text = lzma.decompress(data) if file.endswith(".xz") else data
 

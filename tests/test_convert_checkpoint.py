@@ -228,29 +228,29 @@ def test_a_runs_best_checkpoint_is_taken(tmp_path, capsys):
     ("flags", "message"),
     [
         ({"to": "tf1", "input_format": "tf1"}, "add --strip_optimizer"),
-        ({"input": "nowhere"}, "does not exist"),
-        ({"input": "a/bert_config.json"}, "which is a file"),
-        ({"input": "."}, "must hold config.json, or a checkpoint"),
-        ({"output": "a", "overwrite": True}, "another folder than that of"),
-        ({"output": "", "overwrite": True}, "another folder than that of"),
+        ({"input": "nowhere"}, "--input=.*nowhere"),
+        ({"input": "a/bert_config.json"}, "--input=.*bert_config.json"),
+        ({"input": "."}, "--input=.* config.json"),
+        ({"output": "a", "overwrite": True}, "--output="),
+        ({"output": "", "overwrite": True}, "--output="),
         ({"output": "full"}, "must be new or empty"),
-        ({"skip": "("}, "--skip must be a regular expression"),
-        ({"strip_optimizer": True}, "--strip_optimizer goes with"),
+        ({"skip": "("}, "--skip="),
+        ({"strip_optimizer": True}, "--strip_optimizer needs"),
         (
             {"to": "tf1", "strip_optimizer": True, "do_lower_case": False},
-            "copies what is beside .* Received: --do_lower_case as well",
+            "--strip_optimizer .*--nodo_lower_case",
         ),
         (
             {
                 **{"to": "tf1", "input_format": "tf1"},
                 **{"strip_optimizer": True, "head": "multiple_choice"},
             },
-            "Received: --head as well",
+            "--strip_optimizer .*--head=multiple_choice",
         ),
-        ({"output": "a/best"}, "another folder than that of"),
-        ({"vocab_file": "nowhere.txt"}, "--vocab_file must be an existing"),
-        ({"input_format": "keras_hub"}, "looks like checkpoint"),
-        ({"output": "gs://bucket/x"}, "must be a local folder"),
+        ({"output": "a/best"}, "--output="),
+        ({"vocab_file": "nowhere.txt"}, "--vocab_file=.*nowhere.txt"),
+        ({"input_format": "keras_hub"}, "--input_format=keras_hub"),
+        ({"output": "gs://bucket/x"}, "--output=gs://bucket/x"),
     ],
 )
 def test_wrong_flags_end_before_anything_slow(tmp_path, flags, message):
@@ -286,7 +286,7 @@ def test_unsafe_and_old_files_are_never_opened(tmp_path, name, reason):
 
 def test_safetensors_without_a_config_are_refused(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match=r"must hold config\.json"):
+    with pytest.raises(InputError, match=r"--input=.* config\.json"):
         ConvertCheckpoint(
             input=str(tmp_path), output=str(tmp_path / "out"), to="tf1"
         )

@@ -162,12 +162,15 @@ def test_compressed_records_train_a_model(folder, num_workers):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"runner": "DirectRunner", "num_workers": 2}, "exclude each other"),
-        ({"beam_options": "--x"}, "--beam_options needs --runner"),
-        ({"runner": "Spark"}, "--runner must be one of DirectRunner, Fl"),
-        ({"num_workers": -1}, "--num_workers must be at least 0"),
+        (
+            {"runner": "DirectRunner", "num_workers": 2},
+            "--num_workers=2 conflicts",
+        ),
+        ({"beam_options": "--x"}, "--beam_options=--x needs --runner"),
+        ({"runner": "Spark"}, "--runner=Spark .*DirectRunner, Fl"),
+        ({"num_workers": -1}, "--num_workers=-1"),
         ({"input_file": "/no/such/text"}, "'/no/such/text' does not exist"),
-        ({"vocab_file": "/no/such/file"}, "--vocab_file must be an existing"),
+        ({"vocab_file": "/no/such/file"}, "--vocab_file=/no/such/file"),
     ],
 )
 def test_flags_that_cannot_be(folder, changes, message):
@@ -255,5 +258,5 @@ def test_the_command_line(folder):
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 1
     assert result.stderr.startswith(
-        "create_pretraining_data.py: error: --max_seq_length must be at least 5"
+        "create_pretraining_data.py: error: --max_seq_length=4"
     )

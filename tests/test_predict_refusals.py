@@ -33,20 +33,20 @@ def folder(tmp_path, monkeypatch):
 
 WRONG = [
     ({}, "--model_dir must be given"),
-    ({"model_dir": "none"}, "Received: 'none', which does not exist"),
-    ({"model_dir": "PRETRAINED"}, "That can do --fill_mask and --score"),
-    ({"model_dir": "TUNED", "score": True}, "Received: a fine-tuned one"),
-    ({"model_dir": "TUNED", "do_lower_case": True}, "--do_lower_case goes"),
-    ({"model_dir": "TUNED", "vocab_file": "v"}, "--vocab_file goes with"),
-    ({"fill_mask": True, "score": True}, "exclude each other"),
-    ({"fill_mask": True}, "Received: neither"),
+    ({"model_dir": "none"}, "--model_dir=none"),
+    ({"model_dir": "PRETRAINED"}, "pretrained: .* task.json"),
+    ({"model_dir": "TUNED", "score": True}, "tuned: --fill_mask and --score"),
+    ({"model_dir": "TUNED", "do_lower_case": True}, "--do_lower_case needs"),
+    ({"model_dir": "TUNED", "vocab_file": "v"}, "--vocab_file=v needs"),
+    ({"fill_mask": True, "score": True}, "--fill_mask conflicts with --score"),
+    ({"fill_mask": True}, "--init_checkpoint must be given, or --model_dir"),
     (
         {"fill_mask": True, "model_dir": "PRETRAINED", "vocab_file": "v"},
-        "Received: both",
+        "--model_dir=.* conflicts with --vocab_file",
     ),
     (
         {"score": True, "vocab_file": "v"},
-        "--bert_config_file, --init_checkpoint must be given as well",
+        "--bert_config_file, --init_checkpoint must be given",
     ),
     (
         {
@@ -64,7 +64,7 @@ WRONG = [
             "bert_config_file": "PRETRAINED/bert_config.json",
             "init_checkpoint": "PRETRAINED/none",
         },
-        "--init_checkpoint must name a TF1 checkpoint",
+        "--init_checkpoint=.*none ",
     ),
     (
         {
@@ -75,39 +75,42 @@ WRONG = [
         },
         "seems to be a cased model",
     ),
-    ({"model_dir": "TUNED", "input_file": "none"}, "--input_file must be an"),
+    ({"model_dir": "TUNED", "input_file": "none"}, "--input_file=none"),
     (
         {"model_dir": "TUNED", "input_file": "a.txt", "output_file": "./a.txt"},
-        "--output_file must .* no input",
+        "--output_file=./a.txt",
     ),
     (
         {"model_dir": "TUNED", "output_file": "TUNED/vocab.txt"},
-        "--output_file must .* no input",
+        "--output_file=.*vocab.txt",
     ),
     (
         {"model_dir": "TUNED", "output_file": "TUNED/task.json"},
-        "--output_file must .* no input",
+        "--output_file=.*task.json",
     ),
     (
         {"model_dir": "TUNED", "output_file": "TUNED/model.ckpt-3.index"},
-        "must not have the name of a checkpoint's file",
+        "--output_file=.*checkpoint",
     ),
     (
         {"model_dir": "TUNED", "output_file": "TUNED/checkpoint"},
-        "must not have the name of a checkpoint's file",
+        "--output_file=.*checkpoint",
     ),
-    ({"model_dir": "TUNED", "output_file": "answers/"}, "must name files"),
-    ({"model_dir": "TUNED", "batch_size": 0}, "--batch_size must be at least"),
-    ({"model_dir": "TUNED", "chunk_size": 0}, "--chunk_size must be at least"),
-    ({"model_dir": "TUNED", "top_k": 0}, "--top_k must be at least 1"),
-    ({"model_dir": "TUNED", "input_format": "xml"}, "--input_format must be"),
+    (
+        {"model_dir": "TUNED", "output_file": "answers/"},
+        "--output_file=answers/",
+    ),
+    ({"model_dir": "TUNED", "batch_size": 0}, "--batch_size=0"),
+    ({"model_dir": "TUNED", "chunk_size": 0}, "--chunk_size=0"),
+    ({"model_dir": "TUNED", "top_k": 0}, "--top_k=0"),
+    ({"model_dir": "TUNED", "input_format": "xml"}, "--input_format=xml"),
     (
         {"model_dir": "TUNED", "input_format": "csv"},
-        "--input_format=csv must come with --input_file",
+        "--input_format=csv needs --input_file",
     ),
     (
         {"model_dir": "TUNED", "text_b_column": "b"},
-        "--text_b_column must come with --text_a_column",
+        "--text_b_column=b needs --text_a_column",
     ),
     (
         {
@@ -116,11 +119,11 @@ WRONG = [
             "text_a_column": "a",
             "input_file": "a.tsv",
         },
-        "Tables go with fine-tuned models",
+        "--text_a_column=a",
     ),
     (
         {"model_dir": "PRETRAINED", "score": True, "input_file": "a.csv"},
-        "Tables go with fine-tuned .* say --input_format=text",
+        "--input_file=a.csv",
     ),
     (
         {
@@ -128,23 +131,23 @@ WRONG = [
             "input_format": "tsv",
             "text_a_column": "a",
         },
-        "--text_a_column goes with tables in files.* --input_file=- and",
+        "--text_a_column=a",
     ),
     (
         {"model_dir": "TUNED", "input_file": "a.txt", "has_header": False},
-        "--has_header goes with tables in files.* --input_format=text",
+        "--nohas_header",
     ),
     (
         {"model_dir": "TUNED", "input_file": "a.csv"},
-        "CSV needs a model of one or two texts, and --text_a_column if",
+        "--input_file=a.csv needs --text_a_column",
     ),
     (
         {"model_dir": "TUNED", "input_file": "a.tsv", "has_header": True},
-        "--has_header must come with --text_a_column",
+        "--has_header needs --text_a_column",
     ),
     (
         {"model_dir": "TAGS", "input_file": "a.tsv", "text_a_column": "a"},
-        "--text_a_column goes with models of one or two .* 'tagging'",
+        "--text_a_column=a .*'tagging'",
     ),
 ]
 

@@ -376,7 +376,9 @@ def test_impossible_options_are_refused(folder):
         run(folder, do_train=True, num_train_epochs=0.01)
     with pytest.raises(InputError, match="layers from 0 to 1"):
         run(folder, do_train=True, freeze="0-2")
-    with pytest.raises(InputError, match="needs --eval_every"):
+    with pytest.raises(
+        InputError, match="--early_stopping=2 needs --eval_every"
+    ):
         run(folder, do_train=True, early_stopping=2)
     with pytest.raises(InputError, match="a model is needed"):
         run(folder, do_eval=True)

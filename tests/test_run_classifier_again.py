@@ -52,9 +52,9 @@ def test_nothing_has_to_be_told_twice(folder):
 
 def test_training_is_told_all(folder):
     output = run(folder, do_train=True, num_train_epochs=0.1)
-    with pytest.raises(InputError, match="--bert_config_file must be given"):
+    with pytest.raises(InputError, match="--bert_config_file is required"):
         told_again("--do_train", f"--output_dir={output}")
-    with pytest.raises(InputError, match="--bert_config_file must be given"):
+    with pytest.raises(InputError, match="--bert_config_file is required"):
         told_again("--do_predict", f"--output_dir={folder / 'new'}")
 
 

@@ -231,9 +231,9 @@ def assert_close(ours, theirs):
 
 
 def test_impossible_options_are_refused(folder):
-    with pytest.raises(InputError, match="must come with --predict_file"):
+    with pytest.raises(InputError, match="needs --predict_file"):
         run(folder, do_predict=True, predict_file=None)
-    with pytest.raises(InputError, match="must come with --train_file"):
+    with pytest.raises(InputError, match="needs --train_file"):
         run(folder, do_train=True, train_file=None)
     with pytest.raises(InputError, match="greater than --max_query_length"):
         run(folder, do_predict=True, max_query_length=21)

@@ -122,21 +122,24 @@ def test_a_fine_tuned_model_knows_its_case(folder):
 
 
 WRONG = [
-    ({"text_a": None}, "Either --text_a or --word must be given.*neither"),
-    ({"word": "cat"}, "Either --text_a or --word .*both"),
-    ({"text_a": None, "word": "cat"}, "--text_b goes with --text_a"),
-    ({"input_file": "cats.txt"}, "--input_file goes with --word"),
+    ({"text_a": None}, "--text_b=it is bad needs --text_a"),
+    ({"word": "cat"}, "--text_a=.* conflicts with --word=cat"),
+    ({"text_a": None, "word": "cat"}, "--text_b=it is bad needs --text_a"),
+    ({"input_file": "cats.txt"}, "--input_file=.* needs --word"),
     (
         {"text_a": None, "text_b": None, "word": "x", "input_file": "none"},
-        "--input_file must be an existing",
+        "--input_file=.*none",
     ),
-    ({"text_a": " "}, "--text_a must have a word"),
-    ({"text_b": "caf\udce9"}, "--text_b must be UTF-8"),
-    ({"model_dir": None}, "Either --model_dir or all of.*neither"),
-    ({"vocab_file": "pretrained/vocab.txt"}, "Either --model_dir or .*both"),
+    ({"text_a": " "}, "--text_a=  "),
+    ({"text_b": "caf\udce9"}, "--text_b=.* UTF-8"),
+    ({"model_dir": None}, "--init_checkpoint must be given, or --model_dir"),
+    (
+        {"vocab_file": "pretrained/vocab.txt"},
+        "--model_dir=.* conflicts with --vocab_file",
+    ),
     (
         {"model_dir": None, "vocab_file": "pretrained/vocab.txt"},
-        "--bert_config_file, --init_checkpoint must be given as well",
+        "--bert_config_file, --init_checkpoint must be given",
     ),
     (
         {
@@ -145,12 +148,12 @@ WRONG = [
             "vocab_file": "",
             "init_checkpoint": "pretrained/model.ckpt-3",
         },
-        "--vocab_file must be an existing file. Received: ''",
+        "--vocab_file must be given",
     ),
-    ({"model_dir": "none"}, "which does not exist"),
-    ({"model_dir": "tuned", "do_lower_case": True}, "knows it itself"),
+    ({"model_dir": "none"}, "--model_dir=.*none"),
+    ({"model_dir": "tuned", "do_lower_case": True}, "--do_lower_case"),
     ({"max_seq_length": 65}, "max_seq_length"),
-    ({"output_file": "pretrained/vocab.txt"}, "and no input"),
+    ({"output_file": "pretrained/vocab.txt"}, "--output_file=.*vocab.txt"),
 ]
 
 

@@ -1,8 +1,8 @@
-"""What every command can be told: one frozen dataclass each, one field a flag.
+"""Options of all commands: one frozen dataclass each, one field per flag.
 
-Names, defaults and meanings of the 2018 release's flags are its own; flags that
-it did not have stand last in each class and leave the old behaviour alone.
-All values are checked here, before anything slow is imported or begun.
+Flags of the 2018 release keep their names, defaults and meanings; the defaults
+of all other flags keep its behavior. Values are checked when the options are
+created, before anything slow is imported or started.
 """
 
 from official_bert.options.build_vocab import BuildVocab

@@ -1,71 +1,97 @@
-"""Checks that several commands make of their options."""
+"""Checks of option values that several commands share.
+
+Functions for `option(check=...)` return what is wrong with a value, or None.
+"""
 
 import importlib.util
 import os
 import re
 from collections.abc import Iterable
 
-from official_bert import files
+from official_bert import cli, files
 from official_bert.errors import InputError
 
-_OF_A_CHECKPOINT = re.compile(
+_CHECKPOINT_FILE = re.compile(
     r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"
 )
 
 
-def check_outputs(
-    flags: str, outputs: Iterable[str], inputs: Iterable[str]
-) -> None:
-    """Raises `InputError` unless all outputs can be written, each once."""
-    taken = {os.path.realpath(name) for name in inputs}
-    for output in outputs:
-        if not os.path.basename(output):
-            raise InputError(
-                f"{flags} must name files. Received: {output!r}, which is a "
-                "folder. Add a name."
-            )
-        if _OF_A_CHECKPOINT.fullmatch(os.path.basename(output)):
-            raise InputError(
-                f"{flags} must not have the name of a checkpoint's file, to "
-                f"replace none. Received: {output!r}. Choose another name."
-            )
-        if os.path.realpath(output) in taken:
-            raise InputError(
-                f"{flags} must name each file once, and no input. "
-                f"Received: {output!r}. Rename it."
-            )
-        taken.add(os.path.realpath(output))
-        files.require_writable_file(output)
+def existing_file(path: str) -> str | None:
+    """Accepts the path of a file, local or remote."""
+    if files.exists(path) and not os.path.isdir(path):
+        return None
+    return "must be an existing file. Check the path."
 
 
-def require_checkpoint(prefix: str) -> None:
-    """Raises `InputError` unless `prefix` is a TF1 checkpoint's, or a run's."""
-    its_list = os.path.join(prefix, "checkpoint")
-    if not files.exists(prefix + ".index") and not files.exists(its_list):
-        raise InputError(
-            "--init_checkpoint must name a TF1 checkpoint, whose files are "
-            f"called NAME.index and NAME.data-*. Received: {prefix!r}, and "
-            f"there is no {prefix + '.index'!r}. Check the path, and give it "
-            "without what follows NAME. A run's output folder stands for its "
-            "newest."
-        )
+def existing_files(patterns: str) -> str | None:
+    """Accepts comma-separated files and glob patterns that match any."""
+    files.expand(patterns)  # Raises an InputError.
+    return None
 
 
-def require_pattern(name: str, pattern: str) -> None:
-    """Raises `InputError` unless a flag's value is a regular expression."""
+def existing_directory(path: str) -> str | None:
+    """Accepts a local directory, and any remote path."""
+    if files.is_remote(path) or os.path.isdir(path):
+        return None
+    return "must be an existing directory. Check the path."
+
+
+def existing_checkpoint(prefix: str) -> str | None:
+    """Accepts the prefix of a TF1 checkpoint, and a run directory."""
+    index = prefix + ".index"
+    if files.exists(index) or files.exists(os.path.join(prefix, "checkpoint")):
+        return None
+    return (
+        f"must be a checkpoint prefix, but {index} does not exist. Check the "
+        "path: for model.ckpt.index, give model.ckpt; for the newest "
+        "checkpoint of a run, its --output_dir."
+    )
+
+
+def checkpoint_directory(path: str) -> str | None:
+    """Accepts a path under which TensorFlow can read checkpoints."""
+    files.require_checkpoint_path(path)  # Raises an InputError.
+    return None
+
+
+def regular_expression(pattern: str) -> str | None:
+    """Accepts a Python regular expression."""
     try:
         re.compile(pattern)
     except re.error as error:
-        raise InputError(
-            f"--{name} must be a regular expression. Received: {pattern!r} "
-            f"({error})."
-        ) from error
+        return f"must be a regular expression: {error}."
+    return None
 
 
 def require_package(flag: str, package: str) -> None:
-    """Raises `InputError` unless a package that a flag needs is installed."""
+    """Raises `InputError` if a package that a flag needs is not installed."""
     if importlib.util.find_spec(package) is None:
         raise InputError(
-            f"{flag} needs {package}. Received: an environment without it. "
-            "Run the command where requirements.txt is installed."
+            f"{flag} needs the package {package}, which is not installed. "
+            "Install requirements.txt."
         )
+
+
+def require_outputs(
+    options: cli.Options,
+    name: str,
+    outputs: Iterable[str],
+    inputs: Iterable[str],
+) -> None:
+    """Raises `InputError` unless the output files of an option can be written.
+
+    They must not replace each other, an input, or a file of a checkpoint.
+    """
+    taken = {os.path.realpath(path) for path in inputs}
+    for output in outputs:
+        base = os.path.basename(output)
+        if not base:
+            raise options.error(name, "must be a file, not a directory.")
+        if _CHECKPOINT_FILE.fullmatch(base):
+            message = f"would overwrite a checkpoint: rename {base}."
+            raise options.error(name, message)
+        if os.path.realpath(output) in taken:
+            message = f"names {output} twice or overwrites an input. Rename it."
+            raise options.error(name, message)
+        taken.add(os.path.realpath(output))
+        files.require_writable_file(output)

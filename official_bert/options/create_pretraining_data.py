@@ -7,176 +7,161 @@ import shlex
 from official_bert import cli, files
 from official_bert.cli import option
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
-from official_bert.options.checks import check_outputs
+from official_bert.options.checks import existing_file, require_outputs
 
 RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
 
-# What the two segments of an instance are for.
+# What the model learns from the two segments of an instance.
 PAIR_TASKS = ("next", "sop", "none")
 
-# Short ones, of some 30 pieces, still fill a row of 512.
+# Enough to fill a record of 512 tokens with instances of 30.
 MAX_SEQUENCES_PER_ROW = 16
 
 
+def _shell_words(value: str) -> str | None:
+    """Accepts text that a shell can split into words."""
+    try:
+        shlex.split(value)
+    except ValueError as error:
+        return f"must be flags as in a shell: {error}."
+    return None
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CreatePretrainingData(cli.Options):
+class CreatePretrainingData(cli.Options, heading="Data"):
     """Options of `create_pretraining_data.py`."""
 
     input_file: str = option(
-        "Text, one sentence a line, documents parted by blank lines: files or "
-        "globs, comma-separated; .gz is unpacked."
+        "Text, one sentence per line, with blank lines between documents: "
+        "files or glob patterns, comma-separated. .gz files are decompressed."
     )
     output_file: str = option(
-        "TFRecord files to write, comma-separated; instances go to them in "
-        "turn."
+        "TFRecord files to write, comma-separated. Instances are distributed "
+        "over them in turn."
     )
-    vocab_file: str = option("The vocabulary the model is trained with.")
+    vocab_file: str = option(
+        "The vocabulary of the model.", check=existing_file
+    )
     do_lower_case: bool = option(
-        "Whether to lower-case the text. True for uncased models.", True
+        "Lower-case the text: true for uncased models.", True
     )
     do_whole_word_mask: bool = option(
-        "Whether to mask whole words rather than single pieces.", False
+        "Mask whole words instead of single tokens.", False
     )
     max_seq_length: int = option(
-        "Pieces per instance, [CLS] and [SEP]s included.",
+        "Maximum number of tokens per instance, including [CLS] and [SEP].",
         128,
-        # Three special tokens, and one piece for each of the two segments.
+        # [CLS], two [SEP], and one token per segment.
         at_least=5,
     )
     max_predictions_per_seq: int = option(
-        "At most how many pieces to mask in an instance.", 20, at_least=1
+        "Maximum number of masked tokens per instance.", 20, at_least=1
     )
-    random_seed: int = option("Random seed; the same gives the same.", 12345)
+    random_seed: int = option(
+        "Random seed. The output depends on it only.", 12345
+    )
     dupe_factor: int = option(
-        "How often to go over the text, with other masks.", 10, at_least=1
+        "Number of passes over the text, with different masks.", 10, at_least=1
     )
     masked_lm_prob: float = option(
-        "The share of pieces to mask.", 0.15, at_least=0, at_most=1
+        "Proportion of tokens to mask.", 0.15, at_least=0, at_most=1
     )
     mask_share: float = option(
-        "The share of these that [MASK] stands for; with the next two it must "
-        "sum to 1.",
+        "Proportion of masked tokens that become [MASK]. This, --random_share "
+        "and --same_share must sum to 1.",
         0.8,
         at_least=0,
         at_most=1,
     )
     random_share: float = option(
-        "The share that a random piece stands for.", 0.1, at_least=0, at_most=1
+        "Proportion of masked tokens that become a random token.",
+        0.1,
+        at_least=0,
+        at_most=1,
     )
     same_share: float = option(
-        "The share that is left as it is.", 0.1, at_least=0, at_most=1
+        "Proportion of masked tokens that stay unchanged.",
+        0.1,
+        at_least=0,
+        at_most=1,
     )
     nsp: str = option(
-        "What instances are. next: two segments, the second from elsewhere "
-        "half the time. sop: two that follow each other, half the time in the "
-        "other order. none: one segment.",
+        "The segments of an instance. next: two segments, where the second is "
+        "from another document half of the time. sop: two consecutive "
+        "segments, in reverse order half of the time. none: one segment.",
         "next",
         choices=PAIR_TASKS,
     )
     short_seq_prob: float = option(
-        "The share of instances made shorter than `max_seq_length`.",
+        "Proportion of instances shorter than --max_seq_length.",
         0.1,
         at_least=0,
         at_most=1,
     )
     num_workers: int = option(
-        "Processes that make other instances than without them, but the same "
-        "for any number, in bounded memory. 0 draws as the 2018 release does.",
+        "Number of processes. The instances differ from those of 0, which "
+        "draws them as in 2018, but are the same for any other number. Memory "
+        "depends on the longest document, not on the size of the corpus.",
         0,
         at_least=0,
+        conflicts=("runner",),
     )
     runner: str | None = option(
-        "The Apache Beam runner to make them with instead; they are those of "
-        "`num_workers`. Needs requirements-beam.txt.",
+        "Apache Beam runner to create the instances of --num_workers with. "
+        "Needs requirements-beam.txt.",
         None,
         choices=RUNNERS,
     )
     beam_options: str | None = option(
-        "Flags for the Beam runner, in one string: '--flink_master=HOST:8081'.",
+        "Flags of the Beam runner, as one string: '--flink_master=HOST:8081'.",
         None,
+        needs="runner",
+        check=_shell_words,
     )
     compress: bool = option(
-        "Whether to write the records through GZIP. Training reads them as "
-        "they are.",
+        "Compress the records with gzip. Training reads them "
+        "without further options.",
         False,
     )
     pack_sequences: bool = option(
-        "Whether to put several short instances into one row, so that hardly "
-        "any of it is padding; --max_predictions_per_seq is then per row.",
+        "Pack several short instances into one record, with little "
+        "padding. --max_predictions_per_seq is then per record.",
         False,
     )
     max_sequences_per_row: int = option(
-        "With `pack_sequences`: at most how many instances a row has.",
+        "With --pack_sequences: maximum number of instances per record.",
         MAX_SEQUENCES_PER_ROW,
         at_least=1,
     )
     bert_config_file: str | None = option(
-        "The model the records are for; if given, its sizes are checked "
-        "against vocabulary and length.",
+        "The bert_config.json of the model, to check vocabulary and length.",
         None,
     )
 
     def __post_init__(self) -> None:
-        """Checks what can be checked before the text is read."""
         super().__post_init__()
         inputs = [*files.expand(self.input_file), self.vocab_file]
         if self.bert_config_file:
             inputs.append(self.bert_config_file)
-        files.require(self.vocab_file, "--vocab_file")
-        check_outputs("--output_file", self.output_files(), inputs)
+        require_outputs(self, "output_file", self.output_files(), inputs)
         if not self.output_files():
-            raise InputError(
-                "--output_file must name at least one file. "
-                f"Received: {self.output_file!r}. Name the TFRecords to write."
-            )
+            raise self.error("output_file", "must name at least one file.")
         if self.bert_config_file:
             config = BertConfig.from_json_file(self.bert_config_file)
             config.require_length(self.max_seq_length)
-        if self.runner and self.num_workers:
-            raise InputError(
-                "--runner and --num_workers exclude each other. Received: "
-                f"--runner={self.runner} --num_workers={self.num_workers}. "
-                "How many workers Beam has is said in --beam_options."
-            )
-        if self.beam_options and not self.runner:
-            raise InputError(
-                "--beam_options needs --runner. Received: "
-                f"{self.beam_options!r}. Name the runner."
-            )
-        self.beam_flags()  # Raises, if they cannot be read.
-        if self.pack_sequences:
-            self._require_room_for_predictions()
-        shares = (self.mask_share, self.random_share, self.same_share)
-        if not math.isclose(sum(shares), 1, abs_tol=1e-6):
-            raise InputError(
-                "--mask_share, --random_share and --same_share must sum to 1. "
-                f"Received: {', '.join(map(str, shares))}. Give all three."
-            )
-
-    def _require_room_for_predictions(self) -> None:
+        # With fewer predictions, packed records would not be filled.
         needed = math.ceil(self.masked_lm_prob * self.max_seq_length)
-        if self.max_predictions_per_seq < needed:
-            raise InputError(
-                "With --pack_sequences, --max_predictions_per_seq must be at "
-                "least --masked_lm_prob times --max_seq_length: it is for all "
-                "instances of a row, which else stays half empty. Received: "
-                f"{self.max_predictions_per_seq}. Pass {needed} or a few more."
-            )
+        if self.pack_sequences and self.max_predictions_per_seq < needed:
+            message = f"must be at least {needed} with --pack_sequences."
+            raise self.error("max_predictions_per_seq", message)
+        total = self.mask_share + self.random_share + self.same_share
+        if not math.isclose(total, 1, abs_tol=1e-6):
+            message = "must sum to 1 with --random_share and --same_share."
+            raise self.error("mask_share", message)
 
     def beam_flags(self) -> list[str]:
-        """Returns the flags in `beam_options`.
-
-        Raises:
-            InputError: They are not what a shell would read.
-        """
-        try:
-            return shlex.split(self.beam_options or "")
-        except ValueError as error:
-            raise InputError(
-                "--beam_options must be flags as in a shell. Received: "
-                f"{self.beam_options!r} ({error})."
-            ) from error
+        """Returns the flags in `beam_options`."""
+        return shlex.split(self.beam_options or "")
 
     def output_files(self) -> list[str]:
         """Returns the names in `output_file`."""

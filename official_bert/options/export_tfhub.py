@@ -17,95 +17,68 @@ from official_bert.tokenization import load_vocab
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportTfhub(ModelOptions):
+class ExportTfhub(ModelOptions, heading="Prediction and export"):
     """Options of `export_tfhub.py`."""
 
-    bert_config_file: str | None = option(
-        "The bert_config.json of the model.", None
-    )
-    vocab_file: str | None = option(
-        "The vocabulary the model was trained with.", None
-    )
-    init_checkpoint: str | None = option(
-        "Its TF1 checkpoint, such as uncased_L-12_H-768_A-12/bert_model.ckpt.",
-        None,
-    )
+    one_of = ("export_path", "preprocessor_path")
+
     model_dir: str | None = option(
-        "Instead of these three: the --output_dir of run_pretraining.py (with "
-        "--vocab_file, if it had none), run_classifier.py or their like. Of a "
-        "task's model, the module is the encoder without the task's layer.",
+        "The model as a run directory: the --output_dir of run_pretraining.py "
+        "(with --vocab_file, if it has none), run_classifier.py or "
+        "run_squad.py. Of a fine-tuned model, the encoder is exported without "
+        "the task's layer.",
         None,
+        conflicts=("bert_config_file", "init_checkpoint"),
     )
-    do_lower_case: bool | None = option(
-        "Whether text is lower-cased. If not given, as task.json or "
-        "tokenizer_config.json in `model_dir` says, and else true. False for "
-        "cased models.",
-        None,
+    export_path: str | None = option(
+        "Directory of the encoder module to write.", None
     )
-    export_path: str | None = option("Folder for the encoder's module.", None)
     preprocessor_path: str | None = option(
-        "Folder for the preprocessor's module, from text to what the encoder "
-        "reads.",
+        "Directory of the preprocessor module to write, which turns text into "
+        "the inputs of the encoder.",
         None,
     )
     max_seq_length: int = option(
-        "The preprocessor's: pieces per sequence, [CLS] and [SEP]s included, "
-        "where its user does not say.",
+        "Default number of tokens per sequence of the preprocessor, including "
+        "[CLS] and [SEP].",
         128,
         at_least=3,
     )
     overwrite: bool = option(
-        "Whether to replace what is in these folders.", False
+        "Replace the contents of these directories.", False
     )
 
     def __post_init__(self) -> None:
-        """Checks everything that can be checked without TensorFlow."""
         super().__post_init__()
-        if not self.export_path and not self.preprocessor_path:
-            raise InputError(
-                "--export_path, --preprocessor_path or both must be given. "
-                "Received: neither. Name the folders to write."
-            )
         if self.preprocessor_path:
             require_package("--preprocessor_path", "tensorflow_text")
         self._check_model()
-        for name in ("export_path", "preprocessor_path"):
-            if folder := getattr(self, name):
-                files.require_free_directory(
-                    f"--{name}", folder, self.overwrite, self._inputs()
-                )
-        if self.export_path and self.preprocessor_path:
-            self._require_apart(self.export_path, self.preprocessor_path)
+        outputs = {n: getattr(self, n) for n in self.one_of if self.is_set(n)}
+        for name, path in outputs.items():
+            files.require_free_directory(
+                f"--{name}", path, self.overwrite, self._inputs()
+            )
+        paths = [*map(os.path.realpath, outputs.values())]
+        if len(paths) > 1 and os.path.commonpath(paths) in paths:
+            message = "and --export_path must not contain each other."
+            raise self.error("preprocessor_path", message)
 
     def _check_model(self) -> None:
-        """Looks at the files that will be read."""
-        given = self._given_files()
-        for name in ("bert_config_file", "init_checkpoint"):
-            if self.model_dir is not None and name in given:
-                raise InputError(
-                    "--model_dir stands for config and checkpoint. Received: "
-                    f"--{name} as well. Leave out one of both."
-                )
+        """Checks the files of the model."""
         needed = RELEASED if self.export_path else ("vocab_file",)
-        if self.model_dir is None:
-            missing = [name for name in needed if name not in given]
-            if missing:
-                raise InputError(
-                    f"--{', --'.join(missing)} must be given, or --model_dir "
-                    "in their place. Received: neither."
-                )
+        missing = [f"--{name}" for name in needed if not self.is_set(name)]
+        if not self.model_dir and missing:
+            raise InputError(
+                f"{', '.join(missing)} must be given, or --model_dir."
+            )
         files.require(self.vocab_path, "--vocab_file, or vocab.txt there,")
-        if self.model_dir is not None and task_file.is_in(self.model_dir):
+        if self.model_dir and task_file.is_in(self.model_dir):
             module = task_file.read(self.model_dir).get("hub_module")
             if module is not None:
-                raise InputError(
-                    f"{self.model_dir}: must hold a BERT of this project. "
-                    f"Received: a model on the TF Hub module {module}, which "
-                    "was exported by others. Use that, or start from a "
-                    "checkpoint."
-                )
+                message = f"has no encoder, but uses {module}. Use that module."
+                raise self.error("model_dir", message)
         if not self.export_path and not files.exists(self.config_path):
-            return  # A preprocessor's vocabulary is enough.
+            return  # A preprocessor needs only the vocabulary.
         config = BertConfig.from_json_file(self.config_path)
         if self.preprocessor_path:
             config.require_length(self.max_seq_length)
@@ -116,17 +89,10 @@ class ExportTfhub(ModelOptions):
             )
 
     def _inputs(self) -> list[str]:
-        inputs = [self.vocab_path, self.model_dir]
+        inputs = [self.vocab_path]
         if self.model_dir:
-            inputs.append(os.path.join(self.model_dir, files.BEST_DIRECTORY))
+            best = os.path.join(self.model_dir, files.BEST_DIRECTORY)
+            inputs += [self.model_dir, best]
         if self.export_path:
             inputs += [self.config_path, self.checkpoint_path]
-        return [name for name in inputs if name]
-
-    def _require_apart(self, one: str, other: str) -> None:
-        paths = [os.path.realpath(one), os.path.realpath(other)]
-        if os.path.commonpath(paths) in paths:
-            raise InputError(
-                "--export_path and --preprocessor_path must be two folders "
-                f"side by side. Received: {one!r} and {other!r}. Name others."
-            )
+        return inputs

@@ -3,10 +3,10 @@
 import dataclasses
 import sys
 
-from official_bert import files, task_file
+from official_bert import task_file
 from official_bert.cli import option
 from official_bert.errors import InputError
-from official_bert.options.checks import check_outputs
+from official_bert.options.checks import existing_file, require_outputs
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,
@@ -16,198 +16,155 @@ from official_bert.options.model_source import (
 )
 
 
+def _not_stdin(path: str) -> str | None:
+    return None if path == "-" else existing_file(path)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Predict(ModelOptions):
+class Predict(ModelOptions, heading="Data"):
     """Options of `predict.py`."""
 
     model_dir: str | None = option(
-        "A trained model: the --output_dir of run_classifier.py or its like; "
-        "with --fill_mask and --score, that of run_pretraining.py.",
+        "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
+        "or run_squad.py; with --fill_mask and --score, of run_pretraining.py.",
         None,
     )
     input_file: str = option(
-        "What to predict, one item a line; - for standard input, whose lines "
-        "are answered as they come. Blank lines are left out.",
+        "The file to predict, one example per line, without blank lines; -: "
+        "standard input, which is answered line by line.",
         "-",
+        check=_not_stdin,
     )
     input_format: str = option(
-        "text: every line is a text. tsv: a text, or a pair with a tab "
-        "between; or a table, if `text_a_column` is known. csv: a table. "
-        "jsonl: a JSON value, such as a text, a list, an object. auto: as the "
-        "name ends, else text.",
+        "text: a text per line. tsv: a text, or two texts and a tab, per line; "
+        "a table if --text_a_column is known. csv: a table. jsonl: a JSON "
+        "value per line: a text, list or object. auto: by the file name, "
+        "otherwise text.",
         "auto",
         choices=("auto", "text", "tsv", "csv", "jsonl"),
     )
     text_a_column: str | None = option(
-        "The text's column in TSV and CSV files, by name or by number from 0, "
-        "and in JSON objects. If not given, what it was in training on data of "
-        "your own.",
+        "The column of the text in TSV and CSV files, by name or by number "
+        "from 0, and in JSON objects. Default: as in training on your own "
+        "data.",
         None,
     )
     text_b_column: str | None = option(
-        "With `text_a_column`: the second text's column, for pairs.", None
+        "The column of the second text, for pairs.", None, needs="text_a_column"
     )
     has_header: bool | None = option(
-        "Whether the first line of such TSV and CSV names the columns. If not "
-        "given, as in training, else true.",
+        "Whether the first line of TSV and CSV files names the columns. "
+        "Default: as in training, otherwise true.",
         None,
     )
     output_file: str | None = option(
-        'Where to write a JSON object for each item: "input" is the item, the '
-        "rest the answer. Standard output, if not given.",
+        'The file to write: a JSON object per example, with "input" and the '
+        "predictions. Default: standard output.",
         None,
     )
-    batch_size: int = option("Sequences at once.", 32, at_least=1)
+    batch_size: int = option("Sequences per step.", 32, at_least=1)
     chunk_size: int = option(
-        "Items read before they are answered; those of a chunk are sorted by "
-        "length. Standard input does not wait for a chunk to be full.",
+        "Number of examples to read before predicting them, sorted by length. "
+        "Standard input does not wait for a full chunk.",
         256,
         at_least=1,
     )
     fill_mask: bool = option(
-        "Whether to guess the pieces in place of every [MASK] of a text, with "
-        "a pre-trained model.",
+        "Predict each [MASK], with a pre-trained model.",
         False,
+        conflicts=("score",),
+        heading="Prediction and export",
     )
     top_k: int = option(
-        "With `fill_mask`: how many guesses for each.", 5, at_least=1
+        "With --fill_mask: number of predictions for each [MASK].",
+        5,
+        at_least=1,
+        heading="Prediction and export",
     )
     score: bool = option(
-        "Whether to tell how likely a pre-trained model finds a text: its "
-        "pseudo-log-likelihood, and the perplexity of a piece.",
+        "Compute the pseudo-log-likelihood of each text and its "
+        "perplexity per token, with a pre-trained model.",
         False,
-    )
-    bert_config_file: str | None = option(
-        "With `fill_mask` and `score`, instead of `model_dir`: the model's "
-        "bert_config.json.",
-        None,
-    )
-    do_lower_case: bool | None = option(
-        "With `fill_mask` and `score`: whether to lower-case the text. If not "
-        "given, as tokenizer_config.json in `model_dir` says, and else true. "
-        "False for cased models.",
-        None,
+        heading="Prediction and export",
     )
 
     @property
     def is_masked_lm(self) -> bool:
-        """Whether a pre-trained model is wanted, not a fine-tuned one."""
+        """Whether to use a pre-trained model, not a fine-tuned one."""
         return self.fill_mask or self.score
 
     @property
     def resolved_format(self) -> str:
-        """What a line of input is: text, tsv, csv or jsonl."""
+        """The input format: text, tsv, csv or jsonl."""
         if self.input_format != "auto":
             return self.input_format
         ending = self.input_file.removesuffix(".gz").rpartition(".")[2]
         return ending if ending in ("tsv", "csv", "jsonl") else "text"
 
-    def __post_init__(self) -> None:
-        """Checks everything that can be checked without TensorFlow."""
-        super().__post_init__()
-        if self.fill_mask and self.score:
-            raise InputError(
-                "--fill_mask and --score exclude each other. Received: both. "
-                "Run the command once for each."
-            )
-        if self.text_b_column is not None and self.text_a_column is None:
-            raise InputError(
-                "--text_b_column must come with --text_a_column. Received: it "
-                "alone. Give both."
-            )
-        is_table = (
+    @property
+    def _is_table(self) -> bool:
+        return (
             self.resolved_format in ("tsv", "csv") and self.input_file != "-"
-        )
+        ) or self.resolved_format == "jsonl"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("text_a_column", "has_header"):
-            if getattr(self, name) is not None and not (
-                is_table or self.resolved_format == "jsonl"
-            ):
-                raise InputError(
-                    f"--{name} goes with tables in files, and JSON objects. "
-                    f"Received: it with --input_file={self.input_file} and "
-                    f"--input_format={self.resolved_format}. Give a table."
-                )
+            if self.is_set(name) and not self._is_table:
+                message = "needs a .tsv, .csv or .jsonl file as --input_file."
+                raise self.error(name, message)
         if self.is_masked_lm:
             self._check_pretrained()
         else:
             self._check_finetuned()
-        if self.input_file != "-":
-            files.require(self.input_file, "--input_file")
-        elif self.resolved_format == "csv":
-            raise InputError(
-                "--input_format=csv must come with --input_file. Received: "
-                "standard input. Name a file."
-            )
-        if not self.is_masked_lm:
-            self._check_columns(self.model_dir or "")
+        if self.input_file == "-" and self.resolved_format == "csv":
+            raise self.error("input_format", "needs --input_file. Add it.")
         if self.output_file:
             inputs = [self.input_file, *self.model_files()]
-            check_outputs("--output_file", [self.output_file], inputs)
-        self._require_streams()
-
-    def _require_streams(self) -> None:
-        """Raises `InputError` if a stream that is needed was closed."""
-        needed = {
-            "--input_file": (self.input_file == "-", sys.stdin),
-            "--output_file": (not self.output_file, sys.stdout),
-        }
-        for flag, (is_needed, stream) in needed.items():
-            if is_needed and stream is None:
+            require_outputs(self, "output_file", [self.output_file], inputs)
+        # Python sets the streams to None if they are closed.
+        streams = {"input_file": sys.stdin, "output_file": sys.stdout}
+        for name, stream in streams.items():
+            if not self.is_set(name) and stream is None:
                 raise InputError(
-                    f"{flag} must be given where the standard stream is "
-                    "closed. Received: neither. Name a file."
+                    f"--{name} must be given if the standard stream is closed."
                 )
 
     def _check_finetuned(self) -> None:
-        if self.model_dir is None:
+        if not self.model_dir:
             raise InputError(
-                "--model_dir must be given: the folder of a trained model. "
-                "With a pre-trained one, add --fill_mask or --score."
+                "--model_dir must be given: a run directory. To use a "
+                "pre-trained model, add --fill_mask or --score."
             )
         for name in (*RELEASED, "do_lower_case"):
-            if getattr(self, name) is not None:
-                raise InputError(
-                    f"--{name} goes with --fill_mask and --score only. A "
-                    "fine-tuned model has all that it needs in --model_dir. "
-                    "Leave it out."
-                )
+            if self.is_set(name):
+                message = "needs --fill_mask or --score. Omit it."
+                raise self.error(name, message)
         require_finetuned(self.model_dir)
+        self._check_columns(task_file.read(self.model_dir))
 
-    def _check_columns(self, model_dir: str) -> None:
-        """Raises `InputError` unless a table's columns are known."""
-        task = task_file.read(model_dir)
-        reads_texts = task.get("kind") == "text"
-        if self.text_a_column is not None and not reads_texts:
-            raise InputError(
-                "--text_a_column goes with models of one or two texts. "
-                f"Received: it, and a model of kind {task.get('kind')!r}. "
-                "Leave it out."
-            )
-        has_columns = reads_texts and task.get("columns")
-        if self.text_a_column is not None or has_columns:
+    def _check_columns(self, task: dict[str, object]) -> None:
+        """Raises `InputError` unless the columns of a table are known."""
+        kind, has_column = task.get("kind"), self.is_set("text_a_column")
+        if kind != "text":
+            message = f"needs a model of texts, but this is one of {kind!r}."
+        elif has_column or task.get("columns"):
             return
-        if self.has_header is not None:
-            raise InputError(
-                "--has_header must come with --text_a_column, as the model was "
-                f"not trained on data of your own. Received: {self.has_header}."
-            )
-        if self.resolved_format == "csv":
-            raise InputError(
-                "CSV needs a model of one or two texts, and --text_a_column if "
-                "that was not trained on data of your own. Received: "
-                f"{self.input_file}."
-            )
+        else:
+            message = "needs --text_a_column. Add it."
+        names = ("text_a_column", "has_header", "input_file")
+        for name in names if self.resolved_format == "csv" else names[:2]:
+            if self.is_set(name):
+                raise self.error(name, message)
 
     def _check_pretrained(self) -> None:
-        if self.text_a_column is not None or self.resolved_format == "csv":
-            raise InputError(
-                "Tables go with fine-tuned models. Received: --fill_mask or "
-                f"--score, and {self.input_file}. Give a file of texts, one a "
-                "line; or say --input_format=text."
-            )
-        self._require_one_name()
-        if self.model_dir is not None:
+        if self.is_set("text_a_column") or self.resolved_format == "csv":
+            name = "text_a_column" if self.text_a_column else "input_file"
+            message = "is for fine-tuned models. Omit it, or use text per line."
+            raise self.error(name, message)
+        self._require_one_source()
+        if self.model_dir:
             require_pretrained(self.model_dir)
         require_masked_lm(self.config_path)
-        if self.model_dir is None:
+        if not self.model_dir:
             self._require_released()

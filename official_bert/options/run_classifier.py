@@ -1,139 +1,121 @@
 """Options of `run_classifier.py`."""
 
 import dataclasses
-import os
 
-from official_bert import files
 from official_bert.cli import option
-from official_bert.errors import InputError
+from official_bert.options.checks import existing_directory, existing_file
 from official_bert.options.finetuning import FinetuningOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunClassifier(FinetuningOptions):
+class RunClassifier(FinetuningOptions, heading="Data"):
     """Options of `run_classifier.py`."""
 
     command = "run_classifier.py"
     module_command = "run_classifier_with_tfhub.py"
 
-    data_dir: str = option("Folder with the task's files.")
+    data_dir: str = option("The directory with the task's files.")
     task_name: str = option(
         "cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, ax, xnli; swag; "
-        "ner, pos or tagging; tsv, csv or jsonl for data of your own; "
-        "choices for your own multiple choice."
+        "ner, pos or tagging; tsv, csv or jsonl for your own data; choices for "
+        "your own multiple-choice data."
     )
-    # Of every task that reads one or two texts.
     long_document: str = option(
-        "What to do with texts that are too long. truncate_tail: keep their "
-        "beginnings. head_tail: keep beginning and end. windows: read all, in "
-        "overlapping pieces.",
+        "Handling of texts longer than --max_seq_length. truncate_tail: keep "
+        "the beginning. head_tail: keep the beginning and the end. windows: "
+        "read all of the text in overlapping windows.",
         "truncate_tail",
         choices=("truncate_tail", "head_tail", "windows"),
     )
     window_stride: int = option(
-        "With windows: how many pieces further the next one starts; 0: half "
-        "of one.",
+        "With --long_document=windows: number of tokens between the starts of "
+        "two windows; 0: half a window.",
         0,
         at_least=0,
     )
     window_pooling: str = option(
-        "With windows: how their logits become the document's.",
+        "With --long_document=windows: how to combine the logits of windows.",
         "mean",
         choices=("mean", "max"),
     )
-    # Of xnli.
-    language: str = option("xnli: which language to evaluate.", "zh")
+    language: str = option("XNLI: the language to evaluate.", "zh")
     train_language: str | None = option(
-        "xnli: which language to train on. If not given, the same, and with "
-        "`translate_test` en. en gives zero-shot, the same translate-train.",
+        "XNLI: the language to train on. Default: --language, or en with "
+        "--translate_test. en gives the zero-shot setting, --language the "
+        "translate-train setting.",
         None,
     )
     translate_test: bool = option(
-        "xnli: evaluate on texts translated into English.", False
+        "XNLI: whether to evaluate on texts translated into English.", False
     )
-    # Of tsv, csv, jsonl.
     task_type: str = option(
-        "Own data: what is predicted.",
+        "Own data: the type of the task.",
         "classification",
         choices=("classification", "multilabel", "regression"),
     )
     text_a_column: str = option(
-        "Own data: the text's column, by name or by number from 0; a name in "
-        "the header goes before a number.",
+        "Own data: the column of the text, by name or by number from 0. A name "
+        "in the header has precedence over a number.",
         "text",
     )
     text_b_column: str | None = option(
-        "Own data: the second text's column, for pairs.", None
+        "Own data: the column of the second text, for pairs.", None
     )
     has_header: bool = option(
-        "Own data: whether the first line of TSV and CSV names the columns.",
+        "Own data: whether the first line of TSV and CSV files names the "
+        "columns.",
         True,
     )
     label_column: str = option(
-        "Own data and choices: the label's column; several labels of one text "
-        "are comma-separated. Of choices, the right one's number, from 0.",
+        "Own data: the column of the label; of comma-separated labels with "
+        "--task_type=multilabel; of the correct choice's number, from 0, with "
+        "--task_name=choices.",
         "label",
     )
     id_column: str | None = option(
-        "Own data and choices: the column that names an example; else it is "
-        "its line, or of choices what is called id.",
+        "Own data: the column of the example's name. Default: the line number, "
+        "or the value of id for multiple choice.",
         None,
     )
     label_file: str | None = option(
-        "Own data and tagging: all labels, one a line; else they are those of "
-        "the training data, sorted.",
+        "Own data and tagging: all labels, one per line. Default: the labels "
+        "of the training data, sorted.",
         None,
+        check=existing_file,
     )
-    # Of choices, with label_column and id_column.
     context_column: str = option(
-        "Choices: the column of the text that all choices follow.", "context"
+        "Multiple choice: the column of the text before all choices.", "context"
     )
     question_column: str | None = option(
-        "Choices: the column of the text that stands before every choice; if "
-        "not given, question, where there is one.",
+        "Multiple choice: the column of the text that starts each choice. "
+        "Default: question, if it exists.",
         None,
     )
     choices_column: str = option(
-        "Choices: the column of the list of texts.", "choices"
+        "Multiple choice: the column of the list of choices.", "choices"
     )
-    # Of tagging.
-    token_column: int = option("Tagging: the words' column.", 0, at_least=0)
+    token_column: int = option(
+        "Tagging: the column of the words.", 0, at_least=0
+    )
     tag_column: int = option(
-        "Tagging: the tags' column; -1 is the last.", -1, at_least=-1
+        "Tagging: the column of the tags; -1 is the last.", -1, at_least=-1
     )
     document_context: bool = option(
-        "Tagging: whether to fill sequences with neighbouring sentences, as "
-        "the paper did.",
+        "Tagging: whether to fill sequences with neighboring sentences, as in "
+        "the paper.",
         False,
     )
     sweep: str = option(
-        "Runs a grid, such as learning_rate=5e-5,3e-5,2e-5;"
-        "train_batch_size=16,32;seed=1..5, one folder each, and writes a "
-        "table of them.",
+        "Train one run for each point of a grid, for example learning_rate="
+        "5e-5,3e-5,2e-5;train_batch_size=16,32;seed=1..5, and write a table of "
+        "the results.",
         "",
+        needs="do_train",
+        conflicts=("do_export",),
+        heading="Training",
     )
 
     def __post_init__(self) -> None:
-        """Checks everything that can be checked without TensorFlow."""
         super().__post_init__()
-        if (
-            self.uses_data
-            and not files.is_remote(self.data_dir)
-            and not os.path.isdir(self.data_dir)
-        ):
-            raise InputError(
-                "--data_dir must be an existing folder. Received: "
-                f"{self.data_dir!r}. Check the path."
-            )
-        if self.label_file:
-            files.require(self.label_file, "--label_file")
-        if self.sweep and not self.do_train:
-            raise InputError(
-                "--sweep must come with --do_train. Received: --sweep alone. "
-                "Give both."
-            )
-        if self.sweep and self.do_export:
-            raise InputError(
-                "--do_export must not come with --sweep. Export the best run, "
-                "with its own --output_dir, afterwards."
-            )
+        if self.uses_data:
+            self.require("data_dir", existing_directory)

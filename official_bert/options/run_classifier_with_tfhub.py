@@ -3,12 +3,11 @@
 import dataclasses
 import os
 
-from official_bert.cli import option
-from official_bert.errors import InputError
+from official_bert.cli import COMPATIBILITY, option
 from official_bert.options.run_classifier import RunClassifier
 
-# What a module, whose graph is made already, cannot follow.
-_OF_OUR_GRAPH = (
+# Options that change the graph of the model, which a module has fixed.
+_GRAPH_OPTIONS = (
     "mixed_precision",
     "remat",
     "left_to_right",
@@ -17,55 +16,56 @@ _OF_OUR_GRAPH = (
 )
 
 
+def _module(handle: str) -> str | None:
+    """Accepts a TF Hub module: a directory or an address."""
+    if os.path.isdir(handle):
+        if not os.path.exists(os.path.join(handle, "saved_model.pb")):
+            return (
+                "must be a TF Hub module, but has no saved_model.pb. "
+                "export_tfhub.py makes a module from a checkpoint."
+            )
+    elif "://" not in handle:
+        return "must be an existing directory or an address. Check the path."
+    return None
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunClassifierWithTfhub(RunClassifier):
     """Options of `run_classifier_with_tfhub.py`."""
 
     command = "run_classifier_with_tfhub.py"
-    module_command = ""  # It has a module itself.
+    module_command = ""
 
     bert_hub_module_handle: str = option(
-        "The TF Hub module of BERT: a folder, as export_tfhub.py writes it, or "
-        "an address."
+        "The TF Hub module of BERT: a directory written by export_tfhub.py, or "
+        "an address.",
+        check=_module,
     )
-    # Of `run_classifier.py`, and not needed: the module has them all.
+    # Required by `run_classifier.py`.
     bert_config_file: str | None = option(  # type: ignore[assignment]
-        "Not read: the module is what it is.", None
+        "Unused: the module has its own configuration.",
+        None,
+        heading=COMPATIBILITY,
     )
     vocab_file: str | None = option(  # type: ignore[assignment]
-        "Not read: the module has its vocabulary.", None
+        "Unused: the module has its own vocabulary.",
+        None,
+        heading=COMPATIBILITY,
     )
     init_checkpoint: str | None = option(
-        "Not read: the module has its weights.", None
+        "Unused: the module has its own weights.", None, heading=COMPATIBILITY
     )
     do_lower_case: bool = option(
-        "Not read: the module says whether to lower-case the text.", True
+        "Unused: the module defines whether to lower-case the text.",
+        True,
+        heading=COMPATIBILITY,
     )
 
     def _check_model(self) -> None:
-        """Looks at the module in place of config, vocabulary and checkpoint."""
-        handle = self.bert_hub_module_handle
-        if os.path.isdir(handle):
-            if not os.path.exists(os.path.join(handle, "saved_model.pb")):
-                raise InputError(
-                    "--bert_hub_module_handle must be a TF Hub module. "
-                    f"Received: {handle!r}, a folder without saved_model.pb. "
-                    "export_tfhub.py makes one of a checkpoint."
+        """Checks the options that a module supports, instead of its files."""
+        for name in _GRAPH_OPTIONS:
+            if self.is_set(name):
+                message = (
+                    "needs run_classifier.py: the module's graph is fixed."
                 )
-        elif "://" not in handle:
-            raise InputError(
-                "--bert_hub_module_handle must be an existing folder or an "
-                f"address. Received: {handle!r}. Check the path."
-            )
-        defaults = {field.name: field.default for field in _FIELDS}
-        for name in _OF_OUR_GRAPH:
-            value = getattr(self, name)
-            if value != defaults[name]:
-                raise InputError(
-                    f"--{name} goes with run_classifier.py only: a module's "
-                    f"graph is made already. Received: --{name}={value}. "
-                    "Leave it out."
-                )
-
-
-_FIELDS = dataclasses.fields(RunClassifierWithTfhub)
+                raise self.error(name, message)

@@ -5,194 +5,179 @@ import dataclasses
 from official_bert import cli, files
 from official_bert.cli import option
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
 from official_bert.options import tf_config
 from official_bert.options.checks import (
-    require_checkpoint,
+    checkpoint_directory,
+    existing_checkpoint,
+    regular_expression,
     require_package,
-    require_pattern,
 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DeviceOptions(cli.Options):
-    """Which devices a training command runs on."""
+class DeviceOptions(cli.Options, heading="Devices"):
+    """The devices that a training command runs on."""
 
-    use_tpu: bool = option("Whether to use TPU or GPU/CPU.", False)
+    use_tpu: bool = option("Use a TPU instead of GPUs or CPU.", False)
     tpu_name: str | None = option(
         "The Cloud TPU to use: its name, or grpc://ip.address.of.tpu:8470. "
-        "Without one, the TPU of this machine.",
+        "Default: the TPU of this machine.",
         None,
     )
-    tpu_zone: str | None = option(
-        "The TPU's zone, if it cannot be found out.", None
-    )
+    tpu_zone: str | None = option("Zone of the TPU, if not detected.", None)
     gcp_project: str | None = option(
-        "The TPU's project, if it cannot be found out.", None
+        "Project of the TPU, if not detected.", None
     )
     master: str | None = option(
-        "A TensorFlow master URL: that of the TPU, if `tpu_name` is not given.",
+        "TensorFlow master URL: the address of the TPU without --tpu_name.",
         None,
     )
     num_tpu_cores: int = option(
-        "With `use_tpu`: how many TPU cores to use, if there are so many.",
-        8,
-        at_least=1,
+        "With --use_tpu: maximum number of TPU cores.", 8, at_least=1
     )
     distribution_strategy: str = option(
-        "Who shares every batch. none: one device. mirrored: all GPUs of this "
-        "machine. multi_worker_mirrored: those of all hosts in the environment "
-        "variable TF_CONFIG. tpu: as `use_tpu`.",
+        "The devices that share each batch. none: one device. mirrored: all "
+        "GPUs of this machine. multi_worker_mirrored: the GPUs of all hosts "
+        "in the environment variable TF_CONFIG. tpu: same as --use_tpu.",
         "none",
         choices=("none", "mirrored", "multi_worker_mirrored", "tpu"),
     )
 
     def __post_init__(self) -> None:
-        """Refuses what cannot run, before anything expensive."""
         super().__post_init__()
         if self.use_tpu and self.distribution_strategy not in ("none", "tpu"):
-            raise InputError(
-                "--use_tpu must go with --distribution_strategy=tpu, or none. "
-                f"Received: {self.distribution_strategy!r}. Leave out one of "
-                "both."
-            )
+            message = "conflicts with --use_tpu. Omit one of them."
+            raise self.error("distribution_strategy", message)
         if self.distribution_strategy == "multi_worker_mirrored":
             tf_config.require()
 
     @property
     def resolved_strategy(self) -> str:
-        """What `distribution_strategy` comes to, `use_tpu` considered."""
+        """The distribution strategy: tpu if `use_tpu` is set."""
         return "tpu" if self.use_tpu else self.distribution_strategy
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes the run's files: one host of several."""
+        """Whether this process writes to the run directory."""
         return tf_config.is_chief(self.resolved_strategy)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class StepOptions(DeviceOptions):
-    """How a training step is computed; the defaults are those of 2018."""
+class TrainingOptions(DeviceOptions, heading="Training"):
+    """The model to train, and how; the defaults are those of 2018."""
 
-    iterations_per_loop: int = option(
-        "Steps between visits to the host. The default means 1000 on TPUs and "
-        "1 elsewhere.",
-        1000,
-        at_least=1,
-    )
-    gradient_accumulation_steps: int = option(
-        "In how many parts, one after the other, each device goes through its "
-        "share of a batch: less memory for more time.",
-        1,
-        at_least=1,
-    )
-    mixed_precision: str = option(
-        "Layers compute in 16 bits; weights and losses stay in float32. "
-        "bfloat16 is for TPUs and new GPUs; float16 scales the loss.",
-        "none",
-        choices=("none", "bfloat16", "float16"),
-    )
-    jit_compile: bool = option(
-        "Whether XLA compiles the step, as it always does on TPUs.", False
-    )
-    remat: bool = option(
-        "Whether to compute the inside of every Transformer layer again for "
-        "its gradient rather than to remember it: less memory for more time.",
-        False,
-    )
-    optimizer: str = option(
-        "adamw: that of 2018. lamb: for batches of thousands.",
-        "adamw",
-        choices=("adamw", "lamb"),
-    )
+    command = ""  # The name of the command's file.
 
-    @property
-    def steps_per_call(self) -> int:
-        """What `iterations_per_loop` comes to on these devices."""
-        is_default = self.iterations_per_loop == StepOptions.iterations_per_loop
-        if is_default and self.resolved_strategy != "tpu":
-            return 1
-        return self.iterations_per_loop
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainingOptions(StepOptions):
-    """What is trained, from what, where to, and how fast."""
-
-    command = ""  # The file that is told it; no flag.
-
-    bert_config_file: str = option("The bert_config.json of the model.")
-    output_dir: str = option(
-        "Folder for checkpoints, results and TensorBoard events."
+    bert_config_file: str = option(
+        "The bert_config.json of the model.", heading="Model"
     )
     init_checkpoint: str | None = option(
-        "TF1 checkpoint to start from, such as uncased_L-12_H-768_A-12/"
-        "bert_model.ckpt.",
+        "TF1 checkpoint to start from, for example uncased_L-12_H-768_A-12/"
+        "bert_model.ckpt, or the --output_dir of another run.",
         None,
+        check=existing_checkpoint,
+    )
+    left_to_right: bool = option(
+        "Train a left-to-right model: a token attends only to itself and to "
+        "earlier tokens. Saved in the bert_config.json of --output_dir.",
+        False,
+    )
+    may_initialize: str = option(
+        "Regular expression of weights to initialize randomly if they are "
+        "missing in --init_checkpoint, for example ^cls/.",
+        "",
+        check=regular_expression,
+    )
+    may_skip: str = option(
+        "Regular expression of weights in --init_checkpoint that may be "
+        "unused, for example ^output_.",
+        "",
+        check=regular_expression,
     )
     max_seq_length: int = option(
-        "Pieces per sequence, [CLS] and [SEP]s included.", 128, at_least=3
+        "Maximum number of tokens per sequence, including [CLS] and [SEP].",
+        128,
+        at_least=3,
+        heading="Data",
+    )
+    output_dir: str = option(
+        "The run directory: checkpoints, results and TensorBoard events.",
+        check=checkpoint_directory,
+        heading="Training",
     )
     do_train: bool = option("Whether to train.", False)
     train_batch_size: int = option(
         "Examples per step, over all devices and micro-batches.", 32, at_least=1
     )
-    learning_rate: float = option(
-        "The optimizer's learning rate at its peak.", 5e-5, at_least=0
-    )
-    save_checkpoints_steps: int = option(
-        "Steps between checkpoints.", 1000, at_least=1
-    )
-    left_to_right: bool = option(
-        "Whether a piece sees only itself and those before it, as in an "
-        "ordinary language model; the same as is_left_to_right in the "
-        "bert_config.json, where it is left for later commands.",
-        False,
-    )
-    may_initialize: str = option(
-        "Regular expression of weights that `init_checkpoint` may lack, and "
-        "that then start anew, such as ^cls/.",
-        "",
-    )
-    may_skip: str = option(
-        "Regular expression of weights in `init_checkpoint` that may go "
-        "unused, such as ^output_.",
-        "",
-    )
-    keep_checkpoint_max: int = option(
-        "How many checkpoints to keep, the newest.", 5, at_least=1
+    learning_rate: float = option("Peak learning rate.", 5e-5, at_least=0)
+    optimizer: str = option(
+        "adamw: the optimizer of 2018. lamb: for batches of thousands.",
+        "adamw",
+        choices=("adamw", "lamb"),
     )
     seed: int = option(
-        "Seed of initial weights, order of examples and dropout.",
+        "Random seed of initial weights, order of examples and dropout.",
         12345,
         at_least=0,
         at_most=2**31 - 1,
     )
+    save_checkpoints_steps: int = option(
+        "Steps between checkpoints.", 1000, at_least=1
+    )
+    keep_checkpoint_max: int = option(
+        "Number of most recent checkpoints to keep.", 5, at_least=1
+    )
     plots: bool = option(
-        "Whether to draw training_curves and, of classes, confusion_matrix as "
-        ".png and .html in `output_dir` at the end of the run.",
+        "Draw training_curves and, for classification, confusion_matrix as "
+        ".png and .html in --output_dir after the run.",
+        False,
+    )
+    iterations_per_loop: int = option(
+        "Steps between returns to the host; 1000 means 1 without a TPU.",
+        1000,
+        at_least=1,
+    )
+    gradient_accumulation_steps: int = option(
+        "Number of micro-batches per device and step: with more, training "
+        "takes less memory and more time.",
+        1,
+        at_least=1,
+    )
+    mixed_precision: str = option(
+        "Compute layers in 16 bits; weights and losses stay in float32. "
+        "bfloat16: for TPUs and recent GPUs. float16: with loss scaling.",
+        "none",
+        choices=("none", "bfloat16", "float16"),
+    )
+    jit_compile: bool = option(
+        "Compile the step with XLA, as is always done on TPUs.", False
+    )
+    remat: bool = option(
+        "Recompute the activations of each Transformer layer for its gradient "
+        "instead of storing them: less memory, more time.",
         False,
     )
 
     def __post_init__(self) -> None:
-        """Checks everything that can be checked without TensorFlow."""
         super().__post_init__()
         self._check_model()
         if self.plots:
             require_package("--plots", "matplotlib")
-        files.require_checkpoint_path(self.output_dir)
         files.require_writable_directory(self.output_dir)
-        for name in ("may_initialize", "may_skip"):
-            require_pattern(name, getattr(self, name))
 
     def _check_model(self) -> None:
-        """Looks at the files that the model is made of."""
         self.model_config().require_length(self.max_seq_length)
-        if self.init_checkpoint:
-            require_checkpoint(self.init_checkpoint)
 
     def model_config(self) -> BertConfig:
-        """Reads `bert_config_file`; `left_to_right` is added to it."""
+        """Returns the config in `bert_config_file`, with `left_to_right`."""
         config = BertConfig.from_json_file(self.bert_config_file)
         config.is_left_to_right |= self.left_to_right
         return config
+
+    @property
+    def steps_per_call(self) -> int:
+        """Training steps between returns to the host on these devices."""
+        is_tpu = self.resolved_strategy == "tpu"
+        if self.is_set("iterations_per_loop") or is_tpu:
+            return self.iterations_per_loop
+        return 1

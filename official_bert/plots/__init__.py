@@ -1,7 +1,7 @@
-"""Pictures of a training run, out of the files that it leaves behind.
+"""Plots of a training run, drawn from the files in its run directory.
 
-TensorBoard's events become `training_curves.png` and `.html`, the confusion
-matrices of `eval_results.json` `confusion_matrix.png` and `.html`.
+TensorBoard events become `training_curves.png` and `.html`, the confusion
+matrices in `eval_results.json` become `confusion_matrix.png` and `.html`.
 """
 
 import os
@@ -10,24 +10,17 @@ from official_bert import files, json_files
 
 
 def write(output_dir: str) -> list[str]:
-    """Draws whatever a run's folder has something of.
-
-    Args:
-        output_dir: Of the run.
-
-    Returns:
-        The files written.
-    """
-    # matplotlib takes a second to import, TensorBoard's reader takes more.
-    from official_bert.plots import confusion, curves
+    """Draws what a run directory has data for; returns the files written."""
+    # matplotlib takes a second to import, TensorBoard longer.
+    from official_bert.plots import confusion_matrix, training_curves
 
     written = []
-    found = curves.read(output_dir)
-    if found:
-        written += curves.draw(output_dir, found)
+    curves = training_curves.read(output_dir)
+    if curves:
+        written += training_curves.draw(output_dir, curves)
     results = os.path.join(output_dir, "eval_results.json")
     if files.exists(results):
-        matrices = confusion.find(json_files.read_object(results))
+        matrices = confusion_matrix.find(json_files.read_object(results))
         if matrices:
-            written += confusion.draw(output_dir, matrices)
+            written += confusion_matrix.draw(output_dir, matrices)
     return written

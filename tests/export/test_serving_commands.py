@@ -105,23 +105,23 @@ def squad_options(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "must have a fine-tuned model.*without task.json"),
-        ({"do_export": False}, "At least one of .* and --do_export must"),
+        ({}, "--do_export needs task.json"),
+        ({"do_export": False}, "At least one of .*--do_export must"),
         (
             {"export_tflite": True, "do_train": True, "bilstm_size": 8},
-            "--export_tflite must come without a BiLSTM",
+            "--export_tflite .*--bilstm_size=",
         ),
         (
             {"do_export": False, "do_train": True, "export_tflite": True},
-            "go with --do_export",
+            "needs --do_export",
         ),
         (
             {"do_export": False, "do_train": True, "export_dir": "there"},
-            "go with --do_export",
+            "needs --do_export",
         ),
         (
             {"do_train": True, "sweep": "seed=1,2"},
-            "--do_export must not come with --sweep",
+            "--sweep=.* conflicts with --do_export",
         ),
         (
             {"do_train": True, "export_dir": "vocab.txt/export"},
@@ -148,7 +148,7 @@ def test_a_model_is_exported_as_it_was_trained(tmp_path, name, told):
     given = {"task_name": "SST-2", "do_export": True, **NOTHING}
     given = {**given, "max_seq_length": 16}
     tiny.options(tmp_path, **given)
-    message = f"--{name} .*: {told}, and {trained[name]} in .*task.json"
+    message = f"{name}.* {trained[name]} in .*task.json"
     with pytest.raises(InputError, match=message):
         tiny.options(tmp_path, **{**given, name: told})
 
@@ -158,7 +158,7 @@ def test_texts_are_refused_where_nothing_can_cut_them(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     given = {"task_name": "SST-2", "do_export": True, **NOTHING}
     given["do_train"] = True
-    with pytest.raises(InputError, match="--noexport_text needs tensorflow_te"):
+    with pytest.raises(InputError, match="tensorflow_text"):
         tiny.options(tmp_path, **given)
     tiny.options(tmp_path, **given, export_text=False)
 

@@ -1,4 +1,4 @@
-"""Plots show what is in the events, and of runs that went on, what counts."""
+"""Plots show the events and confusion matrices of a run."""
 
 import json
 import re
@@ -13,8 +13,8 @@ from support import chromium, tiny
 
 from official_bert import plots
 from official_bert.errors import InputError
-from official_bert.plots import confusion, curves, drawing
-from official_bert.plots.events import Point
+from official_bert.plots import confusion_matrix, figures, training_curves
+from official_bert.plots.training_curves import Point
 
 
 def write(folder, scalars):
@@ -25,60 +25,61 @@ def write(folder, scalars):
             for step, value in points.items():
                 tf.summary.scalar(name, value, step=step)
     writer.close()
-    time.sleep(0.01)  # The next one's time is another.
+    time.sleep(0.01)  # The next file gets a later time.
 
 
 def steps(points):
     return [point.step for point in points]
 
 
-def test_a_killed_run_counts_up_to_where_it_was_taken_up(tmp_path):
+def test_resumed_run_replaces_what_the_killed_run_wrote_later(
+    tmp_path,
+):
     write(tmp_path, {"loss": {10: 5.0, 20: 4.0, 30: 3.0, 40: 2.5}})
     write(tmp_path, {"loss": {30: 3.1}, "norm": {30: 1.0}})
-    write(tmp_path, {})  # Had nothing left to do.
-    found = curves.read(str(tmp_path))
-    assert found.trained == {
+    write(tmp_path, {})
+    found = training_curves.read(str(tmp_path))
+    assert found.training == {
         "loss": [Point(10, 5.0), Point(20, 4.0), Point(30, pytest.approx(3.1))],
         "norm": [Point(30, 1.0)],
     }
-    assert found.measured == {}
+    assert found.evaluation == {}
 
 
-def test_a_measurement_made_again_holds(tmp_path):
-    """And an evaluation of an earlier step takes none of the others away."""
+def test_last_evaluation_of_a_step_counts(tmp_path):
     for step, value in ((10, 0.5), (20, 0.75), (30, 0.25), (20, 1.0)):
         write(tmp_path / "eval", {"eval_accuracy": {step: value}})
-    found = curves.read(str(tmp_path))
-    assert found.trained == {}
-    assert found.measured == {
+    found = training_curves.read(str(tmp_path))
+    assert found.training == {}
+    assert found.evaluation == {
         "eval_accuracy": [Point(10, 0.5), Point(20, 1.0), Point(30, 0.25)]
     }
 
 
-def test_files_are_read_in_the_order_of_their_first_event(tmp_path):
+def test_event_files_are_read_in_the_order_of_their_first_event(tmp_path):
     write(tmp_path, {"loss": {10: 5.0, 20: 4.0}})
     (first,) = tmp_path.glob("events*")
-    # As of a machine whose name sorts later.
+    # Sorts after the second file.
     first.rename(tmp_path / "events.out.tfevents.9999999999.z.1.0.v2")
     write(tmp_path, {"loss": {20: 3.0}})
-    (points,) = curves.read(str(tmp_path)).trained.values()
+    (points,) = training_curves.read(str(tmp_path)).training.values()
     assert points == [Point(10, 5.0), Point(20, 3.0)]
 
 
-def test_what_a_killed_run_did_not_finish_is_left_out(tmp_path):
+def test_incomplete_last_record_is_left_out(tmp_path):
     write(tmp_path, {"loss": {10: 5.0, 20: 4.0}})
     (file,) = tmp_path.glob("events*")
     with open(file, "rb+") as stream:
         stream.truncate(stream.seek(0, 2) - 5)
-    (points,) = curves.read(str(tmp_path)).trained.values()
+    (points,) = training_curves.read(str(tmp_path)).training.values()
     assert steps(points) == [10]
 
 
 @pytest.mark.parametrize("offset", [0, 30], ids=["length", "data"])
-def test_a_damaged_record_ends_a_curve_with_a_warning(tmp_path, caplog, offset):
+def test_damaged_record_ends_a_curve_with_a_warning(tmp_path, caplog, offset):
     write(tmp_path, {"loss": {10: 5.0, 20: 4.0, 30: 3.0}})
     (file,) = tmp_path.glob("events*")
-    curves.read(str(tmp_path))
+    training_curves.read(str(tmp_path))
     assert "not drawn" not in caplog.text
     data = bytearray(file.read_bytes())
     place = 0
@@ -86,22 +87,21 @@ def test_a_damaged_record_ends_a_curve_with_a_warning(tmp_path, caplog, offset):
         place += struct.unpack_from("<Q", data, place)[0] + 16
     data[place + offset] ^= 0xFF
     file.write_bytes(data)
-    (points,) = curves.read(str(tmp_path)).trained.values()
+    (points,) = training_curves.read(str(tmp_path)).training.values()
     assert steps(points) == [10]
-    assert f"{file}: cannot be read from byte {place} of" in caplog.text
+    assert f"{file}: not drawn from byte {place} of" in caplog.text
 
 
-def test_nothing_is_nothing(tmp_path):
-    assert curves.read(str(tmp_path)) is None
-    assert curves.read(str(tmp_path / "none")) is None
+def test_run_directory_without_events_has_no_plots(tmp_path):
+    assert training_curves.read(str(tmp_path)) is None
+    assert training_curves.read(str(tmp_path / "none")) is None
     assert plots.write(str(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_averages_are_exponential():
+def test_smoothed_curve_is_an_unbiased_exponential_average():
     values = np.random.default_rng(1).normal(size=200)
-    found = curves.smooth([Point(*pair) for pair in enumerate(values)])
-    # 0.1 for the next value, and divided by the sum of weights.
+    found = training_curves.smooth([Point(*pair) for pair in enumerate(values)])
     expected = [
         np.average(values[: n + 1], weights=0.9 ** np.arange(n, -1, -1))
         for n in range(200)
@@ -130,7 +130,7 @@ def pixels(path):
 
 
 @pytest.mark.parametrize("more", [{}, {"dev_mismatched": results()}])
-def test_all_matrices_are_drawn(tmp_path, more):
+def test_matrix_of_each_split_is_drawn(tmp_path, more):
     (tmp_path / "eval_results.json").write_text(
         json.dumps({**results(), **more})
     )
@@ -148,40 +148,41 @@ def test_all_matrices_are_drawn(tmp_path, more):
     assert ("dev_mismatched" in page) == bool(more)
 
 
-def test_many_classes_have_no_numbers_but_a_picture(tmp_path):
+def test_picture_of_many_classes_stays_small(tmp_path):
     labels = [f"label {n}" for n in range(120)]
     counts = np.eye(120, dtype=int).tolist()
-    matrices = confusion.find(results(labels, counts))
-    confusion.draw(str(tmp_path), matrices)
+    matrices = confusion_matrix.find(results(labels, counts))
+    confusion_matrix.draw(str(tmp_path), matrices)
     assert max(pixels(tmp_path / "confusion_matrix.png")) < 4000
 
 
 @pytest.fixture
 def drawn(tmp_path, monkeypatch):
-    """Returns a function that draws matrices, and gives the figure."""
-    figures = []
-    write_png = drawing.write_png
+    """A function that draws matrices and returns the figure."""
+    found = []
+    write_png = figures.write_png
 
     def keep(figure, path):
-        figures.append(figure)
+        found.append(figure)
         write_png(figure, path)
 
-    monkeypatch.setattr(drawing, "write_png", keep)
+    monkeypatch.setattr(figures, "write_png", keep)
 
     def draw(labels, names=("",)):
         counts = np.eye(len(labels), dtype=int).tolist()
-        (matrix,) = confusion.find(results(labels, counts))
+        (matrix,) = confusion_matrix.find(results(labels, counts))
         matrices = [matrix._replace(name=name) for name in names]
-        confusion.draw(str(tmp_path), matrices)
-        return figures.pop()
+        confusion_matrix.draw(str(tmp_path), matrices)
+        return found.pop()
 
     return draw
 
 
-@pytest.mark.parametrize("names", [("",), ("", "dev_mismatched")])
-@pytest.mark.parametrize("length", [1, 40, 50])
-@pytest.mark.parametrize("num_labels", [2, 26])
-def test_there_is_room_for_labels_and_cells(
+@pytest.mark.parametrize(
+    ("num_labels", "length", "names"),
+    [(2, 1, ("",)), (2, 50, ("", "dev_mismatched")), (26, 40, ("",))],
+)
+def test_labels_and_cells_fit_in_the_picture(
     drawn, tmp_path, num_labels, length, names
 ):
     labels = [chr(97 + n) * length for n in range(num_labels)]
@@ -191,12 +192,12 @@ def test_there_is_room_for_labels_and_cells(
         assert width > max(2, 0.35 * num_labels)
         assert height == pytest.approx(width, rel=0.1)
     picture = matplotlib.image.imread(tmp_path / "confusion_matrix.png")
-    # Where something is cut off, it touches the edge.
+    # Whatever is cut off would touch the edge.
     for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
         assert (edge == 1).all()
 
 
-def test_long_labels_show_both_ends(drawn):
+def test_long_label_shows_its_start_and_end(drawn):
     labels = ["x" * 40, "a" * 26 + "b" * 11 + "c" * 13]
     (axis,) = drawn(labels).axes
     for ticks in (axis.get_xticklabels(), axis.get_yticklabels()):
@@ -204,13 +205,13 @@ def test_long_labels_show_both_ends(drawn):
         assert shown == ["x" * 40, "a" * 26 + "…" + "c" * 13]
 
 
-def test_shares_are_of_rows():
-    (matrix,) = confusion.find(results())
+def test_shares_are_fractions_of_rows():
+    (matrix,) = confusion_matrix.find(results())
     assert matrix.shares()[2] == [0.25, 0.25, 0.5, 0.0]
     assert matrix.shares()[1] == [0.0] * 4
 
 
-def test_curves_are_seen_in_a_browser(tmp_path):
+def test_browser_shows_curves_and_matrices(tmp_path):
     many = {step: 1 / step for step in range(1, 100)}
     write(tmp_path, {"loss": many, "learning_rate": many})
     write(tmp_path / "eval", {"loss": {99: 0.5}, "eval_accuracy": {99: 0.5}})
@@ -221,7 +222,6 @@ def test_curves_are_seen_in_a_browser(tmp_path):
         chromium.show(driver, tmp_path / "training_curves.html")
         (picture,) = driver.find_elements("css selector", "#plot svg")
         assert picture.size["width"] > 800
-        # An axis each; matplotlib names them so.
         axes = driver.find_elements("css selector", "#plot g[id^=axes_]")
         assert len(axes) == 3
         assert chromium.complaints(driver) == []
@@ -232,8 +232,7 @@ def test_curves_are_seen_in_a_browser(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_commands_draw(tmp_path):
-    """Evaluations on the way are among the events, and so on the curves."""
+def test_plots_flag_draws_the_evaluations_during_training(tmp_path):
     for split in ("train", "dev"):
         (tmp_path / f"{split}.tsv").write_text(
             "text\tlabel\n" + "good cat\tyes\nbad dog\tno\n" * 40
@@ -249,21 +248,23 @@ def test_the_commands_draw(tmp_path):
     for name in ("training_curves", "confusion_matrix"):
         assert pixels(output / f"{name}.png")
         assert (output / f"{name}.html").exists()
-    found = curves.read(str(output))
-    assert steps(found.trained["loss"]) == [10, 20, 30]
-    assert steps(found.measured["eval_accuracy"]) == [10, 20, 30]
+    found = training_curves.read(str(output))
+    assert steps(found.training["loss"]) == [10, 20, 30]
+    assert steps(found.evaluation["eval_accuracy"]) == [10, 20, 30]
     history = [
         json.loads(line)
         for line in (output / "eval_history.jsonl").read_text().splitlines()
     ]
-    for point, entry in zip(found.measured["eval_loss"], history, strict=True):
+    for point, entry in zip(
+        found.evaluation["eval_loss"], history, strict=True
+    ):
         assert point == (
             entry["global_step"],
             pytest.approx(entry["eval_loss"], rel=1e-6),
         )
 
 
-def test_without_matplotlib_a_run_does_not_begin(tmp_path, monkeypatch):
+def test_plots_flag_without_matplotlib_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="--plots needs matplotlib"):
+    with pytest.raises(InputError, match="--plots"):
         tiny.options(tmp_path, plots=True, task_name="tsv")

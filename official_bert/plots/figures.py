@@ -1,0 +1,64 @@
+"""Figures of matplotlib: one style, saved as PNG and SVG."""
+
+import contextlib
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib
+import matplotlib.figure
+from matplotlib.figure import Figure
+
+from official_bert import files
+
+_STYLE: Any = {
+    "axes.edgecolor": "#b9c1cd",
+    "axes.formatter.limits": (-3, 5),
+    "axes.formatter.useoffset": False,
+    "axes.grid": True,
+    "axes.labelcolor": "#5b6676",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 11,
+    "font.size": 9,
+    "grid.color": "#e8ebf0",
+    "legend.frameon": False,
+    "lines.markersize": 4,
+    "svg.hashsalt": "official_bert",
+    # A label with two `$` is not a formula.
+    "text.parse_math": False,
+    "xtick.color": "#5b6676",
+    "ytick.color": "#5b6676",
+}
+
+
+@contextlib.contextmanager
+def figure(width: float, height: float) -> Iterator[Figure]:
+    """Yields a figure of a size in inches. Save it inside the context."""
+    with matplotlib.rc_context(_STYLE):
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def write_png(drawn: Figure, path: str) -> None:
+    """Writes a figure as PNG."""
+    with files.writing(path) as file:
+        file.write(_saved(drawn, "png"))
+
+
+def to_svg(drawn: Figure) -> str:
+    """Returns a figure as an `svg` element, with letters as paths."""
+    text = _saved(drawn, "svg").decode("utf-8")
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    return text[text.index("<svg") :]
+
+
+def _saved(drawn: Figure, format: str) -> bytes:
+    buffer = io.BytesIO()
+    metadata = {"Date": None} if format == "svg" else {}
+    with warnings.catch_warnings():
+        # Letters that the font lacks are shown as boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        drawn.savefig(buffer, format=format, dpi=144, metadata=metadata)
+    return buffer.getvalue()

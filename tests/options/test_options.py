@@ -1,0 +1,281 @@
+"""Errors in a command line are reported before anything slow begins."""
+
+import dataclasses
+import importlib
+import json
+import typing
+
+import pytest
+
+from official_bert.cli import HEADINGS, find_headings
+from official_bert.errors import InputError
+from official_bert.options import (
+    BuildVocab,
+    CreatePretrainingData,
+    RunClassifier,
+    RunClassifierWithTfhub,
+    RunPretraining,
+    RunSquad,
+)
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path, monkeypatch):
+    """A working directory with one file of every kind."""
+    config = {"vocab_size": 9, "max_position_embeddings": 64}
+    (tmp_path / "short.json").write_text(json.dumps(config))
+    (tmp_path / "broken.json").write_text("{\n")
+    for name in ("text.txt", "vocab.txt", "a.tfrecord", "model.ckpt.index"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+
+MODEL = {
+    "bert_config_file": "short.json",
+    "max_seq_length": 64,
+    "output_dir": "out",
+    "do_train": True,
+}
+VALID = {
+    BuildVocab: {"input_file": "text.txt", "vocab_file": "new_vocab.txt"},
+    CreatePretrainingData: {
+        "input_file": "text.txt",
+        "output_file": "new.tfrecord",
+        "vocab_file": "vocab.txt",
+    },
+    RunPretraining: {**MODEL, "input_file": "a.tfrecord"},
+    RunClassifier: {
+        **MODEL,
+        "vocab_file": "vocab.txt",
+        "task_name": "mrpc",
+        "data_dir": "folder",
+    },
+    RunSquad: {
+        **MODEL,
+        "vocab_file": "vocab.txt",
+        "train_file": "text.txt",
+        "max_query_length": 9,
+    },
+}
+
+
+def make(options, **changes):
+    return options(**VALID[options] | changes)
+
+
+BOUNDED = [
+    (options, field.name, limit, step)
+    for options in VALID
+    for field in dataclasses.fields(options)
+    for limit, step in [
+        (field.metadata["at_least"], -1),
+        (field.metadata["at_most"], 1),
+    ]
+    if limit is not None
+]
+
+
+@pytest.mark.parametrize(("options", "name", "limit", "step"), BOUNDED)
+def test_number_out_of_bounds_is_an_error(options, name, limit, step):
+    value = limit + step
+    with pytest.raises(InputError, match=f"^--{name}={value} .*{limit}"):
+        make(options, **{name: value})
+
+
+def test_every_number_has_bounds():
+    bounded = {(options, name) for options, name, *_ in BOUNDED}
+    assert {
+        field.name
+        for options in VALID
+        for field in dataclasses.fields(options)
+        if type(field.default) in (int, float)
+        and (options, field.name) not in bounded
+    } == {"random_seed", "null_score_diff_threshold"}
+
+
+@pytest.mark.parametrize("options", VALID)
+def test_every_option_has_a_known_heading_and_a_help_text(options):
+    assert set(find_headings(options).values()) <= {*HEADINGS}
+    for field in dataclasses.fields(options):
+        assert field.metadata["help"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "message"),
+    [
+        (BuildVocab, {"input_file": "none.txt"}, "'none.txt'"),
+        (
+            BuildVocab,
+            {"bert_config_file": "new.json", "hidden_size": 100},
+            "hidden_size=100, num_attention_heads=12",
+        ),
+        (BuildVocab, {"bert_config_file": "new_vocab.txt"}, "new_vocab.txt"),
+        (BuildVocab, {"vocab_size": 104}, "--vocab_size=104 .*104"),
+        (CreatePretrainingData, {"input_file": "none*"}, r"'none\*'"),
+        (CreatePretrainingData, {"input_file": ""}, "No input file in ''"),
+        (CreatePretrainingData, {"input_file": "folder"}, "'folder'"),
+        (
+            CreatePretrainingData,
+            {"vocab_file": "none.txt"},
+            "--vocab_file=none.txt",
+        ),
+        (CreatePretrainingData, {"vocab_file": "folder"}, "--vocab_file=folde"),
+        (
+            CreatePretrainingData,
+            {"output_file": "text.txt"},
+            "--output_file=text.txt",
+        ),
+        (
+            CreatePretrainingData,
+            {"output_file": "new.tfrecord,./folder/../text.txt"},
+            "--output_file=.* names ./folder/../text.txt",
+        ),
+        (CreatePretrainingData, {"output_file": "vocab.txt"}, "=vocab.txt"),
+        (
+            CreatePretrainingData,
+            {"output_file": "a.tfrecord,./a.tfrecord"},
+            "names ./a.tfrecord twice",
+        ),
+        (CreatePretrainingData, {"output_file": "folder/"}, "=folder/"),
+        (CreatePretrainingData, {"output_file": "checkpoint"}, "=checkpoint"),
+        (CreatePretrainingData, {"output_file": ","}, "--output_file=,"),
+        (
+            CreatePretrainingData,
+            {"runner": "DirectRunner", "beam_options": "--a='b"},
+            "--beam_options=--a='b .*quot",
+        ),
+        (
+            CreatePretrainingData,
+            {"beam_options": "--a=b"},
+            "--beam_options=--a=b needs --runner",
+        ),
+        (
+            CreatePretrainingData,
+            {"runner": "DirectRunner", "num_workers": 2},
+            "--num_workers=2 .*--runner=DirectRunner",
+        ),
+        (CreatePretrainingData, {"mask_share": 0.5}, "--mask_share=0.5"),
+        (
+            CreatePretrainingData,
+            {"pack_sequences": True, "max_predictions_per_seq": 19},
+            "--max_predictions_per_seq=19 .*20",
+        ),
+        (
+            CreatePretrainingData,
+            {"bert_config_file": "short.json"},
+            "--max_seq_length=128 exceeds .* 64 positions",
+        ),
+        (
+            CreatePretrainingData,
+            {"bert_config_file": "none.json"},
+            "'none.json'",
+        ),
+        (RunPretraining, {"do_train": False}, "--do_train, --do_eval"),
+        (RunPretraining, {"output_dir": "run[1]"}, r"run\[1\]"),
+        (RunPretraining, {"input_file": "none*"}, r"'none\*'"),
+        (RunPretraining, {"input_file": ""}, "No input file in ''"),
+        (
+            RunPretraining,
+            {"max_seq_length": 65},
+            "--max_seq_length=65 exceeds .* 64 positions",
+        ),
+        (RunPretraining, {"bert_config_file": "none.json"}, "'none.json'"),
+        (RunPretraining, {"bert_config_file": "broken.json"}, "broken.json:2:"),
+        (
+            RunPretraining,
+            {"init_checkpoint": "model.ckpt.index"},
+            "--init_checkpoint=model.ckpt.index .*model.ckpt.index.index",
+        ),
+        (RunPretraining, {"vocab_file": "none.txt"}, "--vocab_file=none.txt"),
+        (RunPretraining, {"may_skip": "("}, r"--may_skip=\("),
+        (
+            RunPretraining,
+            {"use_tpu": True, "distribution_strategy": "mirrored"},
+            "--distribution_strategy=mirrored .*--use_tpu",
+        ),
+        (RunClassifier, {"freeze": "12"}, "--freeze=12 .*0 to 11"),
+        (RunClassifier, {"freeze": "embeddings,0-12"}, "0 to 11"),
+        (RunClassifier, {"freeze": "3-1"}, "0 to 11"),
+        (RunClassifier, {"freeze": "head"}, "--freeze=head"),
+        (RunClassifier, {"early_stopping": 3}, "--early_stopping=3 .*_every"),
+        (RunClassifier, {"export_tflite": True}, "--export_tflite .*do_export"),
+        (
+            RunClassifier,
+            {"sweep": "seed=1", "do_export": True},
+            "--sweep=seed=1 .*--do_export",
+        ),
+        (RunClassifier, {"data_dir": "none"}, "--data_dir=none"),
+        (RunSquad, {"train_file": None}, "--do_train needs --train_file"),
+        (RunSquad, {"train_file": "none.json"}, "--train_file=none.json"),
+        (RunSquad, {"do_eval": True}, "--do_eval needs --predict_file"),
+        (
+            RunSquad,
+            {"max_query_length": 61},
+            "--max_seq_length=64 .*--max_query_length=61",
+        ),
+    ],
+)
+def test_unusable_value_is_an_error(options, changes, message):
+    with pytest.raises(InputError, match=message):
+        make(options, **changes)
+
+
+@pytest.mark.parametrize(
+    ("options", "changes"),
+    [
+        (BuildVocab, {"bert_config_file": "new.json"}),
+        (CreatePretrainingData, {"input_file": "text.txt,*.txt"}),
+        (
+            CreatePretrainingData,
+            {"bert_config_file": "short.json", "max_seq_length": 64},
+        ),
+        (RunPretraining, {"do_train": False, "do_eval": True}),
+        (RunPretraining, {"init_checkpoint": "model.ckpt"}),
+        (RunPretraining, {"vocab_file": "vocab.txt"}),
+        (RunClassifier, {"freeze": "embeddings,0-11,pooler"}),
+        # Not read, so it need not exist.
+        (RunSquad, {"predict_file": "none.json"}),
+    ],
+)
+def test_usable_values_are_accepted(options, changes):
+    made = make(options, **changes)
+    assert {name: getattr(made, name) for name in changes} == changes
+
+
+@pytest.mark.parametrize(
+    "options", [RunClassifier, RunClassifierWithTfhub, RunPretraining, RunSquad]
+)
+def test_options_name_their_command(options):
+    command = importlib.import_module(options.command.removesuffix(".py"))
+    assert typing.get_type_hints(command.main)["options"] is options
+
+
+def test_output_files_are_separated_by_commas():
+    options = make(CreatePretrainingData, output_file="b,,a")
+    assert options.output_files() == ["b", "a"]
+
+
+def test_config_of_build_vocab_has_the_given_sizes():
+    sizes = {
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 32,
+    }
+    found = make(BuildVocab, **sizes).config(vocab_size=1234).to_dict()
+    more = {"vocab_size": 1234, "intermediate_size": 256, "type_vocab_size": 2}
+    assert found | sizes | more == found
+
+
+@pytest.mark.parametrize(
+    ("given", "steps"),
+    [
+        ({}, 1),
+        ({"iterations_per_loop": 20}, 20),
+        ({"use_tpu": True}, 1000),
+        ({"distribution_strategy": "tpu", "iterations_per_loop": 7}, 7),
+    ],
+)
+def test_default_of_iterations_per_loop_holds_for_tpus_only(given, steps):
+    assert make(RunPretraining, **given).steps_per_call == steps
