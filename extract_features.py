@@ -23,9 +23,9 @@ from official_bert.options import ExtractFeatures
 def main(options: ExtractFeatures) -> None:
     """Writes the vectors of all lines, as the options say."""
     # TensorFlow takes seconds to import; errors in flags should not.
-    from official_bert.inference import features
+    from official_bert.inference import feature_extraction
 
-    features.run(options)
+    feature_extraction.run(options)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ Every line is answered by a JSON object on a line: `input` is what was given,
 the rest the answer, such as
 
   {"input": "Good.", "label": "1", "probabilities": {"0": 0.1, "1": 0.9}}
-  {"input": "A [MASK].", "guesses": [[{"piece": "cat", "probability": 0.2}]]}
+  {"input": "A [MASK].", "guesses": [[{"token": "cat", "probability": 0.2}]]}
 
 and with --score `pseudo_log_likelihood`, `num_pieces` and `perplexity`.
 """
@@ -26,9 +26,9 @@ from official_bert.options import Predict
 def main(options: Predict) -> None:
     """Answers all lines, as the options say."""
     # TensorFlow takes seconds to import; errors in flags should not.
-    from official_bert.inference import answering
+    from official_bert.inference import line_prediction
 
-    answering.run(answering.load(options), options)
+    line_prediction.run(line_prediction.load(options), options)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def main(options: RunClassifier) -> None:
     # TensorFlow takes seconds to import; errors in flags should not.
     from official_bert import tasks
     from official_bert.export import serving
-    from official_bert.inference import finetuned
+    from official_bert.inference import trained_models
     from official_bert.training import finetune, sweep
 
     if options.sweep:
@@ -31,7 +31,7 @@ def main(options: RunClassifier) -> None:
         finetune.run(tasks.get(options), options)
     if options.do_export:
         serving.export(
-            finetuned.load(options.output_dir),
+            trained_models.load_finetuned(options.output_dir),
             options.serving_dir,
             export_text=options.export_text,
             export_tflite=options.export_tflite,

@@ -21,14 +21,14 @@ def main(options: RunSquad) -> None:
     """Trains, evaluates, predicts and exports, as the options say."""
     # TensorFlow takes seconds to import; errors in flags should not.
     from official_bert.export import serving
-    from official_bert.inference import finetuned
+    from official_bert.inference import trained_models
     from official_bert.tasks.squad import squad_task
     from official_bert.training import finetune
 
     if options.uses_data:
         finetune.run(squad_task.make(options), options)
     if options.do_export:
-        trained = finetuned.load(options.output_dir)
+        trained = trained_models.load_finetuned(options.output_dir)
         serving.export(
             trained._replace(
                 task=squad_task.with_decoding_options(trained.task, options)

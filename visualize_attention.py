@@ -25,21 +25,31 @@ from official_bert.options import VisualizeAttention
 def main(options: VisualizeAttention) -> None:
     """Writes the page that the options ask for."""
     # TensorFlow takes seconds to import; errors in flags should not.
-    from official_bert.inference import attention, bert_alone, contexts
+    from official_bert.inference import attention_page, context_page
+    from official_bert.inference.trained_models import (
+        MASK,
+        ModelFiles,
+        load_encoder,
+    )
 
-    loaded = bert_alone.load(options)
+    model = load_encoder(ModelFiles.of_options(options), never_split=(MASK,))
+    max_length = options.max_seq_length
     if options.word:
         assert options.input_file
-        found = contexts.compare(loaded, options.word, options.input_file)
-        contexts.write_page(options.output_file, found, source=loaded.source)
+        comparison = context_page.compare(
+            model, options.word, options.input_file, max_length
+        )
+        context_page.write(options.output_file, comparison, source=model.source)
         return
     assert options.text_a
-    attention.write_page(
+    attention_page.write(
         options.output_file,
-        attention.attend(loaded, options.text_a, options.text_b),
+        attention_page.compute(
+            model, options.text_a, options.text_b, max_length
+        ),
         text_a=options.text_a,
         text_b=options.text_b,
-        source=loaded.source,
+        source=model.source,
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert import files
-from official_bert.inference import features
+from official_bert.inference import feature_extraction as features
 from official_bert.inputs import padding
 from official_bert.inputs.schemas import text_schema
 from official_bert.options import ExtractFeatures

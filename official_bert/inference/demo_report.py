@@ -1,15 +1,18 @@
-"""What `demo.py` shows in the end: what was learned, and what was known before.
+"""The report of `demo.py`.
 
-Accuracies stand beside those of models that know nothing but how often things
-occur, and of models that were not pre-trained.
+Accuracies are compared with those of models that were not pre-trained, and of
+baselines that always give the most frequent answer.
 """
 
 import json
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
 
 from official_bert import files
-from official_bert.inference import baselines
+from official_bert.inputs import records
 from official_bert.inputs.records import RecordFiles
 from official_bert.inputs.schemas import pretraining_schema
 from official_bert.metrics.classification import accuracy_and_f1
@@ -18,8 +21,48 @@ from official_bert.options.demo import FINETUNED, PREDICTIONS
 from official_bert.tasks import tables
 
 
+class Baseline(NamedTuple):
+    """A model that always gives the same answer.
+
+    Attributes:
+        answer: The most frequent label of the training data.
+        accuracy: On the evaluation data, from 0 to 1.
+    """
+
+    answer: int
+    accuracy: float
+
+
+def most_frequent_label(
+    train: RecordFiles,
+    held_out: RecordFiles,
+    feature: str,
+    weight: str | None = None,
+) -> Baseline:
+    """Returns the baseline for a feature of records.
+
+    Args:
+        train: The training data.
+        held_out: The evaluation data.
+        feature: The labels, such as `masked_lm_ids`.
+        weight: A feature that is 0 where there is no label.
+    """
+    answer = int(np.bincount(_labels(train, feature, weight)).argmax())
+    labels = _labels(held_out, feature, weight)
+    return Baseline(answer, float(np.mean(labels == answer)))
+
+
+def _labels(data: RecordFiles, feature: str, weight: str | None) -> np.ndarray:
+    labels = []
+    for serialized in tf.data.TFRecordDataset(list(data.names)).batch(1000):
+        batch = records.parse(data.schema, serialized)
+        values = batch[feature].numpy()
+        labels.append(values[batch[weight].numpy() > 0] if weight else values)
+    return np.concatenate([part.ravel() for part in labels])
+
+
 def write(options: Demo) -> str:
-    """Returns what was learned, and keeps it in `report.txt`."""
+    """Writes `report.txt` and returns its text."""
     lines = [*_pretraining(options), "", *_finetuning(options.output_dir)]
     text = "\n".join(["", *lines]) + "\n"
     files.write_text(f"{options.output_dir}/report.txt", text)
@@ -28,64 +71,64 @@ def write(options: Demo) -> str:
 
 def _pretraining(options: Demo) -> list[str]:
     """Returns accuracies with and without pre-training, and guesses."""
-    folder = options.output_dir
+    directory = options.output_dir
     schema = pretraining_schema(
         options.max_seq_length, options.max_predictions_per_seq
     )
     train, held_out = (
-        RecordFiles([f"{folder}/{name}.tfrecord"], schema)
+        RecordFiles([f"{directory}/{name}.tfrecord"], schema)
         for name in ("train", "held_out")
     )
-    word = baselines.always_the_same(
+    word = most_frequent_label(
         train, held_out, "masked_lm_ids", "masked_lm_weights"
     )
-    pair = baselines.always_the_same(train, held_out, "next_sentence_labels")
-    piece = list(files.read_lines(f"{folder}/vocab.txt"))[word.answer]
+    pair = most_frequent_label(train, held_out, "next_sentence_labels")
+    token = list(files.read_lines(f"{directory}/vocab.txt"))[word.answer]
     label = ("IsNext", "NotNext")[pair.answer]
     lines = [
         "Accuracy on held-out documents   masked LM   next sentence",
-        _row("this model", *_accuracies(f"{folder}/model")),
-        _row("before training", *_accuracies(f"{folder}/untrained")),
-        _row(f"always {piece!r}, {label}", word.accuracy, pair.accuracy),
+        _row("this model", *_accuracies(f"{directory}/model")),
+        _row("before training", *_accuracies(f"{directory}/untrained")),
+        _row(f"always {token!r}, {label}", word.accuracy, pair.accuracy),
         "",
     ]
-    for answer in _answers(f"{folder}/model_answers.jsonl"):
+    for answer in _answers(f"{directory}/model_answers.jsonl"):
         (guesses,) = answer["guesses"]
-        shown = (f"{g['piece']} {g['probability']:.0%}" for g in guesses)
+        shown = (f"{g['token']} {g['probability']:.0%}" for g in guesses)
         lines += [answer["input"], "    " + "  ".join(shown)]
     return lines
 
 
-def _accuracies(folder: str) -> list[float]:
-    """Reads those of masked LM and next sentence from `eval_results.txt`."""
-    lines = files.read_text(f"{folder}/eval_results.txt").splitlines()
+def _accuracies(directory: str) -> list[float]:
+    """Reads the accuracies of masked LM and next sentence."""
+    lines = files.read_text(f"{directory}/eval_results.txt").splitlines()
     results = dict(line.split(" = ") for line in lines)
     names = ("masked_lm_accuracy", "next_sentence_accuracy")
     return [float(results[name]) for name in names]
 
 
 def _answers(path: str) -> list[dict[str, Any]]:
-    """Reads what `predict.py` wrote."""
+    """Reads the output of `predict.py`."""
     return [json.loads(line) for line in files.read_lines(path)]
 
 
-def _finetuning(folder: str) -> list[str]:
+def _finetuning(directory: str) -> list[str]:
     """Returns scores with and without pre-training, and answers."""
-    expected = _column(f"{folder}/signatures/test.tsv", "label")
-    learned = _column(f"{folder}/signatures/train.tsv", "label")
-    ((commonest, _),) = Counter(learned).most_common(1)
+    expected = _column(f"{directory}/signatures/test.tsv", "label")
+    learned = _column(f"{directory}/signatures/train.tsv", "label")
+    ((most_frequent, _),) = Counter(learned).most_common(1)
     predicted = {
-        name: _column(f"{folder}/{output}/{PREDICTIONS}", "prediction")
+        name: _column(f"{directory}/{output}/{PREDICTIONS}", "prediction")
         for name, output in FINETUNED.items()
     }
-    predicted[f"always {commonest!r}"] = [commonest] * len(expected)
+    predicted[f"always {most_frequent!r}"] = [most_frequent] * len(expected)
     lines = ["Does the summary belong?          accuracy       F1 of yes"]
     targets = [label == "yes" for label in expected]
     for name, labels in predicted.items():
         scores = accuracy_and_f1(targets, [label == "yes" for label in labels])
         lines.append(_row(name, scores["accuracy"], scores["f1"]))
     lines.append("")
-    for answer in _answers(f"{folder}/finetuned_answers.jsonl"):
+    for answer in _answers(f"{directory}/finetuned_answers.jsonl"):
         share = answer["probabilities"][answer["label"]]
         verdict = f"    {answer['label']} {share:.0%}"
         lines += ["  ".join(answer["input"].values()), verdict]
@@ -93,7 +136,6 @@ def _finetuning(folder: str) -> list[str]:
 
 
 def _column(path: str, name: str) -> list[str]:
-    """Reads a column of a TSV file."""
     return [row.name(name) for row in tables.read(path, "tsv")]
 
 

@@ -1,111 +1,321 @@
-"""Filling in the blanks of a text: what masked LM learned."""
+"""Masked language models: fill in blanks, and score how likely texts are."""
 
-import os
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
-from official_bert.checkpoints import loading, numbered
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inference.blanks import (
+from official_bert.inference.trained_models import (
     MASK,
-    Blanks,
-    MaskedLanguageModel,
-    require_text,
+    ModelFiles,
+    load_masked_lm,
 )
+from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.options.model_source import (
-    require_masked_lm,
-    require_pretrained,
-)
+from official_bert.options.model_source import require_pretrained
 from official_bert.tasks.text import TextColumns
+from official_bert.threads import parallel_map
 from official_bert.tokenization import BatchTokenizer
+
+# Sequences in memory at a time when scoring: a text has one for each token.
+_BLOCK = 4096
+
+
+class MaskedText(NamedTuple):
+    """The input for one text.
+
+    Attributes:
+        ids: Token ids, with [CLS] and [SEP].
+        positions: The positions to predict.
+    """
+
+    ids: Sequence[int]
+    positions: Sequence[int]
+
+
+class MaskedLanguageModel:
+    """A pre-trained model with its tokenizer.
+
+    Args:
+        model: A model with a trained masked-LM head.
+        tokenizer: Made with `never_split=("[MASK]",)`.
+        batch_size: Sequences per batch.
+    """
+
+    columns: TextColumns | None = None  # Reads no tables.
+
+    def __init__(
+        self,
+        model: PretrainingModel,
+        tokenizer: BatchTokenizer,
+        batch_size: int = 32,
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.batch_size = batch_size
+        self.mask_id = tokenizer.vocab[MASK]
+        # The model may have more rows than the vocabulary has tokens.
+        bias = np.full(model.config.vocab_size or 0, -np.inf, np.float32)
+        bias[list(tokenizer.inv_vocab)] = 0.0
+        self._vocabulary_bias = tf.constant(bias)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._compiled = tf.function(self._run, input_signature=[ids] * 3)
+
+    def encode(self, given: Any, where: str) -> tuple[str, list[int]]:
+        """Returns a text and its token ids, with [CLS] and [SEP].
+
+        Args:
+            given: The text, or an object with a `text`.
+            where: The beginning of error messages.
+
+        Raises:
+            InputError: It is no text, or too long for the model.
+        """
+        text = given.get("text") if isinstance(given, dict) else given
+        if not isinstance(text, str):
+            raise InputError(
+                f"{where}: must be a text, or an object with a text. Received: "
+                f"{given!r}."
+            )
+        ids = self.tokenizer.convert_tokens_to_ids(
+            text_inputs.add_special_tokens(self.tokenizer.tokenize(text))
+        )
+        max_length = self.model.config.max_position_embeddings
+        if len(ids) > max_length:
+            raise InputError(
+                f"{where}: {len(ids)} tokens, with [CLS] and [SEP], exceed the "
+                f"model's {max_length} positions. Shorten the text."
+            )
+        return text, ids
+
+    def log_probabilities(
+        self, texts: Sequence[MaskedText]
+    ) -> Iterator[tuple[list[int], Any]]:
+        """Predicts the tokens at the masked positions.
+
+        Args:
+            texts: Each with at least one position.
+
+        Yields:
+            For batches of similar length, longest first: the indices of the
+            texts, and the log-probabilities of all tokens, float32 [B, P, V].
+            Texts with fewer than P positions are padded.
+        """
+        batches = padding.batches_by_length(
+            [len(text.ids) for text in texts], self.batch_size
+        )
+
+        def predict(indices: list[int]) -> Any:
+            batch = [texts[index] for index in indices]
+            return self._compiled(
+                _pad([text.ids for text in batch]),
+                _pad([[1] * len(text.ids) for text in batch]),
+                _pad([text.positions for text in batch]),
+            )
+
+        return zip(batches, parallel_map(predict, batches), strict=True)
+
+    def _run(self, input_ids: Any, input_mask: Any, positions: Any) -> Any:
+        output = self.model(
+            {
+                "input_ids": input_ids,
+                "input_mask": input_mask,
+                "segment_ids": tf.zeros_like(input_ids),
+                "masked_lm_positions": positions,
+            }
+        )
+        return tf.nn.log_softmax(
+            output.masked_lm_logits + self._vocabulary_bias
+        )
+
+
+def _pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Returns an int32 array of rows, padded with zeros."""
+    array = np.zeros((len(rows), max(map(len, rows))), np.int32)
+    for number, row in enumerate(rows):
+        array[number, : len(row)] = row
+    return array
 
 
 class Guess(NamedTuple):
-    """A word piece, and how likely the model finds it.
+    """A prediction for a [MASK].
 
     Attributes:
-        piece: As it stands in the vocabulary.
-        probability: Over the whole vocabulary, from 0 to 1.
+        token: A token of the vocabulary.
+        probability: From 0 to 1, over the whole vocabulary.
     """
 
-    piece: str
+    token: str
     probability: float
 
 
-class FillMask:
-    """Guesses what belongs in place of every [MASK] of a text.
+class FillMask(MaskedLanguageModel):
+    """Predicts the tokens in place of every [MASK].
 
     Args:
-        masked_lm: The model.
-        num_guesses: How many guesses to return for each.
+        model: A model with a trained masked-LM head.
+        tokenizer: Made with `never_split=("[MASK]",)`.
+        num_guesses: Guesses to return for each [MASK].
+        batch_size: Sequences per batch.
 
     Raises:
         InputError: `num_guesses` is less than 1.
     """
 
-    columns: TextColumns | None = None  # It reads no tables.
-
     def __init__(
-        self, masked_lm: MaskedLanguageModel, num_guesses: int = 5
+        self,
+        model: PretrainingModel,
+        tokenizer: BatchTokenizer,
+        num_guesses: int = 5,
+        batch_size: int = 32,
     ) -> None:
+        super().__init__(model, tokenizer, batch_size)
         if num_guesses < 1:
             raise InputError(
-                f"`num_guesses` must be at least 1. Received: {num_guesses}. "
-                "Leave it out, or say how many guesses to return."
+                f"`num_guesses` must be at least 1. Received: {num_guesses}."
             )
-        self._masked_lm = masked_lm
-        self._mask = masked_lm.tokenizer.vocab[MASK]
-        self._num_guesses = min(num_guesses, len(masked_lm.tokenizer.inv_vocab))
+        self._num_guesses = min(num_guesses, len(tokenizer.inv_vocab))
 
-    def parse(self, given: Any, where: str) -> Blanks:
-        """Takes a text, such as "The [MASK] sat on the mat.".
-
-        Args:
-            given: The text, or an object with a `text`.
-            where: What to begin an error with.
+    def parse(self, given: Any, where: str) -> MaskedText:
+        """Returns the input for a text such as "The [MASK] sat on the mat.".
 
         Raises:
-            InputError: It is no text, has no [MASK], or is too long.
+            InputError: As `encode`, or the text has no [MASK].
         """
-        text = require_text(given, where)
-        ids = self._masked_lm.encode(text, where)
-        positions = [n for n, piece in enumerate(ids) if piece == self._mask]
+        text, ids = self.encode(given, where)
+        positions = [n for n, token in enumerate(ids) if token == self.mask_id]
         if not positions:
             raise InputError(
-                f"{where}: the text must hold a [MASK]. Received: {text!r}."
+                f"{where}: the text must contain [MASK]. Received: {text!r}."
             )
-        return Blanks(ids, positions)
+        return MaskedText(ids, positions)
 
-    def guess(self, texts: Sequence[Blanks]) -> list[list[list[Guess]]]:
-        """Returns, for each [MASK] of each text, guesses, the best first."""
+    def guess(self, texts: Sequence[MaskedText]) -> list[list[list[Guess]]]:
+        """Returns guesses, best first, for each [MASK] of each text."""
         found: list[list[list[Guess]]] = [[] for _ in texts]
-        for numbers, logs in self._masked_lm.log_probabilities(texts):
+        for indices, logs in self.log_probabilities(texts):
             best = tf.math.top_k(logs, self._num_guesses)
-            chances = tf.exp(best.values).numpy().tolist()
+            probabilities = tf.exp(best.values).numpy().tolist()
             ids = best.indices.numpy().tolist()
-            for row, number in enumerate(numbers):
-                found[number] = [
-                    self._guesses(ids[row][blank], chances[row][blank])
-                    for blank in range(len(texts[number].positions))
-                ]
+            for row, index in enumerate(indices):
+                for blank in range(len(texts[index].positions)):
+                    tokens = self.tokenizer.convert_ids_to_tokens(
+                        ids[row][blank]
+                    )
+                    guesses = map(Guess, tokens, probabilities[row][blank])
+                    found[index].append(list(guesses))
         return found
 
-    def _guesses(
-        self, ids: Sequence[int], chances: Sequence[float]
-    ) -> list[Guess]:
-        pieces = self._masked_lm.tokenizer.convert_ids_to_tokens(ids)
-        return [*map(Guess, pieces, chances)]
-
-    def answer(self, examples: Sequence[Blanks]) -> list[dict[str, Any]]:
-        """Returns `guess` as JSON: {"guesses": [[{piece, probability}]]}."""
+    def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
+        """Returns `guess` as JSON: {"guesses": [[{token, probability}]]}."""
         return [
             {"guesses": [[g._asdict() for g in blank] for blank in text]}
             for text in self.guess(examples)
         ]
+
+
+class Score(NamedTuple):
+    """The likelihood of a text.
+
+    Attributes:
+        log_likelihood: The sum of the log-probabilities of its tokens, in nats.
+        num_tokens: Without [CLS] and [SEP].
+    """
+
+    log_likelihood: float
+    num_tokens: int
+
+    @property
+    def perplexity(self) -> float:
+        """Exp of the negative mean log-probability of a token."""
+        return math.exp(-self.log_likelihood / self.num_tokens)
+
+
+class Scorer(MaskedLanguageModel):
+    """Scores texts with their pseudo-log-likelihood.
+
+    Each token is masked in turn (Salazar et al., 2020, "Masked Language Model
+    Scoring", section 2.1)::
+
+        [CLS] [MASK] cat sat [SEP]      log P(the | ...)   -0.9
+        [CLS] the [MASK] sat [SEP]      log P(cat | ...)   -3.1
+        [CLS] the cat [MASK] [SEP]      log P(sat | ...)   -2.0    sum: -6.0
+    """
+
+    def parse(self, given: Any, where: str) -> list[int]:
+        """Returns the token ids of a text, with [CLS] and [SEP].
+
+        Raises:
+            InputError: As `encode`, or the text is empty or contains [MASK].
+        """
+        text, ids = self.encode(given, where)
+        if len(ids) == 2 or self.mask_id in ids:
+            raise InputError(
+                f"{where}: a text to score must have words, and no [MASK]. "
+                f"Received: {text!r}."
+            )
+        return ids
+
+    def score(self, texts: Sequence[Sequence[int]]) -> list[Score]:
+        """Returns the scores of texts from `parse`."""
+        totals = [0.0] * len(texts)
+        places = (
+            (number, place)
+            for number, ids in enumerate(texts)
+            for place in range(1, len(ids) - 1)
+        )
+        while block := list(itertools.islice(places, _BLOCK)):
+            masked = [self._masked(texts[n], place) for n, place in block]
+            targets = [texts[n][place] for n, place in block]
+            for indices, logs in self.log_probabilities(masked):
+                wanted = tf.constant([targets[index] for index in indices])
+                found = tf.gather(logs[:, 0], wanted, batch_dims=1)
+                for index, value in zip(indices, found.numpy(), strict=True):
+                    totals[block[index][0]] += float(value)
+        return [
+            Score(total, len(ids) - 2)
+            for total, ids in zip(totals, texts, strict=True)
+        ]
+
+    def _masked(self, ids: Sequence[int], place: int) -> MaskedText:
+        return MaskedText(
+            [*ids[:place], self.mask_id, *ids[place + 1 :]], [place]
+        )
+
+    def answer(self, examples: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+        """Returns `score` as JSON."""
+        return [
+            {
+                "pseudo_log_likelihood": score.log_likelihood,
+                "num_pieces": score.num_tokens,
+                "perplexity": score.perplexity,
+            }
+            for score in self.score(examples)
+        ]
+
+
+def load(
+    directory: str, *, do_lower_case: bool
+) -> tuple[PretrainingModel, BatchTokenizer]:
+    """Loads the model of a `run_pretraining.py` run.
+
+    Args:
+        directory: A run directory with a `vocab.txt`, which `--vocab_file`
+            copies there.
+        do_lower_case: Whether the model is uncased.
+
+    Returns:
+        The model, and a tokenizer that keeps [MASK] whole.
+
+    Raises:
+        InputError: A file is missing or damaged.
+    """
+    require_pretrained(directory)
+    return load_masked_lm(ModelFiles.in_directory(directory, do_lower_case))
 
 
 def fill(
@@ -114,82 +324,23 @@ def fill(
     text: str,
     num_guesses: int = 5,
 ) -> list[list[Guess]]:
-    """Guesses what belongs in place of every [MASK] of one text.
+    """Predicts the tokens in place of every [MASK] of one text.
 
-    `FillMask` does so for many.
+    `FillMask` takes many texts.
 
     Args:
-        model: With its masked-LM head.
-        tokenizer: Made with `never_split=("[MASK]",)`.
+        model: As `load` returns it.
+        tokenizer: As `load` returns it.
         text: One segment, such as "The [MASK] sat on the mat."
-        num_guesses: How many guesses to return for each.
+        num_guesses: Guesses to return for each [MASK].
 
     Returns:
-        For each [MASK] in turn, the likeliest pieces, best first.
+        For each [MASK], the most likely tokens, best first.
 
     Raises:
         InputError: The text has no [MASK], or is too long for the model, or
             `num_guesses` is less than 1.
     """
-    filler = FillMask(MaskedLanguageModel(model, tokenizer), num_guesses)
+    filler = FillMask(model, tokenizer, num_guesses)
     [guesses] = filler.guess([filler.parse(text, "text")])
     return guesses
-
-
-def load(
-    folder: str, *, do_lower_case: bool
-) -> tuple[PretrainingModel, BatchTokenizer]:
-    """Returns the model in an output folder of `run_pretraining.py`.
-
-    Args:
-        folder: Which holds `vocab.txt`, as `--vocab_file` makes it.
-        do_lower_case: Whether the model is uncased.
-
-    Returns:
-        The model, and a tokenizer that keeps [MASK] whole.
-
-    Raises:
-        InputError: Something that is needed is not there.
-    """
-    require_pretrained(folder)
-    return load_files(
-        os.path.join(folder, "bert_config.json"),
-        os.path.join(folder, "vocab.txt"),
-        numbered.require(folder),
-        do_lower_case=do_lower_case,
-    )
-
-
-def load_files(
-    bert_config_file: str,
-    vocab_file: str,
-    init_checkpoint: str,
-    *,
-    do_lower_case: bool,
-) -> tuple[PretrainingModel, BatchTokenizer]:
-    """Returns a model as it was released, and its tokenizer.
-
-    Args:
-        bert_config_file: Its sizes.
-        vocab_file: Its vocabulary.
-        init_checkpoint: A TF1 checkpoint with the masked-LM head.
-        do_lower_case: Whether the model is uncased.
-
-    Raises:
-        InputError: These are damaged, or not of one model.
-    """
-    tokenizer = BatchTokenizer(
-        vocab_file, do_lower_case=do_lower_case, never_split=(MASK,)
-    )
-    require_masked_lm(bert_config_file)
-    config = BertConfig.from_json_file(bert_config_file)
-    config.require_vocabulary(tokenizer.vocab, vocab_file)
-    model = PretrainingModel(config)
-    loading.load(
-        loading.by_name(model.trainable_variables),
-        init_checkpoint,
-        # Nothing is asked of it, and models of masked LM alone lack it.
-        may_initialize="^cls/seq_relationship/",
-        may_skip=loading.OPTIMIZER_STATE,
-    )
-    return model, tokenizer

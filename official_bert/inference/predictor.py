@@ -1,4 +1,4 @@
-"""A fine-tuned model, loaded once and asked often."""
+"""Predicts with a fine-tuned model."""
 
 import dataclasses
 import itertools
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from official_bert.errors import InputError
-from official_bert.inference import finetuned
+from official_bert.inference.trained_models import load_finetuned
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextColumns, TextTask
@@ -15,7 +15,7 @@ from official_bert.tokenization import BatchTokenizer
 
 
 class Predictor:
-    """Answers what a fine-tuned model was trained for.
+    """A fine-tuned model that answers for its task.
 
     ```
     predictor = Predictor.from_dir("/tmp/mrpc_output")
@@ -23,14 +23,14 @@ class Predictor:
     # [{"label": "1", "probabilities": {"0": 0.08, "1": 0.92}}]
     ```
 
-    The numbers are those of `--do_predict`, but for rounding.
+    The numbers are those of `--do_predict`, up to rounding.
 
     Args:
-        task: What the model was trained for.
-        model: As `task.build_model` makes it, with its weights.
-        tokenizer: Of the model.
-        max_seq_length: What the model was trained with.
-        batch_size: Sequences at once.
+        task: The task of the model.
+        model: As `task.build_model` returns it, with its weights.
+        tokenizer: Its tokenizer.
+        max_seq_length: The maximum length in training.
+        batch_size: Sequences per batch.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class Predictor:
         self.task = task
         self.tokenizer = tokenizer
         self.max_seq_length = max_seq_length
-        # Batches are always full; a single row shall not pay for others.
-        self._of_one, self._of_many = (
+        # Batches are always full, so a single input has a batch size of 1.
+        self._forward_one, self._forward_many = (
             Forward(
                 task,
                 model,
@@ -59,84 +59,80 @@ class Predictor:
 
     @property
     def columns(self) -> TextColumns | None:
-        """Where texts stand in the user's own tables, if the task has any."""
+        """The text columns of tables; None for tasks that are not on texts."""
         return self.task.columns if isinstance(self.task, TextTask) else None
 
     def set_columns(self, columns: TextColumns) -> None:
-        """Says where texts stand from now on, in tables and objects.
+        """Sets the text columns of tables and the keys of objects.
 
         Raises:
-            InputError: The task is not about texts.
+            InputError: The task is not on texts.
         """
         if not isinstance(self.task, TextTask):
             raise InputError(
-                "Columns go with models of one or two texts. Received: "
-                f"{', '.join(columns.names)}, and a model that was trained for "
+                f"Columns {', '.join(columns.names)} need a model for one or "
+                "two texts. Received: a model for "
                 f"{self.task.kind}."
             )
         self.task = dataclasses.replace(self.task, columns=columns)
 
     @classmethod
     def from_dir(cls, output_dir: str, *, batch_size: int = 32) -> "Predictor":
-        """Loads what fine-tuning left: the best checkpoint, or the newest.
+        """Loads the best checkpoint of a fine-tuning run, or the newest.
 
         Args:
-            output_dir: Of `run_classifier.py` or its like.
-            batch_size: Sequences at once.
+            output_dir: The run directory.
+            batch_size: Sequences per batch.
 
         Raises:
-            InputError: Something that is needed is missing or damaged.
+            InputError: A file is missing or damaged.
         """
-        found = finetuned.load(output_dir)
+        loaded = load_finetuned(output_dir)
         return cls(
-            found.task,
-            found.model,
-            found.tokenizer,
-            max_seq_length=found.max_seq_length,
+            loaded.task,
+            loaded.model,
+            loaded.tokenizer,
+            max_seq_length=loaded.max_seq_length,
             batch_size=batch_size,
         )
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
-        """Answers all items at once.
+        """Returns an answer for each item.
 
         Args:
-            items: What the task's `parse` takes: texts, pairs as lists or
-                tuples of two, or dicts.
+            items: Inputs as the task's `parse` takes them: texts, pairs as
+                lists or tuples of two, or dicts.
 
         Returns:
-            For each item, in their order, what the task's `answer_to_json`
-            gives: of JSON's types only.
+            The task's `answer_to_json` for each item: JSON types only.
 
         Raises:
-            InputError: An item is not what the task is about; it is named by
-                its number from 0.
+            InputError: An item is not valid. The message has its index.
         """
         return list(self.stream(items, chunk_size=sys.maxsize))
 
     def stream(
         self, items: Iterable[Any], *, chunk_size: int = 256
     ) -> Iterator[dict[str, Any]]:
-        """Yields what `__call__` returns, holding one chunk in memory.
+        """Yields the answers of `__call__` with one chunk in memory.
 
         Args:
-            items: As for `__call__`, and as many as there may be. A chunk is
-                read when its first answer is wanted.
-            chunk_size: How many are answered at once.
+            items: As for `__call__`, of any number. A chunk is read when its
+                first answer is requested.
+            chunk_size: The number of items answered together.
 
         Raises:
-            InputError: As of `__call__`; earlier chunks are answered by then.
-                Or `chunk_size` is less than 1.
+            InputError: As `__call__`, after the answers of earlier chunks; or
+                `chunk_size` is less than 1.
         """
         if chunk_size < 1:
             raise InputError(
-                f"`chunk_size` must be at least 1. Received: {chunk_size}. "
-                "Leave it out, or say how many items to answer at once."
+                f"`chunk_size` must be at least 1. Received: {chunk_size}."
             )
         is_one = isinstance(items, str | bytes | dict)
         if is_one or not isinstance(items, Iterable):
             raise InputError(
-                "The items must be a list of what is to be answered. Received: "
-                f"{items!r}. Put it into a list."
+                f"`items` must be a list of inputs. Received: {items!r}."
             )
         remaining = enumerate(items)
         while chunk := list(itertools.islice(remaining, chunk_size)):
@@ -145,24 +141,19 @@ class Predictor:
             )
 
     def parse(self, given: Any, where: str) -> Any:
-        """Makes an example of a JSON value.
-
-        Args:
-            given: As for `__call__`.
-            where: What to begin an error with.
-        """
-        # JSON has no tuples, and so tasks need not know them.
+        """Returns the example for an item; errors start with `where`."""
+        # Tasks take JSON types, to which tuples do not belong.
         is_tuple = isinstance(given, tuple)
         return self.task.parse(list(given) if is_tuple else given, where)
 
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
-        """Answers examples that `parse` made, all at once."""
+        """Returns the answers for examples from `parse`."""
         answers = []
         for features in self.task.featurize(
             examples, self.tokenizer, self.max_seq_length, is_training=False
         ):
             is_one = len(features.lengths) == 1
-            forward = self._of_one if is_one else self._of_many
+            forward = self._forward_one if is_one else self._forward_many
             answers += self.task.answers(features, forward.run(features))
         return [
             self.task.answer_to_json(example, answer)

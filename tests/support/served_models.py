@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from official_bert.config import BertConfig
-from official_bert.inference.finetuned import Finetuned
 from official_bert.inference.predictor import Predictor
+from official_bert.inference.trained_models import FinetunedModel
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
@@ -44,7 +44,7 @@ def texts(number, seed, longest=30):
     return found
 
 
-def load(task: Any, folder: Any) -> Finetuned:
+def load(task: Any, folder: Any) -> FinetunedModel:
     """Returns a model with drawn weights, as if it had been trained."""
     path = folder / "vocab.txt"
     path.write_text("\n".join(PIECES) + "\n", encoding="utf-8")
@@ -52,10 +52,10 @@ def load(task: Any, folder: Any) -> Finetuned:
     model = task.build_model(config)
     recorded.set_weights(model.trainable_variables, 7)
     tokenizer = BatchTokenizer(str(path))
-    return Finetuned(task, model, tokenizer, str(path), MAX_SEQ_LENGTH)
+    return FinetunedModel(task, model, tokenizer, str(path), MAX_SEQ_LENGTH)
 
 
-def expected(trained: Finetuned, items: list[Any]) -> list[dict[str, Any]]:
+def expected(trained: FinetunedModel, items: list[Any]) -> list[dict[str, Any]]:
     """Returns what `predict.py` answers, one item after the other."""
     asked = Predictor(
         trained.task,

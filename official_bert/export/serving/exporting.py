@@ -61,7 +61,7 @@ class Exported(NamedTuple):
 
 
 class Trained(Protocol):
-    """A fine-tuned model, as `inference.finetuned.load` returns it."""
+    """A fine-tuned model, as `trained_models.load_finetuned` returns it."""
 
     @property
     def task(self) -> Task:

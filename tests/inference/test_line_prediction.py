@@ -6,7 +6,7 @@ import types
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.inference import lines
+from official_bert.inference import line_prediction
 
 
 class Parts:
@@ -23,7 +23,7 @@ def test_what_comes_together_is_read_together(monkeypatch):
     """But for what a chunk may hold; a part of a line waits for its rest."""
     stream = Parts(b"a\nb\n\nc", b"c\n", b"d", b"e", b"\nf")
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
-    assert list(lines.read_chunks("-", 2, show_progress=False)) == [
+    assert list(line_prediction.read_chunks("-", 2, show_progress=False)) == [
         [("<stdin>:1", "a"), ("<stdin>:2", "b")],
         [("<stdin>:4", "cc")],
         [("<stdin>:5", "de")],
@@ -34,7 +34,7 @@ def test_what_comes_together_is_read_together(monkeypatch):
 def test_a_line_that_is_no_text_does_not_end_the_others(monkeypatch):
     stream = Parts(b"a\n", b"\xff\n", b"b\n")
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
-    chunks = lines.read_chunks("-", 2, show_progress=False)
+    chunks = line_prediction.read_chunks("-", 2, show_progress=False)
     (first,), (wrong,), (last,) = chunks
     first.require_text()
     with pytest.raises(InputError, match=r"<stdin>:2: .* the byte 0xff"):

@@ -9,8 +9,8 @@ from support import recorded, tiny
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inference import contexts
-from official_bert.inference.bert_alone import BertAlone
+from official_bert.inference import context_page
+from official_bert.inference.trained_models import LoadedBert
 from official_bert.modeling.encoder import Bert
 from official_bert.tokenization import BatchTokenizer
 
@@ -31,7 +31,7 @@ def model(tmp_path_factory):
     bert.build()
     recorded.set_weights(bert.trainable_variables, 3)
     tokenizer = BatchTokenizer(str(folder / "vocab.txt"))
-    return BertAlone(bert, tokenizer, 12, "drawn")
+    return LoadedBert(bert, tokenizer, "drawn")
 
 
 def write(tmp_path, text):
@@ -46,7 +46,7 @@ def test_the_word_is_found_wherever_it_stands(model, tmp_path):
         "\ufeffa Catfish is red\n \nIt is a red CATFISH, catfish!\n"
         "cat catfishs catfish\n",
     )
-    found = contexts.find(model, "catfish", path)
+    found = context_page.find(model, "catfish", path)
     assert [(c.where, c.text[c.start : c.end]) for c in found] == [
         (f"{path}:1", "Catfish"),
         (f"{path}:3", "CATFISH"),
@@ -56,12 +56,12 @@ def test_the_word_is_found_wherever_it_stands(model, tmp_path):
     assert found[0].text == "a Catfish is red"
     # Not the word in "catfishs", nor the first piece of it in "cat".
     assert (found[3].first, found[3].last) == (4, 6)
-    assert all(c.pieces[c.first : c.last] == ["cat", "##fish"] for c in found)
+    assert all(c.tokens[c.first : c.last] == ["cat", "##fish"] for c in found)
 
 
 def test_several_words_are_one(model, tmp_path):
     path = write(tmp_path, "the red cat is red\nbad red cat\n")
-    found = contexts.find(model, "Red Cat", path)
+    found = context_page.find(model, "Red Cat", path)
     assert [c.text[c.start : c.end] for c in found] == ["red cat"] * 2
 
 
@@ -69,7 +69,7 @@ def test_cosines_are_those_of_mean_vectors(model, tmp_path):
     path = write(
         tmp_path, "catfish is red\nwhat is it ? catfish\nsun catfish\n"
     )
-    compared = contexts.compare(model, "catfish", path)
+    compared = context_page.compare(model, "catfish", path)
     assert compared.cosines.shape == (3, 3, 3)
     for layer in range(3):
         vectors = []
@@ -96,20 +96,16 @@ def test_cosines_are_those_of_mean_vectors(model, tmp_path):
 @pytest.mark.parametrize(
     ("text", "word", "message"),
     [
-        ("red cat\n\nred dog\n", "cat", r"s\.txt:3: every sentence must have"),
-        ("red cat\nred cats\n", "cat", r"s\.txt:2: every sentence must have"),
-        ("red cat\n", "cat", r"s\.txt: the word must stand in 2 to 60 places"),
-        ("cat\n" * 61, "cat", "Received: 61"),
-        ("red cat\n", "wolf", "must be made of the vocabulary's pieces"),
-        ("red cat\n", "\x00", "must be made of the vocabulary's pieces"),
-        (
-            "cat\n" + "cat " * 11 + "\n",
-            "cat",
-            r"s\.txt:2: must have at most .*=12 .*Received: 13. Pass .*=13",
-        ),
-        ("cat\n" + "cat " * 15, "cat", r"s\.txt:2: .*has 16 positions"),
+        ("red cat\n\nred dog\n", "cat", r"s\.txt:3.*'red dog'"),
+        ("red cat\nred cats\n", "cat", r"s\.txt:2.*'red cats'"),
+        ("red cat\n", "cat", r"s\.txt: .* 1\."),
+        ("cat\n" * 61, "cat", r"s\.txt: .* 61\."),
+        ("red cat\n", "wolf", "--word='wolf'"),
+        ("red cat\n", "\x00", "--word="),
+        ("cat\n" + "cat " * 11, "cat", r"s\.txt:2: 13.*=12.*=13"),
+        ("cat\n" + "cat " * 15, "cat", r"s\.txt:2: 17.*=12.* 16 positions"),
     ],
 )
-def test_what_cannot_be_compared_is_named(model, tmp_path, text, word, message):
+def test_invalid_input_is_an_error(model, tmp_path, text, word, message):
     with pytest.raises(InputError, match=message):
-        contexts.find(model, word, write(tmp_path, text))
+        context_page.find(model, word, write(tmp_path, text), 12)

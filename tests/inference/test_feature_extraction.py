@@ -9,8 +9,11 @@ from support import recorded, tiny
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.inference import features
-from official_bert.inference.features import FeatureExtractor, Reading
+from official_bert.inference import feature_extraction
+from official_bert.inference.feature_extraction import (
+    FeatureExtractor,
+    Selection,
+)
 from official_bert.modeling.encoder import Bert
 from official_bert.tokenization import BatchTokenizer, vectorized
 
@@ -45,7 +48,7 @@ def tokenizer(tmp_path_factory):
 def make(bert, tokenizer):
     def made(*reading, **changes):
         given = {"max_seq_length": 16, "batch_size": 3, **changes}
-        return FeatureExtractor(bert, tokenizer, Reading(*reading), **given)
+        return FeatureExtractor(bert, tokenizer, Selection(*reading), **given)
 
     return made
 
@@ -84,31 +87,31 @@ def test_every_piece_has_the_vectors_of_its_line_alone(bert, make):
 
 @pytest.mark.parametrize("lines", ["abc", b"abc", None, 5])
 def test_lines_are_a_list(make, lines):
-    with pytest.raises(InputError, match="The lines must be a list of texts"):
+    with pytest.raises(InputError, match="`lines`"):
         list(make().stream(lines))
 
 
 @pytest.mark.parametrize(
     ("reading", "message"),
     [
-        ({"pooling": "avg"}, "one of none, cls, mean, max. Received: 'avg'"),
-        ({"layers": (-1, 3)}, r"from -3 to 2, .* Received: \(-1, 3\)"),
-        ({"layers": (-4,)}, "from -3 to 2"),
-        ({"layers": ()}, "one or more"),
+        ({"pooling": "avg"}, "`pooling`.*'avg'"),
+        ({"layers": (-1, 3)}, r"`layers`.* -3 to 2.*\(-1, 3\)"),
+        ({"layers": (-4,)}, "`layers`"),
+        ({"layers": ()}, "`layers`"),
     ],
     ids=str,
 )
 def test_what_is_not_there_cannot_be_read(bert, tokenizer, reading, message):
     with pytest.raises(InputError, match=message):
-        FeatureExtractor(bert, tokenizer, Reading(**reading))
+        FeatureExtractor(bert, tokenizer, Selection(**reading))
 
 
 def test_cls_says_nothing_from_left_to_right(tokenizer):
     config = {**CONFIG.to_dict(), "is_left_to_right": True}
     leftwards = Bert(BertConfig.from_dict(config))
-    FeatureExtractor(leftwards, tokenizer, Reading(pooling="max"))
+    FeatureExtractor(leftwards, tokenizer, Selection(pooling="max"))
     with pytest.raises(InputError, match=r"cls needs .* Choose mean or max"):
-        FeatureExtractor(leftwards, tokenizer, Reading(pooling="cls"))
+        FeatureExtractor(leftwards, tokenizer, Selection(pooling="cls"))
 
 
 def test_the_last_bar_divides_a_line():
@@ -120,7 +123,7 @@ def test_the_last_bar_divides_a_line():
         ("a |||  b", ("a", " b")),
         ("\t", ("", "")),
     ):
-        assert features.split_pair(line) == pair
+        assert feature_extraction.split_pair(line) == pair
 
 
 POOLED = {
@@ -166,7 +169,7 @@ def test_order_and_vectors_do_not_depend_on_batches_and_chunks(
     make, batch_size, monkeypatch
 ):
     expected = list(make([-1], "mean").stream(texts(40)))
-    monkeypatch.setattr(features, "_CHUNK_LINES", 9)
+    monkeypatch.setattr(feature_extraction, "_CHUNK_LINES", 9)
     found = list(make([-1], "mean", batch_size=batch_size).stream(texts(40)))
     assert [line.number for line in found] == list(range(40))
     for line, other in zip(found, expected, strict=True):
@@ -176,7 +179,7 @@ def test_order_and_vectors_do_not_depend_on_batches_and_chunks(
 
 @pytest.mark.slow
 def test_what_is_held_does_not_grow_with_the_input(make, monkeypatch):
-    monkeypatch.setattr(features, "_CHUNK_BYTES", 2**16)
+    monkeypatch.setattr(feature_extraction, "_CHUNK_BYTES", 2**16)
     monkeypatch.setattr(vectorized, "BLOCK_LENGTH", 2**12)
     extractor = make([-1, -2], batch_size=8)
 
@@ -198,7 +201,7 @@ def test_what_is_held_does_not_grow_with_the_input(make, monkeypatch):
 
 def test_a_chunk_is_read_when_it_is_wanted(make, monkeypatch):
     """All but the tokenizer's block ahead."""
-    monkeypatch.setattr(features, "_CHUNK_LINES", 50)
+    monkeypatch.setattr(feature_extraction, "_CHUNK_LINES", 50)
     read = 0
 
     def arriving():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from official_bert.inference import attention, bert_alone
-from official_bert.options import VisualizeAttention
+from official_bert.inference import attention_page
+from official_bert.inference.trained_models import ModelFiles, load_encoder
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -39,13 +39,12 @@ def original(golden, tmp_path_factory):
     folder = tmp_path_factory.mktemp("original")
     vocab = [*SPECIAL, *(f"w{n}" for n in range(len(SPECIAL), 1000))]
     (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
-    return bert_alone.load(
-        VisualizeAttention(
-            bert_config_file=str(golden / "model/base/bert_config.json"),
-            vocab_file=str(folder / "vocab.txt"),
+    return load_encoder(
+        ModelFiles(
+            str(golden / "model/base/bert_config.json"),
+            str(folder / "vocab.txt"),
+            do_lower_case=True,
             init_checkpoint=str(golden / "model/base/bert_model.ckpt"),
-            text_a="any",
-            output_file=str(folder / "page.html"),
         )
     )
 
@@ -59,7 +58,7 @@ def test_equals_the_formula_on_recorded_outputs(original, golden):
         if length == 1:
             continue  # Keras warns of it, and no text is so short.
         ids = case["in/input_ids"][row, :length]
-        output = original.read(
+        output = original.run(
             original.tokenizer.convert_ids_to_tokens(ids.tolist()),
             case["in/segment_ids"][row, :length].tolist(),
             return_attention=True,
@@ -87,12 +86,12 @@ def test_equals_the_formula_on_recorded_outputs(original, golden):
 
 
 def test_a_pair_is_read_as_a_pair(original):
-    found = attention.attend(original, "w17 w18", "w19")
+    found = attention_page.compute(original, "w17 w18", "w19")
     assert found.tokens == ["[CLS]", "w17", "w18", "[SEP]", "w19", "[SEP]"]
     assert found.segment_ids == [0, 0, 0, 0, 1, 1]
     assert found.probabilities.shape == (3, 4, 6, 6)
     assert found.probabilities.dtype == np.float32
     np.testing.assert_allclose(found.probabilities.sum(-1), 1.0, atol=1e-6)
-    alone = original.read(found.tokens, [0] * 6, return_attention=True)
+    alone = original.run(found.tokens, [0] * 6, return_attention=True)
     for layer, other in enumerate(alone.attention_probs):
         assert np.abs(found.probabilities[layer] - other[0]).max() > 0.01

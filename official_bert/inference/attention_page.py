@@ -1,0 +1,108 @@
+"""The attention of a text, as arrays and as a web page."""
+
+import base64
+from typing import NamedTuple
+
+import numpy as np
+
+from official_bert import files, pages
+from official_bert.errors import InputError
+from official_bert.inference.trained_models import LoadedBert
+from official_bert.inputs import text_inputs
+
+# Of a page: 341 tokens with BERT-Base, 45 MB.
+_MAX_PROBABILITIES = 1 << 24
+# The number that stands for 1.0 on a page.
+_ONE = 65535
+
+
+class Attention(NamedTuple):
+    """The attention of a text or a pair of texts.
+
+    Attributes:
+        tokens: S tokens, with [CLS] and [SEP].
+        segment_ids: 0 or 1 for each.
+        probabilities: float32 [L, A, S, S]; [l, a, f, t] is the attention from
+            token f to token t. Rows sum to 1.
+    """
+
+    tokens: list[str]
+    segment_ids: list[int]
+    probabilities: np.ndarray
+
+
+def compute(
+    model: LoadedBert,
+    text_a: str,
+    text_b: str | None = None,
+    max_seq_length: int = 512,
+) -> Attention:
+    """Returns the attention of all heads of all layers.
+
+    Raises:
+        InputError: A text has no tokens, or they are too many for the model or
+            for a page.
+    """
+    tokenize = model.tokenizer.tokenize
+    tokens_a, tokens_b = tokenize(text_a), tokenize(text_b or "")
+    for name, text, found in (
+        ("text_a", text_a, tokens_a),
+        ("text_b", text_b, tokens_b),
+    ):
+        if text and not found:
+            raise InputError(f"--{name}={text!r} has no tokens. Use words.")
+    tokens = text_inputs.add_special_tokens(tokens_a, tokens_b)
+    where = "--text_a and --text_b" if text_b else "--text_a"
+    model.require_length(len(tokens), max_seq_length, where)
+    _require_page_size(model, len(tokens), where)
+    segment_ids = text_inputs.make_segment_ids(len(tokens), len(tokens_a))
+    output = model.run(tokens, segment_ids, return_attention=True)
+    layers = [np.asarray(layer)[0] for layer in output.attention_probs]
+    return Attention(tokens, segment_ids, np.stack(layers).astype(np.float32))
+
+
+def _require_page_size(model: LoadedBert, num_tokens: int, where: str) -> None:
+    config = model.bert.config
+    num_heads = config.num_hidden_layers * config.num_attention_heads
+    max_tokens = int((_MAX_PROBABILITIES / num_heads) ** 0.5)
+    if num_tokens > max_tokens:
+        raise InputError(
+            f"{where}: {num_tokens} tokens are too many for a page of this "
+            f"model's {num_heads} heads, which browsers can show for up to "
+            f"{max_tokens}. Shorten the text."
+        )
+
+
+def pack(probabilities: np.ndarray) -> str:
+    """Returns probabilities as base64 of little-endian 16-bit integers.
+
+    They are rounded to multiples of 1/65535.
+    """
+    integers = np.rint(np.asarray(probabilities, np.float64) * _ONE)
+    return base64.b64encode(integers.astype("<u2").tobytes()).decode("ascii")
+
+
+def write(
+    path: str,
+    attention: Attention,
+    *,
+    text_a: str,
+    text_b: str | None,
+    source: str,
+) -> None:
+    """Writes the page; `source` names the model in its subtitle."""
+    num_layers, num_heads, num_tokens, _ = attention.probabilities.shape
+    page = pages.render(
+        "attention.html",
+        title="Attention",
+        subtitle=f"{source}: {num_layers} layers of {num_heads} heads on "
+        f"{num_tokens} tokens",
+        text_a=text_a,
+        text_b=text_b,
+        tokens=attention.tokens,
+        segments=attention.segment_ids,
+        num_layers=num_layers,
+        num_heads=num_heads,
+        weights=pack(attention.probabilities),
+    )
+    files.write_text(path, page)

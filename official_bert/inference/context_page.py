@@ -1,0 +1,170 @@
+"""How similar the vectors of a word are in different contexts, as a web page.
+
+A word has one vector in the embedding table, but a different one in every
+sentence after that: "apple" the fruit and "apple" the company move apart from
+layer to layer.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from official_bert import files, pages, progress
+from official_bert.errors import InputError
+from official_bert.inference.trained_models import LoadedBert
+from official_bert.inputs import text_inputs
+
+# More rows do not fit on a screen.
+_MAX_CONTEXTS = 60
+
+
+class Context(NamedTuple):
+    """An occurrence of the word.
+
+    Attributes:
+        where: FILE:LINE.
+        text: The sentence.
+        start: Where the word starts in `text`.
+        end: Where it ends.
+        tokens: Of the sentence, without [CLS] and [SEP].
+        first: Where the word starts in `tokens`.
+        last: Where it ends.
+    """
+
+    where: str
+    text: str
+    start: int
+    end: int
+    tokens: list[str]
+    first: int
+    last: int
+
+
+class Comparison(NamedTuple):
+    """The similarities of a word's vectors.
+
+    Attributes:
+        word: As the user wrote it.
+        contexts: N occurrences.
+        cosines: float32 [1 + L, N, N], the cosine similarities in the
+            embeddings and in the output of each layer.
+    """
+
+    word: str
+    contexts: list[Context]
+    cosines: np.ndarray
+
+
+def compare(
+    model: LoadedBert, word: str, input_file: str, max_seq_length: int = 512
+) -> Comparison:
+    """Compares the vectors of all occurrences of a word.
+
+    The vector of a word is the mean of the vectors of its tokens.
+
+    Args:
+        model: The model.
+        word: A word, or several consecutive words.
+        input_file: A sentence per line; blank lines are skipped.
+        max_seq_length: The maximum length of a sentence.
+
+    Raises:
+        InputError: A sentence does not contain the word or is too long, or
+            there are too few or too many occurrences.
+    """
+    contexts = find(model, word, input_file, max_seq_length)
+    bar = progress.bar(contexts, description="Reading", unit="sentence")
+    vectors = [_word_vectors(model, context) for context in bar]
+    return Comparison(word, contexts, cosines(np.stack(vectors, axis=1)))
+
+
+def find(
+    model: LoadedBert, word: str, input_file: str, max_seq_length: int = 512
+) -> list[Context]:
+    """Returns all occurrences of a word in a file.
+
+    Raises:
+        InputError: See `compare`.
+    """
+    tokenizer = model.tokenizer
+    wanted = tokenizer.tokenize(word)
+    if not wanted or tokenizer.wordpiece_tokenizer.unk_token in wanted:
+        raise InputError(
+            f"--word={word!r} is not in the vocabulary. Its tokens: "
+            f"{wanted or 'none'}."
+        )
+    contexts = []
+    for number, text in files.numbered_lines(input_file):
+        if not text.strip():
+            continue
+        where = f"{input_file}:{number}"
+        tokens, spans = tokenizer.tokenize_with_offsets(text)
+        model.require_length(len(tokens) + 2, max_seq_length, where)
+        found = _occurrences(tokens, wanted)
+        if not found:
+            raise InputError(
+                f"{where}: the sentence must contain the word {word!r}. "
+                f"Received: {text!r}."
+            )
+        for first, last in found:
+            start, end = spans[first][0], spans[last - 1][1]
+            contexts.append(
+                Context(where, text, start, end, tokens, first, last)
+            )
+    if not 2 <= len(contexts) <= _MAX_CONTEXTS:
+        raise InputError(
+            f"{input_file}: must contain the word 2 to {_MAX_CONTEXTS} times. "
+            f"Received: {len(contexts)}."
+        )
+    return contexts
+
+
+def _occurrences(tokens: list[str], wanted: list[str]) -> list[tuple[int, int]]:
+    """Returns where the wanted tokens start and end, as whole words."""
+    found = []
+    for first in range(len(tokens) - len(wanted) + 1):
+        last = first + len(wanted)
+        continues = tokens[last : last + 1] and tokens[last].startswith("##")
+        if tokens[first:last] == wanted and not continues:
+            found.append((first, last))
+    return found
+
+
+def _word_vectors(model: LoadedBert, context: Context) -> np.ndarray:
+    """Returns the word's vectors in all layers, float64 [1 + L, H]."""
+    tokens = text_inputs.add_special_tokens(context.tokens)
+    output = model.run(tokens, [0] * len(tokens))
+    # One later, because of [CLS].
+    word = slice(context.first + 1, context.last + 1)
+    layers = (output.embedding_output, *output.encoder_outputs)
+    return np.stack(
+        [np.asarray(layer, np.float64)[0, word].mean(0) for layer in layers]
+    )
+
+
+def cosines(vectors: np.ndarray) -> np.ndarray:
+    """Returns the cosine similarities of vectors [..., N, H]: [..., N, N]."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    units = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
+    products = units @ np.swapaxes(units, -1, -2)
+    return np.clip(products, -1.0, 1.0).astype(np.float32)
+
+
+def write(path: str, comparison: Comparison, *, source: str) -> None:
+    """Writes a heat map per layer; `source` names the model in the subtitle."""
+    page = pages.render(
+        "contexts.html",
+        title=f"“{comparison.word}” in {len(comparison.contexts)} contexts",
+        subtitle=source,
+        contexts=[
+            {
+                "where": c.where,
+                "before": c.text[: c.start],
+                "word": c.text[c.start : c.end],
+                "after": c.text[c.end :],
+            }
+            for c in comparison.contexts
+        ],
+        cosines=comparison.cosines.astype(np.float64).round(4).tolist(),
+    )
+    files.write_text(path, page)

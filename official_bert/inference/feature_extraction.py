@@ -1,0 +1,352 @@
+"""Vectors of texts, line by line: what `extract_features.py` does."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import tensorflow as tf
+
+from official_bert import files, progress
+from official_bert.errors import InputError
+from official_bert.inference.trained_models import ModelFiles, load_encoder
+from official_bert.inputs import padding, text_inputs, tfrecords
+from official_bert.inputs.schemas import text_schema
+from official_bert.modeling.encoder import Bert
+from official_bert.options import ExtractFeatures
+from official_bert.options.extract_features import POOLINGS, require_pooling
+from official_bert.tasks import documents
+from official_bert.threads import parallel_map
+from official_bert.tokenization import BatchTokenizer
+
+_PAIR = re.compile(r"(.*) \|\|\| (.*)")
+
+# Limits of a chunk, which is sorted by length: lines, and bytes of vectors.
+_CHUNK_LINES = 4096
+_CHUNK_BYTES = 2**27
+
+
+class Selection(NamedTuple):
+    """The vectors to return.
+
+    Attributes:
+        layers: Layer indices, from 0, or from -1 for the last one downwards.
+        pooling: none, cls, mean or max.
+        normalize: Whether to scale vectors to length 1.
+    """
+
+    layers: Sequence[int] = (-1,)
+    pooling: str = "none"
+    normalize: bool = False
+
+
+class LineVectors(NamedTuple):
+    """The vectors of a line.
+
+    Attributes:
+        number: Of the line, from 0.
+        tokens: S tokens, with [CLS] and [SEP].
+        values: float32 [S, layers, H], or pooled [layers, H].
+    """
+
+    number: int
+    tokens: Sequence[str]
+    values: npt.NDArray[np.float32]
+
+
+class FeatureExtractor:
+    """A pre-trained BERT that returns the vectors of texts.
+
+    ```
+    extractor = FeatureExtractor(bert, tokenizer, Selection(pooling="mean"))
+    for line in extractor.stream(["Who was Jim Henson?", "A ||| pair"]):
+        line.values  # float32 [1, H]
+    ```
+
+    Args:
+        bert: The model, with its weights.
+        tokenizer: Its tokenizer.
+        selection: The vectors to return.
+        max_seq_length: Longer texts are truncated.
+        batch_size: Sequences per batch.
+
+    Raises:
+        InputError: A layer or the pooling does not exist, or cls is requested
+            of a left-to-right model.
+    """
+
+    def __init__(
+        self,
+        bert: Bert,
+        tokenizer: BatchTokenizer,
+        selection: Selection,
+        *,
+        max_seq_length: int = 128,
+        batch_size: int = 32,
+    ) -> None:
+        require_pooling(selection.pooling, bert.config)
+        _check_selection(selection, bert.config.num_hidden_layers)
+        self.bert = bert
+        self.tokenizer = tokenizer
+        self.selection = selection
+        self.max_seq_length = max_seq_length
+        self.batch_size = batch_size
+        self._special_ids = text_inputs.special_ids(tokenizer.vocab)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._compiled = tf.function(self._run, input_signature=[ids] * 3)
+
+    def stream(self, lines: Iterable[str]) -> Iterator[LineVectors]:
+        """Yields the vectors of every line, in order, one chunk in memory.
+
+        Args:
+            lines: Texts, or pairs of texts separated by ` ||| `.
+
+        Raises:
+            InputError: `lines` is not an iterable of texts.
+        """
+        if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
+            raise InputError(
+                f"`lines` must be a list of texts. Received: {lines!r}."
+            )
+        number = 0
+        for rows in self._chunks(lines):
+            vectors = self._vectors(rows)
+            for row in rows:
+                ids = row["input_ids"]
+                tokens = self.tokenizer.convert_ids_to_tokens(ids)
+                # Popped, so that written vectors are freed.
+                yield LineVectors(number, tokens, vectors.pop(0))
+                number += 1
+
+    def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Row]]:
+        vector_bytes = (
+            4 * len(self.selection.layers) * self.bert.config.hidden_size
+        )
+        is_pooled = self.selection.pooling != "none"
+        rows: list[padding.Row] = []
+        num_bytes = 0
+        for row in self._rows(lines):
+            rows.append(row)
+            num_vectors = 1 if is_pooled else len(row["input_ids"])
+            num_bytes += num_vectors * vector_bytes
+            if len(rows) == _CHUNK_LINES or num_bytes >= _CHUNK_BYTES:
+                yield rows
+                rows, num_bytes = [], 0
+        if rows:
+            yield rows
+
+    def _rows(self, lines: Iterable[str]) -> Iterator[padding.Row]:
+        ids = self.tokenizer.tokenize_lines_to_ids(
+            text for line in lines for text in split_pair(line)
+        )
+        for ids_a, ids_b in zip(ids, ids, strict=True):
+            [pair] = documents.cut(
+                ids_a, ids_b, self.max_seq_length, documents.TRUNCATE_TAIL
+            )
+            yield text_inputs.text_features(*pair, self._special_ids)
+
+    def _vectors(self, rows: Sequence[padding.Row]) -> list[Any]:
+        """Returns `LineVectors.values` for each row."""
+        lengths = [padding.row_length(row) for row in rows]
+        batches = padding.batches_by_length(lengths, self.batch_size)
+
+        def run(indices: list[int]) -> Any:
+            batch = padding.pad_batch(
+                text_schema(self.max_seq_length),
+                [rows[index] for index in indices],
+                lengths[indices[0]],
+                len(indices),
+            )
+            return self._compiled(*map(tf.constant, batch.values())).numpy()
+
+        found: list[Any] = [None] * len(rows)
+        for indices, values in zip(
+            batches, parallel_map(run, batches), strict=True
+        ):
+            for index, array in zip(indices, values, strict=True):
+                if self.selection.pooling == "none":
+                    # Copied, or the array of the whole batch would be kept.
+                    array = array[: lengths[index]].copy()
+                found[index] = array
+        return found
+
+    def _run(self, input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
+        """Returns float32 [B, S, layers, H], or pooled [B, layers, H]."""
+        outputs = self.bert(input_ids, input_mask, segment_ids).encoder_outputs
+        layers = tf.stack([outputs[i] for i in self.selection.layers], axis=2)
+        vectors = pool(layers, input_mask, self.selection.pooling)
+        if self.selection.normalize:
+            # With this epsilon, a zero vector stays zero.
+            vectors = tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24)
+        return vectors
+
+
+def _check_selection(selection: Selection, num_hidden_layers: int) -> None:
+    if selection.pooling not in POOLINGS:
+        raise InputError(
+            f"`pooling` must be one of {', '.join(POOLINGS)}. Received: "
+            f"{selection.pooling!r}."
+        )
+    valid = range(-num_hidden_layers, num_hidden_layers)
+    if not selection.layers or not all(n in valid for n in selection.layers):
+        raise InputError(
+            f"`layers` must be one or more integers from {valid[0]} to "
+            f"{valid[-1]}. Received: {selection.layers!r}."
+        )
+
+
+def split_pair(line: str) -> tuple[str, str]:
+    """Returns text A and text B, which is empty for a single text.
+
+    As in the original implementation, the last ` ||| ` of a line separates
+    them, and the line is stripped.
+    """
+    line = line.strip()
+    match = _PAIR.fullmatch(line)
+    return (match[1], match[2]) if match else (line, "")
+
+
+def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
+    """Pools the vectors of all tokens, [CLS] and [SEP] included.
+
+    Args:
+        layers: float Tensor [B, S, layers, H].
+        input_mask: int Tensor [B, S].
+        pooling: none, cls, mean or max.
+
+    Returns:
+        float Tensor [B, layers, H]; `layers` for none.
+    """
+    if pooling == "none":
+        return layers
+    if pooling == "cls":
+        return layers[:, 0]
+    is_real = tf.cast(input_mask, tf.bool)[:, :, tf.newaxis, tf.newaxis]
+    if pooling == "max":
+        return tf.reduce_max(tf.where(is_real, layers, -np.inf), axis=1)
+    total = tf.reduce_sum(tf.where(is_real, layers, 0.0), axis=1)
+    count = tf.reduce_sum(tf.cast(is_real, tf.float32), axis=1)
+    return total / count
+
+
+def load(options: ExtractFeatures) -> FeatureExtractor:
+    """Loads the model that the flags name.
+
+    Raises:
+        InputError: Vocabulary, config and checkpoint do not fit each other.
+    """
+    bert, tokenizer, _ = load_encoder(
+        ModelFiles(
+            options.bert_config_file,
+            options.vocab_file,
+            options.do_lower_case,
+            options.init_checkpoint,
+        ),
+        may_initialize="^bert/pooler/",  # Not used.
+    )
+    return FeatureExtractor(
+        bert,
+        tokenizer,
+        Selection(options.layer_indexes, options.pooling, options.normalize),
+        max_seq_length=options.max_seq_length,
+        batch_size=options.batch_size,
+    )
+
+
+def run(options: ExtractFeatures) -> None:
+    """Writes the vectors of all lines.
+
+    Raises:
+        InputError: The files of the model do not fit each other, or the input
+            is not text. No output is written then.
+    """
+    path = options.input_file
+    num_lines = sum(1 for _ in files.read_lines(path))
+    if not num_lines:
+        raise InputError(f"{path}: must contain lines of text. Received: none.")
+    lines = progress.bar(
+        load(options).stream(files.read_lines(path)),
+        description="Extracting",
+        total=num_lines,
+        unit="line",
+    )
+    with files.writing(options.output_file) as file:
+        if options.resolved_format == "npy":
+            write_npy(file, lines, num_lines)
+        elif options.resolved_format == "tfrecord":
+            write_tfrecord(file, lines, options.layer_indexes)
+        else:
+            write_jsonl(file, lines, options.layer_indexes)
+
+
+def write_jsonl(
+    file: BinaryIO, lines: Iterable[LineVectors], layers: Sequence[int]
+) -> None:
+    """Writes a JSON object per line, with the keys of the 2018 release.
+
+    Values are rounded to six decimals. Pooled vectors give the second form::
+
+        {"linex_index": 0, "features": [{"token": "[CLS]", "layers":
+            [{"index": -1, "values": [0.1, ...]}, ...]}, ...]}
+        {"linex_index": 0, "layers": [{"index": -1, "values": [0.1, ...]}, ...]}
+    """
+
+    def to_json(vectors: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
+        return [
+            {"index": index, "values": values}
+            for index, values in zip(layers, vectors, strict=True)
+        ]
+
+    for line in lines:
+        # In float64 this equals `round` of every number.
+        values = line.values.astype(np.float64).round(6)
+        record: dict[str, Any] = {"linex_index": line.number}
+        if values.ndim == 2:
+            record["layers"] = to_json(values)
+        else:
+            record["features"] = [
+                {"token": token, "layers": to_json(vectors)}
+                for token, vectors in zip(line.tokens, values, strict=True)
+            ]
+        options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+        file.write(orjson.dumps(record, option=options))
+
+
+def write_npy(
+    file: BinaryIO, lines: Iterable[LineVectors], num_lines: int
+) -> None:
+    """Writes a float32 array [num_lines, layers * H] of pooled vectors."""
+    for line in lines:
+        if line.number == 0:
+            header = {
+                "descr": "<f4",
+                "fortran_order": False,
+                "shape": (num_lines, line.values.size),
+            }
+            np.lib.format.write_array_header_1_0(file, header)
+        file.write(line.values.astype("<f4").tobytes())
+
+
+def write_tfrecord(
+    file: BinaryIO, lines: Iterable[LineVectors], layers: Sequence[int]
+) -> None:
+    """Writes a `tf.train.Example` per line.
+
+    Features: `linex_index`, int64 [1]; `tokens`, bytes [S]; and the vectors of
+    each layer, such as `layer_-1`, float32 [S * H], or [H] if pooled.
+    """
+    for line in lines:
+        example = tf.train.Example()
+        feature = example.features.feature
+        feature["linex_index"].int64_list.value.append(line.number)
+        feature["tokens"].bytes_list.value.extend(
+            token.encode() for token in line.tokens
+        )
+        # A layer that is given twice is written once.
+        for layer, place in {n: i for i, n in enumerate(layers)}.items():
+            values = line.values[..., place, :].ravel()
+            feature[f"layer_{layer}"].float_list.value.extend(values)
+        data = example.SerializeToString(deterministic=True)
+        file.write(tfrecords.frame(data))

@@ -1,0 +1,262 @@
+"""Reads lines, writes JSON lines: what `predict.py` does around a model."""
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+from official_bert import files, json_files, progress
+from official_bert.errors import InputError
+from official_bert.inference.masked_lm import FillMask, Scorer
+from official_bert.inference.predictor import Predictor
+from official_bert.inference.trained_models import ModelFiles, load_masked_lm
+from official_bert.options import Predict
+from official_bert.tasks import tables
+from official_bert.tasks.text import TextColumns
+
+_READ_SIZE = 1 << 20  # Bytes of standard input.
+
+
+class Item(NamedTuple):
+    """An input.
+
+    Attributes:
+        where: FILE:LINE.
+        value: A JSON value.
+    """
+
+    where: str
+    value: Any
+
+
+class Line(NamedTuple):
+    """A line of input.
+
+    Attributes:
+        where: FILE:LINE.
+        text: Without the line break. On standard input, bytes that are not
+            UTF-8 are lone surrogates, so that only this line is an error.
+    """
+
+    where: str
+    text: str
+
+    def require_text(self) -> None:
+        """Raises `InputError` if the line was not UTF-8."""
+        try:
+            self.text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            character = self.text[error.start]
+            byte = character.encode("utf-8", "surrogateescape")
+            raise InputError(
+                f"{self.where}: text must be UTF-8. Received: the byte "
+                f"0x{byte.hex()}. Convert it, for example with `iconv -t "
+                "UTF-8`."
+            ) from error
+
+
+class Answerer(Protocol):
+    """A model that answers: a `Predictor`, a `FillMask` or a `Scorer`."""
+
+    @property
+    def columns(self) -> TextColumns | None:
+        """The text columns of tables; None if the model reads no tables."""
+
+    def parse(self, given: Any, where: str) -> Any:
+        """Returns the example for a JSON value.
+
+        Raises:
+            InputError: The value is not valid; the message starts with `where`.
+        """
+
+    def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
+        """Returns a JSON object for each example."""
+
+
+def load(options: Predict) -> Answerer:
+    """Loads the model that the flags name.
+
+    Raises:
+        InputError: A file is missing or does not fit the others.
+    """
+    if options.is_masked_lm:
+        model, tokenizer = load_masked_lm(ModelFiles.of_options(options))
+        if options.score:
+            return Scorer(model, tokenizer, options.batch_size)
+        return FillMask(model, tokenizer, options.top_k, options.batch_size)
+    assert options.model_dir
+    predictor = Predictor.from_dir(
+        options.model_dir, batch_size=options.batch_size
+    )
+    has_header = options.has_header
+    if options.text_a_column is not None:
+        names = (options.text_a_column, options.text_b_column)
+        given = tuple(name for name in names if name is not None)
+        predictor.set_columns(TextColumns(given, has_header is not False))
+    elif has_header is not None:
+        assert predictor.columns is not None  # The options check it.
+        predictor.set_columns(predictor.columns._replace(has_header=has_header))
+    return predictor
+
+
+def run(answerer: Answerer, options: Predict) -> None:
+    """Answers all lines of the input.
+
+    Raises:
+        InputError: A line is not valid. An output file is then left as it was;
+            on standard output, earlier chunks have been written. At a terminal,
+            the error is shown and the next line is read.
+    """
+    is_interactive = options.input_file == "-" and sys.stdin.isatty()
+    with _open_output(options.output_file) as file:
+        for chunk in _chunks(answerer.columns, options):
+            try:
+                file.write(_answer_chunk(answerer, chunk))
+            except InputError as error:
+                if not is_interactive:
+                    raise
+                print(error, file=sys.stderr)
+            file.flush()
+
+
+@contextlib.contextmanager
+def _open_output(path: str | None) -> Iterator[Any]:
+    """Yields a binary file that is renamed at the end, or standard output."""
+    if path:
+        with files.writing(path) as file:
+            yield file
+        return
+    try:
+        yield sys.stdout.buffer
+    except BrokenPipeError:
+        # The reader has seen enough, as `head` does. Without this, Python would
+        # print an error when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _chunks(
+    columns: TextColumns | None, options: Predict
+) -> Iterator[Iterable[Item]]:
+    """Yields the inputs of each batch of answers.
+
+    Lines are parsed when a chunk is iterated over, so that errors in a line are
+    raised there.
+    """
+    path, kind = options.input_file, options.resolved_format
+    size, show_progress = options.chunk_size, bool(options.output_file)
+    if columns is None or kind not in ("tsv", "csv") or path == "-":
+        for chunk in read_chunks(path, size, show_progress=show_progress):
+            yield (Item(line.where, parse(line, kind)) for line in chunk)
+        return
+    rows = progress.bar(
+        tables.read(path, kind, has_header=columns.has_header),
+        description="Predicting",
+        unit="row",
+        disable=not show_progress,
+    )
+    items = (
+        Item(row.where, {name: row.text(name) for name in columns.names})
+        for row in rows
+    )
+    while table := list(itertools.islice(items, size)):
+        yield table
+
+
+def _answer_chunk(answerer: Answerer, chunk: Iterable[Item]) -> bytes:
+    """Returns a JSON line for each input."""
+    items = list(chunk)
+    examples = [answerer.parse(item.value, item.where) for item in items]
+    answers = answerer.answer(examples)
+    return "".join(
+        json.dumps({"input": item.value, **answer}, ensure_ascii=False) + "\n"
+        for item, answer in zip(items, answers, strict=True)
+    ).encode("utf-8")
+
+
+def parse(line: Line, kind: str) -> Any:
+    """Returns the JSON value of a line of a format: text, tsv or jsonl.
+
+    Raises:
+        InputError: The line is not valid.
+    """
+    line.require_text()
+    if kind == "text":
+        return line.text
+    if kind == "tsv":
+        cells = line.text.split("\t")
+        if len(cells) > 2:
+            raise InputError(
+                f"{line.where}: must be a text, or two separated by a tab. "
+                f"Received: {len(cells)} columns."
+            )
+        return cells if len(cells) == 2 else line.text
+    return json_files.parse_line(line.text, line.where)
+
+
+def read_chunks(
+    path: str, chunk_size: int, *, show_progress: bool
+) -> Iterator[list[Line]]:
+    """Yields the lines of a file in chunks; blank lines are skipped.
+
+    Args:
+        path: The file; - for standard input.
+        chunk_size: The number of lines of a chunk. On standard input a chunk
+            ends with the lines that have arrived, so that no line waits for the
+            next.
+        show_progress: Whether to show a progress bar on standard error.
+
+    Raises:
+        InputError: A file is not UTF-8. For standard input,
+            `Line.require_text` raises it.
+    """
+    if path == "-":
+        with progress.bar(
+            description="Predicting", unit="line", disable=not show_progress
+        ) as bar:
+            for chunk in _stdin_chunks(sys.stdin.buffer, chunk_size):
+                yield chunk
+                bar.update(len(chunk))
+        return
+    texts = (
+        progress.read_lines([path], "Predicting")
+        if show_progress
+        else files.read_lines(path)
+    )
+    lines = _nonblank(path, enumerate(texts, start=1))
+    while chunk := list(itertools.islice(lines, chunk_size)):
+        yield chunk
+
+
+def _nonblank(path: str, numbered: Iterable[tuple[int, str]]) -> Iterator[Line]:
+    for number, text in numbered:
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+        if text.strip():
+            yield Line(f"{path}:{number}", text)
+
+
+def _stdin_chunks(stream: BinaryIO, chunk_size: int) -> Iterator[list[Line]]:
+    first = 1
+    for block in _arrived_lines(stream):
+        texts = (
+            line.decode("utf-8", "surrogateescape").replace("\r", "")
+            for line in block
+        )
+        lines = _nonblank("<stdin>", enumerate(texts, start=first))
+        while chunk := list(itertools.islice(lines, chunk_size)):
+            yield chunk
+        first += len(block)
+
+
+def _arrived_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """Yields the lines that have arrived, waiting for at least some bytes."""
+    rest = b""
+    # `read1` returns the bytes there are; `read` would wait for more.
+    while data := stream.read1(_READ_SIZE):  # type: ignore[attr-defined]
+        *lines, rest = (rest + data).split(b"\n")
+        yield lines
+    if rest:
+        yield [rest]

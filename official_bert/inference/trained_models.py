@@ -1,0 +1,243 @@
+"""Loads trained models: encoders, masked LMs and fine-tuned models."""
+
+import os
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from official_bert import task_file, tasks
+from official_bert.checkpoints import loading, numbered
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.hub.hub_encoder import HubBert
+from official_bert.modeling.encoder import Bert, BertOutput
+from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.options.model_source import (
+    ModelOptions,
+    require_finetuned,
+    require_masked_lm,
+)
+from official_bert.tasks.task import Task
+from official_bert.tokenization import BatchTokenizer
+
+MASK = "[MASK]"
+
+
+class ModelFiles(NamedTuple):
+    """The files of a model.
+
+    Attributes:
+        config_path: Its `bert_config.json`.
+        vocab_path: Its `vocab.txt`.
+        do_lower_case: Whether the model is uncased.
+        init_checkpoint: A TF1 checkpoint, or a run directory whose newest
+            checkpoint is used.
+        run_directory: If `init_checkpoint` is None: a run directory whose best
+            checkpoint is used, or its newest.
+    """
+
+    config_path: str
+    vocab_path: str
+    do_lower_case: bool
+    init_checkpoint: str | None = None
+    run_directory: str | None = None
+
+    @classmethod
+    def of_options(cls, options: ModelOptions) -> "ModelFiles":
+        """Returns the files of the model that the flags name."""
+        return cls(
+            options.config_path,
+            options.vocab_path,
+            options.is_uncased,
+            options.init_checkpoint,
+            options.model_dir,
+        )
+
+    @classmethod
+    def in_directory(cls, directory: str, do_lower_case: bool) -> "ModelFiles":
+        """Returns the files of a run directory."""
+        return cls(
+            os.path.join(directory, "bert_config.json"),
+            os.path.join(directory, "vocab.txt"),
+            do_lower_case,
+            run_directory=directory,
+        )
+
+    def load_tokenizer(
+        self, config: BertConfig, never_split: tuple[str, ...] = ()
+    ) -> BatchTokenizer:
+        """Returns the tokenizer.
+
+        Raises:
+            InputError: The vocabulary does not fit the config.
+        """
+        tokenizer = BatchTokenizer(
+            self.vocab_path, self.do_lower_case, never_split
+        )
+        config.require_vocabulary(tokenizer.vocab, self.vocab_path)
+        return tokenizer
+
+    def load_weights(self, model: Any, **exceptions: str) -> str:
+        """Assigns a model its weights; returns the checkpoint's prefix.
+
+        Args:
+            model: The model; its weights are built.
+            **exceptions: `may_initialize` and `may_skip` of `loading.load`.
+        """
+        if self.init_checkpoint:
+            prefix = numbered.at(self.init_checkpoint)
+        else:
+            assert self.run_directory
+            prefix = numbered.require(self.run_directory)
+        weights = loading.by_name(model.trainable_variables)
+        loading.load(weights, prefix, **exceptions)
+        return prefix
+
+
+class LoadedBert(NamedTuple):
+    """A BERT without heads, with its tokenizer.
+
+    Attributes:
+        bert: The model.
+        tokenizer: Its tokenizer.
+        source: The checkpoint's prefix.
+    """
+
+    bert: Bert
+    tokenizer: BatchTokenizer
+    source: str
+
+    def run(
+        self,
+        tokens: list[str],
+        segment_ids: list[int],
+        return_attention: bool = False,
+    ) -> BertOutput:
+        """Runs the model on one sequence of S tokens: B is 1, no padding."""
+        ids = self.tokenizer.convert_tokens_to_ids(tokens)
+        output: BertOutput = self.bert(
+            tf.constant([ids]),
+            segment_ids=tf.constant([segment_ids]),
+            return_attention=return_attention,
+        )
+        return output
+
+    def require_length(
+        self, num_tokens: int, max_seq_length: int, where: str
+    ) -> None:
+        """Raises `InputError` for a text that is too long.
+
+        Args:
+            num_tokens: Its length with [CLS] and [SEP].
+            max_seq_length: The maximum, a flag of the command.
+            where: The beginning of the error message.
+        """
+        if num_tokens <= max_seq_length:
+            return
+        positions = self.bert.config.max_position_embeddings
+        advice = (
+            f"Pass --max_seq_length={num_tokens}, or shorten it."
+            if num_tokens <= positions
+            else f"Shorten it; the model has {positions} positions."
+        )
+        raise InputError(
+            f"{where}: {num_tokens} tokens, with [CLS] and [SEP], exceed "
+            f"--max_seq_length={max_seq_length}. {advice}"
+        )
+
+
+class FinetunedModel(NamedTuple):
+    """A fine-tuned model and what is needed to use it.
+
+    Attributes:
+        task: The task it was trained for.
+        model: As `task.build_model` returns it, with its weights.
+        tokenizer: Its tokenizer.
+        vocab_file: The tokenizer's vocabulary.
+        max_seq_length: The maximum length in training.
+    """
+
+    task: Task
+    model: Any
+    tokenizer: BatchTokenizer
+    vocab_file: str
+    max_seq_length: int
+
+
+def load_encoder(
+    files: ModelFiles,
+    never_split: tuple[str, ...] = (),
+    may_initialize: str = "",
+) -> LoadedBert:
+    """Loads BERT without heads; the checkpoint may have any.
+
+    Args:
+        files: Where the model is.
+        never_split: Tokens that the tokenizer keeps whole.
+        may_initialize: Regular expression of weights that may be missing.
+
+    Raises:
+        InputError: The files are damaged or do not fit each other.
+    """
+    config = BertConfig.from_json_file(files.config_path)
+    tokenizer = files.load_tokenizer(config, never_split)
+    bert = Bert(config)
+    bert.build()
+    prefix = files.load_weights(
+        bert, may_initialize=may_initialize, may_skip=loading.NOT_BERT
+    )
+    return LoadedBert(bert, tokenizer, prefix)
+
+
+def load_masked_lm(
+    files: ModelFiles,
+) -> tuple[PretrainingModel, BatchTokenizer]:
+    """Loads a pre-trained model, and a tokenizer that keeps [MASK] whole.
+
+    Raises:
+        InputError: The files are damaged or do not fit each other, or the model
+            has no masked-LM head.
+    """
+    require_masked_lm(files.config_path)
+    config = BertConfig.from_json_file(files.config_path)
+    tokenizer = files.load_tokenizer(config, (MASK,))
+    model = PretrainingModel(config)
+    files.load_weights(
+        model,
+        # Not used; models trained on masked LM alone do not have it.
+        may_initialize="^cls/seq_relationship/",
+        may_skip=loading.OPTIMIZER_STATE,
+    )
+    return model, tokenizer
+
+
+def load_finetuned(run_directory: str) -> FinetunedModel:
+    """Loads the best checkpoint of a fine-tuning run, or the newest.
+
+    Raises:
+        InputError: A file is missing or damaged.
+    """
+    require_finetuned(run_directory)
+    description = task_file.read(run_directory)
+    try:
+        task = tasks.from_json(description)
+        max_seq_length = int(description["max_seq_length"])
+        do_lower_case = bool(description["do_lower_case"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{task_file.path_in(run_directory)}: not a task description as "
+            f"fine-tuning writes it ({error})."
+        ) from error
+    files = ModelFiles.in_directory(run_directory, do_lower_case)
+    bert = None
+    if "hub_module" in description:
+        bert = HubBert(description["hub_module"])
+        config = bert.config
+    else:
+        config = BertConfig.from_json_file(files.config_path)
+    tokenizer = files.load_tokenizer(config)
+    model = task.build_model(config, bert)
+    files.load_weights(model, may_skip=loading.OPTIMIZER_STATE)
+    return FinetunedModel(
+        task, model, tokenizer, files.vocab_path, max_seq_length
+    )
