@@ -1,4 +1,4 @@
-"""The command as its user runs it: recorded results, files, complaints."""
+"""extract_features.py: the recorded result, output formats, errors."""
 
 import json
 
@@ -19,7 +19,7 @@ TEXT = "good cat\n\nred sun ? ||| it is rain\nwhat is it ?\n"
 
 
 def walk(found, expected, place=""):
-    """Yields pairs of numbers; everything else must be the same."""
+    """Yields pairs of numbers; asserts that everything else is equal."""
     assert type(found) is type(expected), place
     if isinstance(found, dict):
         assert list(found) == list(expected), place
@@ -35,7 +35,7 @@ def walk(found, expected, place=""):
         assert found == expected, place
 
 
-def test_the_recorded_command_line_gives_the_recorded_file(golden, tmp_path):
+def test_recorded_command_line_gives_the_recorded_file(golden, tmp_path):
     folder = golden / "e2e"
     commands = json.loads((folder / "commands.json").read_text())
     given = dict(
@@ -69,7 +69,7 @@ def test_the_recorded_command_line_gives_the_recorded_file(golden, tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A pre-trained model with drawn weights, and some text."""
+    """A model with random weights, and some text."""
     (tmp_path / "text.txt").write_text(TEXT)
     model = PretrainingModel(BertConfig.from_dict(tiny.CONFIG))
     tiny.save(tmp_path, model, tiny.CONFIG, 3)
@@ -101,7 +101,7 @@ def read_lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_pooled_lines_and_arrays_hold_the_same(folder):
+def test_pooled_vectors_are_equal_in_jsonl_and_npy(folder):
     changes = {"pooling": "mean", "layers": "0,-1", "normalize": True}
     lines = read_lines(run(folder, "out.jsonl", **changes))
     array = np.load(run(folder, "out.npy", **changes))
@@ -117,7 +117,7 @@ def test_pooled_lines_and_arrays_hold_the_same(folder):
     np.testing.assert_array_equal(mapped, array)
 
 
-def test_records_hold_the_same(folder):
+def test_tfrecords_hold_the_vectors_of_jsonl(folder):
     lines = read_lines(run(folder, "out.jsonl"))
     path = run(folder, "out.records", output_format="tfrecord")
     for line, serialized in zip(
@@ -138,7 +138,7 @@ def test_records_hold_the_same(folder):
     )
 
 
-def test_a_pooler_is_not_needed(folder):
+def test_checkpoint_needs_no_pooler(folder):
     expected = run(folder, "a.jsonl").read_bytes()
     bert = Bert(BertConfig.from_dict(tiny.CONFIG))
     bert.build()
@@ -177,13 +177,13 @@ def test_a_pooler_is_not_needed(folder):
     ],
     ids=str,
 )
-def test_impossible_options_are_refused(folder, monkeypatch, changes, message):
+def test_invalid_flags_are_an_error(folder, monkeypatch, changes, message):
     monkeypatch.chdir(folder)
     with pytest.raises(InputError, match=message):
         options(folder, **changes)
 
 
-def test_bad_input_leaves_no_file(folder):
+def test_invalid_input_is_an_error_and_leaves_no_output(folder):
     text = folder / "text.txt"
     for data, message in (
         (b"good\n" * 3 + b"\xff\n", r"text\.txt:4: text must be UTF-8"),

@@ -1,4 +1,4 @@
-"""The command as its user runs it: lines in, JSON lines out, errors in them."""
+"""predict.py: input formats, JSON lines, errors with their line."""
 
 import gzip
 import io
@@ -41,7 +41,6 @@ def pretrained(models):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A folder of its own to run in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -51,7 +50,7 @@ def answers(text):
 
 
 def check(found, items, model_dir):
-    """Holds answers against those of the model itself."""
+    """Asserts that answers equal those of a `Predictor`."""
     assert [answer.pop("input") for answer in found] == items
     for answer, expected in zip(
         found, Predictor.from_dir(model_dir)(items), strict=True
@@ -64,7 +63,7 @@ def check(found, items, model_dir):
 
 
 def type_in(monkeypatch, data):
-    """Makes `data` standard input, which comes a part at a time."""
+    """Makes `data` standard input that arrives in parts."""
 
     class Parts(io.BytesIO):
         def read1(self, size=-1):
@@ -95,7 +94,7 @@ PAIRS = ["good cat", ["red sun ?", "it is rain"], ["what", ""], "dog"]
         ),
     ],
 )
-def test_files_are_read_as_they_are_named(
+def test_input_format_follows_from_the_file_name(
     tuned, folder, name, text, items, chunk_size, capsys
 ):
     (folder / name).write_bytes(text.encode())
@@ -112,8 +111,8 @@ TABLES = {
 }
 
 
-def own(folder, columns):
-    """Returns the folder of a model that was trained on a user's data."""
+def save_own_model(folder, columns):
+    """Saves a model for a user's own tables; returns its run directory."""
     task = TextTask(
         task_type="classification",
         labels=("no", "yes"),
@@ -128,8 +127,8 @@ def own(folder, columns):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_users_own_tables_are_read_as_in_training(name, folder, capsys):
-    model_dir = own(folder, TextColumns(("review",)))
+def test_own_tables_are_read_with_the_columns_of_training(name, folder, capsys):
+    model_dir = save_own_model(folder, TextColumns(("review",)))
     (folder / name).write_text(TABLES[name])
     predict.main(Predict(input_file=name, model_dir=model_dir, chunk_size=1))
     found = answers(capsys.readouterr().out)
@@ -140,7 +139,7 @@ def test_the_users_own_tables_are_read_as_in_training(name, folder, capsys):
     check(found, texts, model_dir)
 
 
-def test_columns_can_be_said(tuned, folder, capsys):
+def test_column_flags_override_those_of_training(tuned, folder, capsys):
     (folder / "a.tsv").write_text("7\tgood cat\tit is rain\t1\n")
     options = {
         "text_a_column": "1",
@@ -154,8 +153,7 @@ def test_columns_can_be_said(tuned, folder, capsys):
     assert found[0]["input"] == {"1": "good cat", "2": "it is rain"}
     found[0]["input"] = ["good cat", "it is rain"]
     check(found, [["good cat", "it is rain"]], tuned)
-    # As in training, but without a header.
-    model_dir = own(folder, TextColumns(("3", "1")))
+    model_dir = save_own_model(folder, TextColumns(("3", "1")))
     options = {"has_header": False, "model_dir": model_dir}
     predict.main(Predict(input_file="a.tsv", **options))
     [found] = answers(capsys.readouterr().out)
@@ -169,7 +167,9 @@ def test_columns_can_be_said(tuned, folder, capsys):
         ("a.tsv", {}, "a.tsv:1: must be a text, or two .* 3 columns"),
     ],
 )
-def test_tables_that_cannot_be_read(tuned, folder, name, options, message):
+def test_table_without_the_columns_is_an_error(
+    tuned, folder, name, options, message
+):
     (folder / name).write_text(TABLES[name])
     with pytest.raises(InputError, match=message):
         predict.main(Predict(input_file=name, model_dir=tuned, **options))
@@ -183,39 +183,45 @@ def test_tables_that_cannot_be_read(tuned, folder, name, options, message):
         (("a",), '{"c": "good"}', "or an object with a. Received"),
     ],
 )
-def test_pairs_are_for_models_of_pairs(folder, names, line, message):
-    model_dir = own(folder, TextColumns(names))
+def test_input_of_the_wrong_number_of_texts_is_an_error(
+    folder, names, line, message
+):
+    model_dir = save_own_model(folder, TextColumns(names))
     (folder / "a.jsonl").write_text(line)
     with pytest.raises(InputError, match=message):
         predict.main(Predict(input_file="a.jsonl", model_dir=model_dir))
 
 
-def test_a_packed_file_is_read_as_what_is_in_it(tuned, folder, capsys):
+def test_gzipped_input_has_the_format_of_its_inner_name(tuned, folder, capsys):
     with gzip.open(folder / "a.tsv.gz", "wt") as file:
         file.write("cat\tdog\n")
     predict.main(Predict(input_file="a.tsv.gz", model_dir=tuned))
     check(answers(capsys.readouterr().out), [["cat", "dog"]], tuned)
 
 
-def test_the_format_can_be_said(tuned, monkeypatch, capsys):
+def test_input_format_flag_applies_to_standard_input(
+    tuned, monkeypatch, capsys
+):
     type_in(monkeypatch, b"cat\tis dog\r\nsun")
     predict.main(Predict(input_format="tsv", model_dir=tuned))
     check(answers(capsys.readouterr().out), [["cat", "is dog"], "sun"], tuned)
 
 
-def test_standard_input_goes_to_a_file(tuned, folder, monkeypatch, capsys):
+def test_standard_input_is_answered_to_an_output_file(
+    tuned, folder, monkeypatch, capsys
+):
     type_in(monkeypatch, "good\n\n日 cat\nbad dog it is what".encode())
     predict.main(Predict(model_dir=tuned, output_file="new/out.jsonl"))
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "Predicting" in shown.err
     found = (folder / "new" / "out.jsonl").read_text()
-    assert "日" in found  # Readable as it is.
+    assert "日" in found  # Not escaped.
     check(answers(found), ["good", "日 cat", "bad dog it is what"], tuned)
     assert [path.name for path in (folder / "new").iterdir()] == ["out.jsonl"]
 
 
-def test_a_file_is_answered_under_a_bar(tuned, folder, capsys):
+def test_progress_bar_of_a_file_reaches_100_percent(tuned, folder, capsys):
     (folder / "a.txt").write_text("good\nbad\n")
     predict.main(
         Predict(input_file="a.txt", model_dir=tuned, output_file="out.jsonl")
@@ -225,8 +231,7 @@ def test_a_file_is_answered_under_a_bar(tuned, folder, capsys):
 
 
 @pytest.mark.slow
-def test_who_types_a_line_is_answered_before_the_next(tuned):
-    """Through real pipes, whose other end waits for each answer."""
+def test_piped_line_is_answered_before_the_next_is_written(tuned):
     command = [sys.executable, predict.__file__, f"--model_dir={tuned}"]
     with subprocess.Popen(
         command,
@@ -260,7 +265,7 @@ def test_who_types_a_line_is_answered_before_the_next(tuned):
         ("-", b"a\nb\n\xff\n", "^<stdin>:3: text must be UTF-8.* 0xff"),
     ],
 )
-def test_a_wrong_line_is_named_and_no_file_written(
+def test_invalid_line_is_named_and_the_output_left_as_it_was(
     tuned, folder, name, data, message, monkeypatch
 ):
     type_in(monkeypatch, data)
@@ -276,7 +281,7 @@ def test_a_wrong_line_is_named_and_no_file_written(
     assert not list(folder.glob("*.tmp*"))
 
 
-def test_earlier_chunks_are_answered(tuned, folder, capsys):
+def test_chunks_before_an_invalid_line_are_answered(tuned, folder, capsys):
     (folder / "a.jsonl").write_text('"a"\n"b"\n3\n')
     options = Predict(input_file="a.jsonl", model_dir=tuned, chunk_size=2)
     with pytest.raises(InputError, match=r"^a\.jsonl:3"):
@@ -284,8 +289,7 @@ def test_earlier_chunks_are_answered(tuned, folder, capsys):
     assert len(answers(capsys.readouterr().out)) == 2
 
 
-def test_blanks_need_no_head_for_next_sentences(folder, monkeypatch, capsys):
-    """As of a `BertForMaskedLM`, converted."""
+def test_fill_mask_needs_no_next_sentence_head(folder, monkeypatch, capsys):
     model = PretrainingModel(BertConfig.from_dict(CONFIG))
     tiny.save(folder / "whole", model, CONFIG, 5)
     shutil.copytree("whole", "masked_lm")
@@ -303,7 +307,9 @@ def test_blanks_need_no_head_for_next_sentences(folder, monkeypatch, capsys):
     assert found[0] == found[1]
 
 
-def test_at_a_terminal_one_may_err(pretrained, monkeypatch, capsys):
+def test_error_at_a_terminal_does_not_end_the_command(
+    pretrained, monkeypatch, capsys
+):
     type_in(monkeypatch, b"good\ngood [MASK]\n")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     predict.main(Predict(model_dir=pretrained, fill_mask=True))
@@ -313,8 +319,7 @@ def test_at_a_terminal_one_may_err(pretrained, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_who_has_read_enough_may_go(tuned):
-    """As `head` does."""
+def test_closed_pipe_ends_the_command_quietly(tuned):
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, predict.__file__, f"--model_dir={tuned}"]
@@ -333,7 +338,6 @@ def test_who_has_read_enough_may_go(tuned):
 
 @pytest.fixture(params=["folder", "files"])
 def source(request, pretrained):
-    """Both ways to name a pre-trained model."""
     if request.param == "folder":
         return {"model_dir": pretrained}
     return {
@@ -343,7 +347,7 @@ def source(request, pretrained):
     }
 
 
-def test_blanks_are_filled(source, pretrained, folder, capsys):
+def test_fill_mask_equals_the_python_api(source, pretrained, folder, capsys):
     texts = ["Good [MASK].", "it is [MASK] [MASK] ?"]
     (folder / "a.jsonl").write_text("\n".join(map(json.dumps, texts)))
     predict.main(
@@ -362,7 +366,9 @@ def test_blanks_are_filled(source, pretrained, folder, capsys):
             )
 
 
-def test_texts_are_scored_in_their_case(pretrained, folder, capsys):
+def test_score_equals_the_python_api_and_depends_on_the_case(
+    pretrained, folder, capsys
+):
     (folder / "a.txt").write_text("Good cat\nit is what ?\n")
     found = {}
     for lower in (None, False):
@@ -381,13 +387,14 @@ def test_texts_are_scored_in_their_case(pretrained, folder, capsys):
     assert found[None][0]["pseudo_log_likelihood"] == pytest.approx(
         expected.log_likelihood, rel=1e-5
     )
-    # "Good" is no piece, "it" is one.
+    # "Good" is not in the vocabulary, "it" is.
     assert found[None][0]["perplexity"] != found[False][0]["perplexity"]
     assert found[None][1]["perplexity"] == found[False][1]["perplexity"]
 
 
-def test_a_pretrained_folder_may_say_its_casing(pretrained, tmp_path):
-    """As convert_checkpoint.py writes it for cased models."""
+def test_tokenizer_config_of_a_run_directory_sets_the_case(
+    pretrained, tmp_path
+):
     shutil.copytree(pretrained, tmp_path / "cased")
     folder = {"model_dir": str(tmp_path / "cased"), "score": True}
     assert Predict(**folder).is_uncased

@@ -1,4 +1,4 @@
-"""What `predict.py` is told that cannot be: refused before TensorFlow."""
+"""Flags of predict.py that are errors, before TensorFlow is imported."""
 
 import sys
 
@@ -26,7 +26,6 @@ def pretrained(models):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A folder of its own to run in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -153,7 +152,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("changes", "message"), WRONG)
-def test_impossible_options_are_refused(
+def test_invalid_flags_are_an_error(
     changes, message, tuned, pretrained, folder
 ):
     for name in ("a.txt", "a.tsv", "a.csv"):
@@ -176,8 +175,7 @@ def test_impossible_options_are_refused(
 @pytest.mark.parametrize(
     ("stream", "flag"), [("stdin", "--input_file"), ("stdout", "--output_file")]
 )
-def test_a_closed_stream_is_noticed_at_once(tuned, monkeypatch, stream, flag):
-    """As `<&-` and `>&-` leave it."""
+def test_closed_standard_stream_is_an_error(tuned, monkeypatch, stream, flag):
     monkeypatch.setattr(sys, stream, None)
     with pytest.raises(InputError, match=f"{flag} must be given"):
         Predict(model_dir=tuned)

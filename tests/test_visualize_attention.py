@@ -1,4 +1,4 @@
-"""The command as its user runs it, and its pages in a real browser."""
+"""visualize_attention.py: its options, and its pages in a browser."""
 
 import json
 import re
@@ -26,14 +26,14 @@ SENTENCES = "the red cat\n\nCat is bad & <b>red</b>\nit is what cat cat ?\n"
 
 
 def save(folder, model):
-    # As training keeps beside the weights.
+    # Training also stores moments.
     moments = {"bert/pooler/dense/bias/adam_m": np.zeros(3, np.float32)}
     tiny.save(folder, model, CONFIG, 5, **moments)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with models, sentences and two pages."""
+    """A directory with two models, sentences and two pages."""
     folder = tmp_path_factory.mktemp("pages")
     config = BertConfig.from_dict(CONFIG)
     save(folder / "pretrained", PretrainingModel(config))
@@ -74,13 +74,13 @@ def load(options):
 
 @pytest.fixture(scope="module")
 def expected(folder):
-    """What the model itself says."""
+    """The attention that the page shows."""
     loaded = load(options(folder))
     given = options(folder)
     return attention_page.compute(loaded, given.text_a, given.text_b)
 
 
-def test_a_page_needs_nothing_and_trusts_nobody(folder):
+def test_pages_load_nothing_and_escape_the_text(folder):
     for name in ("attention.html", "cat.html"):
         page = (folder / name).read_text()
         urls = re.findall(r"\w+://[^\s\"'<]+", page)
@@ -90,7 +90,9 @@ def test_a_page_needs_nothing_and_trusts_nobody(folder):
     assert "<b>red" not in (folder / "cat.html").read_text()
 
 
-def test_all_ways_to_name_a_model_give_the_same(folder, expected):
+def test_run_directory_and_model_files_give_the_same_attention(
+    folder, expected
+):
     of_files = options(
         folder,
         model_dir=None,
@@ -98,7 +100,7 @@ def test_all_ways_to_name_a_model_give_the_same(folder, expected):
         vocab_file="pretrained/vocab.txt",
         init_checkpoint="pretrained/model.ckpt-3",
     )
-    # The same names, and so the same weights of BERT itself.
+    # The seed and its name determine a weight.
     for given in (of_files, options(folder, model_dir="tuned")):
         loaded = load(given)
         found = attention_page.compute(loaded, "good cat [MASK]", "it is bad")
@@ -110,7 +112,7 @@ def test_all_ways_to_name_a_model_give_the_same(folder, expected):
         np.testing.assert_array_equal(found.probabilities, again.probabilities)
 
 
-def test_a_model_that_reads_from_left_to_right_may_be_looked_at(folder):
+def test_left_to_right_models_have_triangular_attention(folder):
     config = BertConfig.from_dict({**CONFIG, "is_left_to_right": True})
     model = PretrainingModel(config)
     tiny.save(folder / "ltr", model, config.to_dict(), 5)
@@ -123,7 +125,7 @@ def test_a_model_that_reads_from_left_to_right_may_be_looked_at(folder):
     assert np.all(found.probabilities[..., later] == 0)
 
 
-def test_a_fine_tuned_model_knows_its_case(folder):
+def test_case_of_a_fine_tuned_model_follows_from_its_run(folder):
     tuned = load(options(folder, model_dir="tuned"))
     other = load(options(folder))
     assert attention_page.compute(tuned, "Good cat").tokens[1] == "[UNK]"
@@ -167,7 +169,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("changes", "message"), WRONG)
-def test_impossible_options_are_refused(folder, changes, message):
+def test_invalid_flags_are_an_error(folder, changes, message):
     with pytest.raises(InputError, match=message):
         options(folder, **changes)
 
@@ -183,7 +185,7 @@ def test_impossible_options_are_refused(folder, changes, message):
         ({"text_b": "\u200b\x00"}, "^--text_b="),
     ],
 )
-def test_texts_that_cannot_be_shown_are_refused(folder, changes, message):
+def test_text_that_is_too_long_or_empty_is_an_error(folder, changes, message):
     with pytest.raises(InputError, match=message):
         visualize_attention.main(
             options(folder, output_file="none.html", **changes)
@@ -191,13 +193,13 @@ def test_texts_that_cannot_be_shown_are_refused(folder, changes, message):
     assert not (folder / "none.html").exists()
 
 
-def test_a_page_has_an_end(folder, monkeypatch):
+def test_too_many_tokens_for_a_page_are_an_error(folder, monkeypatch):
     monkeypatch.setattr(attention_page, "_MAX_PROBABILITIES", 8 * 100)
     with pytest.raises(InputError, match=r"8 heads.* 10"):
         visualize_attention.main(options(folder))
 
 
-# What follows is in a browser.
+# In a browser.
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +210,7 @@ def driver():
 
 @pytest.fixture
 def page(driver, folder):
-    """The page of attention, just opened; complains to the end."""
+    """The attention page, newly opened; fails on console errors."""
     chromium.show(driver, folder / "attention.html")
     yield driver
     assert chromium.complaints(driver) == []
@@ -219,7 +221,7 @@ def find(driver, selector):
 
 
 def lines(driver):
-    """Returns {(from, to): weight} of what is drawn, opacity checked."""
+    """Returns {(from, to): weight} of the lines; checks their opacity."""
     drawn = driver.execute_script(
         "return [...document.querySelectorAll('#lines path')].map(line => "
         "[line.dataset.from, line.dataset.to, line.dataset.weight, "
@@ -231,7 +233,7 @@ def lines(driver):
 
 
 def numbers(driver, column):
-    """Returns {index: what is written beside the token}."""
+    """Returns {index: the number beside the token}."""
     texts = driver.execute_script(
         "return [...document.querySelectorAll("
         f"'[data-column={column}] .number')].map(span => span.textContent)"
@@ -240,7 +242,7 @@ def numbers(driver, column):
 
 
 def check(drawn, probabilities):
-    """Holds lines against a head's attention: all, and none too many."""
+    """Asserts that the lines are those of a head."""
     assert drawn == {
         (f, t): pytest.approx(float(value), abs=0.51 / 65535)
         for (f, t), value in np.ndenumerate(probabilities)
@@ -263,7 +265,7 @@ def hover(driver, selector):
     ActionChains(driver).move_to_element(element).perform()
 
 
-def test_the_page_shows_what_was_read(page, expected):
+def test_page_shows_the_tokens_and_the_text(page, expected):
     for column in ("from", "to"):
         shown = find(page, f".tokens.{column} bdi")
         assert [element.text for element in shown] == expected.tokens
@@ -272,7 +274,7 @@ def test_the_page_shows_what_was_read(page, expected):
     assert page.execute_script("return window.hacked") is None
 
 
-def test_every_head_is_drawn_as_it_is(page, expected):
+def test_lines_show_the_attention_of_the_chosen_head(page, expected):
     for layer in range(2):
         for head in range(4):
             choose(page, layer, head)
@@ -284,8 +286,7 @@ def test_every_head_is_drawn_as_it_is(page, expected):
             assert find(page, "#head")[0].get_property("value") == str(head)
 
 
-def test_every_head_is_in_the_overview(page):
-    """Something is drawn, and of no two heads the same."""
+def test_overview_has_a_different_picture_for_every_head(page):
     pictures = page.execute_script(
         "return [...document.querySelectorAll('.thumb canvas')]"
         ".map(canvas => canvas.toDataURL())"
@@ -297,7 +298,7 @@ def test_every_head_is_in_the_overview(page):
     assert len({*pictures, blank}) == 2 * 4 + 1
 
 
-def test_heads_are_chosen_from_lists(page, expected):
+def test_lists_choose_layer_and_head(page, expected):
     for name, value in (("layer", 2), ("head", 3)):
         (option,) = find(page, f"#{name} option:nth-child({value})")
         option.click()
@@ -305,7 +306,7 @@ def test_heads_are_chosen_from_lists(page, expected):
 
 
 @pytest.mark.parametrize("column", ["from", "to"])
-def test_a_token_is_shown_alone(page, expected, column):
+def test_hovering_shows_the_lines_of_one_token(page, expected, column):
     choose(page, 1, 3)
     hover(page, f'.token[data-column="{column}"][data-index="3"]')
     whole = expected.probabilities[1, 3]
@@ -325,7 +326,7 @@ def test_a_token_is_shown_alone(page, expected, column):
 
 
 @pytest.mark.parametrize("pair", ["AA", "AB", "BA", "BB"])
-def test_the_filter_leaves_one_direction(page, expected, pair):
+def test_filter_shows_the_attention_between_two_segments(page, expected, pair):
     (label,) = find(page, f"label:has([value={pair}])")
     label.click()
     segments = np.array(expected.segment_ids)
@@ -340,7 +341,7 @@ def test_the_filter_leaves_one_direction(page, expected, pair):
     assert [*numbers(page, "to")] == [*np.flatnonzero(keep[first])]
 
 
-def test_all_is_done_from_the_keyboard(page, expected):
+def test_page_works_from_the_keyboard(page, expected):
     from selenium.webdriver import ActionChains, Keys
 
     def press(*keys):
@@ -350,7 +351,7 @@ def test_all_is_done_from_the_keyboard(page, expected):
     press(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
     whole = expected.probabilities[1, 1]
     check(lines(page), whole)
-    # Two lists, five filters in one stop, then the tokens.
+    # Tab stops: two lists, the filters, the tokens.
     press(Keys.TAB, Keys.TAB, Keys.TAB, Keys.ARROW_RIGHT)
     assert find(page, ":checked[name=filter]")[0].get_property("value") == "AA"
     press(Keys.ARROW_LEFT, Keys.TAB, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
@@ -364,7 +365,7 @@ def test_all_is_done_from_the_keyboard(page, expected):
     check(lines(page), whole)
 
 
-def test_contexts_are_compared(driver, folder):
+def test_heat_map_shows_the_cosines_of_the_chosen_layer(driver, folder):
     loaded = load(options(folder))
     expected = context_page.compare(loaded, "cat", str(folder / "cats.txt"))
     chromium.show(driver, folder / "cat.html")

@@ -20,42 +20,17 @@ from official_bert.tasks.text import TextColumns
 _READ_SIZE = 1 << 20  # Bytes of standard input.
 
 
-class Item(NamedTuple):
-    """An input.
-
-    Attributes:
-        where: FILE:LINE.
-        value: A JSON value.
-    """
-
-    where: str
-    value: Any
-
-
 class Line(NamedTuple):
     """A line of input.
 
     Attributes:
         where: FILE:LINE.
-        text: Without the line break. On standard input, bytes that are not
-            UTF-8 are lone surrogates, so that only this line is an error.
+        text: Without the line break. Bytes of standard input that are not
+            UTF-8 are lone surrogates, so that only their line is an error.
     """
 
     where: str
     text: str
-
-    def require_text(self) -> None:
-        """Raises `InputError` if the line was not UTF-8."""
-        try:
-            self.text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            character = self.text[error.start]
-            byte = character.encode("utf-8", "surrogateescape")
-            raise InputError(
-                f"{self.where}: text must be UTF-8. Received: the byte "
-                f"0x{byte.hex()}. Convert it, for example with `iconv -t "
-                "UTF-8`."
-            ) from error
 
 
 class Answerer(Protocol):
@@ -139,8 +114,8 @@ def _open_output(path: str | None) -> Iterator[Any]:
 
 def _chunks(
     columns: TextColumns | None, options: Predict
-) -> Iterator[Iterable[Item]]:
-    """Yields the inputs of each batch of answers.
+) -> Iterator[Iterable[tuple[str, Any]]]:
+    """Yields chunks of inputs, each with its FILE:LINE.
 
     Lines are parsed when a chunk is iterated over, so that errors in a line are
     raised there.
@@ -149,7 +124,7 @@ def _chunks(
     size, show_progress = options.chunk_size, bool(options.output_file)
     if columns is None or kind not in ("tsv", "csv") or path == "-":
         for chunk in read_chunks(path, size, show_progress=show_progress):
-            yield (Item(line.where, parse(line, kind)) for line in chunk)
+            yield ((line.where, parse(line, kind)) for line in chunk)
         return
     rows = progress.bar(
         tables.read(path, kind, has_header=columns.has_header),
@@ -158,21 +133,23 @@ def _chunks(
         disable=not show_progress,
     )
     items = (
-        Item(row.where, {name: row.text(name) for name in columns.names})
+        (row.where, {name: row.text(name) for name in columns.names})
         for row in rows
     )
     while table := list(itertools.islice(items, size)):
         yield table
 
 
-def _answer_chunk(answerer: Answerer, chunk: Iterable[Item]) -> bytes:
+def _answer_chunk(
+    answerer: Answerer, chunk: Iterable[tuple[str, Any]]
+) -> bytes:
     """Returns a JSON line for each input."""
     items = list(chunk)
-    examples = [answerer.parse(item.value, item.where) for item in items]
+    examples = [answerer.parse(value, where) for where, value in items]
     answers = answerer.answer(examples)
     return "".join(
-        json.dumps({"input": item.value, **answer}, ensure_ascii=False) + "\n"
-        for item, answer in zip(items, answers, strict=True)
+        json.dumps({"input": value, **answer}, ensure_ascii=False) + "\n"
+        for (_, value), answer in zip(items, answers, strict=True)
     ).encode("utf-8")
 
 
@@ -180,9 +157,16 @@ def parse(line: Line, kind: str) -> Any:
     """Returns the JSON value of a line of a format: text, tsv or jsonl.
 
     Raises:
-        InputError: The line is not valid.
+        InputError: The line is not UTF-8, or not of the format.
     """
-    line.require_text()
+    try:
+        line.text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        byte = line.text[error.start].encode("utf-8", "surrogateescape")
+        raise InputError(
+            f"{line.where}: text must be UTF-8. Received: the byte "
+            f"0x{byte.hex()}. Convert it, for example with `iconv -t UTF-8`."
+        ) from error
     if kind == "text":
         return line.text
     if kind == "tsv":
@@ -210,7 +194,7 @@ def read_chunks(
 
     Raises:
         InputError: A file is not UTF-8. For standard input,
-            `Line.require_text` raises it.
+            `parse` raises it.
     """
     if path == "-":
         with progress.bar(

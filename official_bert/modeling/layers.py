@@ -40,21 +40,11 @@ class StepContext:
 Training = bool | StepContext
 
 
-@serializable
-def gelu(x: Any) -> Any:
-    """The Gaussian error linear unit, in the tanh form of the 2018 release.
-
-    The exact (erf) form, which the release used before February 2019, differs
-    by up to 5e-4.
-    """
-    return gradients.gelu_value(x)
-
-
 _ACTIVATIONS: dict[str, Callable[[Any], Any] | None] = {
     "": None,
     "linear": None,
     "relu": keras.activations.relu,
-    "gelu": gelu,
+    "gelu": gradients.gelu,
     "gelu_erf": keras.activations.gelu,
     "tanh": keras.activations.tanh,
 }
@@ -90,7 +80,7 @@ class Dense(keras.layers.Dense):
         rows = ops.matmul(ops.reshape(x, (-1, width)), self.kernel)
         rows = ops.add(rows, self.bias)
         compile_function = getattr(training, "compile_function", None)
-        if self.activation is gelu and compile_function:
+        if self.activation is gradients.gelu and compile_function:
             rows = gradients.compiled_gelu(rows, compile_function)
         else:
             rows = self.activation(rows)
@@ -148,10 +138,6 @@ class Dropout(keras.layers.Layer):
     def __init__(self, rate: float | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rate = rate
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "rate": self.rate}
 
     def call(self, x: Any, training: Training = False) -> Any:
         """Returns `x`, with dropout in training."""

@@ -80,14 +80,6 @@ class LayerPooling(keras.layers.Layer):
         self.feature_layers = feature_layers
         self.num_hidden_layers = num_hidden_layers
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "feature_layers": self.feature_layers,
-            "num_hidden_layers": self.num_hidden_layers,
-        }
-
     def build(self, embedding_output_shape: Any) -> None:
         """Creates the weights of a weighted sum."""
         if not self.feature_layers.startswith("weighted_sum"):
@@ -151,10 +143,6 @@ class BiLstm(keras.layers.Layer):
         self.backward_0 = _lstm(size, "layer_0", "backward")
         self.forward_1 = _lstm(size, "layer_1", "forward")
         self.backward_1 = _lstm(size, "layer_1", "backward")
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "size": self.size}
 
     def build(self, x_shape: Any) -> None:
         """Creates the weights."""

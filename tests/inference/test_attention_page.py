@@ -1,4 +1,4 @@
-"""Attention equals the paper's formula on what the original recorded."""
+"""Attention equals the formula, on recorded outputs of the original."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,12 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def by_formula(x, mask, weights, num_heads):
-    """Returns softmax(Q K^T / sqrt(D)) in float64, section 3.2.1 of 2017.
+    """Returns softmax(Q K^T / sqrt(D)) in float64 (Vaswani et al., 3.2.1).
 
     Args:
-        x: What the layer reads, [F, H].
+        x: The layer's input, [F, H].
         mask: 1 for tokens, [F].
-        weights: {part: array} of its query and key.
+        weights: {name: array} of query and key.
         num_heads: A.
 
     Returns:
@@ -35,7 +35,7 @@ def by_formula(x, mask, weights, num_heads):
 
 @pytest.fixture(scope="module")
 def original(golden, tmp_path_factory):
-    """The recorded model, read as any other."""
+    """The recorded model."""
     folder = tmp_path_factory.mktemp("original")
     vocab = [*SPECIAL, *(f"w{n}" for n in range(len(SPECIAL), 1000))]
     (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
@@ -49,14 +49,13 @@ def original(golden, tmp_path_factory):
     )
 
 
-def test_equals_the_formula_on_recorded_outputs(original, golden):
-    """Of padded rows, where ours has no padding."""
+def test_attention_equals_the_formula_on_recorded_outputs(original, golden):
     case = np.load(golden / "model" / "base" / "pad.npz")
     weights = {w.path: w.numpy() for w in original.bert.trainable_variables}
     for row, mask in enumerate(case["in/input_mask"]):
         length = mask.sum()
         if length == 1:
-            continue  # Keras warns of it, and no text is so short.
+            continue  # Keras warns about it, and no text is so short.
         ids = case["in/input_ids"][row, :length]
         output = original.run(
             original.tokenizer.convert_ids_to_tokens(ids.tolist()),
@@ -85,7 +84,7 @@ def test_equals_the_formula_on_recorded_outputs(original, golden):
             np.testing.assert_allclose(np.sum(found[0], -1), 1.0, atol=1e-6)
 
 
-def test_a_pair_is_read_as_a_pair(original):
+def test_pairs_are_two_segments(original):
     found = attention_page.compute(original, "w17 w18", "w19")
     assert found.tokens == ["[CLS]", "w17", "w18", "[SEP]", "w19", "[SEP]"]
     assert found.segment_ids == [0, 0, 0, 0, 1, 1]

@@ -1,4 +1,4 @@
-"""A word's vectors are its own, in every place and of every layer."""
+"""Occurrences of a word and the cosines of its vectors."""
 
 import json
 
@@ -40,7 +40,7 @@ def write(tmp_path, text):
     return str(path)
 
 
-def test_the_word_is_found_wherever_it_stands(model, tmp_path):
+def test_every_occurrence_of_the_whole_word_is_found(model, tmp_path):
     path = write(
         tmp_path,
         "\ufeffa Catfish is red\n \nIt is a red CATFISH, catfish!\n"
@@ -54,18 +54,18 @@ def test_the_word_is_found_wherever_it_stands(model, tmp_path):
         (f"{path}:4", "catfish"),
     ]
     assert found[0].text == "a Catfish is red"
-    # Not the word in "catfishs", nor the first piece of it in "cat".
+    # Neither "catfishs" nor "cat".
     assert (found[3].first, found[3].last) == (4, 6)
     assert all(c.tokens[c.first : c.last] == ["cat", "##fish"] for c in found)
 
 
-def test_several_words_are_one(model, tmp_path):
+def test_several_words_can_be_compared(model, tmp_path):
     path = write(tmp_path, "the red cat is red\nbad red cat\n")
     found = context_page.find(model, "Red Cat", path)
     assert [c.text[c.start : c.end] for c in found] == ["red cat"] * 2
 
 
-def test_cosines_are_those_of_mean_vectors(model, tmp_path):
+def test_cosines_are_those_of_the_mean_token_vectors(model, tmp_path):
     path = write(
         tmp_path, "catfish is red\nwhat is it ? catfish\nsun catfish\n"
     )

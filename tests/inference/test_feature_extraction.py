@@ -1,4 +1,4 @@
-"""Vectors of lines: their formulas, their order, and how much is held."""
+"""Vectors of lines: values, order, memory."""
 
 import tracemalloc
 
@@ -61,7 +61,7 @@ def alone(bert, tokens, segments):
     return np.asarray(layers, np.float64)
 
 
-def test_every_piece_has_the_vectors_of_its_line_alone(bert, make):
+def test_token_vectors_equal_those_of_the_line_alone(bert, make):
     found = list(make([-1, 0, -3]).stream(LINES))
     assert [line.number for line in found] == list(range(7))
     whole = ["[CLS]", *["what"] * 14, "[SEP]"]
@@ -82,11 +82,11 @@ def test_every_piece_has_the_vectors_of_its_line_alone(bert, make):
             line.values, expected.transpose(1, 0, 2), atol=1e-5
         )
         assert line.values.dtype == np.float32
-        assert line.values.flags.owndata  # It keeps no whole batch alive.
+        assert line.values.flags.owndata  # Keeps no batch alive.
 
 
 @pytest.mark.parametrize("lines", ["abc", b"abc", None, 5])
-def test_lines_are_a_list(make, lines):
+def test_lines_that_are_not_a_list_are_an_error(make, lines):
     with pytest.raises(InputError, match="`lines`"):
         list(make().stream(lines))
 
@@ -101,12 +101,12 @@ def test_lines_are_a_list(make, lines):
     ],
     ids=str,
 )
-def test_what_is_not_there_cannot_be_read(bert, tokenizer, reading, message):
+def test_invalid_selection_is_an_error(bert, tokenizer, reading, message):
     with pytest.raises(InputError, match=message):
         FeatureExtractor(bert, tokenizer, Selection(**reading))
 
 
-def test_cls_says_nothing_from_left_to_right(tokenizer):
+def test_cls_pooling_of_a_left_to_right_model_is_an_error(tokenizer):
     config = {**CONFIG.to_dict(), "is_left_to_right": True}
     leftwards = Bert(BertConfig.from_dict(config))
     FeatureExtractor(leftwards, tokenizer, Selection(pooling="max"))
@@ -114,7 +114,7 @@ def test_cls_says_nothing_from_left_to_right(tokenizer):
         FeatureExtractor(leftwards, tokenizer, Selection(pooling="cls"))
 
 
-def test_the_last_bar_divides_a_line():
+def test_last_separator_of_a_line_separates_the_texts():
     for line, pair in (
         (" a ||| b ||| c ", ("a ||| b", "c")),
         ("x|||y", ("x|||y", "")),
@@ -135,9 +135,7 @@ POOLED = {
 
 @pytest.mark.parametrize("is_normalized", [False, True])
 @pytest.mark.parametrize("pooling", POOLED)
-def test_pooled_vectors_are_those_of_the_formula(
-    bert, make, pooling, is_normalized
-):
+def test_pooled_vectors_equal_the_formula(bert, make, pooling, is_normalized):
     found = list(make([-1, 1], pooling, is_normalized).stream(LINES))
     # In a batch with longer ones, so that there is padding.
     for number, words in ((0, "good cat"), (1, ""), (5, "bad")):
@@ -149,7 +147,7 @@ def test_pooled_vectors_are_those_of_the_formula(
         np.testing.assert_allclose(found[number].values, expected, atol=1e-5)
 
 
-def test_pieces_can_be_normalized_too(make):
+def test_token_vectors_can_be_normalized(make):
     plain, scaled = (
         list(make([-1], "none", flag).stream(LINES)) for flag in (False, True)
     )
@@ -178,7 +176,7 @@ def test_order_and_vectors_do_not_depend_on_batches_and_chunks(
 
 
 @pytest.mark.slow
-def test_what_is_held_does_not_grow_with_the_input(make, monkeypatch):
+def test_memory_does_not_grow_with_the_input(make, monkeypatch):
     monkeypatch.setattr(feature_extraction, "_CHUNK_BYTES", 2**16)
     monkeypatch.setattr(vectorized, "BLOCK_LENGTH", 2**12)
     extractor = make([-1, -2], batch_size=8)
@@ -192,15 +190,14 @@ def test_what_is_held_does_not_grow_with_the_input(make, monkeypatch):
         tracemalloc.stop()
         return found, num_bytes
 
-    peak(200)  # What is made once.
+    peak(200)  # Allocates what is allocated once.
     few, _ = peak(300)
     many, num_bytes = peak(3000)
     assert num_bytes > 2**22
     assert many < few + 2**18
 
 
-def test_a_chunk_is_read_when_it_is_wanted(make, monkeypatch):
-    """All but the tokenizer's block ahead."""
+def test_input_is_read_chunk_by_chunk(make, monkeypatch):
     monkeypatch.setattr(feature_extraction, "_CHUNK_LINES", 50)
     read = 0
 

@@ -1,4 +1,4 @@
-"""What is read at once of a stream that others still write."""
+"""Standard input is read in chunks as it arrives."""
 
 import sys
 import types
@@ -10,7 +10,7 @@ from official_bert.inference import line_prediction
 
 
 class Parts:
-    """A stream of which so much is there whenever somebody reads."""
+    """A stream that returns one part per read."""
 
     def __init__(self, *parts):
         self.parts = [*parts, b""]
@@ -19,8 +19,7 @@ class Parts:
         return self.parts.pop(0)
 
 
-def test_what_comes_together_is_read_together(monkeypatch):
-    """But for what a chunk may hold; a part of a line waits for its rest."""
+def test_lines_that_arrive_together_form_chunks(monkeypatch):
     stream = Parts(b"a\nb\n\nc", b"c\n", b"d", b"e", b"\nf")
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
     assert list(line_prediction.read_chunks("-", 2, show_progress=False)) == [
@@ -31,12 +30,11 @@ def test_what_comes_together_is_read_together(monkeypatch):
     ]
 
 
-def test_a_line_that_is_no_text_does_not_end_the_others(monkeypatch):
+def test_line_that_is_not_utf8_does_not_affect_the_others(monkeypatch):
     stream = Parts(b"a\n", b"\xff\n", b"b\n")
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
     chunks = line_prediction.read_chunks("-", 2, show_progress=False)
-    (first,), (wrong,), (last,) = chunks
-    first.require_text()
+    _, (wrong,), (last,) = chunks
     with pytest.raises(InputError, match=r"<stdin>:2: .* the byte 0xff"):
-        wrong.require_text()
+        line_prediction.parse(wrong, "text")
     assert last == ("<stdin>:3", "b")

@@ -1,4 +1,4 @@
-"""Filling in blanks, and knowing nothing but frequencies."""
+"""Filling in blanks, scoring texts, and the baseline of the demo."""
 
 import json
 
@@ -16,7 +16,7 @@ from official_bert.inputs import records, schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tokenization import BatchTokenizer
 
-PIECES = [
+TOKENS = [
     "[PAD]",
     "[UNK]",
     "[CLS]",
@@ -50,22 +50,22 @@ def model():
 @pytest.fixture
 def tokenizer(tmp_path):
     path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(PIECES) + "\n")
+    path.write_text("\n".join(TOKENS) + "\n")
     return BatchTokenizer(str(path), never_split=("[MASK]",))
 
 
-def test_guesses_are_the_likeliest_pieces(model, tokenizer):
+def test_guesses_are_the_most_likely_tokens(model, tokenizer):
     first, second = masked_lm.fill(
         model, tokenizer, "The [MASK] sat on the [MASK].", num_guesses=11
     )
     for guesses in (first, second):
-        assert sorted(guess.token for guess in guesses) == sorted(PIECES)
+        assert sorted(guess.token for guess in guesses) == sorted(TOKENS)
         chances = [guess.probability for guess in guesses]
         assert chances == sorted(chances, reverse=True)
         assert sum(chances) == pytest.approx(1)
     # [CLS] the [MASK] sat on the [MASK] . [SEP]
-    ids = [PIECES.index(p) for p in ["[CLS]", "the", "[MASK]", "sat", "on"]]
-    ids += [PIECES.index(p) for p in ["the", "[MASK]", ".", "[SEP]"]]
+    ids = [TOKENS.index(p) for p in ["[CLS]", "the", "[MASK]", "sat", "on"]]
+    ids += [TOKENS.index(p) for p in ["the", "[MASK]", ".", "[SEP]"]]
     logits = model(
         {
             "input_ids": tf.constant([ids]),
@@ -73,28 +73,30 @@ def test_guesses_are_the_likeliest_pieces(model, tokenizer):
             "segment_ids": tf.zeros([1, 9], tf.int32),
             "masked_lm_positions": tf.constant([[2, 6]]),
         }
-    ).masked_lm_logits[0, :, : len(PIECES)]
+    ).masked_lm_logits[0, :, : len(TOKENS)]
     best = np.argmax(logits, -1)
-    assert [first[0].token, second[0].token] == [PIECES[i] for i in best]
+    assert [first[0].token, second[0].token] == [TOKENS[i] for i in best]
 
 
-def test_a_text_without_blanks_is_refused(model, tokenizer):
+def test_text_without_mask_is_an_error(model, tokenizer):
     with pytest.raises(InputError, match=r"The cat sat"):
         masked_lm.fill(model, tokenizer, "The cat sat.")
 
 
 @pytest.mark.parametrize("number", [0, -1])
-def test_there_are_guesses(model, tokenizer, number):
+def test_num_guesses_below_one_is_an_error(model, tokenizer, number):
     with pytest.raises(InputError, match="`num_guesses`"):
         masked_lm.fill(model, tokenizer, "the [MASK]", num_guesses=number)
 
 
-def test_a_text_too_long_is_refused(model, tokenizer):
-    with pytest.raises(InputError, match="text: 29"):
+def test_text_longer_than_the_positions_is_an_error(model, tokenizer):
+    with pytest.raises(InputError, match="text: 20 .* 12 positions"):
         masked_lm.fill(model, tokenizer, "the [MASK]" * 9)
 
 
-def test_loading_what_training_left(model, tokenizer, tmp_path):
+def test_model_is_loaded_from_a_run_directory_or_from_files(
+    model, tokenizer, tmp_path
+):
     folder = str(tmp_path)
     with pytest.raises(InputError, match=r"must hold bert_config\.json"):
         masked_lm.load(folder, do_lower_case=True)
@@ -136,7 +138,7 @@ TEXTS = [
 
 
 def log_probabilities(model, ids, place):
-    """Runs one text by itself, and the head in float64."""
+    """Returns the log-probabilities of one position, the head in float64."""
     weights = {
         w.path.removeprefix("cls/predictions/"): w.numpy().astype(np.float64)
         for w in model.trainable_variables
@@ -150,29 +152,27 @@ def log_probabilities(model, ids, place):
     x = x * weights["transform/LayerNorm/gamma"]
     x += weights["transform/LayerNorm/beta"]
     logits = weights["bert/embeddings/word_embeddings"] @ x
-    logits = (logits + weights["output_bias"])[: len(PIECES)]
+    logits = (logits + weights["output_bias"])[: len(TOKENS)]
     return logits - np.log(np.exp(logits).sum())
 
 
 def packed(text):
-    pieces = [word if word in PIECES else "[UNK]" for word in text.split()]
-    return [PIECES.index(p) for p in ["[CLS]", *pieces, "[SEP]"]]
+    pieces = [word if word in TOKENS else "[UNK]" for word in text.split()]
+    return [TOKENS.index(p) for p in ["[CLS]", *pieces, "[SEP]"]]
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 9])
-def test_guesses_in_batches_equal_those_one_by_one(
-    model, tokenizer, batch_size
-):
+def test_guesses_do_not_depend_on_the_batch(model, tokenizer, batch_size):
     filler = masked_lm.FillMask(model, tokenizer, 4, batch_size)
     found = filler.answer([filler.parse(text, "") for text in TEXTS])
     for text, answer in zip(TEXTS, found, strict=True):
         ids = packed(text)
-        blanks = [n for n, i in enumerate(ids) if PIECES[i] == "[MASK]"]
+        blanks = [n for n, i in enumerate(ids) if TOKENS[i] == "[MASK]"]
         assert len(answer["guesses"]) == len(blanks)
         for place, guesses in zip(blanks, answer["guesses"], strict=True):
             expected = log_probabilities(model, ids, place)
             best = np.argsort(-expected)[:4]
-            assert [g["token"] for g in guesses] == [PIECES[i] for i in best]
+            assert [g["token"] for g in guesses] == [TOKENS[i] for i in best]
             np.testing.assert_allclose(
                 [g["probability"] for g in guesses],
                 np.exp(expected[best]),
@@ -181,7 +181,7 @@ def test_guesses_in_batches_equal_those_one_by_one(
 
 
 @pytest.mark.parametrize("block", [3, 4096])
-def test_a_score_is_the_sum_over_masks_one_by_one(
+def test_score_is_the_sum_over_masked_tokens(
     model, tokenizer, block, monkeypatch
 ):
     monkeypatch.setattr(masked_lm, "_BLOCK", block)
@@ -193,7 +193,7 @@ def test_a_score_is_the_sum_over_masks_one_by_one(
         total = 0.0
         for place in range(1, len(ids) - 1):
             masked = [*ids]
-            masked[place] = PIECES.index("[MASK]")
+            masked[place] = TOKENS.index("[MASK]")
             total += log_probabilities(model, masked, place)[ids[place]]
         assert answer["num_pieces"] == len(ids) - 2 == len(text.split())
         assert answer["pseudo_log_likelihood"] == pytest.approx(total, rel=1e-5)
@@ -202,12 +202,12 @@ def test_a_score_is_the_sum_over_masks_one_by_one(
         )
 
 
-def test_a_piece_that_stands_twice_has_one_chance(model, tmp_path):
+def test_token_listed_twice_has_one_probability(model, tmp_path):
     path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*PIECES[:6], "the", *PIECES[6:]]) + "\n")
+    path.write_text("\n".join([*TOKENS[:6], "the", *TOKENS[6:]]) + "\n")
     twice = BatchTokenizer(str(path), never_split=("[MASK]",))
     [guesses] = masked_lm.fill(model, twice, "[MASK]", num_guesses=99)
-    assert sorted(guess.token for guess in guesses) == sorted(PIECES)
+    assert sorted(guess.token for guess in guesses) == sorted(TOKENS)
     assert sum(guess.probability for guess in guesses) == pytest.approx(1)
 
 
@@ -221,18 +221,20 @@ def test_a_piece_that_stands_twice_has_one_chance(model, tmp_path):
         ({"a": "b"}, "^f:3: must be a text"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(model, tokenizer, given, message):
+def test_text_that_cannot_be_scored_is_an_error(
+    model, tokenizer, given, message
+):
     scorer = masked_lm.Scorer(model, tokenizer)
     with pytest.raises(InputError, match=message):
         scorer.parse(given, "f:3")
 
 
-def test_an_object_may_hold_the_text(model, tokenizer):
+def test_text_may_be_given_in_an_object(model, tokenizer):
     scorer = masked_lm.Scorer(model, tokenizer)
     assert scorer.parse({"text": "cat"}, "") == scorer.parse("cat", "")
 
 
-def test_the_baseline_counts_in_training_and_measures_elsewhere(tmp_path):
+def test_baseline_is_the_most_frequent_training_label(tmp_path):
     schema = {
         "labels": schemas.Feature(2),
         "weights": schemas.Feature(2, is_float=True),

@@ -1,4 +1,4 @@
-"""A trained model answers as `--do_predict` does, in whatever portions."""
+"""`Predictor` answers as `--do_predict` does."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ CLASSES = {"task_type": "classification", "labels": ("no", "yes")}
 
 
 def sentences(number, seed):
-    """Returns texts of very different lengths, some longer than is read."""
+    """Returns texts of 1 to 23 words; the model reads 16 tokens."""
     random = np.random.RandomState(seed)
     lengths = random.randint(1, 24, number)
     return [" ".join(random.choice(tiny.WORDS, n)) for n in lengths]
@@ -34,7 +34,7 @@ def sentences(number, seed):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """The output folder of a short run of SST-2 that has predicted."""
+    """The run directory of a short SST-2 run with predictions."""
     folder = tmp_path_factory.mktemp("sst2")
     rows = [f"{text}\t{len(text) % 2}" for text in sentences(32, 1)]
     (folder / "train.tsv").write_text("\n".join(["sentence\tlabel", *rows]))
@@ -55,7 +55,7 @@ def vocab_file(tmp_path):
 
 
 def make(task, vocab_file, **changes):
-    """Returns a predictor with drawn weights, which reads 16 pieces."""
+    """Returns a predictor with random weights, for 16 tokens."""
     model = task.build_model(BertConfig.from_dict(tiny.CONFIG))
     recorded.set_weights(model.trainable_variables, 7)
     tokenizer = BatchTokenizer(vocab_file)
@@ -67,7 +67,7 @@ def scores(answers):
 
 
 @pytest.mark.parametrize("changes", [{}, {"batch_size": 3}], ids=str)
-def test_equals_what_do_predict_wrote(trained, changes):
+def test_answers_equal_those_of_do_predict(trained, changes):
     asked = Predictor.from_dir(str(trained), **changes)
     found = asked(sentences(40, 2))
     expected = np.loadtxt(trained / "test_results.tsv")
@@ -76,26 +76,26 @@ def test_equals_what_do_predict_wrote(trained, changes):
     assert [a["label"] for a in found] == [
         str(row.argmax()) for row in expected
     ]
-    json.dumps(found)  # Of JSON's types only.
+    json.dumps(found)  # JSON types only.
 
 
 @pytest.mark.parametrize(
     "items", ["good", b"good", {"text_a": "good"}, None, 5], ids=str
 )
-def test_items_are_a_list(vocab_file, items):
+def test_items_that_are_not_a_list_are_an_error(vocab_file, items):
     asked = make(TextTask(**CLASSES), vocab_file)
     with pytest.raises(InputError, match="`items`"):
         asked(items)
 
 
 @pytest.mark.parametrize("chunk_size", [0, -1])
-def test_a_chunk_has_items(vocab_file, chunk_size):
+def test_chunk_size_below_one_is_an_error(vocab_file, chunk_size):
     asked = make(TextTask(**CLASSES), vocab_file)
     with pytest.raises(InputError, match="`chunk_size`"):
         list(asked.stream(["good"], chunk_size=chunk_size))
 
 
-def test_the_best_checkpoint_goes_first(trained, tmp_path):
+def test_best_checkpoint_is_preferred_to_the_newest(trained, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(trained, folder)
     prefix = numbered.latest(str(folder))
@@ -112,7 +112,7 @@ def test_the_best_checkpoint_goes_first(trained, tmp_path):
     assert scores(asked(["good"]))[0, 1] > 0.999
 
 
-def test_one_by_one_and_at_once_are_the_same(vocab_file):
+def test_answers_do_not_depend_on_the_batch(vocab_file):
     asked = make(TextTask(**CLASSES), vocab_file, batch_size=4)
     texts = sentences(11, 3)
     one_by_one = [answer for text in texts for answer in asked([text])]
@@ -122,7 +122,7 @@ def test_one_by_one_and_at_once_are_the_same(vocab_file):
     assert asked([]) == []
 
 
-def test_a_pair_is_read_as_two_segments(vocab_file):
+def test_pairs_are_two_segments(vocab_file):
     asked = make(TextTask(**CLASSES), vocab_file)
     found = asked(
         [
@@ -144,7 +144,7 @@ def test_a_pair_is_read_as_two_segments(vocab_file):
     assert abs(scores(found)[2] - expected).max() > 1e-3
 
 
-def test_a_stream_is_answered_as_it_comes(vocab_file):
+def test_stream_reads_one_chunk_ahead(vocab_file):
     asked = make(TextTask(**CLASSES), vocab_file, batch_size=2)
     texts = sentences(9, 4)
     read = 0
@@ -167,7 +167,7 @@ def test_a_stream_is_answered_as_it_comes(vocab_file):
     np.testing.assert_allclose(scores(found), scores(asked(texts)), atol=1e-6)
 
 
-def test_a_wrong_item_is_named(vocab_file):
+def test_invalid_item_is_named_by_its_index(vocab_file):
     asked = make(TextTask(**CLASSES), vocab_file)
     with pytest.raises(InputError, match=r"^items\[1\]: must be a text"):
         asked(["good", 7])
@@ -208,7 +208,7 @@ def test_a_wrong_item_is_named(vocab_file):
     ],
     ids=["multilabel", "regression", "choice", "tagging", "squad"],
 )
-def test_every_kind_of_task_comes_back_and_answers(
+def test_every_kind_of_task_answers_after_a_json_round_trip(
     task, item, keys, vocab_file
 ):
     described = json.loads(json.dumps(task.to_json()))
@@ -223,9 +223,7 @@ def test_every_kind_of_task_comes_back_and_answers(
 
 
 @pytest.mark.parametrize("version_2", [False, True])
-def test_a_passage_without_words_is_answered_alone_as_in_company(
-    vocab_file, version_2
-):
+def test_empty_passage_is_answered_alone_and_in_a_batch(vocab_file, version_2):
     options = DecodingOptions(version_2_with_negative=version_2)
     task = SquadTask(doc_stride=4, max_query_length=6, decoding=options)
     asked = make(task, vocab_file)
@@ -238,7 +236,7 @@ def test_a_passage_without_words_is_answered_alone_as_in_company(
     assert alone.get("null_odds") == (1e6 if version_2 else None)
 
 
-def test_nothing_is_shown_while_questions_are_answered(vocab_file, capsys):
+def test_predictor_shows_no_progress(vocab_file, capsys):
     task = SquadTask(doc_stride=4, max_query_length=6)
     asked = make(tasks.from_json(task.to_json()), vocab_file)
     assert len(asked([["what is it ?", "cat dog"]] * 3)) == 3
@@ -300,7 +298,9 @@ def change_task(folder, **changes):
         "other vocabulary",
     ],
 )
-def test_what_is_missing_is_said(trained, tmp_path, damage, message):
+def test_incomplete_run_directory_is_an_error(
+    trained, tmp_path, damage, message
+):
     out = tmp_path / "out"
     shutil.copytree(trained, out)
     damage(out)

@@ -1,4 +1,4 @@
-"""The encoder against formulas in float64, KerasHub, and its own contract."""
+"""The encoder equals the formulas of the paper, in float64."""
 
 import json
 import math
@@ -77,10 +77,9 @@ def reference(weights, ids, mask, segments, heads):
     return x, np.tanh(dense(x[:, 0], "bert/pooler/dense"))
 
 
-# Keras doubts that anybody means a softmax over one position. We do.
 @pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")
 @pytest.mark.parametrize("length", [1, 2, 16])
-def test_equals_the_formulas(model, length):
+def test_encoder_equals_the_formulas(model, length):
     random = np.random.RandomState(length)
     ids = random.randint(0, 50, (3, length))
     mask = np.ones_like(ids)
@@ -96,7 +95,7 @@ def test_equals_the_formulas(model, length):
 
 
 @pytest.mark.parametrize("positions", [[[], []], [[5], [0]], [[8, 2], [2, 2]]])
-def test_makes_the_vectors_of_some_positions_alone(model, positions):
+def test_selected_positions_equal_those_of_all_positions(model, positions):
     random = np.random.RandomState(0)
     ids = random.randint(0, 50, (2, 9))
     mask = np.array([[1] * 9, [1] * 5 + [0] * 4])
@@ -119,86 +118,14 @@ def test_makes_the_vectors_of_some_positions_alone(model, positions):
         atol=1e-5,
     )
     np.testing.assert_allclose(output.pooled_output, pooled, atol=1e-5)
-    # [CLS] is read from as well; below the last layer, all positions are.
+    # The last layer also computes [CLS], which is pooled.
     assert [tuple(p.shape) for p in output.attention_probs] == [
         (2, 3, 9, 9),
         (2, 3, 1 + positions.shape[1], 9),
     ]
 
 
-def test_equals_keras_hub(model):
-    keras_hub = pytest.importorskip("keras_hub")
-    backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=50,
-        num_layers=2,
-        num_heads=3,
-        hidden_dim=24,
-        intermediate_dim=40,
-        max_sequence_length=16,
-        num_segments=2,
-    )
-    ours = {w.path: w.numpy() for w in model.bert.weights}
-    for weight in backbone.weights:
-        name, shape = keras_hub_name(weight.path)
-        weight.assign(ours[name].reshape(shape or ours[name].shape))
-    random = np.random.RandomState(0)
-    ids = random.randint(0, 50, (2, 9)).astype("int32")
-    mask = np.array([[1] * 9, [1] * 5 + [0] * 4], "int32")
-    segments = random.randint(0, 2, ids.shape).astype("int32")
-
-    theirs = backbone(
-        {"token_ids": ids, "padding_mask": mask, "segment_ids": segments}
-    )
-    output = model.bert(ids, mask, segments)
-
-    # KerasHub masks with minus infinity; at padding it may differ.
-    real = mask.astype(bool)
-    np.testing.assert_allclose(
-        output.sequence_output.numpy()[real],
-        theirs["sequence_output"].numpy()[real],
-        atol=1e-5,
-    )
-    np.testing.assert_allclose(
-        output.pooled_output, theirs["pooled_output"], atol=1e-5
-    )
-
-
-def keras_hub_name(path):
-    """Returns our name of a KerasHub weight, and the shape it has there."""
-    heads, size = 3, 8
-    tables = {
-        "token_embedding/embeddings": "bert/embeddings/word_embeddings",
-        "segment_embedding/embeddings": "bert/embeddings/token_type_embeddings",
-        "position_embedding/embeddings": "bert/embeddings/position_embeddings",
-        "embeddings_layer_norm/gamma": "bert/embeddings/LayerNorm/gamma",
-        "embeddings_layer_norm/beta": "bert/embeddings/LayerNorm/beta",
-        "pooled_dense/kernel": "bert/pooler/dense/kernel",
-        "pooled_dense/bias": "bert/pooler/dense/bias",
-    }
-    for theirs, ours in tables.items():
-        if path.endswith(theirs):
-            return ours, None
-    layer = path.split("transformer_layer_")[1][0]
-    inner = {
-        "self_attention_layer/query": "attention/self/query",
-        "self_attention_layer/key": "attention/self/key",
-        "self_attention_layer/value": "attention/self/value",
-        "self_attention_layer/attention_output": "attention/output/dense",
-        "self_attention_layer_norm": "attention/output/LayerNorm",
-        "feedforward_intermediate_dense": "intermediate/dense",
-        "feedforward_output_dense": "output/dense",
-        "feedforward_layer_norm": "output/LayerNorm",
-    }
-    middle, last = path.split("/", 1)[1].rsplit("/", 1)
-    shape = None
-    if middle.endswith("attention_output") and last == "kernel":
-        shape = (heads, size, heads * size)
-    elif middle.endswith(("query", "key", "value")):
-        shape = (-1, heads, size) if last == "kernel" else (heads, size)
-    return f"bert/encoder/layer_{layer}/{inner[middle]}/{last}", shape
-
-
-def test_attention_probabilities_come_on_request(model):
+def test_attention_probabilities_are_returned_on_request(model):
     ids = np.array([[1, 2, 3, 4]])
     mask = np.array([[1, 1, 1, 0]])
     assert model.bert(ids, mask).attention_probs == []
@@ -208,7 +135,7 @@ def test_attention_probabilities_come_on_request(model):
     np.testing.assert_array_equal(probabilities[1][..., 3], 0.0)
 
 
-def test_a_segment_outside_the_table_adds_nothing(model):
+def test_segment_id_outside_the_table_adds_nothing(model):
     table = model.bert.embeddings.token_type_embeddings
     ids = np.array([[1, 2]])
     outside = model.bert(ids, None, np.array([[7, 7]])).embedding_output
@@ -217,30 +144,30 @@ def test_a_segment_outside_the_table_adds_nothing(model):
     np.testing.assert_array_equal(outside, inside)
 
 
-def test_a_word_outside_the_table_is_an_error(model):
+def test_token_id_outside_the_table_is_an_error(model):
     with pytest.raises(tf.errors.InvalidArgumentError):
         model.bert(np.array([[50]]))
 
 
-def test_too_long_a_sequence_is_an_error(model):
-    with pytest.raises(ValueError, match="=17 exceeds"):
+def test_sequence_longer_than_the_positions_is_an_error(model):
+    with pytest.raises(ValueError, match="17"):
         model.bert(np.zeros((1, 17), "int32"))
 
 
-def test_ids_of_one_axis_are_an_error(model):
+def test_ids_without_batch_axis_are_an_error(model):
     with pytest.raises(ValueError, match="must have two axes"):
         model.bert(np.zeros(4, "int32"))
 
 
-def test_keras_can_save_every_weight(model, tmp_path):
-    """Layers in lists would be left out without a word."""
+def test_tf_checkpoint_contains_every_weight(model, tmp_path):
+    """It silently omits Keras layers that are held in lists."""
     prefix = tf.train.Checkpoint(model).write(str(tmp_path / "x"))
     saved = tf.train.load_checkpoint(prefix).get_variable_to_shape_map()
     values = [key for key in saved if key.endswith("VARIABLE_VALUE")]
     assert len(values) == len(model.trainable_variables)
 
 
-def test_initial_weights_have_the_recorded_statistics(golden):
+def test_initial_weights_have_the_statistics_of_the_original(golden):
     recorded_stats = json.loads(
         (golden / "model" / "init_stats.json").read_text()
     )["per_variable"]
@@ -268,7 +195,7 @@ def test_parameters_are_counted_right():
     assert bert.count_params() == config.num_parameters()
 
 
-def test_runs_unchanged_under_jax(model):
+def test_model_runs_on_the_jax_backend(model):
     pytest.importorskip("jax")
     script = (
         "import json, numpy as np, keras\nfrom support import recorded\n"

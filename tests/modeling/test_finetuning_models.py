@@ -1,4 +1,4 @@
-"""Heads for tasks: recorded outputs, names of weights, what each one reads."""
+"""Fine-tuning models: recorded outputs, weight names, inputs of the heads."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ CONFIG = BertConfig(
 
 
 @pytest.mark.parametrize("num_labels", [2, 3])
-def test_equals_the_recorded_classifier(num_labels, golden):
+def test_classifier_equals_the_original(num_labels, golden):
     arrays = np.load(
         golden / "classifier" / "model" / f"labels{num_labels}.npz"
     )
@@ -73,7 +73,7 @@ def paths(model):
     }
 
 
-def test_weights_have_the_names_of_2018():
+def test_output_layers_have_the_weight_names_of_the_2018_release():
     assert paths(SequenceClassifier(CONFIG, 3)) == {
         "output_weights": (3, 8),
         "output_bias": (3,),
@@ -84,8 +84,8 @@ def test_weights_have_the_names_of_2018():
     }
 
 
-def test_initial_weights_do_not_follow_the_config():
-    """As in 2018, where the heads' deviation of 0.02 is fixed."""
+def test_initial_output_weights_do_not_depend_on_the_config():
+    """The original implementation has a fixed standard deviation of 0.02."""
     config = BertConfig(**vars(CONFIG) | {"initializer_range": 1.0})
     weights = SequenceClassifier(config, 500).output_weights.numpy()
     assert 0.016 < weights.std() < 0.019
@@ -101,14 +101,14 @@ def batch(shape, seed=0):
     }
 
 
-def test_choices_are_scored_one_by_one():
+def test_choices_are_scored_independently():
     model = ChoiceClassifier(CONFIG)
     together = batch((4, 3, 10))
     logits = model(together)
     assert logits.shape == (4, 3)
     for choice in range(3):
         alone = {name: v[:, choice] for name, v in together.items()}
-        pooled = model.encode(alone, training=False).pooled_output
+        pooled = model.encode(alone).pooled_output
         scores = np.array(pooled) @ model.output_weights.numpy().T
         np.testing.assert_allclose(
             logits[:, choice], scores[:, 0], atol=1e-6, rtol=1e-5
@@ -118,10 +118,10 @@ def test_choices_are_scored_one_by_one():
 @pytest.mark.parametrize(
     ("model", "outputs"), [(TokenClassifier, 5), (SpanModel, 2)]
 )
-def test_pieces_are_read_one_by_one(model, outputs):
+def test_token_models_read_the_vector_of_each_token(model, outputs):
     made = model(CONFIG, 5) if outputs == 5 else model(CONFIG)
     given = batch((4, 10))
-    vectors = made.encode(given, training=False).sequence_output
+    vectors = made.encode(given).sequence_output
     expected = np.array(vectors) @ made.output_weights.numpy().T
     logits = made(given)
     assert logits.shape == (4, 10, outputs)
@@ -129,7 +129,7 @@ def test_pieces_are_read_one_by_one(model, outputs):
     assert len(made.learning_variables) == len(made.trainable_variables) - 2
 
 
-def test_dropout_is_for_training_and_not_for_spans():
+def test_output_dropout_is_applied_in_training_except_in_span_models():
     config = BertConfig(
         **vars(CONFIG)
         | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -144,7 +144,7 @@ def test_dropout_is_for_training_and_not_for_spans():
         assert same != differs
 
 
-def test_losses_equal_their_formulas():
+def test_losses_equal_the_formulas():
     random = np.random.RandomState(0)
     logits = random.normal(size=(6, 4)).astype(np.float32)
     labels = random.randint(0, 2, (6, 4))

@@ -8,12 +8,12 @@ import pytest
 import tensorflow as tf
 
 from official_bert.config import ACTIVATIONS
+from official_bert.modeling.gradients import gelu
 from official_bert.modeling.layers import (
     Dense,
     Dropout,
     LayerNorm,
     StepContext,
-    gelu,
     get_activation,
 )
 from official_bert.training.step import random_bits

@@ -1,4 +1,4 @@
-"""A model that reads from left to right knows nothing of what comes later."""
+"""Left-to-right models do not see later tokens."""
 
 import dataclasses
 
@@ -43,7 +43,6 @@ def draw(seed=0):
 
 @pytest.mark.parametrize("place", [1, 5, LENGTH - 1])
 def test_earlier_outputs_do_not_depend_on_later_tokens(model, place):
-    """Nor on their segments, nor on whether they are there."""
     given, other = draw(0), draw(1)
     changed = [a.copy() for a in given]
     for array, from_other in zip(changed, other, strict=True):
@@ -64,14 +63,14 @@ def test_earlier_outputs_do_not_depend_on_later_tokens(model, place):
         assert np.abs(difference[:, :place]).max() > 0.1
 
 
-def test_one_layer_is_an_ordinary_one_on_each_beginning():
+def test_one_layer_equals_a_bidirectional_one_on_each_prefix():
     one, ordinary = (
         make(num_hidden_layers=1, is_left_to_right=value)
         for value in (True, False)
     )
     ids, mask, segments = draw()
     found = one(ids, mask, segments).sequence_output
-    # Keras doubts that anybody means a softmax over one position.
+    # From 2: Keras warns about a softmax over one position.
     for end in range(2, LENGTH + 1):
         alone = ordinary(ids[:, :end], mask[:, :end], segments[:, :end])
         np.testing.assert_allclose(
@@ -79,7 +78,7 @@ def test_one_layer_is_an_ordinary_one_on_each_beginning():
         )
 
 
-def test_attention_is_a_triangle_of_what_is_there(model):
+def test_attention_is_triangular_and_ignores_padding(model):
     ids, mask, segments = draw()
     mask[1, 8:] = 0
     for layer in model(
@@ -91,8 +90,7 @@ def test_attention_is_a_triangle_of_what_is_there(model):
         np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-6)
 
 
-def test_the_last_token_is_pooled(model):
-    """The first has seen nothing but itself."""
+def test_last_token_is_pooled(model):
     ids, mask, segments = draw()
     for row, length in enumerate((LENGTH, 7, 3)):
         mask[row, length:] = 0
@@ -103,7 +101,7 @@ def test_the_last_token_is_pooled(model):
     assert np.abs(output.pooled_output - ordinary.pooled_output).max() > 0.1
 
 
-def test_packed_sequences_are_as_if_alone(model):
+def test_packed_sequences_equal_separate_ones(model):
     ids, mask, segments = draw()
     row = np.concatenate([ids[0, :5], ids[1, :4], ids[2, :1], [0, 0]])
     numbers = np.array([1] * 5 + [2] * 4 + [3] + [0] * 2)
@@ -141,7 +139,7 @@ def test_packed_sequences_are_as_if_alone(model):
         )
 
 
-def test_a_config_says_so_only_if_it_is_so():
+def test_config_has_is_left_to_right_only_if_true():
     text = CONFIG.to_json_string()
     assert '"is_left_to_right": true' in text
     assert BertConfig.from_dict(CONFIG.to_dict()) == CONFIG

@@ -14,12 +14,12 @@ MANY = 5000
 def exact(logits, labels):
     """Returns losses, and their gradients for an upstream gradient of 1."""
     logits = np.asarray(logits, np.float64)
-    top = logits.max(-1, keepdims=True)
-    exponentials = np.exp(logits - top)
+    largest = logits.max(-1, keepdims=True)
+    exponentials = np.exp(logits - largest)
     sums = exponentials.sum(-1, keepdims=True)
     of_labels = np.take_along_axis(logits, labels[..., None], -1)
     one_hot = np.arange(logits.shape[-1]) == labels[..., None]
-    losses = np.log(sums) + top - of_labels
+    losses = np.log(sums) + largest - of_labels
     return losses[..., 0], exponentials / sums - one_hot
 
 
@@ -34,7 +34,7 @@ def ours(logits, labels, upstream=1.0):
 
 @pytest.mark.parametrize("classes", [2, 384, MANY])
 @pytest.mark.parametrize("scale", [0.1, 3.0, 100.0])
-def test_equals_the_formula(classes, scale):
+def test_cross_entropy_equals_the_formula(classes, scale):
     random = np.random.default_rng(classes)
     logits = random.normal(size=(3, 4, classes)) * scale
     labels = random.integers(0, classes, (3, 4))
@@ -50,7 +50,7 @@ def test_equals_the_formula(classes, scale):
 
 
 @pytest.mark.parametrize("classes", [2, MANY])
-def test_what_is_almost_impossible_has_a_finite_loss(classes):
+def test_cross_entropy_of_an_impossible_label_is_finite(classes):
     logits = np.zeros((2, classes), np.float32)
     logits[:, 1] = [1e4, -1e4]
     losses, gradients = ours(logits, np.array([0, 1], np.int32))
@@ -59,7 +59,7 @@ def test_what_is_almost_impossible_has_a_finite_loss(classes):
 
 
 @pytest.mark.parametrize("classes", [2, MANY])
-def test_labels_outside_the_classes_have_no_loss(classes):
+def test_labels_outside_the_classes_have_a_loss_of_zero(classes):
     logits = np.random.default_rng(0).normal(size=(3, classes))
     labels = np.array([0, classes, -1], np.int32)
     losses, gradients = ours(logits.astype(np.float32), labels)
@@ -69,7 +69,7 @@ def test_labels_outside_the_classes_have_no_loss(classes):
     assert not gradients[1:].any()
 
 
-def test_the_length_of_a_batch_may_be_unknown_while_tracing():
+def test_cross_entropy_can_be_traced_with_unknown_batch_and_length():
     traced = tf.function(
         cross_entropy,
         input_signature=[

@@ -1,4 +1,4 @@
-"""Forward outputs, losses and gradients equal those of the 2018 release."""
+"""Outputs, losses and gradients equal those of the original implementation."""
 
 import json
 
@@ -11,8 +11,8 @@ from official_bert.config import BertConfig
 from official_bert.modeling.losses import cross_entropy
 from official_bert.modeling.pretraining_model import PretrainingModel
 
-# Where a whole row is masked, the scores of -10000 and more keep only about
-# three decimals: the recorded run itself is 1e-3 away from float64 there.
+# Where a whole row is masked, scores of -10000 have about three decimals in
+# float32: the recorded run itself differs from float64 by 1e-3 there.
 CASES = {
     ("base", "full"): 2e-5,
     ("base", "holes"): 2e-3,
@@ -77,7 +77,7 @@ def run(model, batch):
 
 
 @pytest.mark.parametrize(("name", "case"), CASES)
-def test_equals_the_original(golden, name, case):
+def test_outputs_and_gradients_equal_the_original(golden, name, case):
     folder = golden / "model" / name
     config = BertConfig.from_json_file(str(folder / "bert_config.json"))
     model = PretrainingModel(config)
@@ -110,7 +110,7 @@ def test_equals_the_original(golden, name, case):
         )
 
 
-def test_equals_the_extract():
+def test_outputs_and_gradients_equal_the_committed_extract():
     arrays = recorded.part(np.load(recorded.EXTRACT / "model.npz"), "case/")
     model = PretrainingModel(recorded.RELU_CONFIG)
     recorded.set_weights(model.trainable_variables, SEEDS["relu"])
@@ -130,7 +130,7 @@ def test_equals_the_extract():
         np.testing.assert_allclose(norm, expected, atol=2e-5, err_msg=weight)
 
 
-def test_none_means_no_padding_and_one_segment():
+def test_default_mask_is_ones_and_default_segment_is_zero():
     config = BertConfig(
         7, 8, 1, 2, 16, max_position_embeddings=9, type_vocab_size=2
     )
@@ -143,8 +143,7 @@ def test_none_means_no_padding_and_one_segment():
 
 
 @pytest.mark.slow
-def test_equals_the_original_at_the_size_of_base(golden):
-    """All of BERT-Base, forward and backward; about a minute."""
+def test_bert_base_equals_the_original(golden):
     folder = golden / "model" / "real_size"
     arrays = np.load(folder / "summary.npz")
     model = PretrainingModel(
@@ -164,7 +163,7 @@ def test_equals_the_original_at_the_size_of_base(golden):
         elif name in outputs:
             actual = outputs[name]
         else:
-            continue  # The norms, compared below.
+            continue  # Norms are compared below.
         # Twelve layers of 768 add up more rounding than three of 64.
         np.testing.assert_allclose(actual, expected, atol=1e-4, err_msg=name)
     for name, expected in recorded.part(arrays, "rownorm/").items():

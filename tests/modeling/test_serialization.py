@@ -14,7 +14,8 @@ from official_bert.modeling.finetuning_models import (
     SpanModel,
     TokenClassifier,
 )
-from official_bert.modeling.layers import Dense, Dropout, LayerNorm, gelu
+from official_bert.modeling.gradients import gelu
+from official_bert.modeling.layers import Dense, Dropout, LayerNorm
 from official_bert.modeling.pooling_head import (
     BiLstm,
     LayerPooling,
