@@ -90,7 +90,7 @@ def test_num_guesses_below_one_is_an_error(model, tokenizer, number):
 
 
 def test_text_longer_than_the_positions_is_an_error(model, tokenizer):
-    with pytest.raises(InputError, match="text: 20 .* 12 positions"):
+    with pytest.raises(InputError, match=r"text: 20 .* 12 positions"):
         masked_lm.fill(model, tokenizer, "the [MASK]" * 9)
 
 
