@@ -28,7 +28,7 @@ def main(options: ExportTfhub) -> None:
 def export_encoder(options: ExportTfhub) -> None:
     """Writes the encoder, and prints what it is and how to use it."""
     # TensorFlow takes seconds to import; errors in flags should not.
-    from official_bert.checkpoints import numbered
+    from official_bert.checkpoints import run_directory
     from official_bert.config import BertConfig
     from official_bert.export import tfhub_encoder
 
@@ -36,7 +36,7 @@ def export_encoder(options: ExportTfhub) -> None:
     path = options.export_path
     written = tfhub_encoder.export(
         BertConfig.from_json_file(options.config_path),
-        numbered.named_by(options),
+        run_directory.named_by(options),
         options.vocab_path,
         path,
         do_lower_case=options.is_uncased,

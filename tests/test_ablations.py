@@ -11,7 +11,7 @@ import create_pretraining_data
 import predict
 import run_classifier
 import run_pretraining
-from official_bert.checkpoints import numbered, tf1
+from official_bert.checkpoints import run_directory, tf1
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import (
@@ -348,7 +348,7 @@ def test_fine_tuning_from_left_to_right(inputs, tmp_path, caplog):
     assert "learn to read anew" not in caplog.text
     results = json.loads((output / "eval_results.json").read_text())
     assert results["accuracy"] > 0.9
-    assert numbered.latest(str(output))
+    assert run_directory.latest(str(output))
     config = json.loads((output / "bert_config.json").read_text())
     assert config["is_left_to_right"] is True
     texts = (f"{word} w0 w1 w2 w3" for word in WORDS)

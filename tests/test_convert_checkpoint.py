@@ -13,7 +13,7 @@ from support.conversions import (
     released,
 )
 
-from official_bert.checkpoints import numbered, tf1
+from official_bert.checkpoints import run_directory, tf1
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import ConvertCheckpoint
@@ -215,7 +215,7 @@ def test_a_runs_best_checkpoint_is_taken(tmp_path, capsys):
     (tmp_path / "a" / "best").mkdir()
     for folder, factor in (("a", 1.0), ("a/best", 2.0)):
         changed = {name: factor * array for name, array in arrays.items()}
-        numbered.save(str(tmp_path / folder), 5, changed, None, keep=1)
+        run_directory.save(str(tmp_path / folder), 5, changed, None, keep=1)
     convert(input=tmp_path / "a", output=tmp_path / "hf", to="huggingface")
     assert "best/model.ckpt-5" in capsys.readouterr().out
     convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")

@@ -8,7 +8,7 @@ import tensorflow as tf
 from support import recorded, tiny
 
 import extract_features
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.encoder import Bert
@@ -149,7 +149,7 @@ def test_checkpoint_needs_no_pooler(folder):
         if "pooler" not in w.path
     }
     (folder / "bare").mkdir()
-    numbered.save(str(folder / "bare"), 1, arrays, None, keep=1)
+    run_directory.save(str(folder / "bare"), 1, arrays, None, keep=1)
     found = run(folder, "b.jsonl", init_checkpoint=str(folder / "bare"))
     assert found.read_bytes() == expected
 

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import fault_drill
-from official_bert.checkpoints import numbered, tf1
+from official_bert.checkpoints import run_directory, tf1
 
 # Saves the first or second checkpoint of a run and dies at the N-th call that
 # touches the disk, for every N, each in a directory named N. The processes are
@@ -21,7 +21,7 @@ CRASHES = """
 import os, sys
 import numpy as np
 import tensorflow as tf
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 
 def dying(function):
     def call(*args, **kwargs):
@@ -34,8 +34,8 @@ def dying(function):
 
 def save(folder, step, size):
     arrays = {"a": np.full(size, step, np.float32), "global_step": step}
-    resume = numbered.Resume(seed=1, examples_seen=step)
-    numbered.save(folder, step, arrays, resume, keep=1)
+    resume = run_directory.ResumeState(seed=1, examples_seen=step)
+    run_directory.save(folder, step, arrays, resume, keep=1)
 
 def drill(which, number):
     global left
@@ -81,13 +81,13 @@ def test_crash_at_any_disk_access_leaves_a_good_checkpoint(tmp_path):
 
 def checked_step(folder):
     """Returns the step of the newest checkpoint after checking its data."""
-    prefix = numbered.latest(str(folder))
+    prefix = run_directory.latest(str(folder))
     if prefix is None:
         return None
     step = int(prefix[-1])
     array = tf.train.load_variable(prefix, "a")
     np.testing.assert_array_equal(array, np.full({1: 500, 2: 5000}[step], step))
-    assert numbered.read_resume(prefix) == (1, step)
+    assert run_directory.read_resume_state(prefix) == (1, step)
     return step
 
 
@@ -142,8 +142,8 @@ def test_signal_saves_and_exits_with_status_0(folder, number):
     step = int(re.search(r"after step (\d+), saved as", line)[1])
     assert 20 <= step < 450
     prefix = str(folder / "out" / f"model.ckpt-{step}")
-    assert numbered.latest(str(folder / "out")) == prefix
-    tf1.check(prefix)
+    assert run_directory.latest(str(folder / "out")) == prefix
+    tf1.verify(prefix)
     assert "Traceback" not in errors
     assert not (folder / "out" / "run.lock").exists()
 
@@ -180,9 +180,9 @@ def test_full_disk_ends_the_run_with_a_message(folder):
         assert "Traceback" not in errors
         (line,) = re.findall(r"run_pretraining\.py: error: .*", errors)
         assert "No space left on device" in line
-        prefix = numbered.latest(str(disk))
+        prefix = run_directory.latest(str(disk))
         assert prefix is not None
-        tf1.check(prefix)
+        tf1.verify(prefix)
         assert not list(disk.glob("*.tmp-*"))
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)

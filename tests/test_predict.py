@@ -14,7 +14,7 @@ from support.untrained_models import CONFIG
 
 import predict
 from official_bert import task_file
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import masked_lm
@@ -298,7 +298,7 @@ def test_fill_mask_needs_no_next_sentence_head(folder, monkeypatch, capsys):
         for weight in model.trainable_variables
         if "seq_relationship" not in weight.path
     }
-    numbered.save("masked_lm", 3, arrays, None, keep=1)
+    run_directory.save("masked_lm", 3, arrays, None, keep=1)
     found = []
     for name in ("whole", "masked_lm"):
         type_in(monkeypatch, b"good [MASK]\n")

@@ -12,7 +12,7 @@ from support.review_runs import told_again
 
 import run_classifier
 import run_classifier_with_tfhub
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
@@ -61,7 +61,7 @@ def run(base, output_dir, **changes):
 
 
 def weights(folder):
-    reader = tf.train.load_checkpoint(numbered.latest(str(folder)))
+    reader = tf.train.load_checkpoint(run_directory.latest(str(folder)))
     names = reader.get_variable_to_shape_map()
     return {name: reader.get_tensor(name) for name in names}
 

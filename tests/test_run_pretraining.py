@@ -20,7 +20,7 @@ from support.pretraining_runs import (
 )
 
 import run_pretraining
-from official_bert.checkpoints import numbered, tf1
+from official_bert.checkpoints import run_directory, tf1
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, records, tfrecords
 from official_bert.options import RunPretraining
@@ -315,8 +315,8 @@ def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
             signal.raise_signal(signal.SIGTERM)
         return original_save(output_dir, step, *args, **kwargs)
 
-    original_save = numbered.save
-    monkeypatch.setattr(numbered, "save", save)
+    original_save = run_directory.save
+    monkeypatch.setattr(run_directory, "save", save)
     with pytest.raises(SystemExit) as caught:
         resume(folder, do_eval=True)
     assert caught.value.code == 0

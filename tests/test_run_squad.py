@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import run_squad
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import RunSquad
@@ -112,7 +112,7 @@ def test_learns_to_find_names(folder):
 def test_an_epoch_is_a_step_for_so_many_questions(folder):
     """Not windows, of which there are more; and rounded down: as in 2018."""
     output = run(folder, do_train=True, num_train_epochs=0.5)
-    assert numbered.latest(str(output)) == str(output / "model.ckpt-9")
+    assert run_directory.latest(str(output)) == str(output / "model.ckpt-9")
 
 
 @pytest.mark.parametrize("how", ["max", "bucket"])

@@ -1,16 +1,25 @@
-"""Strict loading: what is missing, left over or wrongly shaped is refused."""
+"""Strict loading: a missing, unused or wrongly shaped weight is an error."""
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from official_bert.checkpoints import numbered, tf1
+from official_bert import files
+from official_bert.checkpoints import run_directory, tf1
 from official_bert.errors import InputError, bullet_list
 
-# What a training run's checkpoint holds besides weights.
+# What the checkpoint of a training run holds beside weights.
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
 # The same, and heads.
 NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
+
+
+class Loaded(NamedTuple):
+    """The checkpoint that was loaded, and the names that it did not have."""
+
+    prefix: str
+    initialized: list[str]
 
 
 def by_name(weights: Iterable[Any]) -> dict[str, Any]:
@@ -20,29 +29,69 @@ def by_name(weights: Iterable[Any]) -> dict[str, Any]:
 
 def load(
     variables: Mapping[str, Any],
-    prefix: str,
+    path: str,
     *,
     may_initialize: str = "",
     may_skip: str = "",
 ) -> list[str]:
-    """Assigns every variable its namesake in a TF1 checkpoint, or none at all.
+    """Assigns all variables from a TF1 checkpoint, or none.
 
     Args:
         variables: {name in the checkpoint: variable}.
-        prefix: The checkpoint, or a folder whose newest is meant.
-        may_initialize: Regular expression of names that the checkpoint may
-            lack, and that then keep their initial values.
-        may_skip: Regular expression of names in the checkpoint that may go
+        path: Checkpoint prefix, or a run directory; see `load_newest`.
+        may_initialize: Regular expression of names that may be missing in the
+            checkpoint. These variables keep their initial values.
+        may_skip: Regular expression of names in the checkpoint that may be
             unused.
 
     Returns:
         The names that kept their initial values.
 
     Raises:
-        InputError: Any other name is missing, unused or has another shape; the
-            message lists them all.
+        InputError: The checkpoint is damaged, or any other name is missing,
+            unused or has another shape; the message lists all of them.
     """
-    prefix = numbered.at(prefix)
+    patterns = {"may_initialize": may_initialize, "may_skip": may_skip}
+    if not files.exists(path + tf1.INDEX) and (
+        loaded := load_newest(variables, path, **patterns)
+    ):
+        return loaded.initialized
+    return _load(variables, path, **patterns).initialized
+
+
+def load_newest(
+    variables: Mapping[str, Any],
+    directory: str,
+    *,
+    may_initialize: str = "",
+    may_skip: str = "",
+) -> Loaded | None:
+    """Loads the newest checkpoint of a run directory, with `load`'s arguments.
+
+    Reading verifies the data. If the newest checkpoint is damaged, the one
+    before is loaded, with a warning.
+
+    Returns:
+        None if there is no checkpoint.
+
+    Raises:
+        InputError: All checkpoints are damaged, or one does not fit the model.
+    """
+    return run_directory.first_undamaged(
+        directory,
+        functools.partial(
+            _load, variables, may_initialize=may_initialize, may_skip=may_skip
+        ),
+    )
+
+
+def _load(
+    variables: Mapping[str, Any],
+    prefix: str,
+    *,
+    may_initialize: str,
+    may_skip: str,
+) -> Loaded:
     reader = tf1.open_reader(prefix)
     stored = reader.get_variable_to_shape_map()
     missing = sorted(set(variables) - set(stored))
@@ -51,10 +100,23 @@ def load(
     problems = [
         *(f"missing: {name}" for name in missing if name not in initialized),
         *(f"unused: {name}" for name in unused if not _matches(may_skip, name)),
-        *_shape_problems(variables, stored),
+        *(
+            f"wrong shape: {name} is {stored[name]} in the checkpoint and "
+            f"{list(variable.shape)} in the model"
+            for name, variable in sorted(variables.items())
+            if name in stored and stored[name] != list(variable.shape)
+        ),
     ]
     if problems:
-        raise InputError(_report(prefix, problems))
+        raise InputError(
+            f"{prefix}: the checkpoint does not fit the model:"
+            f"{bullet_list(problems)}\n"
+            "Usual causes: the bert_config.json of another model; a checkpoint "
+            "of another task, with another head; an output directory used "
+            "before for another model or another --optimizer. In training, "
+            "--may_initialize and --may_skip allow missing and unused names, "
+            "but not other shapes."
+        )
     arrays = {
         name: tf1.read_array(reader, prefix, name)
         for name in variables
@@ -62,31 +124,8 @@ def load(
     }
     for name, array in arrays.items():
         variables[name].assign(array)
-    return initialized
+    return Loaded(prefix, initialized)
 
 
 def _matches(pattern: str, name: str) -> bool:
     return bool(pattern and re.search(pattern, name))
-
-
-def _shape_problems(
-    variables: Mapping[str, Any], stored: Mapping[str, list[int]]
-) -> list[str]:
-    return [
-        f"wrong shape: {name} is {stored[name]} in the checkpoint and "
-        f"{list(variable.shape)} in the model"
-        for name, variable in sorted(variables.items())
-        if name in stored and stored[name] != list(variable.shape)
-    ]
-
-
-def _report(prefix: str, problems: list[str]) -> str:
-    return (
-        f"{prefix}: the checkpoint must fit the model. Received:"
-        f"{bullet_list(problems)}\n"
-        "Usual causes: a bert_config.json of another model; a checkpoint of "
-        "another task, whose heads differ; an output folder used for another "
-        "model, or with another --optimizer, before. In training, "
-        "--may_initialize and --may_skip leave out what is missing or unused, "
-        "but not what has another shape."
-    )

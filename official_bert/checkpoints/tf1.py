@@ -1,7 +1,8 @@
 """TF1 checkpoints: `PREFIX.index` and `PREFIX.data-00000-of-00001`.
 
-The format is TensorFlow's tensor bundle, as `tf.train.Saver` of TF 1 writes it:
-plain names to plain arrays, without Keras' or TF 2's object graph.
+The format is TensorFlow's tensor bundle as `tf.train.Saver` of TF 1 writes it:
+plain names and arrays, without the object graph of Keras and TF 2. The index
+holds names, shapes and checksums; only reading an array reads its data.
 """
 
 import os
@@ -14,49 +15,59 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.errors import InputError, short_reason
 
+INDEX = ".index"
 _DATA = ".data-00000-of-00001"
-_INDEX = ".index"
 
 # What TensorFlow's reader raises for damaged files, depending on the damage.
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
 
 
+class DamagedCheckpointError(InputError):
+    """A checkpoint that is missing, incomplete or damaged."""
+
+
 def open_reader(prefix: str) -> Any:
-    """Returns a reader with `get_tensor` and `get_variable_to_shape_map`.
+    """Reads the index of a checkpoint.
+
+    Returns:
+        A reader with `get_tensor`, `has_tensor` and
+        `get_variable_to_shape_map`.
 
     Raises:
-        InputError: There is no such checkpoint, or it is damaged.
+        DamagedCheckpointError: There is no index, or it is damaged.
     """
     files.require_checkpoint_path(prefix)
-    files.require(prefix + _INDEX, "A checkpoint's index")
     try:
+        files.require(prefix + INDEX, "A checkpoint's index")
         return tf.train.load_checkpoint(prefix)
+    except InputError as error:
+        raise DamagedCheckpointError(str(error)) from error
     except _UNREADABLE as error:
-        raise InputError(
-            f"{prefix}: must be a TF1 checkpoint. {error}"
+        raise DamagedCheckpointError(
+            f"{prefix}: must be a TF1 checkpoint. {short_reason(error)}"
         ) from error
 
 
 def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
-    """Returns one array of a checkpoint.
+    """Returns one array of a checkpoint, verified by its checksum.
 
     Raises:
-        InputError: The data is shorter than the index says, or damaged.
+        DamagedCheckpointError: The data is missing, incomplete or damaged.
     """
     try:
         return np.asarray(reader.get_tensor(name))
     except _UNREADABLE as error:
-        raise InputError(
-            f"{prefix}: `{name}` cannot be read; the checkpoint was cut short "
-            f"or damaged. {error}"
+        raise DamagedCheckpointError(
+            f"{prefix}: `{name}` cannot be read; the checkpoint is incomplete "
+            f"or damaged. {short_reason(error)}"
         ) from error
 
 
-def check(prefix: str) -> None:
-    """Reads all of a checkpoint, whose arrays have checksums.
+def verify(prefix: str) -> None:
+    """Reads all arrays of a checkpoint to check their checksums.
 
     Raises:
-        InputError: It is not there, cut short or damaged.
+        DamagedCheckpointError: It is missing, incomplete or damaged.
     """
     reader = open_reader(prefix)
     for name in reader.get_variable_to_shape_map():
@@ -64,14 +75,10 @@ def check(prefix: str) -> None:
 
 
 def write(prefix: str, arrays: Mapping[str, Any]) -> None:
-    """Writes a checkpoint: all of it, or nothing under that name.
-
-    Args:
-        prefix: Its path without `.index`.
-        arrays: {name: array}.
+    """Writes a checkpoint; if that fails, `prefix` is unchanged.
 
     Raises:
-        InputError: The disk is full, or the folder takes no files.
+        InputError: The disk is full or the directory is not writable.
     """
     files.require_checkpoint_path(prefix)
     names = sorted(arrays)
@@ -83,10 +90,10 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
             shape_and_slices=[""] * len(names),
             tensors=[tf.convert_to_tensor(arrays[name]) for name in names],
         )
-        for part in (_DATA, _INDEX):
+        for part in (_DATA, INDEX):
             files.sync(temporary + part)
-        # The index last: no reader takes data without one for a checkpoint.
-        for part in (_DATA, _INDEX):
+        # The index last: data without an index is not a checkpoint.
+        for part in (_DATA, INDEX):
             files.replace(temporary + part, prefix + part)
         files.sync(os.path.dirname(prefix) or ".")
     except BaseException as error:
@@ -94,19 +101,15 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
         if not isinstance(error, (OSError, tf.errors.OpError)):
             raise
         raise InputError(
-            f"{prefix}: the checkpoint must be writable. Received: "
-            f"{short_reason(error)}. "
-            "Earlier checkpoints are as they were. Make room, or mend the "
-            "permissions, and run the command again to go on from the newest."
+            f"{prefix}: cannot be written: {short_reason(error)}. Earlier "
+            "checkpoints are unchanged. Free disk space or fix the "
+            "permissions, and run the command again to resume."
         ) from error
 
 
 def remove(prefix: str) -> None:
-    """Removes all files of a checkpoint, as far as they are there.
-
-    Its index goes first, so that it is never half there.
-    """
-    folder, start = os.path.split(f"{prefix}.")
-    names = [n for n in files.list_directory(folder) if n.startswith(start)]
-    for name in sorted(names, key=lambda name: not name.endswith(_INDEX)):
-        files.remove(os.path.join(folder, name))
+    """Removes all files of a checkpoint, its index first."""
+    directory, start = os.path.split(f"{prefix}.")
+    names = [n for n in files.list_directory(directory) if n.startswith(start)]
+    for name in sorted(names, key=lambda name: not name.endswith(INDEX)):
+        files.remove(os.path.join(directory, name))

@@ -14,7 +14,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import files
-from official_bert.checkpoints import loading, numbered, tf1
+from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.config import BertConfig
 from official_bert.export import saved_model
 from official_bert.hub import modules
@@ -76,7 +76,7 @@ def export(
     Raises:
         InputError: The checkpoint does not fit the config, or the disk is full.
     """
-    prefix = numbered.at(init_checkpoint)
+    prefix = run_directory.resolve(init_checkpoint)
     stored = tf1.open_reader(prefix).get_variable_to_shape_map()
     has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
     model = PretrainingModel(config)
@@ -86,7 +86,9 @@ def export(
         for weight in model.trainable_variables
         if weight.path.startswith(wanted)
     ]
-    loading.load(loading.by_name(weights), prefix, may_skip=loading.NOT_BERT)
+    loading.load(
+        loading.by_name(weights), init_checkpoint, may_skip=loading.NOT_BERT
+    )
     logging.info("Loaded %s", prefix)
     module, signatures = _make_module(
         model, vocab_file, do_lower_case, has_masked_lm

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_bert import task_file, tasks
-from official_bert.checkpoints import loading, numbered
+from official_bert.checkpoints import loading, run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.hub.hub_encoder import HubBert
@@ -85,13 +85,13 @@ class ModelFiles(NamedTuple):
             **exceptions: `may_initialize` and `may_skip` of `loading.load`.
         """
         if self.init_checkpoint:
-            prefix = numbered.at(self.init_checkpoint)
+            path = self.init_checkpoint
         else:
             assert self.run_directory
-            prefix = numbered.require(self.run_directory)
+            path = run_directory.require_checkpoint(self.run_directory)
         weights = loading.by_name(model.trainable_variables)
-        loading.load(weights, prefix, **exceptions)
-        return prefix
+        loading.load(weights, path, **exceptions)
+        return run_directory.resolve(path)
 
 
 class LoadedBert(NamedTuple):

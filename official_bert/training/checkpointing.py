@@ -12,7 +12,7 @@ import keras
 from absl import logging
 
 from official_bert import files
-from official_bert.checkpoints import loading, numbered
+from official_bert.checkpoints import loading, run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, short_reason
 from official_bert.options.training import TrainingOptions
@@ -161,7 +161,7 @@ def load_initial(
     The regular expressions add to those of the options: weights that the
     checkpoint may lack, and weights of it that may go unused.
     """
-    if options.init_checkpoint and not numbered.latest(options.output_dir):
+    if options.init_checkpoint and not run_directory.latest(options.output_dir):
         initialized = loading.load(
             loading.by_name(model.trainable_variables),
             options.init_checkpoint,
@@ -183,7 +183,7 @@ def resume(
     """
     start = StartingPoint(0, options.seed, 0)
     # A run may resume in another precision.
-    loaded = _load_newest(
+    loaded = loading.load_newest(
         state,
         options.output_dir,
         may_initialize=_LOSS_SCALE,
@@ -194,9 +194,11 @@ def resume(
         step = int(state["global_step"].numpy())
         logging.info("Resuming from %s", prefix)
         # The original implementation's checkpoints have no resume file.
-        saved = numbered.read_resume(prefix) or numbered.Resume(
-            options.seed, step * options.train_batch_size
-        )
+        saved = run_directory.read_resume_state(prefix)
+        if saved is None:
+            saved = run_directory.ResumeState(
+                options.seed, step * options.train_batch_size
+            )
         start = StartingPoint(step, saved.seed, saved.examples_seen)
         if start.seed != options.seed:
             logging.warning(
@@ -233,9 +235,9 @@ def load_for_evaluation(
     }
     best = os.path.join(options.output_dir, files.BEST_DIRECTORY)
     for directory in (best, options.output_dir):
-        if loaded := _load_newest(variables, directory, **patterns):
+        if loaded := loading.load_newest(variables, directory, **patterns):
             _report_loaded(model, *loaded)
-            return numbered.trained_steps(loaded[0])
+            return run_directory.read_global_step(loaded[0])
     if not options.init_checkpoint:
         raise InputError(
             "Without --do_train, --output_dir must hold a checkpoint, or "
@@ -281,11 +283,11 @@ def save(
     """Writes the checkpoint of a step, if this process is the chief."""
     if not options.is_chief:
         return
-    prefix = numbered.save(
+    prefix = run_directory.save(
         options.output_dir,
         step,
         {name: variable.numpy() for name, variable in state.items()},
-        numbered.Resume(
+        run_directory.ResumeState(
             start.seed, start.examples_seen_at(step, options.train_batch_size)
         ),
         keep=options.keep_checkpoint_max,
@@ -319,12 +321,3 @@ def require_same_vocabulary(output_dir: str, vocab_file: str) -> None:
             f"{vocab_file}: differs from {path}, the vocabulary of the model "
             "in --output_dir. Use another --output_dir for another vocabulary."
         )
-
-
-def _load_newest(
-    variables: Mapping[str, Any], directory: str, **patterns: str
-) -> tuple[str, list[str]] | None:
-    prefix = numbered.latest(directory)
-    if prefix is None:
-        return None
-    return prefix, loading.load(variables, prefix, **patterns)

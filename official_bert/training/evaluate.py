@@ -11,7 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import files, progress
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.options import FinetuningOptions
 from official_bert.tasks import record_files
@@ -269,7 +269,7 @@ class Evaluations:
         directory = os.path.join(self._options.output_dir, files.BEST_DIRECTORY)
         files.make_directory(directory)
         arrays = {name: w.numpy() for name, w in self._weights.items()}
-        numbered.save(directory, step, arrays, resume=None, keep=1)
+        run_directory.save(directory, step, arrays, resume=None, keep=1)
 
     def _evaluations_since_best(self) -> int:
         scores = [entry[self._metric] for entry in self._history]

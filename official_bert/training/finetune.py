@@ -9,7 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import files, json_files, task_file
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.hub.hub_encoder import HubBert
 from official_bert.inputs import datasets
@@ -235,7 +235,11 @@ def _require_same_task(task: Task, options: FinetuningOptions) -> None:
 def _require_eval_every_if_best(options: FinetuningOptions) -> None:
     """Raises if training would be useless: an old best model would be used."""
     best = os.path.join(options.output_dir, files.BEST_DIRECTORY)
-    if options.do_train and not options.eval_every and numbered.latest(best):
+    if (
+        options.do_train
+        and not options.eval_every
+        and run_directory.latest(best)
+    ):
         raise InputError(
             f"Resuming without --eval_every is an error if {best!r} holds a "
             "checkpoint, since that is the model used at the end. Set "

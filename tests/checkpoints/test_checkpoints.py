@@ -1,4 +1,4 @@
-"""TF1 checkpoints in and out, and strictly."""
+"""TF1 checkpoints are written whole, found by index and loaded strictly."""
 
 import json
 import os
@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.checkpoints import loading, numbered, tf1
+from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.pretraining_model import PretrainingModel
 
+INDEX, DATA = ".index", ".data-00000-of-00001"
 ARRAYS = {
     "a/kernel": np.arange(6, dtype=np.float32).reshape(2, 3),
     "a/kernel/adam_m": np.ones((2, 3), np.float32),
@@ -24,6 +25,13 @@ def variables():
     return {"a/kernel": tf.Variable(np.zeros((2, 3), np.float32))}
 
 
+def load(path, **options):
+    """Returns the array that a checkpoint or run directory holds."""
+    loaded = variables()
+    loading.load(loaded, path, may_skip=loading.OPTIMIZER_STATE, **options)
+    return loaded["a/kernel"].numpy()
+
+
 @pytest.fixture
 def prefix(tmp_path):
     prefix = str(tmp_path / "model.ckpt")
@@ -31,7 +39,7 @@ def prefix(tmp_path):
     return prefix
 
 
-def test_tensorflow_reads_what_we_write(prefix):
+def test_tensorflow_reads_the_two_files_of_a_checkpoint(prefix, tmp_path):
     reader = tf.train.load_checkpoint(prefix)
     shapes = reader.get_variable_to_shape_map()
     assert shapes == {n: list(a.shape) for n, a in ARRAYS.items()}
@@ -39,180 +47,128 @@ def test_tensorflow_reads_what_we_write(prefix):
         read = reader.get_tensor(name)
         assert np.asarray(read).dtype == array.dtype
         np.testing.assert_array_equal(read, array)
-
-
-def test_writing_leaves_two_files_and_no_other(prefix, tmp_path):
     assert sorted(os.listdir(tmp_path)) == [
         "model.ckpt.data-00000-of-00001",
         "model.ckpt.index",
     ]
 
 
-def test_a_failed_write_leaves_the_old_one(prefix, tmp_path):
+def test_failed_write_keeps_the_old_checkpoint(prefix, tmp_path):
     with pytest.raises(ValueError, match="object"):
         tf1.write(prefix, {"a/kernel": object()})
     assert len(os.listdir(tmp_path)) == 2
-    np.testing.assert_array_equal(
-        tf.train.load_variable(prefix, "a/kernel"), ARRAYS["a/kernel"]
-    )
+    np.testing.assert_array_equal(load(prefix), ARRAYS["a/kernel"])
 
 
 @pytest.mark.parametrize("name", ["base", "relu"])
-def test_loads_the_original_by_name(golden, name):
+def test_checkpoint_of_the_original_is_loaded_by_name(golden, name):
     folder = golden / "model" / name
+    listed = json.loads((folder / "variables.json").read_text())["variables"]
     config = BertConfig.from_json_file(str(folder / "bert_config.json"))
-    weights = {w.path: w for w in PretrainingModel(config).trainable_variables}
+    weights = loading.by_name(PretrainingModel(config).trainable_variables)
     prefix = str(folder / "bert_model.ckpt")
     assert loading.load(weights, prefix) == []
     for path, weight in weights.items():
         stored = tf.train.load_variable(prefix, path)
         np.testing.assert_array_equal(weight.numpy(), stored)
-
-
-def test_has_the_names_of_the_original(golden):
-    folder = golden / "model" / "base"
-    listed = json.loads((folder / "variables.json").read_text())["variables"]
-    config = BertConfig.from_json_file(str(folder / "bert_config.json"))
-    weights = PretrainingModel(config).trainable_variables
-    assert {w.path: list(w.shape) for w in weights} == dict(map(tuple, listed))
-
-
-def test_loading_assigns(prefix):
-    mine = variables()
-    loading.load(mine, prefix, may_skip=loading.OPTIMIZER_STATE)
-    np.testing.assert_array_equal(mine["a/kernel"], ARRAYS["a/kernel"])
+    if name == "base":
+        shapes = {path: list(w.shape) for path, w in weights.items()}
+        assert shapes == dict(map(tuple, listed))
 
 
 def test_everything_that_does_not_fit_is_listed(prefix):
     mine = {
         "a/kernel": tf.Variable(tf.zeros([3, 2])),
-        "b/kernel": tf.Variable(tf.zeros([3, 2])),
+        **{f"w_{number:02}": tf.Variable(0.0) for number in range(50)},
     }
     with pytest.raises(InputError) as caught:
         loading.load(mine, prefix)
     message = str(caught.value)
-    assert "missing: b/kernel" in message
+    assert "\n  missing: w_00\n" in message
+    assert "  missing: w_39\n  ... and 13 more\n" in message
+    for name in [n for n in mine if n > "w_01"]:
+        del mine[name]
+    with pytest.raises(InputError) as caught:
+        loading.load(mine, prefix)
+    message = str(caught.value)
     assert "unused: global_step" in message
     assert "wrong shape: a/kernel is [2, 3] in the checkpoint" in message
-    assert "Usual causes" in message
     assert not mine["a/kernel"].numpy().any()
 
 
-def test_of_a_long_list_the_first_are_shown(prefix):
-    mine = {f"w_{number:02}": tf.Variable(0.0) for number in range(50)}
-    with pytest.raises(InputError) as caught:
-        loading.load(mine, prefix, may_skip=".")
-    message = str(caught.value)
-    assert "Received:\n  missing: w_00\n" in message
-    assert "  missing: w_39\n  ... and 10 more\nUsual" in message
-    assert "w_40" not in message
-
-
-def test_what_may_be_missing_keeps_its_value(prefix):
+def test_variables_that_may_be_missing_keep_their_values(prefix):
     mine = {**variables(), "cls/b": tf.Variable([5.0])}
-    made_anew = loading.load(
-        mine,
-        prefix,
-        may_initialize="^cls/",
-        may_skip=loading.OPTIMIZER_STATE,
+    initialized = loading.load(
+        mine, prefix, may_initialize="^cls/", may_skip=loading.OPTIMIZER_STATE
     )
-    assert made_anew == ["cls/b"]
+    assert initialized == ["cls/b"]
     assert mine["cls/b"].numpy() == [5.0]
+    np.testing.assert_array_equal(mine["a/kernel"], ARRAYS["a/kernel"])
 
 
-def test_a_missing_checkpoint_is_named(tmp_path):
-    with pytest.raises(InputError, match="nowhere"):
-        loading.load(variables(), str(tmp_path / "nowhere"))
-
-
-def test_a_checkpoint_cut_short_is_refused(prefix):
-    data = prefix + ".data-00000-of-00001"
-    with open(data, "rb+") as file:
-        file.truncate(10)
-    with pytest.raises(InputError, match="cut short"):
-        loading.load(variables(), prefix, may_skip=loading.OPTIMIZER_STATE)
-
-
-def test_a_foreign_index_is_refused(tmp_path):
+def test_missing_or_foreign_checkpoint_is_named(tmp_path):
     (tmp_path / "x.index").write_text("hello")
-    with pytest.raises(InputError, match="must be a TF1 checkpoint"):
-        loading.load(variables(), str(tmp_path / "x"))
+    for name in ("nowhere", "x"):
+        with pytest.raises(InputError, match=str(tmp_path / name)):
+            load(str(tmp_path / name))
 
 
 def save(folder, step, keep=2):
-    resume = numbered.Resume(seed=step, examples_seen=8 * step)
-    return numbered.save(str(folder), step, ARRAYS, resume, keep)
+    arrays = {**ARRAYS, "a/kernel": np.full((2, 3), step, np.float32)}
+    state = run_directory.ResumeState(seed=step, examples_seen=8 * step)
+    return run_directory.save(str(folder), step, arrays, state, keep)
 
 
-def test_numbered_checkpoints(tmp_path):
-    assert numbered.latest(str(tmp_path)) is None
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_newest_checkpoints_are_kept_and_found(tmp_path, scheme):
+    folder = f"{scheme}{tmp_path}"
+    assert run_directory.latest(folder) is None
+    assert loading.load_newest(variables(), folder) is None
     for step in (0, 5, 10):
-        save(tmp_path, step)
-    prefix = str(tmp_path / "model.ckpt-10")
-    assert numbered.latest(str(tmp_path)) == prefix
-    assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
-    assert numbered.read_resume(prefix) == (10, 80)
-    assert not list(tmp_path.glob("model.ckpt-0*"))
-    assert len(list(tmp_path.glob("model.ckpt-5*"))) == 3
+        prefix = save(folder, step)
+    assert run_directory.latest(folder) == prefix == f"{folder}/model.ckpt-10"
+    assert tf.train.latest_checkpoint(folder) == prefix
+    assert run_directory.read_resume_state(prefix) == (10, 80)
+    assert len(os.listdir(tmp_path)) == 2 * 3 + 1
+    assert (load(folder) == 10).all()
+    assert run_directory.resolve(folder) == prefix
+    (tmp_path / "checkpoint").unlink()  # Not 5, which sorts behind 10.
+    assert run_directory.latest(folder) == prefix
 
 
-def test_a_relative_folder(tmp_path, monkeypatch):
+def test_moved_run_directory_keeps_its_checkpoints(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     os.makedirs("runs/a")
-    for step in (1, 2, 3):
-        prefix = save("runs/a", step)
-    assert numbered.latest("runs/a") == prefix == "runs/a/model.ckpt-3"
-    assert len(os.listdir("runs/a")) == 2 * 3 + 1
-
-
-def test_a_remote_folder(tmp_path):
-    folder = f"file://{tmp_path}"
-    for step in (1, 2, 3):
-        prefix = save(folder, step)
-    assert len(os.listdir(tmp_path)) == 2 * 3 + 1
-    assert numbered.latest(folder) == prefix
-    (tmp_path / "checkpoint").unlink()
-    assert numbered.latest(folder) == prefix
+    save("runs/a", 1)
+    os.rename("runs/a", "b")
+    assert run_directory.latest("b") == "b/model.ckpt-1"
+    assert "/" not in (tmp_path / "b" / "checkpoint").read_text()
 
 
 @pytest.mark.parametrize("name", ["[a]", "a\\b"])
-def test_a_folder_that_tensorflow_cannot_read_takes_none(tmp_path, name):
+def test_directory_that_tensorflow_cannot_read_is_an_error(tmp_path, name):
     (tmp_path / name).mkdir()
-    with pytest.raises(InputError, match="path must have no"):
+    with pytest.raises(InputError, match="backslash"):
         save(tmp_path / name, 1)
     assert os.listdir(tmp_path / name) == []
     save(tmp_path, 1)
     for path in tmp_path.glob("model.ckpt-1*"):
         path.rename(tmp_path / name / path.name)
-    # The reason to refuse it; an error here says that it need not be.
+    # If TensorFlow can read it one day, the check is no longer needed.
     with pytest.raises(tf.errors.NotFoundError):
         tf.train.load_checkpoint(str(tmp_path / name / "model.ckpt-1"))
-    with pytest.raises(InputError, match="path must have no"):
-        loading.load(variables(), str(tmp_path / name / "model.ckpt-1"))
+    with pytest.raises(InputError, match="backslash"):
+        load(str(tmp_path / name / "model.ckpt-1"))
 
 
-def test_how_long_a_checkpoint_was_trained(prefix, tmp_path):
-    assert numbered.trained_steps(prefix) == 7
-    tf1.write(str(tmp_path / "stripped"), {"a/kernel": ARRAYS["a/kernel"]})
-    assert numbered.trained_steps(str(tmp_path / "stripped")) == 0
+def test_checkpoint_of_others_has_no_resume_state_and_maybe_no_step(prefix):
+    assert run_directory.read_resume_state(prefix) is None
+    assert run_directory.read_global_step(prefix) == 7
+    tf1.write(prefix, {"a/kernel": ARRAYS["a/kernel"]})
+    assert run_directory.read_global_step(prefix) == 0
 
 
-def test_a_moved_folder_keeps_its_checkpoints(tmp_path):
-    (tmp_path / "a").mkdir()
-    for step in (1, 2):
-        save(tmp_path / "a", step)
-    (tmp_path / "a").rename(tmp_path / "b")
-    assert numbered.latest(str(tmp_path / "b")) == str(
-        tmp_path / "b" / "model.ckpt-2"
-    )
-    assert "/" not in (tmp_path / "b" / "checkpoint").read_text()
-
-
-def test_others_checkpoints_have_nothing_to_resume(prefix):
-    assert numbered.read_resume(prefix) is None
-
-
-def test_going_back_forgets_later_checkpoints(tmp_path):
+def test_saving_an_earlier_step_forgets_later_checkpoints(tmp_path):
     for step in (5, 10, 15):
         save(tmp_path, step, keep=5)
     (tmp_path / "checkpoint").write_text(
@@ -221,14 +177,14 @@ def test_going_back_forgets_later_checkpoints(tmp_path):
         'all_model_checkpoint_paths: "model.ckpt-10"\n'
         'all_model_checkpoint_paths: "model.ckpt-15"\n'
     )
-    assert numbered.latest(str(tmp_path)).endswith("model.ckpt-5")
+    assert run_directory.latest(str(tmp_path)).endswith("model.ckpt-5")
     prefix = save(tmp_path, 10, keep=5)
     assert "model.ckpt-15" not in (tmp_path / "checkpoint").read_text()
-    assert numbered.latest(str(tmp_path)) == prefix
+    assert run_directory.latest(str(tmp_path)) == prefix
     assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
 
 
-def test_a_listed_checkpoint_outlives_a_failed_second_write(
+def test_listed_checkpoint_survives_a_failed_second_write(
     tmp_path, monkeypatch
 ):
     prefix = save(tmp_path, 5)
@@ -239,101 +195,118 @@ def test_a_listed_checkpoint_outlives_a_failed_second_write(
     monkeypatch.setattr(tf1, "write", write)
     with pytest.raises(InputError, match="full"):
         save(tmp_path, 5)
-    assert numbered.latest(str(tmp_path)) == prefix
+    assert run_directory.latest(str(tmp_path)) == prefix
 
 
-def shorten(path, size):
+def truncate(path, size):
     with open(path, "rb+") as file:
         file.truncate(size)
 
 
-def spoil(path):
+def overwrite(path):
     with open(path, "rb+") as file:
         file.seek(5)
         file.write(b"?")
 
 
-@pytest.mark.parametrize("part", [".index", ".data-00000-of-00001"])
+@pytest.mark.parametrize("part", [INDEX, DATA])
 @pytest.mark.parametrize(
     "damage",
     [
         os.remove,
-        spoil,
-        lambda path: shorten(path, 0),
-        lambda path: shorten(path, 10),
-        lambda path: shorten(path, os.path.getsize(path) - 1),
+        overwrite,
+        lambda path: truncate(path, 0),
+        lambda path: truncate(path, 10),
+        lambda path: truncate(path, os.path.getsize(path) - 1),
     ],
-    ids=["gone", "spoiled", "empty", "start", "all but one byte"],
+    ids=["missing", "overwritten", "empty", "start", "all but one byte"],
 )
-def test_a_bad_checkpoint_is_passed_over(tmp_path, caplog, part, damage):
-    good = save(tmp_path, 1)
-    bad = save(tmp_path, 2)
+def test_damaged_checkpoint_falls_back_to_the_one_before(
+    tmp_path, caplog, part, damage
+):
+    folder = str(tmp_path)
+    good, bad = save(tmp_path, 1), save(tmp_path, 2)
+    mine = {name: tf.Variable(array) for name, array in ARRAYS.items()}
     damage(bad + part)
-    assert numbered.latest(str(tmp_path)) == good
-    assert "Passing over a bad checkpoint" in caplog.text
+    # Data is read when it is loaded, not to find the newest.
+    assert run_directory.latest(folder) == (good if part == INDEX else bad)
+    assert loading.load_newest(mine, folder) == (good, [])
+    assert (mine["a/kernel"].numpy() == 1).all()
+    assert "Skipping a damaged checkpoint" in caplog.text
     assert "model.ckpt-2" in caplog.text
+    with pytest.raises(InputError, match=r"model\.ckpt-2"):
+        loading.load(mine, bad)
     damage(good + part)
-    with pytest.raises(InputError, match="must name an existing checkpoint"):
-        numbered.latest(str(tmp_path))
-    assert save(tmp_path, 3) == numbered.latest(str(tmp_path))
+    with pytest.raises(InputError, match=r"checkpoint: .*'model\.ckpt-2'"):
+        loading.load(mine, folder)
+    assert (load(save(tmp_path, 3)) == 3).all()
 
 
-def test_a_half_written_first_one_is_none(tmp_path):
+def test_checkpoint_that_does_not_fit_is_an_error_not_damaged(tmp_path):
+    save(tmp_path, 1)
+    run_directory.save(str(tmp_path), 2, {"b": 1.0}, None, keep=2)
+    with pytest.raises(InputError, match=r"ckpt-2.*(\n.*)*missing: a/kernel"):
+        load(str(tmp_path))
+
+
+def test_best_checkpoint_is_preferred_if_there_is_one(tmp_path):
+    folder = str(tmp_path)
+    with pytest.raises(InputError, match=folder):
+        run_directory.require_checkpoint(folder)
+    save(tmp_path, 2)
+    assert run_directory.require_checkpoint(folder) == folder
+    (tmp_path / "best").mkdir()
+    assert run_directory.best_directory(folder) == folder
+    save(tmp_path / "best", 1)
+    assert run_directory.require_checkpoint(folder) == f"{folder}/best"
+    assert (load(f"{folder}/best") == 1).all()
+
+
+def test_checkpoint_not_completely_written_is_not_found(tmp_path):
     save(tmp_path, 0)
     (tmp_path / "checkpoint").unlink()
     for name in tmp_path.glob("model.ckpt-0.*"):
-        name.rename(str(name).replace("ckpt-0.", "ckpt-0.tmp-4711.0123abcd."))
-    assert numbered.latest(str(tmp_path)) is None
+        name.rename(str(name).replace("ckpt-0.", "ckpt-0.tmp-0123abcd."))
+    assert run_directory.latest(str(tmp_path)) is None
 
 
-def test_a_full_disk_leaves_the_earlier_ones(tmp_path):
-    """The limit of a file's size makes writing fail, as a full disk does."""
+def test_full_disk_keeps_earlier_checkpoints(tmp_path):
+    """A limit on the size of files makes writing fail, as a full disk does."""
     good = save(tmp_path, 1)
     before = sorted(os.listdir(tmp_path))
     arrays = {"a": np.zeros(100_000, np.float32)}
+    state = run_directory.ResumeState(1, 16)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for limit in (10, 200_000):  # The small files as well, and the data.
+    for limit in (10, 200_000):  # At the small files, and at the data.
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         try:
-            with pytest.raises(InputError, match=r"ckpt-2.*must be writable"):
-                numbered.save(
-                    str(tmp_path), 2, arrays, numbered.Resume(1, 16), keep=1
-                )
+            with pytest.raises(InputError, match="ckpt-2"):
+                run_directory.save(str(tmp_path), 2, arrays, state, keep=1)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        assert numbered.latest(str(tmp_path)) == good
+        assert run_directory.latest(str(tmp_path)) == good
         assert sorted(os.listdir(tmp_path)) == before
     save(tmp_path, 2)
-    assert numbered.latest(str(tmp_path)).endswith("model.ckpt-2")
+    assert run_directory.latest(str(tmp_path)).endswith("model.ckpt-2")
 
 
-@pytest.mark.parametrize("text", ["", "hello", 'model_checkpoint_path: ""'])
-def test_a_list_that_cannot_be_read_is_no_new_start(tmp_path, text):
-    save(tmp_path, 1)
-    (tmp_path / "checkpoint").write_text(text)
-    with pytest.raises(InputError, match="checkpoint: must be as training"):
-        numbered.latest(str(tmp_path))
-
-
-def test_without_a_list_the_highest_number_is_the_newest(tmp_path):
-    for step in (5, 9, 10):
-        save(tmp_path, step, keep=5)
-    (tmp_path / "checkpoint").unlink()
-    prefix = str(tmp_path / "model.ckpt-10")
-    assert numbered.latest(str(tmp_path)) == prefix
+@pytest.mark.parametrize(
+    "text", ["", "hello", 'model_checkpoint_path: ""', None]
+)
+def test_unreadable_list_does_not_restart_a_run(tmp_path, text):
+    prefix = save(tmp_path, 1)
+    if text is None:  # A good list of a checkpoint that is gone.
+        os.remove(prefix + INDEX)
+    else:
+        (tmp_path / "checkpoint").write_text(text)
+    with pytest.raises(InputError, match=f"{tmp_path}/checkpoint"):
+        run_directory.latest(str(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "5", '{"seed": 1, "a": 2}'])
-def test_a_damaged_resume_file_is_named(tmp_path, text):
+def test_damaged_resume_state_is_named(tmp_path, text):
     prefix = save(tmp_path, 1)
     with open(prefix + ".resume.json", "w") as file:
         file.write(text)
     with pytest.raises(InputError, match=r"model\.ckpt-1\.resume\.json"):
-        numbered.read_resume(prefix)
-
-
-def test_a_checkpoint_that_is_gone_is_named(tmp_path):
-    prefix = save(tmp_path, 1)
-    os.remove(prefix + ".index")
-    with pytest.raises(InputError, match="must name an existing"):
-        numbered.latest(str(tmp_path))
+        run_directory.read_resume_state(prefix)

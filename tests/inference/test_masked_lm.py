@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from support import record_files, recorded
 
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import demo_report, masked_lm
@@ -101,12 +101,12 @@ def test_model_is_loaded_from_a_run_directory_or_from_files(
     with pytest.raises(InputError, match=r"must hold bert_config\.json"):
         masked_lm.load(folder, do_lower_case=True)
     (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
-    with pytest.raises(InputError, match="must hold a checkpoint"):
+    with pytest.raises(InputError, match="must contain a checkpoint"):
         masked_lm.load(folder, do_lower_case=True)
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     arrays["global_step"] = np.int64(5)
-    resume = numbered.Resume(seed=1, examples_seen=0)
-    prefix = numbered.save(folder, 5, arrays, resume, keep=1)
+    resume = run_directory.ResumeState(seed=1, examples_seen=0)
+    prefix = run_directory.save(folder, 5, arrays, resume, keep=1)
     loaded = masked_lm.load(folder, do_lower_case=True)
     text = "A [MASK]."
     expected = masked_lm.fill(model, tokenizer, text)

@@ -10,7 +10,7 @@ from support import recorded, tiny
 
 import run_classifier
 from official_bert import files, tasks
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
@@ -98,7 +98,7 @@ def test_chunk_size_below_one_is_an_error(vocab_file, chunk_size):
 def test_best_checkpoint_is_preferred_to_the_newest(trained, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(trained, folder)
-    prefix = numbered.latest(str(folder))
+    prefix = run_directory.latest(str(folder))
     reader = tf.train.load_checkpoint(prefix)
     arrays = {
         name: reader.get_tensor(name)
@@ -107,7 +107,9 @@ def test_best_checkpoint_is_preferred_to_the_newest(trained, tmp_path):
     }
     arrays["output_bias"] = np.array([-50, 50], np.float32)
     (folder / files.BEST_DIRECTORY).mkdir()
-    numbered.save(str(folder / files.BEST_DIRECTORY), 1, arrays, None, keep=1)
+    run_directory.save(
+        str(folder / files.BEST_DIRECTORY), 1, arrays, None, keep=1
+    )
     asked = Predictor.from_dir(str(folder))
     assert scores(asked(["good"]))[0, 1] > 0.999
 
@@ -269,7 +271,7 @@ def change_task(folder, **changes):
                 [path.unlink() for path in out.glob("*ckpt*")]
                 + [(out / "checkpoint").unlink()]
             ),
-            "must hold a checkpoint",
+            "must contain a checkpoint",
         ),
         (
             lambda out: (out / "task.json").write_text('{\n"kind": }'),

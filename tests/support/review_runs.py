@@ -8,7 +8,7 @@ from absl import flags
 
 import run_classifier
 from official_bert import cli
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.options import RunClassifier
 
 WORDS = ["good", "fine", "nice", "bad", "poor", "sad", "film", "a", "the", "is"]
@@ -81,7 +81,7 @@ def told_again(*arguments):
 
 def weights(folder):
     """Returns {name: array} of the latest checkpoint, moments included."""
-    prefix = numbered.latest(str(folder))
+    prefix = run_directory.latest(str(folder))
     reader = tf.train.load_checkpoint(prefix)
     return {
         name: reader.get_tensor(name)

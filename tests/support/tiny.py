@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 import run_classifier
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.options import RunClassifier
 from support import recorded
 
@@ -77,4 +77,4 @@ def save(folder, model, config, seed, **others):
     recorded.set_weights(model.trainable_variables, seed)
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     arrays |= {"global_step": np.int64(3), **others}
-    numbered.save(str(folder), 3, arrays, None, keep=1)
+    run_directory.save(str(folder), 3, arrays, None, keep=1)

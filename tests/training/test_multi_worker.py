@@ -11,7 +11,7 @@ import pytest
 from support import hosts, tiny
 
 from benchmarks import fault_drill
-from official_bert.checkpoints import numbered, tf1
+from official_bert.checkpoints import run_directory, tf1
 
 pytestmark = pytest.mark.slow
 
@@ -77,9 +77,9 @@ def test_death_of_a_host_ends_the_others_with_a_message(
     assert survivor.returncode == 1, errors
     assert "Another host of the run has stopped" in errors
     assert "Traceback" not in errors
-    prefix = numbered.latest(f"{tmp_path}/out")
+    prefix = run_directory.latest(f"{tmp_path}/out")
     assert prefix is not None
-    tf1.check(prefix)
+    tf1.verify(prefix)
 
 
 @pytest.mark.parametrize(

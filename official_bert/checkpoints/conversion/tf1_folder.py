@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from official_bert import files, json_files, task_file
-from official_bert.checkpoints import loading, numbered, tf1
+from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.checkpoints.conversion import (
     huggingface_tokenizer,
     model_garden,
@@ -67,7 +67,15 @@ def find(path: str) -> str:
     for prefix in (path, released):
         if files.exists(prefix + ".index"):
             return prefix
-    return numbered.require(path)
+
+    def verify(prefix: str) -> str:
+        tf1.verify(prefix)
+        return prefix
+
+    directory = run_directory.require_checkpoint(path)
+    found = run_directory.first_undamaged(directory, verify)
+    assert found is not None
+    return found
 
 
 def is_model_garden(prefix: str) -> bool:

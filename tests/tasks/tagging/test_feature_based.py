@@ -10,7 +10,7 @@ import tensorflow as tf
 from support import recorded
 
 import run_classifier
-from official_bert.checkpoints import numbered
+from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
@@ -48,7 +48,7 @@ def folder(tmp_path):
     model = PretrainingModel(BertConfig.from_dict(CONFIG))
     recorded.set_weights(model.trainable_variables, 3)
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
-    numbered.save(str(tmp_path / "pre"), 0, arrays, None, keep=1)
+    run_directory.save(str(tmp_path / "pre"), 0, arrays, None, keep=1)
     return tmp_path
 
 
@@ -78,7 +78,7 @@ def run(folder, name="out", **changes):
 
 
 def weights(folder):
-    reader = tf.train.load_checkpoint(numbered.latest(str(folder)))
+    reader = tf.train.load_checkpoint(run_directory.latest(str(folder)))
     names = reader.get_variable_to_shape_map()
     return {name: reader.get_tensor(name) for name in names}
 
@@ -138,7 +138,7 @@ def test_a_run_goes_on_where_it_stopped(folder, feature_layers):
     for path in (folder / "resumed").glob("model.ckpt-1[02].*"):
         path.unlink()
     (folder / "resumed" / "checkpoint").unlink()
-    assert numbered.latest(str(folder / "resumed")).endswith("-5")
+    assert run_directory.latest(str(folder / "resumed")).endswith("-5")
     resumed = weights(run(folder, "resumed", **given))
     expected = weights(whole)
     assert set(resumed) == set(expected)

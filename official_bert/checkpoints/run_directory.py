@@ -1,0 +1,233 @@
+"""The checkpoints of a run directory: `model.ckpt-N` and `checkpoint`.
+
+`model.ckpt-N.resume.json` beside a checkpoint holds what resuming needs beyond
+what the original implementation stored.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import tensorflow as tf
+from absl import logging
+
+from official_bert import files
+from official_bert.checkpoints import tf1
+from official_bert.checkpoints.tf1 import DamagedCheckpointError
+from official_bert.errors import InputError
+from official_bert.options.model_source import ModelOptions
+
+_LIST = "checkpoint"
+_RESUME_STATE = ".resume.json"
+_INDEX_NAME = re.compile(r"(model\.ckpt-\d+)\.index")
+
+_Result = TypeVar("_Result")
+
+
+class ResumeState(NamedTuple):
+    """What resuming needs beside weights, optimizer slots and step.
+
+    Attributes:
+        seed: Seed of the order of examples and of dropout.
+        examples_seen: Number of training examples so far.
+    """
+
+    seed: int
+    examples_seen: int
+
+
+def first_undamaged(
+    directory: str, read: Callable[[str], _Result]
+) -> _Result | None:
+    """Returns `read(prefix)` of the newest checkpoint that can be read.
+
+    Args:
+        directory: The run directory.
+        read: Raises `DamagedCheckpointError` to go to the next older
+            checkpoint, with a warning.
+
+    Returns:
+        None if there is no checkpoint.
+
+    Raises:
+        InputError: All checkpoints are damaged, or the file `checkpoint` is.
+    """
+    names = _listed(directory)
+    for name in reversed(names):
+        try:
+            return read(os.path.join(directory, name))
+        except DamagedCheckpointError as error:
+            logging.warning("Skipping a damaged checkpoint. %s", error)
+    if not names:
+        return None
+    raise InputError(
+        f"{os.path.join(directory, _LIST)}: none of the checkpoints "
+        f"{', '.join(map(repr, names))} can be read. Name another one in this "
+        "file, or empty the directory to train from the start."
+    )
+
+
+def latest(directory: str) -> str | None:
+    """Returns the prefix of the newest checkpoint; None if there is none.
+
+    Only its index is read. `loading` verifies the data.
+
+    Raises:
+        InputError: No index of the listed checkpoints can be read.
+    """
+
+    def read_index(prefix: str) -> str:
+        tf1.open_reader(prefix)
+        return prefix
+
+    return first_undamaged(directory, read_index)
+
+
+def resolve(path: str) -> str:
+    """Returns the newest checkpoint of a run directory; a prefix as it is."""
+    if files.exists(path + tf1.INDEX):
+        return path
+    return latest(path) or path
+
+
+def best_directory(directory: str) -> str:
+    """Returns `best/` if a run kept its best checkpoint, else `directory`."""
+    best = os.path.join(directory, files.BEST_DIRECTORY)
+    return best if latest(best) else directory
+
+
+def require_checkpoint(directory: str) -> str:
+    """Returns `best_directory`, which must hold a checkpoint.
+
+    Raises:
+        InputError: There is no checkpoint.
+    """
+    found = best_directory(directory)
+    if latest(found) is None:
+        raise InputError(
+            f"{directory} must contain a checkpoint, model.ckpt-N.index and "
+            "its data, but has none. Copy it too, or train."
+        )
+    return found
+
+
+def named_by(options: ModelOptions) -> str:
+    """Returns the checkpoint, or the directory of it, that options name.
+
+    That is `--init_checkpoint`, or the best checkpoint of `--model_dir`.
+    """
+    return options.init_checkpoint or require_checkpoint(
+        options.checkpoint_path
+    )
+
+
+def read_global_step(prefix: str) -> int:
+    """Returns the number of training steps of a checkpoint.
+
+    0 if it does not say, as released checkpoints without optimizer state.
+    """
+    reader = tf1.open_reader(prefix)
+    if not reader.has_tensor("global_step"):
+        return 0
+    return int(tf1.read_array(reader, prefix, "global_step"))
+
+
+def save(
+    directory: str,
+    step: int,
+    arrays: Mapping[str, Any],
+    resume: ResumeState | None,
+    keep: int,
+) -> str:
+    """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
+
+    Args:
+        directory: The run directory.
+        step: N. Checkpoints of later steps, from before the run was reset, are
+            no longer listed.
+        arrays: {name: array}, with `global_step`.
+        resume: Written to a JSON file beside it; None for a checkpoint that no
+            run resumes from.
+        keep: Number of checkpoints to keep.
+
+    Returns:
+        The prefix of the new checkpoint.
+
+    Raises:
+        InputError: The disk is full. Earlier checkpoints are unchanged.
+    """
+    name = f"model.ckpt-{step}"
+    prefix = os.path.join(directory, name)
+    listed = _listed(directory)
+    try:
+        if resume:
+            text = json.dumps(resume._asdict()) + "\n"
+            files.write_text(prefix + _RESUME_STATE, text)
+        tf1.write(prefix, arrays)
+    except InputError:
+        if name not in listed:
+            tf1.remove(prefix)
+        raise
+    names = [*(n for n in listed if _step_of(n) < step), name]
+    _write_list(directory, names[-keep:])
+    files.sync(directory)  # Before the checkpoints it named are removed.
+    for old in names[:-keep]:
+        tf1.remove(os.path.join(directory, old))
+    return prefix
+
+
+def read_resume_state(prefix: str) -> ResumeState | None:
+    """Returns what `save` stored beside a checkpoint; None if nothing.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    name = prefix + _RESUME_STATE
+    if not files.exists(name):
+        return None
+    try:
+        return ResumeState(**json.loads(files.read_text(name)))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} is not as training wrote it: {error}. Remove it to resume "
+            "from the checkpoint at another position in the data."
+        ) from error
+
+
+def _listed(directory: str) -> list[str]:
+    """Returns the names in the file `checkpoint`, the newest last.
+
+    Names have no directory, so that it can be moved. Without the file, these
+    are all checkpoints: a run may be killed before it lists its first one.
+    """
+    path = os.path.join(directory, _LIST)
+    if not files.exists(path):
+        matches = map(_INDEX_NAME.fullmatch, files.list_directory(directory))
+        return sorted((m[1] for m in matches if m), key=_step_of)
+    try:
+        state = tf.train.get_checkpoint_state(directory)
+    except ValueError:  # It names no checkpoint.
+        state = None
+    if state is None:
+        raise InputError(
+            f"{path} is not as training wrote it. Write "
+            '`model_checkpoint_path: "model.ckpt-N"` into it.'
+        )
+    paths = [*state.all_model_checkpoint_paths, state.model_checkpoint_path]
+    names = [os.path.basename(path) for path in paths if path]
+    # The newest may also be among the others.
+    return [*(n for n in names[:-1] if n != names[-1]), *names[-1:]]
+
+
+def _step_of(name: str) -> int:
+    """Returns N of `model.ckpt-N`; -1 for other names."""
+    number = name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _write_list(directory: str, names: list[str]) -> None:
+    lines = [f"model_checkpoint_path: {json.dumps(names[-1])}"]
+    lines += [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in names]
+    files.write_text(os.path.join(directory, _LIST), "\n".join(lines) + "\n")
