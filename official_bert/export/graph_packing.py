@@ -1,21 +1,40 @@
-"""Pieces as the encoder reads them: [CLS] a [SEP] b [SEP], and padding."""
+"""Token ids -> the model's inputs, as TensorFlow operations.
+
+`inputs.text_inputs` and `tasks.documents` do the same for lists of ids.
+"""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from official_bert.inputs.text_inputs import SpecialIds
+from official_bert.tasks.documents import LongDocuments
+
+
+class Segments(NamedTuple):
+    """Texts or pairs of texts that fit into one sequence each; R of them.
+
+    Attributes:
+        ids_a: int32 RaggedTensor [R, (tokens)].
+        ids_b: Likewise; rows of single texts are empty.
+        example: int64 [R], the text or pair that each is part of, ascending.
+    """
+
+    ids_a: Any
+    ids_b: Any
+    example: Any
 
 
 def pack(
     segments: Sequence[tf.RaggedTensor],
     seq_length: int | tf.Tensor,
-    marks: SpecialIds,
+    special_ids: SpecialIds,
     padding_id: int = 0,
     *,
     ends_empty: bool = True,
 ) -> dict[str, tf.Tensor]:
-    """Frames one segment or two with their marks.
+    """Adds special tokens and padding; truncates what is too long.
 
     ```
     [[5, 6, 7]], [[8]], seq_length 8  ->  101  5  6  7 102  8 102  0    ids
@@ -23,85 +42,149 @@ def pack(
                                             0  0  0  0   0  1   1  0    types
     ```
 
-    Of two that are too long together, the longer one loses its end, both by
-    turns once they are equally long: as in the 2018 release, which is what
-    `tensorflow_text.RoundRobinTrimmer` does with two.
+    Pairs are truncated as in the original implementation, at the end of the
+    longer segment, which is what `tensorflow_text.RoundRobinTrimmer` does.
 
     Args:
-        segments: One or two, int32 [B, (pieces)].
-        seq_length: S; a number or int32 [].
-        marks: The ids of [CLS] and [SEP].
-        padding_id: What follows the last [SEP].
-        ends_empty: Whether a second segment without pieces has a [SEP] all the
-            same, as in TensorFlow's own preprocessors. The 2018 release has
-            none, so that a pair without its second text is a single text.
+        segments: One or two, int32 [B, (tokens)] or [B, (words), (tokens)].
+        seq_length: S, a number or int32 [].
+        special_ids: The ids of [CLS] and [SEP].
+        padding_id: The id after the last [SEP].
+        ends_empty: Whether an empty second segment is followed by [SEP], as in
+            TensorFlow's own preprocessors. The original implementation takes a
+            pair with an empty second text for a single text.
 
     Returns:
         `input_word_ids`, `input_mask` and `input_type_ids`, each int32 [B, S].
     """
-    segments = [
-        s.merge_dims(1, -1) if s.shape.rank > 2 else s for s in segments
-    ]
-    num_ends = [_num_ends(s, n, ends_empty) for n, s in enumerate(segments)]
-    room = tf.cast(seq_length, tf.int64) - 1 - tf.add_n(num_ends)
-    segments = _shortened(segments, tf.maximum(room, 0))
-    parts = [_marks(tf.ones_like(room), marks.cls)]
-    for number, segment in enumerate(segments):
-        ends = _num_ends(segment, number, ends_empty)
-        parts += [segment, _marks(ends, marks.sep)]
-    ids = tf.concat(parts, axis=1)
-    is_a = _mask(segments[0].row_lengths() + 2, seq_length)  # With its marks.
-    mask = _mask(ids.row_lengths(), seq_length)
+    flat = [s.merge_dims(1, -1) if s.shape.rank > 2 else s for s in segments]
+    ids_a, ids_b = [*flat, flat[0][:, :0]][:2]
+    a, b = ids_a.row_lengths(), ids_b.row_lengths()
+    one = tf.ones_like(a)
+    num_ends = tf.minimum(b, 1)
+    if ends_empty and len(segments) == 2:
+        num_ends = one
+    room = tf.maximum(tf.cast(seq_length, tf.int64) - 2 - num_ends, 0)
+    a, b = _truncated_lengths(a, b, room)
+    ids = tf.concat(
+        [
+            _repeat(special_ids.cls, one),
+            _head(ids_a, a),
+            _repeat(special_ids.sep, one),
+            _head(ids_b, b),
+            _repeat(special_ids.sep, num_ends),
+        ],
+        axis=1,
+    )
+    mask = tf.sequence_mask(ids.row_lengths(), seq_length, tf.int32)
     shape = tf.stack([ids.nrows(), tf.cast(seq_length, tf.int64)])
     dense = ids.to_tensor(padding_id, shape=shape)
     return {
         "input_word_ids": tf.ensure_shape(dense, mask.shape),
         "input_mask": mask,
-        "input_type_ids": mask - is_a,
+        "input_type_ids": mask - tf.sequence_mask(a + 2, seq_length, tf.int32),
     }
 
 
-def _num_ends(
-    segment: tf.RaggedTensor, number: int, ends_empty: bool
-) -> tf.Tensor:
-    """Returns how many [SEP] there are after a segment, int64 [B]."""
-    lengths = segment.row_lengths()
-    if number == 0 or ends_empty:
-        return tf.ones_like(lengths)
-    return tf.minimum(lengths, 1)
+def fit(
+    ids_a: Any, ids_b: Any, max_seq_length: int, how: LongDocuments
+) -> Segments:
+    """Cuts texts to the length of a sequence; see `documents.cut`.
+
+    Args:
+        ids_a: int32 RaggedTensor [N, (tokens)].
+        ids_b: Likewise; empty for single texts.
+        max_seq_length: With [CLS] and [SEP].
+        how: The treatment of texts that are too long.
+    """
+    a, b = ids_a.row_lengths(), ids_b.row_lengths()
+    room = max_seq_length - 2 - tf.minimum(b, 1)
+    if how.mode == "windows":
+        return _windows(ids_a, ids_b, room, how.stride)
+    a, b = _truncated_lengths(a, b, room)
+    keep = _head_and_tail if how.mode == "head_tail" else _head
+    return Segments(keep(ids_a, a), keep(ids_b, b), tf.range(ids_a.nrows()))
 
 
-def _shortened(
-    segments: Sequence[tf.RaggedTensor], room: tf.Tensor
-) -> list[tf.RaggedTensor]:
-    """Cuts the ends of segments; rows keep at most `room` [B] pieces."""
-    if len(segments) == 1:
-        return [_first_pieces(segments[0], room)]
-    segment_a, segment_b = segments
-    free_a = room - segment_b.row_lengths()
-    free_b = room - segment_a.row_lengths()
-    return [
-        _first_pieces(segment_a, tf.maximum(free_a, room - room // 2)),
-        _first_pieces(segment_b, tf.maximum(free_b, room // 2)),
-    ]
+def place_windows(lengths: Any, sizes: Any, steps: Any) -> tuple[Any, Any]:
+    """Returns where overlapping windows start; every text has at least one.
+
+    Args:
+        lengths: int64 [N], the number of tokens of each text.
+        sizes: int64 [N], the most that a window of each text can hold.
+        steps: int64 [N], from one start to the next.
+
+    Returns:
+        int64 [R] each: the text of each window, ascending, and its start.
+    """
+    counts = 1 + tf.maximum(-((sizes - lengths) // steps), 0)
+    text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
+    return text, tf.ragged.range(counts).values * tf.gather(steps, text)
 
 
-def _first_pieces(
-    segment: tf.RaggedTensor, limits: tf.Tensor
-) -> tf.RaggedTensor:
-    """Returns the first pieces of each row, at most `limits` [B] of them."""
-    places = tf.ragged.range(segment.row_lengths())
-    is_kept = places.values < tf.gather(limits, segment.value_rowids())
-    return tf.ragged.boolean_mask(segment, segment.with_values(is_kept))
+def take(ids: Any, rows: Any, begins: Any, lengths: Any) -> Any:
+    """Returns slices of rows of a RaggedTensor.
+
+    Args:
+        ids: RaggedTensor [N, (tokens)].
+        rows: int64 [R], the row of each slice.
+        begins: int64 [R], where in that row it begins.
+        lengths: int64 [R].
+
+    Returns:
+        RaggedTensor [R, (length)].
+    """
+    starts = tf.gather(ids.row_starts(), rows) + begins
+    indices = tf.ragged.range(starts, starts + lengths)
+    return indices.with_values(tf.gather(ids.values, indices.values))
 
 
-def _marks(lengths: tf.Tensor, mark: int) -> tf.RaggedTensor:
-    """Returns rows of `lengths` [B] marks."""
-    return tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(lengths)], mark), lengths, validate=False
+def _truncated_lengths(a: Any, b: Any, room: Any) -> tuple[Any, Any]:
+    # One token at a time off the longer one, or off B if they are equally long.
+    a = tf.minimum(a, tf.maximum(room - b, (room + 1) // 2))
+    return a, tf.minimum(b, room - a)
+
+
+def _head(ids: Any, lengths: Any) -> Any:
+    return take(ids, tf.range(ids.nrows()), tf.zeros_like(lengths), lengths)
+
+
+def _head_and_tail(ids: Any, lengths: Any) -> Any:
+    head = (lengths + 3) // 4
+    tail = lengths - head
+    rows = tf.range(ids.nrows())
+    return tf.concat(
+        [_head(ids, head), take(ids, rows, ids.row_lengths() - tail, tail)],
+        axis=1,
     )
 
 
-def _mask(lengths: tf.Tensor, seq_length: int | tf.Tensor) -> tf.Tensor:
-    """Returns ones up to `lengths` [B], int32 [B, S]."""
-    return tf.sequence_mask(lengths, seq_length, tf.int32)
+def _windows(ids_a: Any, ids_b: Any, room: Any, stride: int) -> Segments:
+    """Returns overlapping windows of the longer text, each with the other."""
+    a, b = ids_a.row_lengths(), ids_b.row_lengths()
+    short, long = tf.minimum(tf.minimum(a, b), room // 2), tf.maximum(a, b)
+    size = room - short
+    step = tf.minimum(size, stride) if stride else size // 2
+    example, begin = place_windows(long, size, tf.maximum(step, 1))
+    # The last window is as long as the others.
+    begin = tf.minimum(begin, tf.gather(tf.maximum(long - size, 0), example))
+    length = tf.gather(tf.minimum(size, long), example)
+    short = tf.gather(short, example)
+
+    def window(ids: Any, is_cut: Any) -> Any:
+        return take(
+            ids,
+            example,
+            tf.where(is_cut, begin, 0),
+            tf.where(is_cut, length, short),
+        )
+
+    is_a_cut = tf.gather(a > b, example)
+    return Segments(window(ids_a, is_a_cut), window(ids_b, ~is_a_cut), example)
+
+
+def _repeat(id_: int, lengths: Any) -> tf.RaggedTensor:
+    """Returns rows of `lengths` [B] equal ids."""
+    return tf.RaggedTensor.from_row_lengths(
+        tf.fill([tf.reduce_sum(lengths)], id_), lengths, validate=False
+    )

@@ -1,4 +1,4 @@
-"""Fine-tuned models as TensorFlow Serving loads them."""
+"""Fine-tuned models as SavedModels for TensorFlow Serving."""
 
 from official_bert.export.serving.exporting import export, next_version
 

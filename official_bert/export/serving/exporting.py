@@ -1,16 +1,16 @@
-"""A fine-tuned model -> a folder that TensorFlow Serving loads.
+"""A fine-tuned model -> a directory that TensorFlow Serving loads.
 
-EXPORT_DIR/1/saved_model.pb             the functions
+EXPORT_DIR/1/saved_model.pb             the signatures
              variables/                 the weights
-             assets/vocab.txt           and labels.txt, where there are any
-             assets.extra/task.json     what the model was trained for
-             model.tflite               if asked for
+             assets/vocab.txt           and labels.txt, if the task has labels
+             assets.extra/task.json     what the model was fine-tuned for
+             model.tflite               with `export_tflite`
 EXPORT_DIR/2/                           the next version
 """
 
 import os
 import tempfile
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -20,39 +20,36 @@ from official_bert.errors import InputError
 from official_bert.export import saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.serving import tflite
-from official_bert.export.serving.choice_signatures import ChoiceKind
 from official_bert.export.serving.signatures import (
-    Kind,
-    RowSignatures,
-    Served,
+    FinetunedModel,
     Signature,
-    Tensors,
+    TaskSignatures,
 )
-from official_bert.export.serving.squad_signatures import SquadKind
-from official_bert.export.serving.tagging_signatures import TaggingKind
-from official_bert.export.serving.text_signatures import TextKind
-from official_bert.inputs import text_inputs
+from official_bert.export.serving.squad_signatures import SquadSignatures
+from official_bert.export.serving.tagging_signatures import TaggingSignatures
+from official_bert.export.serving.text_signatures import (
+    ChoiceSignatures,
+    TextSignatures,
+)
 from official_bert.modeling.encoder import Bert
-from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.squad.squad_task import SquadTask
-from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.task import Task
-from official_bert.tasks.text import TextTask
-from official_bert.tokenization import BatchTokenizer
 
-_DEFAULT = "serving_default"
-# A folder of this name is not TensorFlow's own, and left alone.
-_TASK = os.path.join("assets.extra", task_file.NAME)
+# By `kind` in task.json.
+_SIGNATURES: dict[str, type[TaskSignatures]] = {
+    "text": TextSignatures,
+    "choice": ChoiceSignatures,
+    "tagging": TaggingSignatures,
+    "squad": SquadSignatures,
+}
 
 
 class Exported(NamedTuple):
     """What was written.
 
     Attributes:
-        path: The new version's folder.
+        path: The new version's directory.
         signatures: The names of its signatures.
-        tflite_difference: The largest difference between logits of model.tflite
-            and of the model; None if there is none.
+        tflite_difference: The largest difference between the logits of
+            model.tflite and of the model; None if it was not written.
     """
 
     path: str
@@ -60,152 +57,101 @@ class Exported(NamedTuple):
     tflite_difference: float | None
 
 
-class Trained(Protocol):
-    """A fine-tuned model, as `trained_models.load_finetuned` returns it."""
-
-    @property
-    def task(self) -> Task:
-        """What it was trained for."""
-
-    @property
-    def model(self) -> Any:
-        """As `task.build_model` makes it, with its weights."""
-
-    @property
-    def tokenizer(self) -> BatchTokenizer:
-        """Of the model."""
-
-    @property
-    def vocab_file(self) -> str:
-        """The tokenizer's."""
-
-    @property
-    def max_seq_length(self) -> int:
-        """What the model was trained with."""
-
-
 def export(
-    trained: Trained,
+    finetuned: FinetunedModel,
     export_dir: str,
     *,
     export_text: bool = True,
     export_tflite: bool = False,
 ) -> Exported:
-    """Writes a new version: all of it, or nothing under its number.
+    """Writes a new version; an interrupted export leaves none behind.
 
-    The signatures are `serving_default` for texts, `ids` and `examples`; what
-    they take and return is said where each kind of task is: `text.TextKind`,
-    `choice.ChoiceKind`, `tagging.TaggingKind`, `squad.SquadKind`. The answers
-    are those of `predict.py` but for rounding.
+    The signatures are `serving_default` for text, `ids` and `examples`; see
+    `TaskSignatures` and its subclasses for their inputs and outputs. Answers
+    equal those of `predict.py` within rounding; for the texts of answers to
+    questions see `span_decoding`.
 
     Args:
-        trained: The model.
-        export_dir: Folder of all versions.
-        export_text: Whether there are signatures for texts, which need the
-            operations of `tensorflow_text` wherever the version is loaded;
-            without them `serving_default` is `ids`.
+        finetuned: The model.
+        export_dir: The directory of all versions.
+        export_text: Whether to have signatures that take text. They need
+            `tensorflow_text` wherever the model is loaded; without them
+            `serving_default` is `ids`.
         export_tflite: Whether to write `model.tflite` as well.
 
     Raises:
-        InputError: The folder takes no files; or the model cannot be exported.
+        InputError: The directory cannot be written, or the model cannot be
+            exported.
     """
-    _require_own_bert(trained.model)
-    served = make_served(trained, export_text)
-    kind = make_kind(served)
-    rows = RowSignatures(kind, served)
-    signatures = rows.all()
-    signatures[_DEFAULT] = signatures["ids"]
-    if export_text:
-        signatures.update(kind.text_signatures())
+    if not isinstance(finetuned.model.bert, Bert):
+        # The functions of a Hub module depend on the directory it came from.
+        raise InputError(
+            "--do_export: models on TF Hub modules by others cannot be "
+            "exported. Fine-tune from a checkpoint, or from a module that "
+            "export_tfhub.py wrote."
+        )
+    signatures = make_signatures(finetuned, export_text)
+    logging.info("Exporting a model for serving; this takes a while")
+    functions = {n: trace(s) for n, s in signatures.all().items()}
     module = tf.Module()
-    module.weights = [weight.value for weight in trained.model.variables]
-    module.vocab_file = tf.saved_model.Asset(trained.vocab_file)
-    logging.info("Exporting a model for serving; it takes a while")
-    functions = {
-        name: traced(signature) for name, signature in signatures.items()
-    }
-    described = task_file.describe(
-        trained.task.to_json(),
-        trained.max_seq_length,
-        trained.tokenizer.basic_tokenizer.do_lower_case,
+    module.weights = [weight.value for weight in finetuned.model.variables]
+    module.vocab_file = tf.saved_model.Asset(finetuned.vocab_file)
+    task = task_file.describe(
+        finetuned.task.to_json(),
+        finetuned.max_seq_length,
+        finetuned.tokenizer.basic_tokenizer.do_lower_case,
     )
     files.make_directory(export_dir)
     path = os.path.join(export_dir, str(next_version(export_dir)))
     difference = None
-    with files.replacing_directory(path) as folder:
-        _save(module, functions, described, folder)
+    with files.replacing_directory(path) as directory:
+        _save(module, functions, task, directory)
         if export_tflite:
-            name = os.path.join(folder, "model.tflite")
-            difference = tflite.write(rows, module, name)
-            logging.info("model.tflite differs by up to %.2g", difference)
+            name = os.path.join(directory, "model.tflite")
+            difference = tflite.write(signatures, module, name)
+            logging.info("model.tflite differs by at most %.2g", difference)
     logging.info("Exported %s: %s", path, ", ".join(sorted(functions)))
     return Exported(path, sorted(functions), difference)
 
 
-def _require_own_bert(model: Any) -> None:
-    # The functions of a Hub module are tied to the folder it came from.
-    if not isinstance(model.bert, Bert):
-        raise InputError(
-            "--do_export: the model must be a BERT of this project with a "
-            "task's layer. Received: one on a Hub module. Fine-tune from a "
-            "checkpoint, or from a module that export_tfhub.py made."
-        )
-
-
-def make_served(trained: Trained, export_text: bool = True) -> Served:
-    """Returns what signatures are made of; see `export`."""
-    vocab, pieces = trained.tokenizer.vocab, trained.tokenizer.inv_vocab
-    do_lower_case = trained.tokenizer.basic_tokenizer.do_lower_case
+def make_signatures(
+    finetuned: FinetunedModel, export_text: bool = True
+) -> TaskSignatures:
+    """Returns the signatures of a model's kind of task; see `export`."""
     tokenizer = None
     if export_text:
-        tokenizer = GraphTokenizer(trained.vocab_file, do_lower_case)
-    return Served(
-        trained.task,
-        trained.model,
-        tokenizer,
-        tuple(pieces.get(number, "") for number in range(max(pieces) + 1)),
-        text_inputs.special_ids(vocab),
-        trained.max_seq_length,
-    )
+        tokenizer = GraphTokenizer(
+            finetuned.vocab_file,
+            finetuned.tokenizer.basic_tokenizer.do_lower_case,
+        )
+    kind = finetuned.task.kind
+    return _SIGNATURES[kind](finetuned, tokenizer)
 
 
-def make_kind(served: Served) -> Kind:
-    """Returns the signatures of a task's kind."""
-    task = served.task
-    if isinstance(task, TextTask):
-        return TextKind(served)
-    if isinstance(task, ChoiceTask):
-        return ChoiceKind(served)
-    if isinstance(task, TaggingTask):
-        return TaggingKind(served)
-    if isinstance(task, SquadTask):
-        return SquadKind(served)
-    raise InputError(
-        "Exported can be models for texts, choices, tags and questions. "
-        f"Received: a {type(task).__name__}."
-    )
-
-
-def traced(signature: Signature) -> Any:
-    """Returns what can be saved of a signature."""
-    function = tf.function(signature.function)
+def trace(signature: Signature) -> Any:
+    """Returns the signature as a concrete function."""
+    function = tf.function(signature.function, autograph=False)
     return function.get_concrete_function(**signature.inputs)
 
 
 def _save(
-    module: Any, functions: Tensors, described: dict[str, Any], folder: str
+    module: Any,
+    functions: dict[str, Any],
+    task: dict[str, Any],
+    directory: str,
 ) -> None:
-    """Writes a version into a folder."""
-    with tempfile.TemporaryDirectory() as beside:
-        if labels := described.get("labels"):
-            name = os.path.join(beside, "labels.txt")
+    with tempfile.TemporaryDirectory() as assets:
+        if labels := task.get("labels"):
+            name = os.path.join(assets, "labels.txt")
             files.write_text(name, "".join(f"{label}\n" for label in labels))
             module.labels_file = tf.saved_model.Asset(name)
-        texts = {_TASK: json_files.to_text(described)}
-        saved_model.save(module, folder, functions, texts)
+        # TensorFlow writes nothing to assets.extra itself.
+        path = os.path.join("assets.extra", task_file.NAME)
+        texts = {path: json_files.to_text(task)}
+        saved_model.save(module, directory, functions, texts)
 
 
 def next_version(export_dir: str) -> int:
-    """Returns the number after the highest one of a folder, at least 1."""
+    """Returns 1 more than the highest version in a directory, at least 1."""
     names = files.list_directory(export_dir)
     return max([int(name) for name in names if name.isdecimal()], default=0) + 1

@@ -1,76 +1,129 @@
-"""What every kind of task shares: its parts, and the signatures for ids."""
+"""The functions by which a fine-tuned model is served, whatever its task."""
 
+import abc
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-from official_bert.inputs import records
+from official_bert.export import graph_packing
+from official_bert.export.graph_tokenizer import GraphTokenizer
+from official_bert.inputs import records, text_inputs
 from official_bert.inputs.schemas import Schema, text_schema
-from official_bert.inputs.text_inputs import SpecialIds
+from official_bert.tasks.task import Task
+from official_bert.tokenization import BatchTokenizer
 
 Tensors = dict[str, Any]
 
-# What Python's `str.split` and `str.strip` take for a space, for RE2.
+# The whitespace of Python's `str.split` and `str.strip`, for RE2.
 SPACE = (
     r"[\t-\r\x1c- \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}"
     r"\x{202f}\x{205f}\x{3000}]"
 )
 
+# A long text has hundreds of windows; only so many are in memory at a time.
+_ROWS_AT_ONCE = 32
 
-class Served(NamedTuple):
-    """A model and what is needed to ask it with text.
 
-    Attributes:
-        task: What it was trained for.
-        model: As `task.build_model` makes it, with its weights.
-        tokenizer: A `GraphTokenizer`; None where no texts are taken.
-        pieces: The vocabulary, in the order of ids.
-        marks: Ids of [CLS] and [SEP].
-        max_seq_length: What it was trained with.
-    """
+class FinetunedModel(Protocol):
+    """See `trained_models.FinetunedModel`, which is not imported from here."""
 
-    task: Any
-    model: Any
-    tokenizer: Any
-    pieces: tuple[str, ...]
-    marks: SpecialIds
-    max_seq_length: int
+    @property
+    def task(self) -> Task:
+        """The task with its labels and other settings."""
+
+    @property
+    def model(self) -> Any:
+        """The model that `task.build_model` returned, with its weights."""
+
+    @property
+    def tokenizer(self) -> BatchTokenizer:
+        """The tokenizer it was trained with."""
+
+    @property
+    def vocab_file(self) -> str:
+        """The tokenizer's vocabulary."""
+
+    @property
+    def max_seq_length(self) -> int:
+        """The length it was trained with."""
 
 
 class Signature(NamedTuple):
-    """A function by which TensorFlow Serving asks.
-
-    Attributes:
-        function: Takes Tensors by their names, and returns some by theirs.
-        inputs: The names, with shapes and dtypes.
-    """
+    """A function from named Tensors to named Tensors, and what it takes."""
 
     function: Callable[..., Tensors]
     inputs: dict[str, tf.TensorSpec]
 
 
-class Kind(Protocol):
-    """What is particular to a kind of task."""
+class TaskSignatures(abc.ABC):
+    """The signatures of a fine-tuned model; one subclass for a kind of task.
 
-    num_choices: int
+    The signatures `ids` and `examples` need no tokenizer. A text that is read
+    in several windows is several rows there, and combining the outputs is left
+    to the client.
 
-    def outputs(self, logits: Any) -> Tensors:
-        """Returns what is said of a batch of rows."""
-
-    def text_signatures(self) -> dict[str, Signature]:
-        """Returns those that take texts."""
-
-
-class RowSignatures(NamedTuple):
-    """Those that take what the model reads, row by row.
-
-    They need no tokenizer. A text that is read in several windows is several
-    rows here, and whoever sends them puts the answers together.
+    Args:
+        finetuned: The model.
+        tokenizer: For signatures that take text; None to have none of them.
     """
 
-    kind: Kind
-    served: Served
+    num_choices = 1
+
+    def __init__(
+        self, finetuned: FinetunedModel, tokenizer: GraphTokenizer | None
+    ) -> None:
+        self.task: Any = finetuned.task
+        self.model = finetuned.model
+        self.max_seq_length = finetuned.max_seq_length
+        self.special_ids = text_inputs.special_ids(finetuned.tokenizer.vocab)
+        self.tokenizer: Any = tokenizer
+
+    @abc.abstractmethod
+    def outputs(self, logits: Any) -> Tensors:
+        """Returns the outputs of rows with these logits [B, ...]."""
+
+    @abc.abstractmethod
+    def text_signatures(self) -> dict[str, Signature]:
+        """Returns the signatures that take text."""
+
+    def all(self) -> dict[str, Signature]:
+        """Returns all signatures by name."""
+        ids = Signature(self.from_ids, self.ids_inputs())
+        examples = Signature(self.from_examples, string_inputs("examples"))
+        texts = self.text_signatures() if self.tokenizer else {}
+        return {
+            "serving_default": ids,
+            "ids": ids,
+            "examples": examples,
+            **texts,
+        }
+
+    def from_ids(
+        self, input_ids: Any, input_mask: Any, segment_ids: Any
+    ) -> Tensors:
+        """`ids`: int32 [B, S], or [B, C, S] if there are C choices."""
+        return self.outputs(self.logits(input_ids, input_mask, segment_ids))
+
+    def from_examples(self, examples: Any) -> Tensors:
+        """`examples`: serialized `tf.train.Example`s, string [B].
+
+        They are records as written in fine-tuning, padded to `max_seq_length`.
+        Of their features only the three inputs of the model are read.
+        """
+        return self.from_ids(**records.parse(self._schema(), examples))
+
+    def ids_inputs(self) -> dict[str, tf.TensorSpec]:
+        """Returns the inputs of `from_ids`, of any batch size and length."""
+        choices = [self.num_choices] if self.num_choices > 1 else []
+        shape = [None, *choices, None]
+        return {
+            name: tf.TensorSpec(shape, tf.int32, name)
+            for name in self._schema()
+        }
+
+    def _schema(self) -> Schema:
+        return text_schema(self.max_seq_length, self.num_choices)
 
     def logits(self, input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
         """Runs the model."""
@@ -79,45 +132,58 @@ class RowSignatures(NamedTuple):
             "input_mask": input_mask,
             "segment_ids": segment_ids,
         }
-        return self.served.model(batch, training=False)
+        return self.model(batch, training=False)
 
-    def of_ids(
-        self, input_ids: Any, input_mask: Any, segment_ids: Any
+    def features(
+        self, ids_a: Any, ids_b: Any, seq_length: Any = None
     ) -> Tensors:
-        """`ids`: int32 [B, S], or [B, C, S] where there are C choices."""
-        return self.kind.outputs(
-            self.logits(input_ids, input_mask, segment_ids)
-        )
+        """Returns the model's inputs, int32 [R, S].
 
-    def of_examples(self, examples: Any) -> Tensors:
-        """`examples`: serialized `tf.train.Example`s, string [B].
-
-        They are records such as fine-tuning writes, of `max_seq_length`;
-        features other than the three of a text are not looked at.
+        Args:
+            ids_a: int32 RaggedTensor [R, (tokens)], which fit into a sequence.
+            ids_b: Likewise; empty rows for single texts.
+            seq_length: S; default: the length of the longest row.
         """
-        return self.of_ids(**records.parse(self._schema(), examples))
+        if seq_length is None:
+            a, b = ids_a.row_lengths(), ids_b.row_lengths()
+            longest = tf.reduce_max(a + b + 2 + tf.minimum(b, 1))
+            seq_length = tf.maximum(longest, 2)  # If there are no rows.
+        packed = graph_packing.pack(
+            [ids_a, ids_b], seq_length, self.special_ids, ends_empty=False
+        )
+        return dict(zip(self._schema(), packed.values(), strict=True))
 
-    def _schema(self) -> Schema:
-        return text_schema(self.served.max_seq_length, self.kind.num_choices)
+    def tokenize(self, *texts: Any) -> list[Any]:
+        """Returns the token ids [B, (tokens)] of several batches of texts.
 
-    def ids_inputs(self) -> dict[str, tf.TensorSpec]:
-        """Returns what `of_ids` takes; batch and length are free."""
-        choices = [self.kind.num_choices] if self.kind.num_choices > 1 else []
-        shape = [None, *choices, None]
-        return {
-            name: tf.TensorSpec(shape, tf.int32, name)
-            for name in self._schema()
-        }
+        They are tokenized together, which keeps the graph small.
+        """
+        ids = self.tokenizer.tokenize(tf.concat(texts, axis=0))
+        return tf.split(ids, [tf.size(batch) for batch in texts])
 
-    def all(self) -> dict[str, Signature]:
-        """Returns the signatures `ids` and `examples`."""
-        examples = strings("examples")
-        return {
-            "ids": Signature(self.of_ids, self.ids_inputs()),
-            "examples": Signature(self.of_examples, examples),
-        }
+    def logits_in_blocks(self, rows: Tensors) -> Any:
+        """Returns the logits [R, ...] of `features`, some rows at a time."""
+        number = tf.shape(rows["input_ids"])[0]
+
+        def block(begin: Any) -> tuple[Any, Any]:
+            end = tf.minimum(begin + _ROWS_AT_ONCE, number)
+            part = {name: values[begin:end] for name, values in rows.items()}
+            return end, self.logits(**part)
+
+        def add_block(begin: Any, logits: Any) -> tuple[Any, Any]:
+            end, more = block(begin)
+            return end, tf.concat([logits, more], axis=0)
+
+        end, logits = block(tf.constant(0))
+        shape = tf.TensorShape([None, *logits.shape[1:]])
+        return tf.while_loop(
+            lambda begin, _: begin < number,
+            add_block,
+            (end, logits),
+            shape_invariants=(end.shape, shape),
+        )[1]
 
 
-def strings(*names: str) -> dict[str, tf.TensorSpec]:
-    """Returns inputs that are one text for each item, string [B]."""
+def string_inputs(*names: str) -> dict[str, tf.TensorSpec]:
+    """Returns inputs that are one string for each item, [B]."""
     return {name: tf.TensorSpec([None], tf.string, name) for name in names}

@@ -1,124 +1,104 @@
-"""Questions about passages."""
+"""Signatures for questions about passages."""
 
 from typing import Any
 
 import tensorflow as tf
 
-from official_bert.export.serving import decoding, packing, passages
-from official_bert.export.serving.passages import Passages
+from official_bert.export import graph_packing
+from official_bert.export.serving import span_decoding
 from official_bert.export.serving.signatures import (
-    Served,
     Signature,
+    TaskSignatures,
     Tensors,
-    strings,
+    string_inputs,
 )
-from official_bert.export.serving.span_decoding import Windows
+from official_bert.export.serving.span_decoding import Passage, Windows
 from official_bert.tasks.squad.squad_features import NUM_SPECIAL
-from official_bert.tasks.squad.squad_task import SquadTask
 
 
-class SquadKind:
+class SquadSignatures(TaskSignatures):
     """Signatures of a `tasks.squad.squad_task.SquadTask`.
 
-    Outputs, for each question: `answer` [B], "" for none (in SQuAD 1.1
-    "empty"); `start` and `end` [B], between which characters of the context it
-    stands, -1 for none; `probability` [B]; `score` [B], the sum of its logits;
-    `n_best_answers` and `n_best_probabilities` [B, N], best first, with "" and
-    0 behind the last; in SQuAD 2.0 `null_odds` [B]. For ids `start_logits`,
-    `end_logits` [B, S].
+    Outputs of `serving_default` for each question:
+        answer: [B], "" for no answer (SQuAD 1.1: "empty").
+        start, end: int32 [B], the characters of the context between which the
+            answer stands; -1 for no answer.
+        probability: [B].
+        score: [B], the sum of the answer's logits.
+        n_best_answers, n_best_probabilities: [B, N], best first, then "" and 0.
+        null_odds: [B], in SQuAD 2.0.
+
+    Outputs for ids: `start_logits` and `end_logits` [B, S].
     """
 
-    num_choices = 1
-
-    def __init__(self, served: Served) -> None:
-        self.served = served
-        self.task: SquadTask = served.task
-
     def outputs(self, logits: Any) -> Tensors:
-        """Returns what is said of windows with these logits [B, S, 2]."""
+        """See the class; `logits` [B, S, 2]."""
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
-    def of_questions(self, question: Any, context: Any) -> Tensors:
-        """`serving_default`: [B] questions and what they are about."""
-        texts = passages.read(context, self.served.tokenizer)
-        questions = self.served.tokenizer.tokenize(question)
-        questions = questions[:, : self.task.max_query_length]
-        windows = _make_windows(
-            texts.ids.row_lengths(),
-            questions.row_lengths(),
-            self.served.max_seq_length,
-            self.task.doc_stride,
+    def from_questions(self, question: Any, context: Any) -> Tensors:
+        """`serving_default`: strings [B]."""
+        # Offsets count from the text without bytes that are not UTF-8, which
+        # the tokenizer drops.
+        context = tf.strings.unicode_transcode(
+            context, "UTF-8", "UTF-8", errors="ignore"
         )
-        logits = self._logits(questions, texts, windows)
-        counts = tf.math.bincount(
-            tf.cast(windows.example, tf.int32),
-            minlength=tf.size(question),
-            maxlength=tf.size(question),
+        tokens = self.tokenizer.tokenize_words_with_offsets(
+            tf.concat([context, question], axis=0)
         )
-        limits = tf.concat([[0], tf.cumsum(counts)], axis=0)
-        pieces = tf.constant(self.served.pieces)
+        number = tf.size(question)
+        ids, starts, limits = (by_word.merge_dims(1, 2) for by_word in tokens)
+        question_ids = ids[number:, : self.task.max_query_length]
+        ids, starts, limits = ids[:number], starts[:number], limits[:number]
+        example, windows = self._make_windows(ids, question_ids)
+        rows = self.features(
+            tf.gather(question_ids, example),
+            graph_packing.take(ids, example, windows.start, windows.length),
+            self.max_seq_length if self.task.pad_to == "max" else None,
+        )
+        logits = self.logits_in_blocks(rows)
+        if self.task.pad_to == "bucket":  # No span begins or ends in padding.
+            is_token = rows["input_mask"][:, :, tf.newaxis] == 1
+            logits = tf.where(is_token, logits, -float("inf"))
 
-        def answer(number: Any) -> Tensors:
-            begin, end = limits[number], limits[number + 1]
-            return decoding.answer(
-                texts.of(number),
-                Windows(*(column[begin:end] for column in windows)),
-                logits[begin:end],
-                self.task.decoding,
-                pieces,
+        def by_question(values: Any) -> tf.RaggedTensor:
+            return tf.RaggedTensor.from_value_rowids(
+                values, example, tf.size(question, tf.int64)
             )
 
+        decoding = self.task.decoding
         return tf.map_fn(
-            answer,
-            tf.range(tf.size(question)),
-            fn_output_signature=decoding.output_signature(self.task.decoding),
+            lambda row: span_decoding.choose_answer(*row, decoding),
+            (
+                Passage(context, starts, limits),
+                Windows(*map(by_question, windows)),
+                by_question(logits),
+            ),
+            fn_output_signature=span_decoding.output_signature(decoding),
         )
 
-    def _logits(self, questions: Any, texts: Passages, windows: Windows) -> Any:
-        """Returns [R, S, 2], padded as the task is."""
-        rows = packing.pack(
-            tf.gather(questions, windows.example),
-            packing.take(
-                texts.ids, windows.example, windows.start, windows.length
-            ),
-            self.served.marks,
+    def _make_windows(self, ids: Any, question_ids: Any) -> tuple[Any, Windows]:
+        """Cuts passages into the windows of `tasks.squad.squad_features`.
+
+        Here a passage without tokens has an empty window, so that every
+        question has one.
+
+        Args:
+            ids: int32 RaggedTensor [B, (tokens)] of passages.
+            question_ids: Likewise, of questions.
+
+        Returns:
+            int64 [R], the question of each window, and R windows.
+        """
+        room = self.max_seq_length - NUM_SPECIAL - question_ids.row_lengths()
+        example, start = graph_packing.place_windows(
+            ids.row_lengths(), room, tf.minimum(room, self.task.doc_stride)
         )
-        if self.task.pad_to == "bucket":
-            logits = packing.logits_in_blocks(self.served.model, rows)
-            is_there = rows["input_mask"][:, :, tf.newaxis] == 1
-            return tf.where(is_there, logits, -float("inf"))
-        missing = self.served.max_seq_length - tf.shape(rows["input_ids"])[1]
-        rows = {
-            name: tf.pad(values, [[0, 0], [0, missing]])
-            for name, values in rows.items()
-        }
-        return packing.logits_in_blocks(self.served.model, rows)
+        rest = tf.gather(ids.row_lengths(), example) - start
+        length = tf.minimum(rest, tf.gather(room, example))
+        offset = tf.gather(question_ids.row_lengths() + 2, example)
+        return example, Windows(start, length, offset)
 
     def text_signatures(self) -> dict[str, Signature]:
         """Returns `serving_default`."""
-        inputs = strings("question", "context")
-        return {"serving_default": Signature(self.of_questions, inputs)}
-
-
-def _make_windows(
-    num_pieces: Any, num_asked: Any, max_seq_length: int, doc_stride: int
-) -> Windows:
-    """Does what `tasks.squad.squad_features.make_windows` does.
-
-    Args:
-        num_pieces: int64 [B], of each passage.
-        num_asked: int64 [B], of each question.
-        max_seq_length: With [CLS] and [SEP]s.
-        doc_stride: How many pieces further a window begins.
-    """
-    room = max_seq_length - NUM_SPECIAL - num_asked
-    steps = tf.minimum(room, doc_stride)
-    num_later = -((room - num_pieces) // steps)
-    counts = tf.where(num_pieces > 0, 1 + tf.maximum(num_later, 0), 0)
-    example = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
-    number = tf.ragged.range(counts).values
-    start = number * tf.gather(steps, example)
-    length = tf.minimum(
-        tf.gather(num_pieces, example) - start, tf.gather(room, example)
-    )
-    return Windows(example, start, length, tf.gather(num_asked, example) + 2)
+        inputs = string_inputs("question", "context")
+        return {"serving_default": Signature(self.from_questions, inputs)}

@@ -1,22 +1,81 @@
-"""Tags for words."""
+"""Signatures for tagging words."""
 
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_bert.export.serving import packing
 from official_bert.export.serving.signatures import (
     SPACE,
-    Served,
     Signature,
+    TaskSignatures,
     Tensors,
-    strings,
+    string_inputs,
 )
-from official_bert.tasks.tagging import TaggingTask
+
+
+class TaggingSignatures(TaskSignatures):
+    """Signatures of a `tasks.tagging.TaggingTask`.
+
+    Outputs of `serving_default` for each text: `tokens` [B, N], its words, and
+    `tags` [B, N]; both are "" after the last word. Outputs for ids: `tags`
+    [B, S] and `probabilities` [B, S, C] of all WordPiece tokens, of which the
+    first one of a word counts, and `classes` [B, C], the names of all tags.
+    """
+
+    def outputs(self, logits: Any) -> Tensors:
+        """See the class; `logits` [B, S, C]."""
+        names = tf.constant(self.task.labels)
+        shape = [tf.shape(logits)[0], len(self.task.labels)]
+        return {
+            "tags": self._best_tags(logits),
+            "classes": tf.broadcast_to(names, shape),
+            "probabilities": tf.nn.softmax(logits),
+        }
+
+    def _best_tags(self, logits: Any) -> Any:
+        names = tf.constant(self.task.labels)
+        return tf.gather(names, tf.argmax(logits, axis=-1))
+
+    def from_texts(self, text: Any) -> Tensors:
+        """`serving_default`: strings [B]; spaces separate words."""
+        words = tf.strings.split(tf.strings.regex_replace(text, SPACE, " "))
+        room = self.max_seq_length - 2
+        tokens = self._tokenize_words(words.values, room)
+        windows = _make_windows(words.row_splits, tokens.row_splits, room)
+        # The words of a window are neighbours, and therefore their tokens too.
+        begin = tf.gather(tokens.row_splits, windows.begin)
+        end = tf.gather(tokens.row_splits, windows.end)
+        indices = tf.ragged.range(begin, end)
+        ids = indices.with_values(tf.gather(tokens.values, indices.values))
+        logits = self.logits_in_blocks(self.features(ids, ids[:, :0]))
+        # Every word is predicted once, in order; [CLS] comes before them.
+        row = tf.repeat(tf.range(tf.size(begin)), windows.last - windows.first)
+        column = tokens.row_starts() - tf.gather(begin, row) + 1
+        first_tokens = tf.stack([tf.cast(row, tf.int64), column], axis=1)
+        tags = self._best_tags(tf.gather_nd(logits, first_tokens))
+        return {
+            "tokens": words.to_tensor(""),
+            "tags": words.with_values(tags).to_tensor(""),
+        }
+
+    def _tokenize_words(self, words: Any, room: int) -> Any:
+        """Returns the token ids of each word; [UNK] if there are none."""
+        tokens = self.tokenizer.tokenize(words)[:, :room]
+        is_empty = tf.cast(tokens.row_lengths() == 0, tf.int64)
+        unknown = tf.fill(
+            [tf.reduce_sum(is_empty)], self.tokenizer.vocab["[UNK]"]
+        )
+        unknown = tf.RaggedTensor.from_row_lengths(unknown, is_empty)
+        return tf.concat([tokens, unknown], axis=1)
+
+    def text_signatures(self) -> dict[str, Signature]:
+        """Returns `serving_default`."""
+        signature = Signature(self.from_texts, string_inputs("text"))
+        return {"serving_default": signature}
 
 
 class _Windows(NamedTuple):
-    """Parts of sentences, by numbers of words over all sentences; int64 [R].
+    """Parts of sentences, by index of words; each int64 [R].
 
     Attributes: see `tasks.tagging.Window`.
     """
@@ -27,121 +86,46 @@ class _Windows(NamedTuple):
     end: Any
 
 
-class TaggingKind:
-    """Signatures of a `tasks.tagging.TaggingTask`.
-
-    Outputs, for each text: `tokens` [B, N], its words, and `tags` [B, N]; short
-    texts have "" behind their last word. For ids, `tags` [B, S] and
-    `probabilities` [B, S, C] are those of pieces, of which the first one of a
-    word counts, and `classes` [B, C] the names of all tags.
-    """
-
-    num_choices = 1
-
-    def __init__(self, served: Served) -> None:
-        self.served = served
-        self.task: TaggingTask = served.task
-
-    def outputs(self, logits: Any) -> Tensors:
-        """Returns what is said of pieces with these logits [B, S, C]."""
-        names = tf.constant(self.task.labels)
-        shape = [tf.shape(logits)[0], len(self.task.labels)]
-        return {
-            "tags": self._tags(logits),
-            "classes": tf.broadcast_to(names, shape),
-            "probabilities": tf.nn.softmax(logits),
-        }
-
-    def _tags(self, logits: Any) -> Any:
-        return tf.gather(
-            tf.constant(self.task.labels), tf.argmax(logits, axis=-1)
-        )
-
-    def of_texts(self, text: Any) -> Tensors:
-        """`serving_default`: [B] texts, whose words have spaces between."""
-        words = tf.strings.split(tf.strings.regex_replace(text, SPACE, " "))
-        room = self.served.max_seq_length - 2
-        pieces = self._pieces(words.values, room)
-        windows = _make_windows(words.row_splits, pieces.row_splits, room)
-        # A window's words are one another's neighbours, and so their pieces.
-        begin = tf.gather(pieces.row_splits, windows.begin)
-        end = tf.gather(pieces.row_splits, windows.end)
-        places = tf.ragged.range(begin, end)
-        ids = places.with_values(tf.gather(pieces.values, places.values))
-        none = tf.RaggedTensor.from_row_lengths(
-            tf.zeros([0], tf.int32), tf.zeros_like(begin)
-        )
-        rows = packing.pack(ids, none, self.served.marks)
-        logits = packing.logits_in_blocks(self.served.model, rows)
-        # Every word is predicted once, in their order, behind [CLS].
-        row = tf.repeat(tf.range(tf.size(begin)), windows.last - windows.first)
-        place = pieces.row_starts() - tf.gather(begin, row) + 1
-        place = tf.stack([tf.cast(row, tf.int64), place], axis=1)
-        tags = words.with_values(self._tags(tf.gather_nd(logits, place)))
-        return {"tokens": words.to_tensor(""), "tags": tags.to_tensor("")}
-
-    def _pieces(self, words: Any, room: int) -> Any:
-        """Returns the ids of each word's pieces, at least one."""
-        pieces = self.served.tokenizer.tokenize(words)[:, :room]
-        is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
-        number = tf.reduce_sum(is_empty)
-        unknown = self.served.pieces.index("[UNK]")
-        return tf.concat(
-            [
-                pieces,
-                tf.RaggedTensor.from_row_lengths(
-                    tf.fill([number], unknown), is_empty
-                ),
-            ],
-            axis=1,
-        )
-
-    def text_signatures(self) -> dict[str, Signature]:
-        """Returns `serving_default`."""
-        return {"serving_default": Signature(self.of_texts, strings("text"))}
-
-
 def _make_windows(sentences: Any, words: Any, room: int) -> _Windows:
-    """Does what `tasks.tagging.make_windows` does.
+    """Returns the windows of `tasks.tagging.make_windows`.
 
     Args:
-        sentences: int64 [B + 1], at which words sentences begin.
-        words: int64 [N + 1], at which pieces words begin.
-        room: How many pieces are read at once.
+        sentences: int64 [B + 1], the words at which sentences begin.
+        words: int64 [N + 1], the tokens at which words begin.
+        room: The number of tokens that fit into a window.
     """
-    found = tf.zeros([0, 4], tf.int64)
-    for number in tf.range(tf.size(sentences) - 1):
-        tf.autograph.experimental.set_loop_options(
-            shape_invariants=[(found, tf.TensorShape([None, 4]))]
-        )
-        start, stop = sentences[number], sentences[number + 1]
+
+    def add_window(first: Any, windows: Any) -> tuple[Any, Any]:
+        sentence = _last_up_to(sentences, first)
+        start, stop = sentences[sentence], sentences[sentence + 1]
         is_short = words[stop] - words[start] <= room
-        size = tf.where(is_short, tf.constant(room), room // 2)
-        first = start
-        while first < stop:
-            tf.autograph.experimental.set_loop_options(
-                shape_invariants=[(found, tf.TensorShape([None, 4]))]
-            )
-            fits = _last_within(words, words[first] + tf.cast(size, tf.int64))
-            last = tf.minimum(tf.maximum(fits, first + 1), stop)
-            spare = room - (words[last] - words[first])
-            after = words[stop] - words[last]
-            before = tf.maximum(spare // 2, spare - after)
-            before = tf.minimum(words[first] - words[start], before)
-            begin = _first_from(words, words[first] - before)
-            end = tf.minimum(_last_within(words, words[begin] + room), stop)
-            window = tf.stack([begin, first, last, end])
-            found = tf.concat([found, window[tf.newaxis]], axis=0)
-            first = last
-    return _Windows(*tf.unstack(found, axis=1))
+        size = tf.where(is_short, tf.constant(room, tf.int64), room // 2)
+        # A single word may be longer than half of the room.
+        fits = _last_up_to(words, words[first] + size)
+        last = tf.minimum(tf.maximum(fits, first + 1), stop)
+        spare = room - (words[last] - words[first])
+        after = words[stop] - words[last]
+        before = tf.maximum(spare // 2, spare - after)
+        before = tf.minimum(words[first] - words[start], before)
+        begin = _first_from(words, words[first] - before)
+        end = tf.minimum(_last_up_to(words, words[begin] + room), stop)
+        window = tf.stack([begin, first, last, end])
+        return last, tf.concat([windows, window[tf.newaxis]], axis=0)
+
+    windows = tf.while_loop(
+        lambda first, _: first < sentences[-1],
+        add_window,
+        (tf.constant(0, tf.int64), tf.zeros([0, 4], tf.int64)),
+        shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 4])),
+    )[1]
+    return _Windows(*tf.unstack(windows, axis=1))
 
 
-def _last_within(words: Any, place: Any) -> Any:
-    """Returns the last word that begins at a piece or before it."""
-    found = tf.searchsorted(words, place[tf.newaxis], "right", tf.int64)
-    return found[0] - 1
+def _last_up_to(starts: Any, position: Any) -> Any:
+    """Returns the index of the last start that is at most `position`."""
+    return _first_from(starts, position, "right") - 1
 
 
-def _first_from(words: Any, place: Any) -> Any:
-    """Returns the first word that begins at a piece or after it."""
-    return tf.searchsorted(words, place[tf.newaxis], "left", tf.int64)[0]
+def _first_from(starts: Any, position: Any, side: str = "left") -> Any:
+    """Returns the index of the first start that is at least `position`."""
+    return tf.searchsorted(starts, position[tf.newaxis], side, tf.int64)[0]

@@ -1,4 +1,4 @@
-"""The signature for ids as a TensorFlow Lite (LiteRT) model."""
+"""The signature `ids` as a TensorFlow Lite (LiteRT) model."""
 
 import warnings
 from typing import Any
@@ -8,18 +8,18 @@ import tensorflow as tf
 
 from official_bert import files
 from official_bert.errors import InputError
-from official_bert.export.serving.signatures import RowSignatures, Tensors
+from official_bert.export.serving.signatures import TaskSignatures, Tensors
 
 
-def write(rows: RowSignatures, module: Any, path: str) -> float:
-    """Converts a model, and asks it and the original the same.
+def write(signatures: TaskSignatures, module: Any, path: str) -> float:
+    """Converts a model and compares the result with the original.
 
-    Its inputs are those of `ids`, batch and length free; its output is
-    `logits`, as `task.build_model` says.
+    The inputs are those of `ids`, of any batch size and length. The output is
+    `logits`; probabilities and labels are left to the caller.
 
     Args:
-        rows: The model.
-        module: What holds its weights.
+        signatures: Of the model.
+        module: The holder of its weights.
         path: The file to write.
 
     Returns:
@@ -28,56 +28,48 @@ def write(rows: RowSignatures, module: Any, path: str) -> float:
     Raises:
         InputError: The model cannot be converted.
     """
-    calls = _Lite(rows)
-    function = tf.function(calls.logits).get_concrete_function(
-        **rows.ids_inputs()
-    )
+
+    @tf.function(autograph=False)
+    def run(input_ids: Any, input_mask: Any, segment_ids: Any) -> Tensors:
+        logits = signatures.logits(input_ids, input_mask, segment_ids)
+        return {"logits": logits}
+
+    function = run.get_concrete_function(**signatures.ids_inputs())
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [function], module
     )
     try:
         content = converter.convert()
-    except Exception as error:  # Its own class is in no public module.
+    except Exception as error:  # The converter's own class is not public.
         raise InputError(
-            "--export_tflite: the model must be one that TensorFlow Lite can "
-            "compute, which is any but those with a BiLSTM. Received: one that "
-            f"it cannot ({str(error).splitlines()[0]}). Leave out the flag."
+            "--export_tflite: TensorFlow Lite cannot convert this model "
+            f"({str(error).splitlines()[0]}). Models with a BiLSTM are not "
+            "supported. Export without --export_tflite."
         ) from error
     with files.writing(path) as file:
         file.write(content)
-    return _difference(rows, content)
+    return _difference(signatures, content)
 
 
-class _Lite:
-    """The one function that LiteRT gets."""
-
-    def __init__(self, rows: RowSignatures) -> None:
-        self.rows = rows
-
-    def logits(
-        self, input_ids: Any, input_mask: Any, segment_ids: Any
-    ) -> Tensors:
-        """Strings and probabilities are left to the caller."""
-        return {"logits": self.rows.logits(input_ids, input_mask, segment_ids)}
-
-
-def _difference(rows: RowSignatures, content: bytes) -> float:
-    served = rows.served
-    choices = [rows.kind.num_choices] if rows.kind.num_choices > 1 else []
-    shape = (2, *choices, min(served.max_seq_length, 64))
-    random = np.random.RandomState(0)
-    is_short = np.arange(shape[-1]) < shape[-1] // 2
+def _difference(signatures: TaskSignatures, content: bytes) -> float:
+    choices = [signatures.num_choices] if signatures.num_choices > 1 else []
+    shape = (2, *choices, min(signatures.max_seq_length, 64))
+    is_first_half = np.arange(shape[-1]) < shape[-1] // 2
     mask = np.ones(shape, np.int32)
-    mask[0] = is_short
+    mask[0] = is_first_half
+    random = np.random.RandomState(0)
+    vocab_size, _ = signatures.model.bert.embeddings.word_embeddings.shape
     batch = {
-        "input_ids": random.randint(0, len(served.pieces), shape, np.int32),
+        "input_ids": random.randint(0, vocab_size, shape, np.int32),
         "input_mask": mask,
-        "segment_ids": mask * ~is_short,
+        "segment_ids": mask * ~is_first_half,
     }
-    expected = rows.logits(**{n: tf.constant(v) for n, v in batch.items()})
+    expected = signatures.logits(
+        **{name: tf.constant(values) for name, values in batch.items()}
+    )
     with warnings.catch_warnings():
-        # That it will move to a package of its own.
+        # The interpreter announces its move to another package.
         warnings.simplefilter("ignore")
         interpreter = tf.lite.Interpreter(model_content=content)
-    asked = interpreter.get_signature_runner()
-    return float(np.abs(asked(**batch)["logits"] - expected.numpy()).max())
+    found = interpreter.get_signature_runner()(**batch)["logits"]
+    return float(np.abs(found - expected.numpy()).max())
