@@ -1,14 +1,14 @@
-r"""Learns a WordPiece vocabulary from text of your own.
+r"""Learns a WordPiece vocabulary from your own text.
 
   python build_vocab.py \
     --input_file='wikipedia/*.txt.gz' \
     --vocab_file=vocab.txt --vocab_size=30522 \
     --bert_config_file=bert_config.json
 
-The 15 MB of 490 articles of Wikipedia take seven seconds:
+For 15 MB of Wikipedia (490 articles) this takes seven seconds and prints:
 
-  30,522 pieces in vocab.txt.
-  2,940,000 words (83,273 different), 1.057 pieces each, 0.00% unknown.
+  30,522 tokens in vocab.txt.
+  2,940,000 words (83,273 different), 1.057 tokens each, 0.00% unknown.
 """
 
 import os
@@ -21,7 +21,7 @@ from official_bert.tokenization import learning
 
 
 def main(options: BuildVocab) -> None:
-    """Counts words, learns pieces, writes them and says how good they are."""
+    """Learns and writes a vocabulary, and prints how well it fits the text."""
     for path in filter(None, (options.vocab_file, options.bert_config_file)):
         files.make_directory(os.path.dirname(path) or ".")
     words = count_words(options)
@@ -36,7 +36,7 @@ def main(options: BuildVocab) -> None:
     if options.bert_config_file:
         config = options.config(len(vocab))
         files.write_text(options.bert_config_file, config.to_json_string())
-    print(f"{len(vocab):,} pieces in {options.vocab_file}.")
+    print(f"{len(vocab):,} tokens in {options.vocab_file}.")
     print(describe(vocab, words))
 
 
@@ -46,19 +46,19 @@ def count_words(options: BuildVocab) -> Counter[str]:
     words = learning.count_words(lines, options.do_lower_case)
     if not words:
         raise InputError(
-            "--input_file must have text in it. "
-            f"Received: {options.input_file!r}, without a single word."
+            f"--input_file={options.input_file} must contain text, but has no "
+            "word."
         )
     return words
 
 
 def describe(vocab: list[str], words: Counter[str]) -> str:
-    """Returns a sentence on how well a vocabulary fits a text."""
+    """Returns how many tokens and unknown words a text has."""
     pieces = learning.count_pieces(vocab, words)
     num_words = words.total()
     return (
         f"{num_words:,} words ({len(words):,} different), "
-        f"{pieces.total() / num_words:.3f} pieces each, "
+        f"{pieces.total() / num_words:.3f} tokens each, "
         f"{pieces['[UNK]'] / num_words:.2%} unknown."
     )
 

@@ -1,4 +1,4 @@
-r"""Takes a model from one format of weights to another.
+r"""Converts a model between TF1, Hugging Face, KerasHub and Model Garden.
 
   python convert_checkpoint.py --to=huggingface \
     --input=uncased_L-12_H-768_A-12/bert_model.ckpt --output=bert_hf
@@ -11,8 +11,8 @@ r"""Takes a model from one format of weights to another.
   python convert_checkpoint.py --to=tf1 --strip_optimizer \
     --input=/tmp/pretraining_output --output=/tmp/pretrained
 
-Every weight must have a counterpart; what was written is read back and
-compared, bit for bit.
+Every weight must have a counterpart. The output is read back and compared bit
+for bit.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def main(options: ConvertCheckpoint) -> None:
-    """Converts, and says what became of what."""
-    # TensorFlow takes seconds to import; errors in flags should not.
+    """Converts a model, or strips the optimizer, and prints a report."""
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert.checkpoints import conversion
 
     if options.strip_optimizer:
@@ -38,16 +38,16 @@ def main(options: ConvertCheckpoint) -> None:
         return
     model = conversion.read(options)
     if options.to == "tf1" and model.described.task is None:
-        described = dataclasses.replace(model.described, task=task_of(model))
+        described = dataclasses.replace(model.described, task=make_task(model))
         model = dataclasses.replace(model, described=described)
     print(conversion.convert(model, options))
 
 
-def task_of(model: Model) -> dict[str, Any] | None:
-    """Returns a `task.json` for `predict.py`, of what is known of a model.
+def make_task(model: Model) -> dict[str, Any] | None:
+    """Returns the content of `task.json` for a model of another format.
 
-    It has this program's defaults where other formats say nothing. A multiple
-    choice's number of choices is in no other format: there is none for it.
+    What other formats do not store has its default. There is no task for
+    multiple choice, because other formats do not store the number of choices.
     """
     from official_bert.tasks.squad.squad_task import SquadTask
     from official_bert.tasks.tagging import TaggingTask
@@ -56,7 +56,7 @@ def task_of(model: Model) -> dict[str, Any] | None:
     described, head, labels = model.described, model.head.name, model.labels
     length = described.config.max_position_embeddings
     if head == "question_answering":
-        # 128 and 64 as by default, unless the model reads little.
+        # The defaults 128 and 64, unless the model has few positions.
         task = SquadTask(
             doc_stride=min(128, length // 4),
             max_query_length=min(64, length // 4),
@@ -67,9 +67,9 @@ def task_of(model: Model) -> dict[str, Any] | None:
         kind = "regression" if len(labels) == 1 else "classification"
         if described.problem_type == "regression" and len(labels) > 1:
             raise InputError(
-                f"{model.arrays.where}: a regression must have one number. "
-                f"Received: {len(labels)}, {', '.join(labels)}. To convert the "
-                "encoder alone, give --skip='^classifier'."
+                f"{model.arrays.where}: a regression model must have one "
+                f"label. Received: {', '.join(labels)}. To convert only the "
+                "encoder, add --skip='^classifier'."
             )
         if described.problem_type == "multi_label_classification":
             kind = "multilabel"

@@ -1,14 +1,15 @@
-"""Pre-trains a small BERT, fine-tunes it and asks it, in minutes.
+"""Pre-trains a small BERT, fine-tunes it and predicts with it, in minutes.
 
   python demo.py
 
-All its text is the English that Python ships. It runs the commands that real
-work takes, one after the other, shows each as you would type it, and reports
-what was learned: to fill in blanks, and then whether a summary belongs to a
-function, as against a model that was not pre-trained. Whatever an earlier run
-finished is used again; remove the output folder to start anew.
+The text is the English in Python's own documentation. The demo runs the
+commands of a real project one after the other, and prints each as you would
+type it. Its report compares the model with baselines on masked LM, and on
+whether a summary belongs to a function. Finished steps of an earlier run are
+skipped; to start again, remove the output directory.
 """
 
+import json
 import os
 import shlex
 import shutil
@@ -17,7 +18,7 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-from official_bert import cli, files, signals
+from official_bert import cli, files, json_files, signals
 from official_bert.errors import InputError
 from official_bert.options import Demo
 from official_bert.options.demo import FINETUNED, PREDICTIONS
@@ -40,7 +41,7 @@ PAIRS = (
 
 
 class Step(NamedTuple):
-    """A command, and the file that is there once it has succeeded."""
+    """A command, and a file that exists if it has succeeded."""
 
     title: str
     result: str
@@ -48,65 +49,64 @@ class Step(NamedTuple):
 
 
 def main(options: Demo) -> None:
-    """Runs every step that is not done yet, then reports."""
+    """Runs all unfinished steps, then writes and prints the report."""
     files.make_directory(options.output_dir)
-    keep_options(options)
-    write_questions(options.output_dir)
+    check_options(options)
+    write_examples(options.output_dir)
     outdated = False
     for step in steps(options):
         if not outdated and files.exists(step.result):
-            print(f"# {step.title}: done before, see {step.result}")
+            print(f"# {step.title}: already done, see {step.result}")
             continue
         if outdated and "--do_train" in step.command:
-            # Going on with a model of older records would spoil it.
+            # Training must not resume from a model of the old records.
             shutil.rmtree(os.path.dirname(step.result), ignore_errors=True)
         run(step)
-        # What follows was made from older files, if it was made at all.
+        # Results of later steps, if any, are from old inputs.
         outdated = True
-    # TensorFlow takes seconds to import; errors in flags should not.
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert.inference import demo_report
 
     print(demo_report.write(options))
 
 
-def keep_options(options: Demo) -> None:
-    """Makes sure that a folder holds what one and the same options made."""
+def check_options(options: Demo) -> None:
+    """Raises `InputError` if the directory has results of other options."""
     path = os.path.join(options.output_dir, "demo_options.json")
-    told = options.to_json("demo.py")
-    if files.exists(path) and files.read_text(path) != told:
+    text = options.to_json("demo.py")
+    if files.exists(path) and json_files.read(path) != json.loads(text):
         raise InputError(
-            f"{path}: must be the options of this run, whose results lie "
-            "beside it. Received: others. Name another --output_dir, or remove "
-            "this one."
+            f"{path} differs from the options of this run. Use another "
+            "--output_dir, or remove this one."
         )
-    files.write_text(path, told)
+    files.write_text(path, text)
 
 
-def write_questions(folder: str) -> None:
-    """Writes what the models are asked in the end."""
-    # Under the names of the columns, as in what the model was trained on.
+def write_examples(directory: str) -> None:
+    """Writes the examples that the models predict at the end."""
+    # With the columns of the training data.
     pairs = ["\t".join(pair) for pair in [("signature", "summary"), *PAIRS]]
     for name, lines in (("blanks.txt", SENTENCES), ("pairs.tsv", pairs)):
-        files.write_text(f"{folder}/{name}", "\n".join(lines) + "\n")
+        files.write_text(f"{directory}/{name}", "\n".join(lines) + "\n")
 
 
 def run(step: Step) -> None:
-    """Shows a command and runs it; ends the demo if it does not succeed."""
+    """Prints and runs a command; ends the demo if it does not succeed."""
     shown = " \\\n    ".join(shlex.quote(word) for word in step.command)
     print(f"\n# {step.title}\npython {shown}", flush=True)
     script, *flags = step.command
     command = [sys.executable, os.path.join(ROOT, script), *flags]
     status = wait_for(subprocess.Popen(command))
     if status:
-        sys.exit(status if status > 0 else 128 - status)  # As shells say it.
+        sys.exit(status if status > 0 else 128 - status)  # As a shell does.
     if not files.exists(step.result):
-        sys.exit("Stopped on the way. Run the demo again to go on from there.")
+        sys.exit("The command was stopped. Run the demo again to resume.")
 
 
 def wait_for(process: subprocess.Popen[bytes]) -> int:
-    """Returns the status of a command, or of the signal that stopped it.
+    """Returns the exit status of a command, or -N if signal N stopped it.
 
-    It may save what it has before it ends, and then call that a success.
+    A command that saves its state and exits with 0 on a signal was stopped too.
     """
     stopped_by = []
 
@@ -117,14 +117,14 @@ def wait_for(process: subprocess.Popen[bytes]) -> int:
     with signals.temporary_handler(stop, signal.SIGTERM):
         try:
             status = process.wait()
-        except KeyboardInterrupt:  # A terminal's Ctrl-C goes to both.
+        except KeyboardInterrupt:  # The terminal sends Ctrl-C to both.
             process.wait()
             raise
     return -stopped_by[0] if stopped_by else status
 
 
 def steps(options: Demo) -> list[Step]:
-    """Returns all commands, in their order."""
+    """Returns all steps in order."""
     return [
         *data_steps(options),
         *pretraining_steps(options),
@@ -133,26 +133,26 @@ def steps(options: Demo) -> list[Step]:
 
 
 def data_steps(options: Demo) -> list[Step]:
-    """Returns the commands from Python's source to a vocabulary and records."""
-    folder = options.output_dir
+    """Returns the steps from Python's source to a vocabulary and records."""
+    directory = options.output_dir
     return [
         Step(
-            "Gather Python's English",
-            f"{folder}/text/held_out.txt",
-            ["data/python_english.py", f"--output_dir={folder}/text"],
+            "Extract the English text from Python's source code",
+            f"{directory}/text/held_out.txt",
+            ["data/python_english.py", f"--output_dir={directory}/text"],
         ),
         Step(
             "Learn a vocabulary",
-            f"{folder}/bert_config.json",
+            f"{directory}/bert_config.json",
             [
                 "build_vocab.py",
-                f"--input_file={folder}/text/train.txt",
+                f"--input_file={directory}/text/train.txt",
                 f"--vocab_size={options.vocab_size}",
                 f"--hidden_size={options.hidden_size}",
                 f"--num_hidden_layers={options.num_hidden_layers}",
                 f"--num_attention_heads={options.num_attention_heads}",
-                f"--vocab_file={folder}/vocab.txt",
-                f"--bert_config_file={folder}/bert_config.json",
+                f"--vocab_file={directory}/vocab.txt",
+                f"--bert_config_file={directory}/bert_config.json",
             ],
         ),
         masking(options, "train", options.dupe_factor),
@@ -161,24 +161,24 @@ def data_steps(options: Demo) -> list[Step]:
 
 
 def masking(options: Demo, name: str, dupe_factor: int) -> Step:
-    """Returns the command that makes records of a text."""
-    folder = options.output_dir
+    """Returns the step that creates the records of a text."""
+    directory = options.output_dir
     return Step(
-        f"Mask the text: {name}",
-        f"{folder}/{name}.tfrecord",
+        f"Create masked instances: {name}",
+        f"{directory}/{name}.tfrecord",
         [
             "create_pretraining_data.py",
-            f"--input_file={folder}/text/{name}.txt",
-            f"--output_file={folder}/{name}.tfrecord",
+            f"--input_file={directory}/text/{name}.txt",
+            f"--output_file={directory}/{name}.tfrecord",
             f"--dupe_factor={dupe_factor}",
-            f"--vocab_file={folder}/vocab.txt",
+            f"--vocab_file={directory}/vocab.txt",
             *lengths(options),
         ],
     )
 
 
 def lengths(options: Demo) -> list[str]:
-    """Returns the flags that records and their model have in common."""
+    """Returns the flags that must be equal for records and training."""
     return [
         f"--max_seq_length={options.max_seq_length}",
         f"--max_predictions_per_seq={options.max_predictions_per_seq}",
@@ -186,8 +186,8 @@ def lengths(options: Demo) -> list[str]:
 
 
 def pretraining_steps(options: Demo) -> list[Step]:
-    """Returns the commands from records to a model and its guesses."""
-    folder = options.output_dir
+    """Returns the steps from records to a pre-trained model."""
+    directory = options.output_dir
     return [
         Step(
             "Pre-train",
@@ -195,17 +195,17 @@ def pretraining_steps(options: Demo) -> list[Step]:
             [
                 "run_pretraining.py",
                 "--do_train",
-                f"--input_file={folder}/train.tfrecord",
-                f"--output_dir={folder}/model",
+                f"--input_file={directory}/train.tfrecord",
+                f"--output_dir={directory}/model",
                 f"--train_batch_size={options.train_batch_size}",
                 f"--learning_rate={options.learning_rate}",
                 f"--num_train_steps={options.num_train_steps}",
                 f"--num_warmup_steps={options.num_train_steps // 10}",
                 f"--save_checkpoints_steps={-(-options.num_train_steps // 4)}",
-                # The first is yet needed, however often this is stopped.
+                # The first checkpoint is evaluated later.
                 "--keep_checkpoint_max=1000",
-                f"--bert_config_file={folder}/bert_config.json",
-                f"--vocab_file={folder}/vocab.txt",
+                f"--bert_config_file={directory}/bert_config.json",
+                f"--vocab_file={directory}/vocab.txt",
                 *lengths(options),
             ],
         ),
@@ -213,25 +213,25 @@ def pretraining_steps(options: Demo) -> list[Step]:
             options,
             "Evaluate the model before training, on held-out documents",
             "untrained",
-            f"--init_checkpoint={folder}/model/model.ckpt-0",
+            f"--init_checkpoint={directory}/model/model.ckpt-0",
         ),
-        evaluation(options, "Evaluate it after training, on the same", "model"),
-        predicting(folder, "model", "blanks.txt", "--fill_mask"),
+        evaluation(options, "Evaluate the model after training", "model"),
+        predicting(directory, "model", "blanks.txt", "--fill_mask"),
     ]
 
 
 def evaluation(options: Demo, title: str, output: str, *more: str) -> Step:
-    """Returns the command that measures a model on held-out documents."""
-    folder = options.output_dir
+    """Returns the step that evaluates a model on held-out documents."""
+    directory = options.output_dir
     return Step(
         title,
-        f"{folder}/{output}/eval_results.txt",
+        f"{directory}/{output}/eval_results.txt",
         [
             "run_pretraining.py",
             "--do_eval",
-            f"--input_file={folder}/held_out.tfrecord",
-            f"--output_dir={folder}/{output}",
-            f"--bert_config_file={folder}/bert_config.json",
+            f"--input_file={directory}/held_out.tfrecord",
+            f"--output_dir={directory}/{output}",
+            f"--bert_config_file={directory}/bert_config.json",
             *lengths(options),
             *more,
         ],
@@ -239,10 +239,10 @@ def evaluation(options: Demo, title: str, output: str, *more: str) -> Step:
 
 
 def finetuning_steps(options: Demo) -> list[Step]:
-    """Returns the commands from labelled pairs to answers about new ones."""
-    folder = options.output_dir
-    data = f"{folder}/signatures"
-    with_it, without_it = FINETUNED.values()
+    """Returns the steps from labelled pairs to predictions of new ones."""
+    directory = options.output_dir
+    data = f"{directory}/signatures"
+    pretrained_model, random_model = FINETUNED.values()
     return [
         Step(
             "Pair Python's functions with summaries",
@@ -251,54 +251,56 @@ def finetuning_steps(options: Demo) -> list[Step]:
         ),
         finetuning(
             options,
-            "Fine-tune the pre-trained model: does the summary belong?",
-            with_it,
+            "Fine-tune the model: does the summary belong to the function?",
+            pretrained_model,
             f"--init_checkpoint={pretrained(options)}",
         ),
-        finetuning(options, "The same from random weights", without_it),
-        predicting(folder, with_it, "pairs.tsv"),
+        finetuning(
+            options, "Fine-tune a model with random weights", random_model
+        ),
+        predicting(directory, pretrained_model, "pairs.tsv"),
     ]
 
 
 def finetuning(options: Demo, title: str, output: str, *more: str) -> Step:
-    """Returns the command that learns which summaries belong, and is tested."""
-    folder = options.output_dir
+    """Returns the step that fine-tunes and tests a model of the pairs."""
+    directory = options.output_dir
     return Step(
         title,
-        f"{folder}/{output}/{PREDICTIONS}",
+        f"{directory}/{output}/{PREDICTIONS}",
         [
             "run_classifier.py",
             "--do_train",
             "--do_eval",
             "--do_predict",
             "--task_name=tsv",
-            f"--data_dir={folder}/signatures",
+            f"--data_dir={directory}/signatures",
             "--text_a_column=signature",
             "--text_b_column=summary",
             "--label_column=label",
-            f"--vocab_file={folder}/vocab.txt",
-            f"--bert_config_file={folder}/bert_config.json",
+            f"--vocab_file={directory}/vocab.txt",
+            f"--bert_config_file={directory}/bert_config.json",
             f"--max_seq_length={options.max_seq_length}",
             "--pad_to=bucket",
             f"--train_batch_size={options.train_batch_size}",
             f"--learning_rate={options.finetuning_learning_rate}",
             f"--num_train_epochs={options.num_train_epochs}",
-            f"--output_dir={folder}/{output}",
+            f"--output_dir={directory}/{output}",
             *more,
         ],
     )
 
 
-def predicting(folder: str, model: str, questions: str, *more: str) -> Step:
-    """Returns the command that asks a model; see `write_questions`."""
-    answers = f"{folder}/{model}_answers.jsonl"
+def predicting(directory: str, model: str, examples: str, *more: str) -> Step:
+    """Returns the step that predicts examples of `write_examples`."""
+    answers = f"{directory}/{model}_answers.jsonl"
     return Step(
-        f"Ask the model about {questions}",
+        f"Predict {examples}",
         answers,
         [
             "predict.py",
-            f"--model_dir={folder}/{model}",
-            f"--input_file={folder}/{questions}",
+            f"--model_dir={directory}/{model}",
+            f"--input_file={directory}/{examples}",
             f"--output_file={answers}",
             *more,
         ],
@@ -306,7 +308,7 @@ def predicting(folder: str, model: str, questions: str, *more: str) -> Step:
 
 
 def pretrained(options: Demo) -> str:
-    """Returns the name of the checkpoint that pre-training ends with."""
+    """Returns the prefix of the last checkpoint of pre-training."""
     return f"{options.output_dir}/model/model.ckpt-{options.num_train_steps}"
 
 

@@ -1,4 +1,4 @@
-r"""Writes a BERT as modules of the TF Hub, which others load and fine-tune.
+r"""Exports BERT as TF Hub modules, which others can load and fine-tune.
 
   python export_tfhub.py \
     --vocab_file=$BERT_BASE_DIR/vocab.txt \
@@ -9,8 +9,8 @@ r"""Writes a BERT as modules of the TF Hub, which others load and fine-tune.
   python export_tfhub.py --model_dir=/tmp/pretraining_output \
     --export_path=/tmp/hub/encoder
 
-They are SavedModels with the interface of those that are published: see
-"Common SavedModel APIs for text tasks" in TensorFlow's documentation.
+The modules are SavedModels with the interface of published ones: see "Common
+SavedModel APIs for text tasks" in TensorFlow's documentation.
 """
 
 from official_bert import cli
@@ -18,7 +18,7 @@ from official_bert.options import ExportTfhub
 
 
 def main(options: ExportTfhub) -> None:
-    """Writes the encoder, the preprocessor or both, as the options say."""
+    """Exports the encoder, the preprocessor, or both."""
     if options.export_path:
         export_encoder(options)
     if options.preprocessor_path:
@@ -26,8 +26,8 @@ def main(options: ExportTfhub) -> None:
 
 
 def export_encoder(options: ExportTfhub) -> None:
-    """Writes the encoder, and prints what it is and how to use it."""
-    # TensorFlow takes seconds to import; errors in flags should not.
+    """Exports the encoder, and prints its sizes and how to load it."""
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert.checkpoints import run_directory
     from official_bert.config import BertConfig
     from official_bert.export import tfhub_encoder
@@ -44,7 +44,7 @@ def export_encoder(options: ExportTfhub) -> None:
     head = "with" if written.has_masked_lm else "without"
     print(
         f"Wrote the encoder to {path}: {written.num_weights:,} weights, "
-        f"{head} the masked-LM head, {written.num_bytes / 1e6:,.1f} MB"
+        f"{head} the masked LM head, {written.num_bytes / 1e6:,.1f} MB"
     )
     if written.left_out:
         print(f"Left out: {', '.join(written.left_out)}")
@@ -53,7 +53,7 @@ def export_encoder(options: ExportTfhub) -> None:
 
 
 def export_preprocessor(options: ExportTfhub) -> None:
-    """Writes the preprocessor, and prints how to use it."""
+    """Exports the preprocessor, and prints how to load it."""
     from official_bert import files
     from official_bert.export import tfhub_preprocessor
 
@@ -66,10 +66,10 @@ def export_preprocessor(options: ExportTfhub) -> None:
         seq_length=options.max_seq_length,
     )
     print(
-        f"Wrote the preprocessor to {path}: {options.max_seq_length} pieces "
+        f"Wrote the preprocessor to {path}: {options.max_seq_length} tokens "
         f"per sequence, {files.directory_size(path) / 1e6:,.1f} MB"
     )
-    print("  import tensorflow_text  # It brings what the module is made of.")
+    print("  import tensorflow_text  # Registers the module's operations.")
     print(f'  preprocess = hub.KerasLayer("{path}")  # tf_keras')
     print(f'  preprocess = tf.saved_model.load("{path}")')
 

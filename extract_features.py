@@ -1,4 +1,4 @@
-r"""Writes BERT's vectors of texts: one JSON line, or a row, for each.
+r"""Writes the outputs of BERT's layers for each line of a file.
 
   echo "Who was Jim Henson ? ||| Jim Henson was a puppeteer" > /tmp/input.txt
 
@@ -12,8 +12,8 @@ r"""Writes BERT's vectors of texts: one JSON line, or a row, for each.
   {"linex_index": 0, "features": [{"token": "[CLS]", "layers":
   [{"index": -1, "values": [...]}, ...]}, ...]}
 
-With --pooling=mean there is one vector for the line and each layer, and
---output_file=/tmp/output.npy then is an array of all.
+--pooling=mean writes one vector per line and layer, and then
+--output_file=/tmp/output.npy one array of all lines.
 """
 
 from official_bert import cli
@@ -21,8 +21,8 @@ from official_bert.options import ExtractFeatures
 
 
 def main(options: ExtractFeatures) -> None:
-    """Writes the vectors of all lines, as the options say."""
-    # TensorFlow takes seconds to import; errors in flags should not.
+    """Writes the vectors of all lines."""
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert.inference import feature_extraction
 
     feature_extraction.run(options)

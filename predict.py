@@ -1,4 +1,4 @@
-r"""Asks a trained model about new text, a line at a time.
+r"""Predicts new examples, one per line, with a trained model.
 
   echo "A film to remember." | python predict.py --model_dir=/tmp/sst2_output/
 
@@ -10,13 +10,12 @@ r"""Asks a trained model about new text, a line at a time.
     --bert_config_file=$BERT_BASE_DIR/bert_config.json \
     --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt
 
-Every line is answered by a JSON object on a line: `input` is what was given,
-the rest the answer, such as
+The output has a JSON object per line, with the `input` and the predictions:
 
   {"input": "Good.", "label": "1", "probabilities": {"0": 0.1, "1": 0.9}}
   {"input": "A [MASK].", "guesses": [[{"token": "cat", "probability": 0.2}]]}
 
-and with --score `pseudo_log_likelihood`, `num_pieces` and `perplexity`.
+With --score: `pseudo_log_likelihood`, `num_tokens` and `perplexity`.
 """
 
 from official_bert import cli
@@ -24,8 +23,8 @@ from official_bert.options import Predict
 
 
 def main(options: Predict) -> None:
-    """Answers all lines, as the options say."""
-    # TensorFlow takes seconds to import; errors in flags should not.
+    """Predicts all lines."""
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert.inference import line_prediction
 
     line_prediction.run(line_prediction.load(options), options)

@@ -1,4 +1,4 @@
-r"""Fine-tunes BERT on a task, measures it, and predicts.
+r"""Fine-tunes BERT on a task, evaluates it, and predicts the test set.
 
   python run_classifier.py \
     --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
@@ -9,8 +9,8 @@ r"""Fine-tunes BERT on a task, measures it, and predicts.
     --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 \
     --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output/
 
-Run again, it goes on from the last checkpoint in `output_dir`. Without
---do_train, flags that are not given are what they were in training.
+If --output_dir has a checkpoint, training resumes from it. Without
+--do_train, omitted flags have the values they had in training.
 """
 
 from official_bert import cli
@@ -18,8 +18,8 @@ from official_bert.options import RunClassifier
 
 
 def main(options: RunClassifier) -> None:
-    """Trains, evaluates, predicts and exports, as the options say."""
-    # TensorFlow takes seconds to import; errors in flags should not.
+    """Trains, evaluates, predicts and exports, as requested by the flags."""
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert import tasks
     from official_bert.export import serving
     from official_bert.inference import trained_models

@@ -1,4 +1,4 @@
-r"""Fine-tunes a BERT of the TF Hub on a task, measures it, and predicts.
+r"""Fine-tunes a TF Hub module of BERT on a task, evaluates it, and predicts.
 
   python run_classifier_with_tfhub.py \
     --bert_hub_module_handle=/tmp/hub/encoder \
@@ -7,8 +7,8 @@ r"""Fine-tunes a BERT of the TF Hub on a task, measures it, and predicts.
     --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 \
     --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output/
 
-The module has vocabulary, casing and weights; all else is as in
-`run_classifier.py`.
+The module contains the vocabulary, the casing and the weights. Otherwise it
+works like `run_classifier.py`.
 """
 
 from official_bert import cli
@@ -16,8 +16,8 @@ from official_bert.options import RunClassifierWithTfhub
 
 
 def main(options: RunClassifierWithTfhub) -> None:
-    """Trains, evaluates and predicts, as the options say."""
-    # TensorFlow takes seconds to import; errors in flags should not.
+    """Trains, evaluates and predicts, as requested by the flags."""
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert import tasks
     from official_bert.training import finetune, sweep
 

@@ -1,4 +1,4 @@
-r"""Pre-trains BERT on masked LM and next sentence.
+r"""Pre-trains BERT with masked LM and next sentence prediction.
 
   python run_pretraining.py \
     --input_file=tf_examples.tfrecord \
@@ -8,7 +8,7 @@ r"""Pre-trains BERT on masked LM and next sentence.
     --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
     --num_train_steps=20 --num_warmup_steps=10 --learning_rate=2e-5
 
-Run again, it goes on from the last checkpoint in `output_dir`.
+If --output_dir has a checkpoint, training resumes from it.
 """
 
 from official_bert import cli
@@ -16,8 +16,8 @@ from official_bert.options import RunPretraining
 
 
 def main(options: RunPretraining) -> None:
-    """Trains on, or evaluates on, the records of the options."""
-    # TensorFlow takes seconds to import; errors in flags should not.
+    """Trains or evaluates on --input_file, or both."""
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert.training import pretrain
 
     pretrain.run(options)

@@ -9,8 +9,8 @@ r"""Fine-tunes BERT to answer questions about passages: SQuAD 1.1 and 2.0.
     --train_batch_size=12 --learning_rate=3e-5 --num_train_epochs=2.0 \
     --max_seq_length=384 --doc_stride=128 --output_dir=/tmp/squad_base/
 
-Run again, it goes on from the last checkpoint in `output_dir`. Without
---do_train, flags that are not given are what they were in training.
+If --output_dir has a checkpoint, training resumes from it. Without
+--do_train, omitted flags have the values they had in training.
 """
 
 from official_bert import cli
@@ -18,8 +18,8 @@ from official_bert.options import RunSquad
 
 
 def main(options: RunSquad) -> None:
-    """Trains, evaluates, predicts and exports, as the options say."""
-    # TensorFlow takes seconds to import; errors in flags should not.
+    """Trains, evaluates, predicts and exports, as requested by the flags."""
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert.export import serving
     from official_bert.inference import trained_models
     from official_bert.tasks.squad import squad_task

@@ -1,4 +1,4 @@
-r"""Draws what BERT looks at: a page with the attention of all its heads.
+r"""Writes a web page with the attention of all heads of BERT.
 
   python visualize_attention.py \
     --vocab_file=$BERT_BASE_DIR/vocab.txt \
@@ -10,12 +10,12 @@ r"""Draws what BERT looks at: a page with the attention of all its heads.
   python visualize_attention.py --model_dir=/tmp/mrpc_output \
     --text_a="He laughed." --text_b="He did laugh." --output_file=attention.html
 
-Or how alike a word's vectors are in different sentences, one on each line:
+Or a page with the similarities of a word's vectors in different sentences:
 
   python visualize_attention.py --model_dir=pretraining_output \
     --word=apple --input_file=sentences.txt --output_file=apple.html
 
-A page is a single file that needs no network; open it in a browser.
+A page is one file, which a browser shows without a network.
 """
 
 from official_bert import cli
@@ -23,8 +23,8 @@ from official_bert.options import VisualizeAttention
 
 
 def main(options: VisualizeAttention) -> None:
-    """Writes the page that the options ask for."""
-    # TensorFlow takes seconds to import; errors in flags should not.
+    """Writes the page."""
+    # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert.inference import attention_page, context_page
     from official_bert.inference.trained_models import (
         MASK,

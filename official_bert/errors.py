@@ -1,23 +1,23 @@
-"""The one exception that means "the input is at fault, not the program"."""
+"""The exception for invalid input, and parts of error messages."""
 
 import re
 from collections.abc import Sequence
 
-# What an error of TensorFlow says of a graph rather than of a file.
-_OF_GRAPHS = re.compile(r"\{\{.*?\}\} | \[Op:.*")
+# The parts of TensorFlow's messages that describe a graph.
+_GRAPH_PARTS = re.compile(r"\{\{.*?\}\} | \[Op:.*")
 
 
 class InputError(ValueError):
-    """Something the user gave cannot be used.
+    """Something that the user gave is invalid.
 
-    Its message says what must hold, what was received and what to do; where a
-    file is at fault it starts with ``FILE:LINE:``. Commands print the message
-    alone, without a traceback, and exit with status 1.
+    The message says what must hold, what was received and what to do. It starts
+    with ``FILE:LINE:`` if a file is invalid. Commands print it without a
+    traceback and exit with status 1.
     """
 
 
 def bullet_list(problems: Sequence[str]) -> str:
-    """Returns problems for a message, each on a line: the first 40."""
+    """Returns the first 40 problems for a message, each on its own line."""
     lines = [*problems[:40]]
     if len(problems) > 40:
         lines.append(f"... and {len(problems) - 40} more")
@@ -25,5 +25,5 @@ def bullet_list(problems: Sequence[str]) -> str:
 
 
 def short_reason(error: Exception) -> str:
-    """Returns what an error says, and of TensorFlow's what a user may read."""
-    return _OF_GRAPHS.sub("", getattr(error, "message", str(error)))
+    """Returns the message of an exception, without TensorFlow's graph names."""
+    return _GRAPH_PARTS.sub("", getattr(error, "message", str(error)))

@@ -1,4 +1,4 @@
-"""JSON, read with errors that say where it is wrong; and written."""
+"""Reading JSON, with errors that name the line, and writing it."""
 
 import json
 from typing import Any
@@ -6,16 +6,15 @@ from typing import Any
 from official_bert import files
 from official_bert.errors import InputError
 
-# Lists in lists in lists, and numbers of thousands of digits: what Python
-# refuses to read.
-_TOO_MUCH = (RecursionError, ValueError)
+# For deeply nested lists, and numbers with thousands of digits.
+_TOO_LARGE = (RecursionError, ValueError)
 
 
 def read(path: str) -> Any:
-    """Returns what a JSON file holds; a byte-order mark is dropped.
+    """Returns the content of a JSON file. A byte order mark is ignored.
 
     Raises:
-        InputError: The file is missing or no JSON, with its line.
+        InputError: The file is missing or not valid JSON.
     """
     text = files.read_text(path).removeprefix("\ufeff")
     try:
@@ -25,23 +24,23 @@ def read(path: str) -> Any:
             f"{path}:{error.lineno}: must be valid JSON. {error.msg} at column "
             f"{error.colno}."
         ) from error
-    except _TOO_MUCH as error:
+    except _TOO_LARGE as error:
         raise InputError(f"{path}: must be valid JSON. {error}.") from error
 
 
 def parse_line(text: str, where: str) -> Any:
-    """Returns the value that a line of JSON lines holds.
+    """Returns the value in one line of JSON lines.
 
     Args:
         text: The line.
-        where: FILE:LINE, to begin an error with.
+        where: FILE:LINE, the start of error messages.
 
     Raises:
-        InputError: It is no JSON, or holds what is no text.
+        InputError: The line is not valid JSON, or contains a lone surrogate.
     """
     try:
         value = json.loads(text)
-        if "\\u" in text:  # Only so a text in UTF-8 can have surrogates.
+        if "\\u" in text:  # UTF-8 itself has no surrogates.
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise InputError(
@@ -50,10 +49,10 @@ def parse_line(text: str, where: str) -> Any:
         ) from error
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where}: must be text. Received: half a surrogate pair, "
+            f"{where}: must be text. Received: a lone surrogate, "
             f"{error.object[error.start]!r}."
         ) from error
-    except _TOO_MUCH as error:
+    except _TOO_LARGE as error:
         raise InputError(
             f"{where}: must be a JSON value. Received: {error}."
         ) from error
@@ -61,23 +60,22 @@ def parse_line(text: str, where: str) -> Any:
 
 
 def read_object(path: str) -> dict[str, Any]:
-    """Returns the one object that a JSON file holds.
+    """Returns the object in a JSON file.
 
     Raises:
-        InputError: It is something else.
+        InputError: The file is missing or contains something else.
     """
     found = read(path)
     if not isinstance(found, dict):
         raise InputError(
-            f"{path}:1: must hold one JSON object. Received: "
-            f"{type(found).__name__}. Use the file as it was released or "
-            "written."
+            f"{path}:1: must be one JSON object. Received: "
+            f"{type(found).__name__}."
         )
     return found
 
 
 def to_text(value: Any, *, sort_keys: bool = False) -> str:
-    """Returns JSON for people to read: a line each, letters as they are."""
+    """Returns indented JSON with unescaped letters."""
     text = json.dumps(value, indent=2, sort_keys=sort_keys, ensure_ascii=False)
     return text + "\n"
 
@@ -86,6 +84,6 @@ def write(path: str, value: Any, *, sort_keys: bool = False) -> None:
     """Writes the `to_text` of a value.
 
     Raises:
-        InputError: The disk is full, or the folder takes no files.
+        InputError: The file cannot be written.
     """
     files.write_text(path, to_text(value, sort_keys=sort_keys))

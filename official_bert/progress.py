@@ -1,4 +1,4 @@
-"""Progress on the terminal: how far, how fast, how long still."""
+"""Progress bars: part done, speed and remaining time."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,17 +19,17 @@ def bar(
     unit_scale: bool = True,
     disable: bool = False,
 ) -> Any:
-    """Returns a `tqdm` bar on standard error.
+    """Returns a `tqdm` progress bar on standard error.
 
     A terminal gets one live line; a file or a pipe gets a line every ten
     seconds, so that logs stay short.
 
     Args:
-        iterable: What to walk over, or None to call `update` by hand.
-        description: What is being done, in a word or two.
-        total: How many units there are, if known.
+        iterable: What to iterate over, or None to call `update` by hand.
+        description: A word or two on what is being done.
+        total: The number of units, if known.
         unit: What is counted.
-        initial: How many units an earlier run has done.
+        initial: The number of units that an earlier run has done.
         unit_scale: Whether to write 12.3k for 12,300.
         disable: Whether to show nothing.
     """
@@ -50,12 +50,7 @@ def bar(
 
 
 def read_lines(names: Sequence[str], description: str) -> Iterator[str]:
-    """Yields the lines of one file after another, under a bar of bytes.
-
-    Args:
-        names: Text files, as `files.read_lines` takes them.
-        description: What is being done.
-    """
+    """Yields the lines of several text files, with a progress bar of bytes."""
     total = sum(map(files.size, names))
     with bar(description=description, total=total, unit="B") as shown:
         for name in names:

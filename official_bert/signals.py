@@ -1,4 +1,4 @@
-"""Signals, handled otherwise for a while."""
+"""Temporary signal handlers."""
 
 import contextlib
 import signal
@@ -10,19 +10,19 @@ Handler = Callable[[int, Any], Any] | int | None
 
 
 def in_main_thread() -> bool:
-    """Whether this is the main thread, which alone may listen to signals."""
+    """Whether this is the main thread: only it can set signal handlers."""
     return threading.current_thread() is threading.main_thread()
 
 
 @contextlib.contextmanager
 def temporary_handler(handler: Handler, *numbers: int) -> Iterator[None]:
-    """Gives signals a handler, and at the end what they had.
+    """Handles signals with `handler` inside the context.
 
-    In other threads than the main one, all stays as it is.
+    Outside the main thread, it has no effect.
 
     Args:
-        handler: As `signal.signal` takes it.
-        numbers: Of the signals.
+        handler: An argument of `signal.signal`.
+        numbers: The signals.
     """
     if not in_main_thread():
         yield

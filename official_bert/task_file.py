@@ -1,9 +1,9 @@
-"""`task.json`: what the model in a folder was fine-tuned for.
+"""`task.json`: the task that the model in a run directory was fine-tuned for.
 
   {"kind": "text", "task_type": "classification", "labels": ["0", "1"], ...
    "max_seq_length": 128, "do_lower_case": true}
 
-All but the last lines is what a task says of itself: `Task.to_json`.
+`Task.to_json` returns all keys but the last two.
 """
 
 import os
@@ -15,49 +15,43 @@ from official_bert.errors import InputError
 NAME = "task.json"
 
 
-def path_in(folder: str) -> str:
-    """Returns where a folder has it, or would have it."""
-    return os.path.join(folder, NAME)
+def path_in(directory: str) -> str:
+    """Returns the path of `task.json` in a directory."""
+    return os.path.join(directory, NAME)
 
 
-def is_in(folder: str) -> bool:
-    """Whether a folder is that of a fine-tuned model."""
-    return files.exists(path_in(folder))
+def is_in(directory: str) -> bool:
+    """Whether a directory has a fine-tuned model."""
+    return files.exists(path_in(directory))
 
 
-def read(folder: str) -> dict[str, Any]:
-    """Returns what a folder's `task.json` says.
+def read(directory: str) -> dict[str, Any]:
+    """Returns the content of `task.json` in a directory.
 
     Raises:
-        InputError: There is none, or it is damaged.
+        InputError: The file is missing or invalid.
     """
-    path = path_in(folder)
-    given = json_files.read_object(path)
-    labels = given.get("labels", [])
-    is_list = isinstance(labels, list)
-    if not is_list or not all(isinstance(label, str) for label in labels):
+    path = path_in(directory)
+    content = json_files.read_object(path)
+    labels = content.get("labels", [])
+    if not isinstance(labels, list) or not all(
+        isinstance(label, str) for label in labels
+    ):
         raise InputError(
-            f"{path}: `labels` must be a list of texts. Received: {labels!r}. "
-            "Use the file as fine-tuning wrote it."
+            f"{path}: `labels` must be a list of strings. Received: {labels!r}."
         )
-    return given
+    return content
 
 
-def read_labels(folder: str) -> tuple[str, ...]:
-    """Returns the labels that a folder's model was trained for, if any."""
-    return tuple(read(folder).get("labels", ()))
+def read_labels(directory: str) -> tuple[str, ...]:
+    """Returns the labels of the model in a directory; some tasks have none."""
+    return tuple(read(directory).get("labels", ()))
 
 
 def describe(
     task: dict[str, Any], max_seq_length: int, do_lower_case: bool
 ) -> dict[str, Any]:
-    """Returns what `task.json` is to say.
-
-    Args:
-        task: What the task says of itself.
-        max_seq_length: In pieces.
-        do_lower_case: Whether the model is uncased.
-    """
+    """Returns the content of `task.json` for the result of `Task.to_json`."""
     return {
         **task,
         "max_seq_length": max_seq_length,

@@ -1,42 +1,35 @@
-"""Two pieces of work at a time."""
+"""Computing two batches at the same time."""
 
 import collections
 import concurrent.futures
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-_AT_ONCE = 2
+_NUM_THREADS = 2
 
 _Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
 def parallel_map(
-    function: Callable[[_Item], _Found], items: Iterable[_Item]
-) -> Iterator[_Found]:
-    """Yields what `function` returns for each item, in their order.
+    function: Callable[[_Item], _Result], items: Iterable[_Item]
+) -> Iterator[_Result]:
+    """Like `map`, with two threads, which may both be in `function`.
 
-    Two threads call it. While one batch is stacked or unpacked by Python, or
-    waits for the slowest core, another computes: prediction so is 1.1 to 1.5
-    times as fast on two cores.
-
-    Args:
-        function: May be called by two threads at once.
-        items: Read a little ahead of what is yielded.
-
-    Raises:
-        Exception: What `function` raised, where its result would have come.
+    While Python stacks or unpacks a batch, or waits for the slowest core, the
+    other thread computes: prediction is 1.1 to 1.5 times as fast on two cores.
+    At most four items are read ahead of the results. An exception of `function`
+    is raised in place of its result.
     """
-    waiting: collections.deque[concurrent.futures.Future[_Found]]
-    waiting = collections.deque()
-    pool = concurrent.futures.ThreadPoolExecutor(_AT_ONCE)
+    pending: collections.deque[concurrent.futures.Future[_Result]]
+    pending = collections.deque()
+    pool = concurrent.futures.ThreadPoolExecutor(_NUM_THREADS)
     try:
         for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > _AT_ONCE:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            pending.append(pool.submit(function, item))
+            if len(pending) > _NUM_THREADS:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
-        # What nobody waits for any more need not be computed.
         pool.shutdown(cancel_futures=True)

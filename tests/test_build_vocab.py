@@ -51,12 +51,12 @@ def test_writes_one_piece_a_line_and_says_how_good_they_are(folder, capsys):
     assert lines[-1] == ""
     assert len(lines) == 501
     first, second = capsys.readouterr().out.splitlines()
-    assert first == f"500 pieces in {folder / 'vocab.txt'}."
+    assert first == f"500 tokens in {folder / 'vocab.txt'}."
     tokenizer = FullTokenizer(str(folder / "vocab.txt"))
     num_words = len(tokenizer.basic_tokenizer.tokenize(TEXT))
     num_pieces = len(tokenizer.tokenize(TEXT))
     assert second.startswith(f"{num_words:,} words (")
-    assert f", {num_pieces / num_words:.3f} pieces each, 0.00%" in second
+    assert f", {num_pieces / num_words:.3f} tokens each, 0.00%" in second
 
 
 def test_writes_a_config_that_fits(folder):
@@ -106,8 +106,8 @@ def test_every_process_writes_the_same(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "must have text in it. Received: .*text.txt"),
-        (b"\n \n\x00", "must have text in it"),
+        (b"", "--input_file=.*text.txt"),
+        (b"\n \n\x00", "--input_file="),
         (b"fine\nbad \xff\n", r"text\.txt:2: text must be UTF-8"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The demo's own parts; all of it, small, in a slow test."""
+"""The demo runs all of its steps, and skips those that are done."""
 
 import dataclasses
 import os
@@ -29,7 +29,7 @@ SMALL = {
 }
 
 
-def test_every_step_is_a_command_there_is():
+def test_every_step_runs_an_existing_command():
     root = pathlib.Path(demo.ROOT)
     for step in demo.steps(Demo()):
         assert (root / step.command[0]).is_file()
@@ -37,7 +37,7 @@ def test_every_step_is_a_command_there_is():
 
 
 @pytest.mark.slow
-def test_runs_through_and_reuses_what_is_there(tmp_path, capfd):
+def test_demo_reports_accuracies_and_skips_finished_steps(tmp_path, capfd):
     options = Demo(output_dir=str(tmp_path / "demo"), **SMALL)
     demo.main(options)
     report = (tmp_path / "demo" / "report.txt").read_text()
@@ -59,16 +59,16 @@ def test_runs_through_and_reuses_what_is_there(tmp_path, capfd):
 
     demo.main(options)
     shown = capfd.readouterr().out
-    assert shown.count("done before") == len(demo.steps(options))
+    assert shown.count("already done") == len(demo.steps(options))
     assert report in shown
 
-    with pytest.raises(InputError, match="must be the options of this run"):
+    with pytest.raises(InputError, match="demo_options"):
         demo.main(dataclasses.replace(options, num_train_steps=10))
 
     (tmp_path / "demo" / "held_out.tfrecord").unlink()
     demo.main(options)
     shown = capfd.readouterr().out
-    assert shown.count("done before") == 3
+    assert shown.count("already done") == 3
 
 
 SLOW = "import time; print(0, flush=True); time.sleep(60)"
@@ -79,21 +79,18 @@ SAVING = (
 
 
 @pytest.mark.parametrize("code", [SLOW, SAVING])
-def test_a_stopped_demo_stops_its_command_and_goes_no_further(code):
-    """Whether the command calls what it saved a success or not."""
+def test_stopped_demo_stops_its_command_and_runs_no_further_step(code):
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE
     )
-    process.stdout.read(1)  # It hears signals now.
+    process.stdout.read(1)  # Its signal handlers are set.
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
     assert demo.wait_for(process) == -signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     process.stdout.close()
 
 
-def test_a_command_that_left_nothing_was_stopped(tmp_path, monkeypatch):
-    """As training is that saved on the way and calls that a success."""
-
+def test_step_without_result_ends_the_demo(tmp_path, monkeypatch):
     def stopped(process):
         process.kill()
         process.wait()
@@ -101,7 +98,7 @@ def test_a_command_that_left_nothing_was_stopped(tmp_path, monkeypatch):
 
     monkeypatch.setattr(demo, "wait_for", stopped)
     step = demo.Step("Ask", str(tmp_path / "none"), ["predict.py"])
-    with pytest.raises(SystemExit, match="Stopped on the way"):
+    with pytest.raises(SystemExit, match="stopped"):
         demo.run(step)
 
 
@@ -114,6 +111,8 @@ def test_a_command_that_left_nothing_was_stopped(tmp_path, monkeypatch):
         ({"hidden_size": 30}, "hidden_size=30"),
     ],
 )
-def test_what_later_steps_would_refuse_is_refused_at_once(changes, message):
+def test_invalid_options_of_later_steps_are_an_error_at_the_start(
+    changes, message
+):
     with pytest.raises(InputError, match=message):
         Demo(**changes)

@@ -123,8 +123,14 @@ def test_what_is_wrong_is_said_at_once(folder, tmp_path):
             {"export_path": new, "model_dir": new},
             "--model_dir=.* conflicts with --bert_config_file=",
         ),
-        ({"export_path": new, "preprocessor_path": new}, "side by side"),
-        ({"export_path": new, "preprocessor_path": new + "/p"}, "side by side"),
+        (
+            {"export_path": new, "preprocessor_path": new},
+            "--preprocessor_path=.* --export_path",
+        ),
+        (
+            {"export_path": new, "preprocessor_path": new + "/p"},
+            "--preprocessor_path=.* --export_path",
+        ),
         (
             {**both, "max_seq_length": 65},
             "64 positions",
