@@ -163,8 +163,8 @@ def test_column_flags_override_those_of_training(tuned, folder, capsys):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("a.csv", {"text_a_column": "text"}, "a.csv:2: must have a column 't"),
-        ("a.tsv", {}, "a.tsv:1: must be a text, or two .* 3 columns"),
+        ("a.csv", {"text_a_column": "text"}, "a.csv:2: .*'text'"),
+        ("a.tsv", {}, "a.tsv:1: .* 3 columns"),
     ],
 )
 def test_table_without_the_columns_is_an_error(
@@ -178,9 +178,9 @@ def test_table_without_the_columns_is_an_error(
 @pytest.mark.parametrize(
     ("names", "line", "message"),
     [
-        (("a", "b"), '"good cat"', "a.jsonl:1: must be a pair of texts"),
-        (("a",), '["good", "cat"]', "a.jsonl:1: must be one text, as what"),
-        (("a",), '{"c": "good"}', "or an object with a. Received"),
+        (("a", "b"), '"good cat"', "a.jsonl:1: .*good cat"),
+        (("a",), '["good", "cat"]', "a.jsonl:1: .*'good', 'cat'"),
+        (("a",), '{"c": "good"}', "a.jsonl:1: .*'c': 'good'"),
     ],
 )
 def test_input_of_the_wrong_number_of_texts_is_an_error(
@@ -256,13 +256,13 @@ def test_piped_line_is_answered_before_the_next_is_written(tuned):
         (
             "a.tsv",
             b"x\n\na\tb\tc\n",
-            "^a.tsv:3: must be a text, or two .*3 col",
+            "^a.tsv:3: .*3 columns",
         ),
-        ("a.jsonl", b'"a"\n{"b": }', "^a.jsonl:2: must be a JSON value.*char"),
-        ("a.jsonl", b'"a"\n17\n', "^a.jsonl:2: must be a text, a pair"),
-        ("a.jsonl", b'["\\ud800"]', "^a.jsonl:1: .*surrogate"),
-        ("a.txt", b"a\nb\n\xff\n", "^a.txt:3: text must be UTF-8"),
-        ("-", b"a\nb\n\xff\n", "^<stdin>:3: text must be UTF-8.* 0xff"),
+        ("a.jsonl", b'"a"\n{"b": }', "^a.jsonl:2: "),
+        ("a.jsonl", b'"a"\n17\n', "^a.jsonl:2: .*17"),
+        ("a.jsonl", b'["\\ud800"]', "^a.jsonl:1: "),
+        ("a.txt", b"a\nb\n\xff\n", "^a.txt:3: .*UTF-8"),
+        ("-", b"a\nb\n\xff\n", "^<stdin>:3: .*UTF-8.* 0xff"),
     ],
 )
 def test_invalid_line_is_named_and_the_output_left_as_it_was(

@@ -110,7 +110,7 @@ def test_cls_pooling_of_a_left_to_right_model_is_an_error(tokenizer):
     config = {**CONFIG.to_dict(), "is_left_to_right": True}
     leftwards = Bert(BertConfig.from_dict(config))
     FeatureExtractor(leftwards, tokenizer, Selection(pooling="max"))
-    with pytest.raises(InputError, match=r"cls needs .* Choose mean or max"):
+    with pytest.raises(InputError, match="pooling=cls"):
         FeatureExtractor(leftwards, tokenizer, Selection(pooling="cls"))
 
 

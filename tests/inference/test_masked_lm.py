@@ -98,10 +98,10 @@ def test_model_is_loaded_from_a_run_directory_or_from_files(
     model, tokenizer, tmp_path
 ):
     folder = str(tmp_path)
-    with pytest.raises(InputError, match=r"must hold bert_config\.json"):
+    with pytest.raises(InputError, match=r"bert_config\.json"):
         masked_lm.load(folder, do_lower_case=True)
     (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
-    with pytest.raises(InputError, match="must contain a checkpoint"):
+    with pytest.raises(InputError, match="checkpoint"):
         masked_lm.load(folder, do_lower_case=True)
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     arrays["global_step"] = np.int64(5)
@@ -121,10 +121,10 @@ def test_model_is_loaded_from_a_run_directory_or_from_files(
     )
     assert masked_lm.fill(*loaded, text) == expected
     (tmp_path / "vocab.txt").unlink()
-    with pytest.raises(InputError, match=r"must hold vocab\.txt.*--vocab_file"):
+    with pytest.raises(InputError, match=r"vocab\.txt.*--vocab_file"):
         masked_lm.load(folder, do_lower_case=True)
     (tmp_path / "task.json").write_text("{}")
-    with pytest.raises(InputError, match="Received: a fine-tuned one"):
+    with pytest.raises(InputError, match="fine-tuned"):
         masked_lm.load(folder, do_lower_case=True)
 
 
