@@ -103,9 +103,10 @@ def drill(folder, name):
 
 
 def start(folder, output="out"):
-    """Starts a pre-training run of a few seconds."""
+    """Starts a pre-training run that takes minutes."""
     found = drill(folder, "run_pretraining, 2 parts a batch")
-    return fault_drill.start(found, str(folder), str(folder / output))
+    endless = found._replace(flags=[*found.flags, "--num_train_steps=100000"])
+    return fault_drill.start(endless, str(folder), str(folder / output))
 
 
 def wait_for_line(process, pattern):
@@ -131,39 +132,26 @@ def test_killed_runs_end_like_an_uninterrupted_one(folder, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_saves_and_exits_with_status_0(folder, number):
+def test_ctrl_c_saves_and_exits_while_a_second_run_is_kept_out(folder):
     with start(folder) as process:
         wait_for_line(process, "Saved .*model.ckpt-20$")
-        process.send_signal(number)
+        with start(folder) as second:
+            _, errors = second.communicate()
+        assert second.returncode == 1
+        assert f"is in use by process {process.pid} on host" in errors
+        assert "Traceback" not in errors
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
     assert process.returncode == 0, errors
     (line,) = re.findall(r"Stopped by .*", errors)
     step = int(re.search(r"after step (\d+), saved as", line)[1])
-    assert 20 <= step < 450
+    assert step >= 20
     prefix = str(folder / "out" / f"model.ckpt-{step}")
     assert run_directory.latest(str(folder / "out")) == prefix
     tf1.verify(prefix)
     assert "Traceback" not in errors
     assert not (folder / "out" / "run.lock").exists()
-
-
-@pytest.mark.slow
-def test_second_run_in_the_directory_exits_and_the_first_continues(folder):
-    with start(folder) as first:
-        wait_for_line(first, "Saved")
-        with start(folder) as second:
-            _, errors = second.communicate()
-        assert second.returncode == 1
-        assert f"is in use by process {first.pid} on host" in errors
-        assert "Traceback" not in errors
-        assert first.poll() is None
-        first.kill()
-        first.communicate()
-    with start(folder) as third:
-        wait_for_line(third, "Resuming from|Saved")
-        third.kill()
-        third.communicate()
 
 
 @pytest.mark.slow

@@ -13,7 +13,9 @@ import tensorflow as tf
 from support import pretraining_runs
 from support.pretraining_runs import (
     CONFIG,
+    WITHOUT_DROPOUT,
     assert_same_weights,
+    event_values,
     results,
     run,
     weights,
@@ -27,13 +29,7 @@ from official_bert.options import RunPretraining
 from official_bert.training import checkpointing
 
 VOCAB = ["[UNK]", "[CLS]", "[SEP]", *(f"w{i}" for i in range(27))]
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A directory with a config, a vocabulary and 40 records."""
-    (tmp_path / "words.txt").write_text("\n".join(VOCAB) + "\n")
-    return pretraining_runs.write(tmp_path)
+LOSSES = ("loss", "masked_lm_loss", "next_sentence_loss")
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +48,12 @@ def finished(tmp_path_factory):
 
 
 @pytest.fixture
+def folder(tmp_path):
+    """A directory with a config and 40 records."""
+    return pretraining_runs.write(tmp_path)
+
+
+@pytest.fixture
 def copy(finished, folder):
     """A copy of the finished run, as the output directory of `folder`."""
     return shutil.copytree(finished, folder / "out")
@@ -61,32 +63,11 @@ def resume(folder, **changes):
     return run(folder, do_train=True, num_train_steps=8, **changes)
 
 
-def remove_last_checkpoint(output):
-    for part in output.glob("model.ckpt-8*"):
-        part.unlink()
-    (output / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-4"')
-
-
-def event_values(path):
-    """Returns {(step, tag): value} of an event file."""
-    return {
-        (event.step, value.tag): tf.make_ndarray(value.tensor).item()
-        for event in tf.compat.v1.train.summary_iterator(str(path))
-        for value in event.summary.value
-    }
-
-
 def test_training_writes_checkpoints_options_config_and_vocabulary(finished):
     names = {path.name for path in finished.iterdir()}
-    events = {n for n in names if n.startswith("events.out.tfevents")}
-    assert len(events) == 1
-    assert names - events == {
-        "checkpoint",
-        "eval",
-        "eval_results.txt",
-        "bert_config.json",
-        "vocab.txt",
-        "train_options.json",
+    assert {n for n in names if not n.startswith("events.out.tfevents")} == {
+        *("checkpoint", "eval", "eval_results.txt", "train_options.json"),
+        *("bert_config.json", "vocab.txt"),
         *(
             f"model.ckpt-{step}.{part}"  # The newest two.
             for step in (4, 8)
@@ -105,46 +86,30 @@ def test_training_writes_checkpoints_options_config_and_vocabulary(finished):
 
 def test_evaluation_writes_sorted_results_and_events(finished):
     found = results(finished)
-    assert list(found) == sorted(found)
-    (events,) = (finished / "eval").glob("events.out.tfevents*")
-    assert event_values(events) == {
-        (8, name): pytest.approx(float(value), rel=1e-6)
-        for name, value in found.items()
-        if name != "global_step"
-    }
-    assert set(found) == {
-        "global_step",
-        "loss",
-        "masked_lm_accuracy",
-        "masked_lm_loss",
-        "next_sentence_accuracy",
-        "next_sentence_loss",
+    accuracies = ("masked_lm_accuracy", "next_sentence_accuracy")
+    assert list(found) == sorted([*LOSSES, *accuracies, "global_step"])
+    assert event_values(finished / "eval") == {
+        (8, name): pytest.approx(float(found[name]), rel=1e-6)
+        for name in (*LOSSES, *accuracies)
     }
 
 
 def test_training_learns_both_tasks_and_writes_their_curves(folder):
     # With dropout, whether so small a model learns depends on the seed.
-    config = CONFIG | dict.fromkeys(
-        ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
-    )
-    (folder / "bert_config.json").write_text(json.dumps(config))
+    (folder / "bert_config.json").write_text(json.dumps(WITHOUT_DROPOUT))
     output = run(folder, do_train=True, do_eval=True, num_train_steps=200)
     assert float(results(output)["masked_lm_loss"]) < 0.5 * math.log(30)
     assert float(results(output)["next_sentence_accuracy"]) > 0.9
-    (events,) = output.glob("events.out.tfevents*")
-    names = ("loss", "masked_lm_loss", "next_sentence_loss", "gradient_norm")
-    assert set(event_values(events)) == {
-        (step, name)
-        for step in range(10, 201, 10)
-        for name in (*names, "learning_rate", "examples_per_second")
+    others = ("gradient_norm", "learning_rate", "examples_per_second")
+    assert set(event_values(output)) == {
+        (step, name) for step in range(10, 201, 10) for name in LOSSES + others
     }
 
 
 @pytest.mark.parametrize("seed", [0, 2**31 - 1])
 def test_data_are_shuffled_with_seeds_that_tensorflow_takes_for_0(folder, seed):
-    data = records.RecordFiles(
-        [str(folder / "train.tfrecord")], pretraining_runs.SCHEMA
-    )
+    names = [str(folder / "train.tfrecord")]
+    data = records.RecordFiles(names, pretraining_runs.SCHEMA)
 
     def first_epoch():
         checkpointing.set_seed(seed)
@@ -193,42 +158,38 @@ def test_diverged_training_names_the_step_and_keeps_checkpoints(folder):
     assert (folder / "out" / "model.ckpt-0.index").exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"max_seq_length": 12}, "--max_seq_length=10"),
-        ({"max_predictions_per_seq": 3}, "--max_predictions_per_seq=2"),
-    ],
-)
-def test_records_of_other_sizes_name_the_flag_to_set(folder, changes, message):
-    with pytest.raises(InputError, match=message):
-        run(folder, do_train=True, **changes)
-
-
-def test_damaged_record_is_named_with_its_number(folder):
+def damage_data(folder):
     with open(folder / "train.tfrecord", "rb+") as file:
         file.seek(file.seek(0, 2) // 2 + 50)  # In a record, not its header.
         file.write(b"????")
-    with pytest.raises(InputError, match=r"train\.tfrecord: record \d+ "):
-        run(folder, do_train=True)
 
 
-def test_record_that_is_no_example_is_named_with_its_number(folder):
+def cut_fifth_example(folder):
     path = folder / "train.tfrecord"
     data = list(tfrecords.read(str(path)))
     data[4] = data[4][:-20]
     path.write_bytes(tfrecords.join(data, compress=False))
-    with pytest.raises(InputError, match=r"train\.tfrecord: record 5 "):
-        run(folder, do_train=True)
+
+
+def shrink_vocabulary(folder):
+    smaller = {**CONFIG, "vocab_size": 29}
+    (folder / "bert_config.json").write_text(json.dumps(smaller))
 
 
 @pytest.mark.parametrize(
-    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+    ("change", "jit_compile", "message"),
+    [
+        (damage_data, False, r"train\.tfrecord: record \d+ "),
+        (cut_fifth_example, False, r"train\.tfrecord: record 5 "),
+        (shrink_vocabulary, False, r"record \d+: `.*ids` must be below"),
+        (shrink_vocabulary, True, r"record \d+: `.*ids` must be below"),
+    ],
 )
-def test_id_beyond_the_vocabulary_is_named(folder, jit_compile):
-    smaller = {**CONFIG, "vocab_size": 29}
-    (folder / "bert_config.json").write_text(json.dumps(smaller))
-    with pytest.raises(InputError, match=r"record \d+: `.*ids` must be below"):
+def test_record_that_cannot_be_used_is_named_with_its_number(
+    folder, change, jit_compile, message
+):
+    change(folder)
+    with pytest.raises(InputError, match=message):
         run(folder, do_train=True, jit_compile=jit_compile)
 
 
@@ -241,48 +202,55 @@ def test_empty_file_is_skipped_unless_it_is_the_only_one(folder, copy, caplog):
 
 
 @pytest.mark.parametrize(
-    ("changes", "num_heads", "message"),
+    ("changes", "message"),
     [
-        (
-            {"train_batch_size": 7, "distribution_strategy": "mirrored"},
-            2,
-            "--train_batch_size=7",
-        ),
-        ({"vocab_file": "fewer.txt"}, 2, r"fewer\.txt"),
-        ({}, 4, "`num_attention_heads` must be 4"),
+        ({"max_seq_length": 12}, "--max_seq_length=10"),
+        ({"max_predictions_per_seq": 3}, "--max_predictions_per_seq=2"),
     ],
 )
-def test_cheap_checks_come_before_reading_records(
-    folder, monkeypatch, changes, num_heads, message
-):
-    monkeypatch.chdir(folder)
-    (folder / "train.tfrecord").write_bytes(b"no record")
-    (folder / "fewer.txt").write_text("[UNK]\n")
-    (folder / "out").mkdir()
-    (folder / "out" / "bert_config.json").write_text(
-        json.dumps({**CONFIG, "num_attention_heads": num_heads})
-    )
+def test_records_of_other_sizes_name_the_flag_to_set(folder, changes, message):
     with pytest.raises(InputError, match=message):
         run(folder, do_train=True, **changes)
 
 
-def test_vocabulary_larger_than_the_model_is_an_error(folder):
-    (folder / "words.txt").write_text("\n".join([*VOCAB, "more"]) + "\n")
-    with pytest.raises(InputError, match="30"):
-        run(folder, do_train=True, vocab_file=str(folder / "words.txt"))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"train_batch_size": 7, "distribution_strategy": "mirrored"},
+            "--train_batch_size=7",
+        ),
+        ({"vocab_file": "larger.txt"}, r"larger\.txt"),
+        ({"vocab_file": "other.txt"}, r"other\.txt"),
+        ({"bert_config_file": "heads.json"}, "`num_attention_heads` must be 2"),
+    ],
+)
+def test_cheap_checks_come_before_reading_records(
+    copy, folder, monkeypatch, changes, message
+):
+    monkeypatch.chdir(folder)
+    (folder / "train.tfrecord").write_bytes(b"no record")
+    (folder / "larger.txt").write_text("\n".join([*VOCAB, "more"]) + "\n")
+    (folder / "other.txt").write_text("\n".join([*VOCAB[:-1], "more"]) + "\n")
+    heads = json.dumps({**CONFIG, "num_attention_heads": 4})
+    (folder / "heads.json").write_text(heads)
+    files = sorted(os.listdir(copy))
+    with pytest.raises(InputError, match=message):
+        run(folder, do_train=True, **changes)
+    assert sorted(os.listdir(copy)) == files
 
 
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     finished, copy, folder, caplog
 ):
     caplog.set_level("INFO", logger="absl")
-    remove_last_checkpoint(copy)
+    for part in copy.glob("model.ckpt-8*"):
+        part.unlink()
+    (copy / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-4"')
     resume(folder, seed=2)
     assert_same_weights(copy, finished)
     assert f"Resuming from {copy / 'model.ckpt-4'}" in caplog.text
-    assert "--seed=2 is ignored: the run was started with --seed=12345" in (
-        caplog.text
-    )
+    assert re.search("--seed=2 .*--seed=12345", caplog.text)
 
 
 def test_damaged_checkpoint_is_skipped_for_the_one_before(
@@ -332,7 +300,7 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
     caplog.set_level("INFO", logger="absl")
     run(folder, do_train=True, do_eval=True, num_train_steps=5)
     assert results(copy) == results(finished)
-    assert "Nothing to train: step 8 of 5" in caplog.text
+    assert "step 8 of 5" in caplog.text
     assert_same_weights(copy, finished)
 
 
@@ -377,40 +345,20 @@ def test_weights_missing_or_unused_are_errors_unless_allowed(finished, folder):
 
 
 def test_checkpoint_without_step_is_evaluated_as_step_0(finished, folder):
-    output = folder / "out"
-    output.mkdir()
     arrays = {
         name: array
         for name, array in weights(finished).items()
         if not re.search("adam|^global", name)
     }
-    tf1.write(str(output / "bert_model.ckpt"), arrays)
-    (output / "checkpoint").write_text(
+    (folder / "out").mkdir()
+    tf1.write(str(folder / "out" / "bert_model.ckpt"), arrays)
+    (folder / "out" / "checkpoint").write_text(
         'model_checkpoint_path: "bert_model.ckpt"'
     )
     run(folder, do_eval=True)
-    assert results(output) == {**results(finished), "global_step": "0"}
+    assert results(folder / "out") == {**results(finished), "global_step": "0"}
 
 
 def test_evaluation_without_any_model_is_an_error(folder):
     with pytest.raises(InputError, match=r"--init_checkpoint .*/out"):
         run(folder, do_eval=True)
-
-
-@pytest.mark.parametrize("mode", ["do_train", "do_eval"])
-@pytest.mark.parametrize(
-    ("name", "value", "before"),
-    [("hidden_size", 16, 8), ("num_attention_heads", 4, 2)],
-)
-def test_another_model_in_the_output_directory_is_an_error(
-    copy, folder, mode, name, value, before
-):
-    (folder / "bert_config.json").write_text(
-        json.dumps({**CONFIG, name: value})
-    )
-    files = sorted(os.listdir(copy))
-    with pytest.raises(InputError, match=f"`{name}` must be {before}"):
-        run(folder, **{mode: True})
-    assert sorted(os.listdir(copy)) == files
-    kept = json.loads((copy / "bert_config.json").read_text())
-    assert kept[name] == before

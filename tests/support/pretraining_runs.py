@@ -19,13 +19,15 @@ CONFIG = {
     "max_position_embeddings": 16,
     "type_vocab_size": 2,
 }
-
+WITHOUT_DROPOUT = CONFIG | dict.fromkeys(
+    ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
+)
 SCHEMA = schemas.pretraining_schema(10, 2)
 
 
-def write(folder):
-    """Writes the config of a tiny model and 40 records to a directory."""
-    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+def write(folder, config=CONFIG):
+    """Writes a config and 40 records with 1 or 2 masked tokens."""
+    (folder / "bert_config.json").write_text(json.dumps(config))
     random = np.random.RandomState(0)
     examples = [
         {
@@ -43,25 +45,27 @@ def write(folder):
     return folder
 
 
+def flags(folder, output="out", **changes):
+    """Returns {name: value} of a run on the files of `write`."""
+    return {
+        "bert_config_file": str(folder / "bert_config.json"),
+        "input_file": str(folder / "train.tfrecord"),
+        "output_dir": str(folder / output),
+        "max_seq_length": 10,
+        "max_predictions_per_seq": 2,
+        "train_batch_size": 8,
+        "num_train_steps": 6,
+        "num_warmup_steps": 2,
+        "learning_rate": 1e-2,
+        "save_checkpoints_steps": 4,
+        "max_eval_steps": 5,
+        **changes,
+    }
+
+
 def run(folder, output="out", **changes):
-    run_pretraining.main(
-        RunPretraining(
-            **{
-                "bert_config_file": str(folder / "bert_config.json"),
-                "input_file": str(folder / "train.tfrecord"),
-                "output_dir": str(folder / output),
-                "max_seq_length": 10,
-                "max_predictions_per_seq": 2,
-                "train_batch_size": 8,
-                "num_train_steps": 6,
-                "num_warmup_steps": 2,
-                "learning_rate": 1e-2,
-                "save_checkpoints_steps": 4,
-                "max_eval_steps": 5,
-                **changes,
-            }
-        )
-    )
+    """Runs the command; returns the output directory."""
+    run_pretraining.main(RunPretraining(**flags(folder, output, **changes)))
     return folder / output
 
 
@@ -83,3 +87,13 @@ def assert_same_weights(one, other):
 def results(output):
     lines = (output / "eval_results.txt").read_text().splitlines()
     return dict(line.split(" = ") for line in lines)
+
+
+def event_values(output):
+    """Returns {(step, tag): value} of the one event file of a directory."""
+    (path,) = output.glob("events.out.tfevents*")
+    return {
+        (event.step, value.tag): tf.make_ndarray(value.tensor).item()
+        for event in tf.compat.v1.train.summary_iterator(str(path))
+        for value in event.summary.value
+    }

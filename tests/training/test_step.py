@@ -164,17 +164,19 @@ def test_dropout_seed_depends_on_seed_step_and_replica():
 
 
 def test_steps_and_seeds_have_different_dropout_masks(batch):
-    def losses(seed):
-        model = make_model()
-        still = LinearWarmupDecay(0.0, num_train_steps=9, num_warmup_steps=0)
-        optimizer = AdamWeightDecay(model.trainable_variables, still)
+    model = make_model()
+    still = LinearWarmupDecay(0.0, num_train_steps=9, num_warmup_steps=0)
+    optimizer = AdamWeightDecay(model.trainable_variables, still)
+    losses = set()
+    for seed, num_steps in ((1, 2), (2, 1)):
+        optimizer.step.assign(0)
         step = tf.function(
-            lambda: train_step(model, OBJECTIVE, optimizer, batch, seed)
+            lambda seed=seed: train_step(
+                model, OBJECTIVE, optimizer, batch, seed
+            )
         )
-        return [float(step()["loss"]) for _ in range(2)]
-
-    found = losses(1) + losses(2)
-    assert len({round(loss, 4) for loss in found}) == 4
+        losses |= {round(float(step()["loss"]), 4) for _ in range(num_steps)}
+    assert len(losses) == 3
 
 
 def test_layers_have_different_dropout_masks(batch):
@@ -259,20 +261,21 @@ def test_overflow_skips_the_update_and_halves_the_loss_scale(batch):
     assert np.abs(state[name].numpy() - before[name]).max() > 1e-3
 
 
-def test_loss_scale_doubles_after_2000_finite_steps():
-    scale = precision.LossScale(4.0)
-    scale.finite_steps.assign(1998)
-    seen = []
-    for is_finite in (True, True, True, False, True):
-        scale.update(tf.constant(is_finite))
-        seen.append((scale.value.numpy(), scale.finite_steps.numpy()))
-    assert seen == [(4, 1999), (8, 0), (8, 1), (4, 0), (4, 1)]
-
-
-def test_loss_scale_is_at_least_1():
-    scale = precision.LossScale(1.0)
-    scale.update(tf.constant(False))
-    assert scale.value.numpy() == 1
+@pytest.mark.parametrize(
+    ("value", "steps", "is_finite", "expected"),
+    [
+        (4.0, 1998, True, (4, 1999)),
+        (4.0, 1999, True, (8, 0)),  # Doubles after 2000 finite steps.
+        (8.0, 1, False, (4, 0)),
+        (1.0, 0, False, (1, 0)),
+    ],
+)
+def test_loss_scale_doubles_and_halves(value, steps, is_finite, expected):
+    scale = precision.LossScale(value)
+    scale.finite_steps.assign(steps)
+    scale.update(tf.constant(is_finite))
+    found = (scale.value.numpy(), scale.finite_steps.numpy())
+    assert found == expected
 
 
 @pytest.mark.slow
