@@ -1,5 +1,6 @@
 """Evaluation and prediction, during and after training."""
 
+import collections
 import contextlib
 import json
 import os
@@ -18,11 +19,7 @@ from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
 from official_bert.tokenization import BatchTokenizer
 from official_bert.training import distribution, reporting
-from official_bert.training.objectives import (
-    Batch,
-    PretrainingObjective,
-    Scalars,
-)
+from official_bert.training.objectives import Batch, PretrainingObjective
 from official_bert.training.step import sum_over_replicas
 
 _HISTORY = "eval_history.jsonl"
@@ -37,20 +34,25 @@ def pretraining_metrics(
 ) -> dict[str, np.float32]:
     """Returns losses and accuracies, and `loss`, the mean over batches.
 
-    Sums are accumulated in float64, so that their order does not matter.
-    `num_batches` is only for the progress bar.
+    Without any masked token, loss and accuracy of masked LM are 0, as in the
+    original implementation. `num_batches` is only for the progress bar.
     """
 
-    def step(batch: Batch) -> tuple[Scalars, Scalars]:
+    def step(batch: Batch) -> dict[str, tuple[Any, Any]]:
         sums = sum_over_replicas(objective.evaluation_sums(model, batch))
         weights = sum_over_replicas(objective.loss_weights(batch))
         losses = objective.mean_losses(sums, weights)
-        sums["loss"] = tf.add_n(list(losses.values()))
-        return sums, {**weights, "loss": tf.constant(1.0)}
+        metrics = {
+            # An accuracy has the weight of its loss.
+            name: (value, weights[name.replace("_accuracy", "_loss")])
+            for name, value in sums.items()
+        }
+        metrics["loss"] = (tf.add_n(list(losses.values())), tf.constant(1.0))
+        return metrics
 
     compiled = tf.function(lambda batch: strategy.run(step, args=(batch,)))
-    total_sums: dict[str, float] = {}
-    total_weights: dict[str, float] = {}
+    # In float64, so that the order of batches does not matter.
+    totals: dict[str, Any] = collections.defaultdict(lambda: np.zeros(2))
     for batch in progress.bar(
         distribution.shard_batches(batches, strategy),
         description="Evaluating",
@@ -58,24 +60,13 @@ def pretraining_metrics(
         unit="batch",
         unit_scale=False,
     ):
-        sums, weights = distribution.first_replica(strategy, compiled(batch))
-        _add(total_sums, sums)
-        _add(total_weights, weights)
+        metrics = distribution.first_replica(strategy, compiled(batch))
+        for name, (value, weight) in metrics.items():
+            totals[name] += float(value), float(weight)
     return {
-        name: np.float32(total / _divisor(name, total_weights))
-        for name, total in total_sums.items()
+        name: np.float32(total / (weight or 1.0))
+        for name, (total, weight) in totals.items()
     }
-
-
-def _add(totals: dict[str, float], scalars: Scalars) -> None:
-    for name, value in scalars.items():
-        totals[name] = totals.get(name, 0.0) + float(value)
-
-
-def _divisor(name: str, weights: Mapping[str, float]) -> float:
-    """Returns the total weight of a sum; an accuracy has that of its loss."""
-    # Without any masked token the result is 0, as in the original metrics.
-    return weights[name.replace("_accuracy", "_loss")] or 1.0
 
 
 def evaluate(

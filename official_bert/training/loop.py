@@ -20,7 +20,7 @@ from official_bert.training.checkpointing import StartingPoint
 from official_bert.training.evaluate import Evaluations
 from official_bert.training.objectives import Batch, Objective, Scalars
 from official_bert.training.precision import LossScale
-from official_bert.training.step import choose_compilation, train_step
+from official_bert.training.step import train_step
 
 _SUMMARY_STEPS = 10
 
@@ -190,21 +190,26 @@ class StepRunner:
     def __init__(self, trainer: Trainer, seed: int, batch_spec: Any) -> None:
         self._trainer = trainer
         self._seed = seed
-        num_replicas = trainer.strategy.num_replicas_in_sync
-        self._compilation = choose_compilation(trainer.options, num_replicas)
-        specs = tf.nest.flatten(batch_spec, expand_composites=True)
+        options = trainer.options
+        # This is where it is decided what XLA compiles. It cannot compile the
+        # sums over several GPUs or CPUs, so there it compiles only the part
+        # before them. On TPUs `strategy.run` compiles everything.
+        is_alone = trainer.strategy.num_replicas_in_sync == 1
+        self._compiles_gradients = options.jit_compile and not is_alone
+        has_static_shapes = (
+            options.jit_compile or options.resolved_strategy == "tpu"
+        )
         # With static shapes, each length of a batch is a trace of its own. A
         # loop inside TensorFlow cannot choose among traces.
-        has_many_traces = self._compilation.static_shapes and not all(
+        specs = tf.nest.flatten(batch_spec, expand_composites=True)
+        has_many_traces = has_static_shapes and not all(
             spec.shape.is_fully_defined() for spec in specs
         )
-        self._loops_inside = (
-            trainer.options.steps_per_call > 1 and not has_many_traces
-        )
+        self._loops_inside = options.steps_per_call > 1 and not has_many_traces
         self._one_step = tf.function(
             self._run_step,
             input_signature=None if has_many_traces else [batch_spec],
-            jit_compile=self._compilation.step,
+            jit_compile=options.jit_compile and is_alone,
         )
         self._many_steps = tf.function(self._run_steps)
 
@@ -245,7 +250,7 @@ class StepRunner:
             self._seed,
             num_micro_batches=trainer.options.gradient_accumulation_steps,
             loss_scale=trainer.loss_scale,
-            compiles_gradients=self._compilation.gradients,
+            compiles_gradients=self._compiles_gradients,
         )
 
     def _run_steps(self, batches: Any, num_steps: Any) -> Scalars:

@@ -2,45 +2,14 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from official_bert.modeling.layers import StepContext
 from official_bert.optimization.adam import AdamWeightDecay
-from official_bert.options.training import TrainingOptions
 from official_bert.training.objectives import Batch, Objective, Scalars
 from official_bert.training.precision import LossScale
-
-
-class Compilation(NamedTuple):
-    """What XLA compiles.
-
-    Attributes:
-        step: The whole step.
-        gradients: The part of a replica, up to the sum over replicas.
-        static_shapes: Batches of each length have a program of their own.
-    """
-
-    step: bool = False
-    gradients: bool = False
-    static_shapes: bool = False
-
-
-def choose_compilation(
-    options: TrainingOptions, num_replicas: int
-) -> Compilation:
-    """Decides what XLA compiles in a run.
-
-    XLA cannot compile the sum over the replicas of GPUs or CPUs, so with
-    several of them it compiles only what comes before. On TPUs `strategy.run`
-    compiles everything by itself.
-    """
-    return Compilation(
-        step=options.jit_compile and num_replicas == 1,
-        gradients=options.jit_compile and num_replicas > 1,
-        static_shapes=options.jit_compile or options.resolved_strategy == "tpu",
-    )
 
 
 def train_step(
@@ -66,7 +35,8 @@ def train_step(
         num_micro_batches: Parts that a replica processes one after the other:
             less memory, more time, the same update.
         loss_scale: For float16.
-        compiles_gradients: See `Compilation.gradients`.
+        compiles_gradients: Whether XLA compiles the part before the sum over
+            replicas.
 
     Returns:
         `loss` and its parts, for the whole batch and before the update,

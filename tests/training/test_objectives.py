@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.modeling.pretraining_model import PretrainingOutput
+from official_bert.training import evaluate
 from official_bert.training.objectives import PretrainingObjective
 
 RANDOM = np.random.RandomState(0)
@@ -17,6 +18,28 @@ LABELS = np.array([[0], [1], [1]], np.int32)
 def model(batch, training):
     return PretrainingOutput(
         tf.constant(MASKED_LM_LOGITS), tf.constant(NEXT_SENTENCE_LOGITS)
+    )
+
+
+def batch_with(weights):
+    return {
+        "masked_lm_ids": tf.constant(IDS),
+        "masked_lm_weights": tf.constant(weights, tf.float32),
+        "next_sentence_labels": tf.constant(LABELS),
+    }
+
+
+def metrics(objective, weights):
+    """Returns the mean losses of training and the metrics of evaluation."""
+    batch = batch_with(weights)
+    sums = objective.loss_sums(model, batch, training=True)
+    losses = objective.mean_losses(sums, objective.loss_weights(batch))
+    return losses, evaluate.pretraining_metrics(
+        model,
+        objective,
+        tf.data.Dataset.from_tensors(batch),
+        tf.distribute.get_strategy(),
+        num_batches=1,
     )
 
 
@@ -37,69 +60,53 @@ def negative_log_probabilities(logits, labels):
     ids=["all", "none", "fractions", "padded"],
 )
 def test_losses_and_accuracies_equal_their_formulas(weights):
-    objective = PretrainingObjective()
-    batch = {
-        "masked_lm_ids": tf.constant(IDS),
-        "masked_lm_weights": tf.constant(weights, tf.float32),
-        "next_sentence_labels": tf.constant(LABELS),
-    }
     losses = negative_log_probabilities(MASKED_LM_LOGITS, IDS)
     is_correct = MASKED_LM_LOGITS.argmax(-1) == IDS
+    next_sentence_loss = negative_log_probabilities(
+        NEXT_SENTENCE_LOGITS, LABELS[:, 0]
+    ).mean()
+    masked_lm_loss = (losses * weights).sum() / (weights.sum() + 1e-5)
 
-    sums = objective.loss_sums(model, batch, training=True)
-    means = objective.mean_losses(sums, objective.loss_weights(batch))
-    evaluated = objective.evaluation_sums(model, batch)
+    trained, evaluated = metrics(PretrainingObjective(), weights)
 
-    np.testing.assert_allclose(
-        means["masked_lm_loss"],
-        (losses * weights).sum() / (weights.sum() + 1e-5),
-        rtol=1e-6,
-    )
-    np.testing.assert_allclose(
-        means["next_sentence_loss"],
-        negative_log_probabilities(NEXT_SENTENCE_LOGITS, LABELS[:, 0]).mean(),
-        rtol=1e-6,
-    )
-    np.testing.assert_allclose(
-        evaluated["masked_lm_accuracy"], (is_correct * weights).sum(), rtol=1e-6
-    )
-    assert evaluated["next_sentence_accuracy"] == np.sum(
-        NEXT_SENTENCE_LOGITS.argmax(-1) == LABELS[:, 0]
+    expected = {
+        "masked_lm_loss": masked_lm_loss,
+        "next_sentence_loss": next_sentence_loss,
+    }
+    assert trained == pytest.approx(expected, rel=1e-6)
+    divisor = weights.sum() or 1.0
+    assert evaluated == pytest.approx(
+        {
+            "loss": masked_lm_loss + next_sentence_loss,
+            "masked_lm_loss": (losses * weights).sum() / divisor,
+            "masked_lm_accuracy": (is_correct * weights).sum() / divisor,
+            "next_sentence_loss": next_sentence_loss,
+            "next_sentence_accuracy": np.mean(
+                NEXT_SENTENCE_LOGITS.argmax(-1) == LABELS[:, 0]
+            ),
+        },
+        rel=1e-6,
     )
 
 
 def test_other_tasks_have_the_same_numbers_under_other_names():
-    batch = {
-        "masked_lm_ids": tf.constant(IDS),
-        "masked_lm_weights": tf.constant(RANDOM.rand(3, 4), tf.float32),
-        "next_sentence_labels": tf.constant(LABELS),
-    }
+    weights = RANDOM.rand(3, 4)
 
-    def numbers(objective):
-        weights = objective.loss_weights(batch)
-        sums = objective.loss_sums(model, batch, training=True)
-        return {
-            **objective.evaluation_sums(model, batch),
-            **{f"{k} weight": v for k, v in weights.items()},
-            **{
-                f"{k} mean": v
-                for k, v in objective.mean_losses(sums, weights).items()
-            },
-        }
+    def all_metrics(**tasks):
+        losses, evaluated = metrics(PretrainingObjective(**tasks), weights)
+        return {f"mean {k}": float(v) for k, v in losses.items()} | evaluated
 
-    default = numbers(PretrainingObjective())
-    ordered = numbers(PretrainingObjective("lm", "sentence_order"))
-    alone = numbers(PretrainingObjective(pair_task=None))
+    default = all_metrics()
+    renamed = all_metrics(token_task="lm", pair_task="sentence_order")
+    alone = all_metrics(pair_task=None)
 
-    assert len(default) == 8
-    assert ordered == {
+    assert len(default) == 7
+    assert renamed == {
         name.replace("masked_lm", "lm").replace(
             "next_sentence", "sentence_order"
         ): value
         for name, value in default.items()
     }
-    assert alone == {
-        name: value
-        for name, value in default.items()
-        if name.startswith("masked_lm")
-    }
+    masked_lm = {k: v for k, v in default.items() if "masked_lm" in k}
+    loss = default["mean masked_lm_loss"]
+    assert alone == masked_lm | {"loss": pytest.approx(loss, rel=1e-6)}
