@@ -1,12 +1,12 @@
-"""Kills real runs at random moments, and compares what they end with.
+"""Kills runs at random moments and compares their results with whole runs.
 
   python -m benchmarks.fault_drill [NUM_KILLS] [SEED]
 
-The commands train a tiny model with dropout on made-up data, over many epochs:
-once undisturbed; and once killed by SIGKILL at random moments, again and again,
-and started again. A run is right if every loss of every step, redone ones too,
-and all weights and moments in the end are the same bit for bit. Twenty kills
-take some ten minutes on one core.
+Each command trains a tiny model with dropout on random data over many epochs:
+once without interruption, and once killed by SIGKILL at random moments and
+restarted, repeatedly. Every loss of every step, repeated steps included, and
+all final weights and moments must be equal bit for bit. Twenty kills take about
+ten minutes on one core.
 """
 
 import glob
@@ -31,7 +31,7 @@ WORDS = [f"word{number}" for number in range(60)]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 LENGTH = 32
 
-# The command itself, but for the losses of all steps rather than every tenth.
+# Runs a command that writes the losses of every step, not of every tenth.
 CHILD = """
 import runpy, sys
 from official_bert.training import loop
@@ -42,7 +42,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 class Drill(NamedTuple):
-    """A command to kill, its own flags, and how many steps it takes."""
+    """A command to kill, its flags, and its number of steps."""
 
     name: str
     command: str
@@ -51,7 +51,7 @@ class Drill(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a run has left.
+    """The results of a run.
 
     Attributes:
         scalars: {(step, name): all values found}, as bytes.
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
 
 
 def drills(folder: str) -> list[Drill]:
-    """Returns all; 90 or 20 examples, so that epochs end within batches."""
+    """Returns all drills. Epochs of 90 or 20 examples end inside batches."""
     tuning = [f"--vocab_file={folder}/vocab.txt", "--train_batch_size=8"]
     cola = ["--task_name=CoLA", f"--data_dir={folder}", *tuning]
     cola += ["--num_train_epochs=40"]
@@ -104,7 +104,7 @@ def drills(folder: str) -> list[Drill]:
 
 
 def write_inputs(folder: str) -> None:
-    """Writes a model's config and vocabulary, and data for all commands."""
+    """Writes a config, a vocabulary, and data for all commands."""
     rng = random.Random(1)
     config = {
         "vocab_size": len(VOCAB),
@@ -174,7 +174,7 @@ def _squad(rng: random.Random) -> dict[str, Any]:
 
 
 def start(drill: Drill, folder: str, output_dir: str) -> Any:
-    """Starts a run that saves often."""
+    """Starts a run that saves every 20 steps."""
     return subprocess.Popen(
         [
             *(sys.executable, "-c", CHILD, os.path.join(ROOT, drill.command)),
@@ -193,14 +193,14 @@ def start(drill: Drill, folder: str, output_dir: str) -> Any:
 
 
 def finish(run: Any) -> None:
-    """Waits for the end of a run, which must be a good one."""
+    """Waits for the end of a run, which must succeed."""
     _, errors = run.communicate()
     if run.returncode:
         raise SystemExit(errors[-3000:])
 
 
 def kill(run: Any, output_dir: str, rng: random.Random) -> None:
-    """Kills a run a moment after its first steps."""
+    """Kills a run shortly after its first new checkpoint."""
     pattern = os.path.join(output_dir, "model.ckpt-[1-9]*.index")
     before = set(glob.glob(pattern))
     while not set(glob.glob(pattern)) - before and run.poll() is None:
@@ -230,11 +230,11 @@ def _scalars(output_dir: str) -> Iterator[tuple[int, str, bytes]]:
                     array = tf.make_ndarray(value.tensor)
                     yield event.step, value.tag, array.tobytes()
         except tf.errors.DataLossError:
-            pass  # Killed while writing it.
+            pass  # The run was killed while writing it.
 
 
 def row(drill: Drill, folder: str, num_kills: int, rng: random.Random) -> str:
-    """Does a drill; returns its line of the table."""
+    """Runs a drill; returns its row of the table."""
     whole, killed = (
         os.path.join(folder, f"{drill.name} {kind}")
         for kind in ("whole", "killed")
@@ -269,7 +269,7 @@ def main(num_kills: str = "20", seed: str = "1") -> None:
     rng = random.Random(int(seed))
     print(
         "command                           steps kills  "
-        "equal scalars   equal arrays  went on from step"
+        "equal scalars   equal arrays  resumed from step"
     )
     with tempfile.TemporaryDirectory() as folder:
         write_inputs(folder)

@@ -1,13 +1,13 @@
-"""What packing gains: real pieces per second, with padding and without.
+"""Tokens per second in pre-training, with and without packing.
 
   python -m benchmarks.packing VOCAB_FILE SIZE CORPUS...
 
 For each CORPUS, text as `create_pretraining_data.py` reads it, records of
-length 512 are made twice, with and without `--pack_sequences`. Then a BERT of
-SIZE tiny (2 layers of 128) or mini (4 of 256) is trained from random weights on
-both in turn, step by step, 8 rows each: the median of 20 steps after the first
-3, in which dropout and update are included. Two to four minutes a corpus of 15
-MB on two cores.
+length 512 are created with and without `--pack_sequences`. Then a BERT of SIZE
+tiny (2 layers of 128) or mini (4 of 256) is trained from random weights on both
+in turn, step by step, with 8 rows per batch. The time is the median of 20 steps
+after 3 steps of warm-up, with dropout and update. Takes two to four minutes for
+a corpus of 15 MB on two cores.
 """
 
 import os
@@ -38,12 +38,12 @@ NUM_WARM, NUM_STEPS = 3, 20
 
 
 class Measured(NamedTuple):
-    """What was found out about records.
+    """Measurements on one set of records.
 
     Attributes:
-        num_rows: How many there are.
-        filled: The share of positions that are no padding, of all rows.
-        seconds: Of each step.
+        num_rows: Number of records.
+        filled: Share of positions that are not padding.
+        seconds: Time of each step.
     """
 
     num_rows: int
@@ -51,14 +51,14 @@ class Measured(NamedTuple):
     seconds: list[float]
 
     @property
-    def pieces_per_second(self) -> float:
-        """Real ones, by the median step."""
-        pieces = BATCH_SIZE * LENGTH * self.filled
-        return pieces / statistics.median(self.seconds)
+    def tokens_per_second(self) -> float:
+        """Tokens other than padding, by the median step."""
+        tokens = BATCH_SIZE * LENGTH * self.filled
+        return tokens / statistics.median(self.seconds)
 
 
 def make(options: CreatePretrainingData) -> records.RecordFiles:
-    """Makes records; returns where they are."""
+    """Creates records; returns their files."""
     create_pretraining_data.main(options)
     schema = (
         schemas.packed_schema(
@@ -71,17 +71,17 @@ def make(options: CreatePretrainingData) -> records.RecordFiles:
 
 
 def count(data: records.RecordFiles) -> tuple[int, float]:
-    """Returns the number of records, and which share is no padding."""
-    num_rows = num_pieces = 0
+    """Returns the number of records and the share that is not padding."""
+    num_rows = num_tokens = 0
     for batch in tf.data.TFRecordDataset(list(data.names)).batch(1000):
         mask = records.parse(data.schema, batch)["input_mask"].numpy()
         num_rows += len(mask)
-        num_pieces += int(np.count_nonzero(mask))
-    return num_rows, num_pieces / (num_rows * LENGTH)
+        num_tokens += int(np.count_nonzero(mask))
+    return num_rows, num_tokens / (num_rows * LENGTH)
 
 
 def steps(config: BertConfig, data: records.RecordFiles) -> Iterator[float]:
-    """Yields the seconds of one step after the other."""
+    """Yields the seconds of each step."""
     keras.utils.set_random_seed(1)
     model = PretrainingModel(config)
     optimizer = AdamWeightDecay(
@@ -104,7 +104,7 @@ def _step(
 def measure(
     config: BertConfig, corpus: str, vocab_file: str, folder: str
 ) -> list[Measured]:
-    """Returns what there is to say without packing, and with."""
+    """Returns measurements without and with packing."""
     data = [
         make(
             CreatePretrainingData(
@@ -119,7 +119,7 @@ def measure(
         )
         for is_packed in (False, True)
     ]
-    # In turn, so that both have the same neighbours on the machine.
+    # In turn, so that other load on the machine affects both equally.
     both = zip(*(steps(config, each) for each in data), strict=True)
     seconds = [next(both) for _ in range(NUM_WARM + NUM_STEPS)][NUM_WARM:]
     return [
@@ -131,7 +131,7 @@ def measure(
 def main(vocab_file: str, model: str, *corpora: str) -> None:
     """Prints two rows for each corpus."""
     print(
-        "corpus          size  packed     rows  padding  s / step  pieces / s"
+        "corpus          size  packed     rows  padding  s / step  tokens / s"
     )
     for corpus in corpora:
         with tempfile.TemporaryDirectory() as folder:
@@ -142,10 +142,10 @@ def main(vocab_file: str, model: str, *corpora: str) -> None:
                 f"{name:15} {model:5} {word:6} {found.num_rows:8,} "
                 f"{1 - found.filled:8.1%} "
                 f"{statistics.median(found.seconds):9.3f} "
-                f"{found.pieces_per_second:11,.0f}"
+                f"{found.tokens_per_second:11,.0f}"
             )
-        plain, packed = (found.pieces_per_second for found in results)
-        print(f"{'':15} times as many: {packed / plain:.2f}", flush=True)
+        plain, packed = (found.tokens_per_second for found in results)
+        print(f"{'':15} ratio: {packed / plain:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""What padding costs in fine-tuning, and how others do.
+"""The cost of padding in fine-tuning, compared with Hugging Face's Trainer.
 
   python -m benchmarks.padding FOLDER VOCAB_FILE SIZE [TORCH_PYTHON] [MAX_STEPS]
 
-FOLDER has `glue/MRPC`, `glue/SST-2` and `squad/train-v1.1.json` in it. Each
-row is one epoch (2,000 questions of SQuAD), or its first MAX_STEPS steps, of
-batches of 32, for SQuAD 12, of a BERT of SIZE tiny (2 layers of 128) or small
-(4 of 512) from random weights: seconds
-with `--pad_to=max`, with `--pad_to=bucket`, and with the Trainer of Hugging
-Face's transformers, which pads either to the longest length there may be or to
-that of the batch. It gets the same rows, sizes and steps, and runs in
-TORCH_PYTHON, a Python that has torch, transformers and accelerate. The first
-five steps of each are not counted. On two cores, tiny takes minutes with
-MAX_STEPS=115, an epoch of MRPC; small takes twenty minutes with MAX_STEPS=20.
+FOLDER contains `glue/MRPC`, `glue/SST-2` and `squad/train-v1.1.json`. Each row
+is one epoch (2,000 questions of SQuAD), or its first MAX_STEPS steps, with
+batches of 32 (SQuAD: 12), of a BERT of SIZE tiny (2 layers of 128) or small (4
+of 512) from random weights: seconds with `--pad_to=max`, with
+`--pad_to=bucket`, and with the Trainer of transformers, which pads to
+max_seq_length or to the longest row of a batch. It gets the same rows, batch
+sizes and steps, and runs in TORCH_PYTHON, a Python with torch, transformers and
+accelerate. The first five steps are not counted. On two cores, tiny takes
+minutes with MAX_STEPS=115, an epoch of MRPC; small takes twenty minutes with
+MAX_STEPS=20.
 """
 
 import os
@@ -51,7 +51,7 @@ def ours(
     num_steps: int,
     pad_to: str,
 ) -> float:
-    """Returns the seconds of the steps."""
+    """Returns the seconds of our steps."""
     keras.utils.set_random_seed(1)
     model = task.build_model(config)
     optimizer = AdamWeightDecay(
@@ -78,7 +78,7 @@ def ours(
 
 
 def theirs(python: str, rows: str, config: BertConfig, *settings: str) -> float:
-    """Returns the same of the Trainer."""
+    """Returns the seconds of the Trainer's steps."""
     command = [python, TRAINER, rows, config.to_json_string(), *settings]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout.split()[-1])
@@ -95,7 +95,7 @@ def unpadded(features: Features, length: int) -> list[dict[str, np.ndarray]]:
 
 
 def save_rows(path: str, rows: Sequence[Any]) -> None:
-    """Writes what the Trainer reads: rows one after the other."""
+    """Writes the rows for the Trainer, concatenated."""
     arrays: dict[str, Any] = {
         name: np.concatenate([np.asarray(row[name]) for row in rows])
         for name in rows[0]

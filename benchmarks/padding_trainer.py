@@ -1,7 +1,7 @@
 """The part of `padding.py` that runs Hugging Face's Trainer.
 
-It is run by that module, in a Python with torch, transformers and accelerate,
-and prints the seconds of the steps that count.
+`padding.py` runs it with a Python that has torch, transformers and accelerate.
+It prints the seconds of the steps after the warm-up.
 """
 
 import json
@@ -44,7 +44,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 class Timer(transformers.TrainerCallback):
-    """Notes when steps that do not count are over."""
+    """Starts the clock after the warm-up."""
 
     def __init__(self, num_warm: int) -> None:
         self.num_warm = num_warm
@@ -59,7 +59,7 @@ class Timer(transformers.TrainerCallback):
 
 
 def collate(rows: list[dict[str, Any]], length: int) -> dict[str, Any]:
-    """Pads rows to a length, or to the longest if it is 0."""
+    """Pads rows to a length, or for 0 to that of the longest."""
     length = length or max(len(row["input_ids"]) for row in rows)
     batch = {}
     for name in rows[0]:
@@ -79,7 +79,7 @@ def main(
     length: str,
     pad_to: str,
 ) -> None:
-    """Trains, and prints how long it took."""
+    """Trains and prints the seconds."""
     rows = Rows(path)
     config = transformers.BertConfig(**json.loads(config_json))
     head = "QuestionAnswering" if "start_positions" in rows.arrays else ""

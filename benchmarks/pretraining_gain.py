@@ -1,12 +1,12 @@
-r"""What pre-training is worth: tasks learned from it, and from random weights.
+r"""Fine-tuning from pre-trained weights against random weights.
 
   python -m benchmarks.pretraining_gain \
     FOLDER VOCAB_FILE BERT_CONFIG_FILE INIT_CHECKPOINT OUTPUT_DIR
 
-FOLDER has the tasks' data in it (`glue/MRPC`, ..., `pos`, `squad`). Each line
-of the table is one command for random weights and one for INIT_CHECKPOINT,
-three seeds each; SQuAD takes a command for each seed. What was run before is
-not run again. For two layers of 128 it takes about an hour on two cores.
+FOLDER contains the data of the tasks (`glue/MRPC`, ..., `pos`, `squad`). Each
+row of the table is one command for random weights and one for INIT_CHECKPOINT,
+with three seeds each; SQuAD takes a command for each seed. Finished runs are
+not repeated. For two layers of 128 it takes about an hour on two cores.
 """
 
 import json
@@ -27,7 +27,7 @@ COMMON = {
     "do_train": True,
 }
 
-# {task: (folder, flags, what is reported)}.
+# {task: (folder, flags, metric)}.
 TASKS: Mapping[str, tuple[str, Mapping[str, Any], Sequence[str]]] = {
     "SST-2": ("glue/SST-2", {"num_train_epochs": 1}, ["accuracy"]),
     "MRPC": ("glue/MRPC", {}, ["f1", "accuracy"]),
@@ -44,7 +44,7 @@ SQUAD = {"num_train_epochs": 0.1, "eval_pad_to": "bucket", "do_eval": True}
 
 
 def run(script: str, flags: Mapping[str, Any]) -> None:
-    """Shows a command and runs it."""
+    """Prints a command and runs it."""
     words = [f"--{name}={value}" for name, value in flags.items()]
     print("python", script, *words, flush=True)
     subprocess.run([sys.executable, script, *words], check=True)
@@ -53,7 +53,7 @@ def run(script: str, flags: Mapping[str, Any]) -> None:
 def classify(
     task: str, folder: str, flags: Mapping[str, Any], output: str
 ) -> list[dict[str, Any]]:
-    """Returns the results of all seeds."""
+    """Returns the metric for each seed."""
     place, more, _ = TASKS[task]
     path = os.path.join(output, "sweep.json")
     seeds = "..".join(map(str, (SEEDS[0], SEEDS[-1])))
@@ -75,7 +75,7 @@ def classify(
 def answer(
     folder: str, flags: Mapping[str, Any], output: str
 ) -> list[dict[str, Any]]:
-    """Returns the same of SQuAD 1.1."""
+    """Returns the F1 of SQuAD 1.1 for each seed."""
     results = []
     for seed in SEEDS:
         path = os.path.join(output, f"seed={seed}")
@@ -102,7 +102,7 @@ def read(path: str) -> Any:
 
 
 def shown(results: Sequence[Mapping[str, Any]], metric: str) -> str:
-    """Returns mean and deviation, in percent."""
+    """Returns mean and standard deviation in percent."""
     percent = 1 if metric == "exact_match" or "total" in results[0] else 100
     values = [percent * result[metric] for result in results]
     return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
@@ -115,7 +115,7 @@ def main(
     init_checkpoint: str,
     output_dir: str,
 ) -> None:
-    """Runs everything that was not run before, then prints the table."""
+    """Runs what is missing, then prints the table."""
     flags = {
         **COMMON,
         "vocab_file": vocab_file,

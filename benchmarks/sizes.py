@@ -1,4 +1,4 @@
-"""The models that are measured, by the names of Turc et al., 2019."""
+"""The measured models, by their names in Turc et al., 2019."""
 
 from official_bert.config import RELEASED
 

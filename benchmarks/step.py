@@ -1,15 +1,15 @@
-r"""One step of ours and of others: seconds, the best of five or more.
+r"""Seconds of one step in this project and in others, best of five or more.
 
   python -m benchmarks.step [--peer NAME=PYTHON ...] [--cells tiny mini ...]
 
 Four kinds of step: pre-training (masked LM and next sentence: forward,
-backward, clip, update), a classifier's, a classifier's logits alone, and the
-encoder's forward pass, all of its vectors. Each is made in a process of its
-own, ours and the peers' one after the other, on all cores there are. NAME is
-`transformers`, `KerasHub` or `Model Garden`, and PYTHON one that has torch and
-transformers, keras-nlp, or tf-models-official. The last columns are the fastest
-peer's seconds over ours, and which share of the rate of a large matrix product,
-measured in the same run, ours reaches.
+backward, clip, update), fine-tuning of a classifier, the logits of a
+classifier, and the encoder's forward pass with all its vectors. Each runs in a
+process of its own, this project and the peers in turn, on all cores. NAME is
+`transformers`, `KerasHub` or `Model Garden`, and PYTHON has torch and
+transformers, keras-nlp, or tf-models-official. The last columns are the seconds
+of the fastest peer over ours, and our floating-point rate as a share of that of
+a large matrix product, measured in the same run.
 """
 
 import argparse
@@ -57,7 +57,7 @@ class Cell(NamedTuple):
 
     @property
     def num_predictions(self) -> int:
-        """Masked pieces of an instance, as the 2018 release's README has it."""
+        """Masked tokens per instance, as in the original README."""
         return 20 if self.length == 128 else 77
 
 
@@ -71,7 +71,7 @@ CELLS = {
 
 
 def make_batch(cell: Cell) -> dict[str, Any]:
-    """Returns a batch without padding, of random pieces."""
+    """Returns a batch of random tokens without padding."""
     rng = np.random.default_rng(0)
     shape = (cell.batch_size, cell.length)
     masked = (cell.batch_size, cell.num_predictions)
@@ -98,7 +98,7 @@ def make_batch(cell: Cell) -> dict[str, Any]:
 
 
 def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
-    """Returns a function that makes one step, as our commands make it."""
+    """Returns a function that runs one step, as our commands do."""
     batch = {name: tf.constant(v) for name, v in make_batch(cell).items()}
     if kind == "forward":
         bert = Bert(cell.config)
@@ -133,12 +133,12 @@ def count_operations(cell: Cell, kind: str) -> float:
     """Returns the floating-point operations of a step's matrix products."""
     config, tokens = cell.config, cell.batch_size * cell.length
     hidden = config.hidden_size
-    # Of tokens that are attended to, and of those that attend.
+    # Per token that is attended to, and per token that attends.
     to, by = 2 * hidden**2, 10 * hidden**2 + 2 * cell.length * hidden
     masked = 0
     if kind == "pretraining":
         masked = cell.batch_size * cell.num_predictions
-    # In the last layer, only those attend whose vectors are read.
+    # The last layer computes only the vectors that are read.
     last = tokens if kind == "forward" else cell.batch_size + masked
     products = tokens * config.num_hidden_layers * to
     products += (tokens * (config.num_hidden_layers - 1) + last) * by

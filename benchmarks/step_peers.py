@@ -1,13 +1,12 @@
-"""The steps of `step.py` as others make them.
+"""The steps of `step.py` in other projects.
 
-It is run by that module, each peer in a Python that has it, and prints the
-seconds of every round of every kind of step.
+`step.py` runs it with a Python that has the peer. It prints the seconds of each
+round as JSON.
 
   python step_peers.py PEER CONFIG BATCH KIND ROUNDS
 
 BATCH is an .npz file with the features of a pre-training batch. All peers clip
-by a global norm of 1 and update with Adam and decoupled weight decay, as they
-themselves offer it.
+by a global norm of 1 and use their own Adam with decoupled weight decay.
 """
 
 import json
@@ -26,7 +25,7 @@ WEIGHT_DECAY = 0.01
 def transformers_step(
     config: dict[str, Any], batch: Batch, kind: str
 ) -> Callable[[], Any]:
-    """Hugging Face's, on torch."""
+    """Hugging Face transformers on torch."""
     import torch
     import transformers
 
@@ -79,7 +78,7 @@ def transformers_step(
 def kerashub_step(
     config: dict[str, Any], batch: Batch, kind: str
 ) -> Callable[[], Any]:
-    """KerasHub's backbone and masked-LM head, under Keras' own training."""
+    """KerasHub's backbone and masked LM head, with Keras' own training."""
     import keras
     import keras_nlp
 
@@ -195,7 +194,7 @@ def model_garden_step(
             else:
                 loss = cross_entropy(next_sentence, output)
         gradients = tape.gradient(loss, model.trainable_variables)
-        # It clips by global norm itself.
+        # The optimizer clips by global norm itself.
         pairs = zip(gradients, model.trainable_variables, strict=True)
         optimizer.apply_gradients(pairs)
         return loss
@@ -211,7 +210,7 @@ PEERS = {
 
 
 def seconds(step: Callable[[], Any], rounds: int) -> list[float]:
-    """Returns the seconds of each round, after two that do not count.
+    """Returns the seconds of each round, after two rounds of warm-up.
 
     Short steps get more rounds, for two seconds in all: of a step of 20 ms, the
     best of five differs from process to process by half.

@@ -1,25 +1,24 @@
-r"""Training steps, compiled for a TPU that is not there.
+r"""Compiles training steps for a TPU without having one.
 
   python -m benchmarks.tpu_compile RESULTS [--python PYTHON] [--case PATTERN]
 
-libtpu compiles for chips it does not see. Our steps, as the commands make them,
-are lowered by TensorFlow, and compiled for one core of a TPU v5e, whose memory
-is 16 GiB (15.75 for programs), by PYTHON: one that has what
-requirements-tpu-compile.txt names. Nothing is run.
+libtpu can compile without a chip. TensorFlow lowers the steps of our commands,
+and PYTHON, with requirements-tpu-compile.txt installed, compiles them for one
+core of a TPU v5e, which has 16 GiB of memory (15.75 for programs). Nothing is
+executed.
 
-For each case it looks for the largest batch that the compiler accepts, among
-sizes of three binary digits (.., 64, 80, 96, 112, 128, ..), and prints a row:
-memory (arguments, outputs that are not updated in place, temporaries and the
-program) and its parts, operations, the traffic between memory and chip, and how
-long a step takes at least by either of them, at 197 TFLOP/s and 819 GB/s. The
-last column is the largest batch in the 2018 release's README, on a Titan X with
-12 GB. A batch with a + is the largest that was tried. All that was compiled is
-kept in RESULTS, and not compiled again: a run that was cut goes on. A
+For each case it searches the largest batch that the compiler accepts, among
+sizes with three significant binary digits (.., 64, 80, 96, 112, 128, ..), and
+prints a row: memory (arguments, outputs that are not updated in place,
+temporaries and the program) and its parts, operations, the traffic between
+memory and chip, and the shortest possible time of a step by each of the two, at
+197 TFLOP/s and 819 GB/s. The last column is the largest batch in the original
+README, on a Titan X with 12 GB. A + marks a batch that is the largest tried.
+RESULTS keeps everything that was compiled, so an interrupted run resumes. A
 compilation takes minutes and up to 7 GB.
 
-PATTERN chooses cases, such as `pretraining-128-base-*`, of which
-KIND-LENGTH-SIZE-PRECISION[-remat] are the parts; `--batch` compiles at that
-size, rather than to look for the largest.
+PATTERN selects cases, named KIND-LENGTH-SIZE-PRECISION[-remat], such as
+`pretraining-128-base-*`. `--batch` compiles at that size instead of searching.
 """
 
 import argparse
@@ -41,19 +40,19 @@ from official_bert import files, json_files, progress
 COMPILER = os.path.join(os.path.dirname(__file__), "tpu_compiler.py")
 OPERATIONS_PER_SECOND = 197e12  # In bfloat16: cloud.google.com/tpu/docs/v5e
 BYTES_PER_SECOND = 819e9
-MEMORY = 15.75 * 2**30  # What programs may have of a v5e's 16 GiB.
+MEMORY = 15.75 * 2**30  # Available to programs, of 16 GiB.
 TITAN_X = {
     "base": {128: 32, 384: 12, 512: 6},
     "large": {128: 6, 384: 0, 512: 0},
 }
 LARGEST_BATCH = 4096
 
-# What `tpu_compiler.compile_module` returns.
+# The result of `tpu_compiler.compile_module`.
 Compiled = Mapping[str, Any]
 
 
 def compile_hlo(python: str, hlo: bytes) -> Compiled:
-    """Runs the compiler, in a process of its own.
+    """Runs the compiler in a process of its own.
 
     Args:
         python: The Python to run it in.
@@ -87,7 +86,7 @@ def memory(compiled: Compiled) -> int:
 
 
 def sizes() -> Iterator[int]:
-    """Yields batch sizes of at most three binary digits, ever larger."""
+    """Yields increasing sizes with at most three significant binary digits."""
     yield from range(1, 4)
     for exponent in itertools.count():
         yield from (digits << exponent for digits in range(4, 8))
@@ -113,7 +112,7 @@ def largest(needs: Callable[[int], tuple[bool, float]], guess: int) -> int:
         is_fit, share = needs(grid[place])
         below, above = (place, above) if is_fit else (below, place)
         tried.append((grid[place], share))
-        # The line through the two that are nearest to all of the memory.
+        # The line through the two sizes that come closest to using all memory.
         (a, share_a), (b, share_b) = sorted(
             tried, key=lambda pair: abs(pair[1] - 1)
         )[:2]
@@ -123,7 +122,7 @@ def largest(needs: Callable[[int], tuple[bool, float]], guess: int) -> int:
 
 
 class Results:
-    """What was compiled, in a file.
+    """A file of all results.
 
     Attributes:
         found: {case: {batch size: what `compile_hlo` returned}}.
@@ -136,26 +135,26 @@ class Results:
             self.found = json_files.read_object(path)
 
     def add(self, case: Case, batch_size: int, compiled: Compiled) -> None:
-        """Keeps one more."""
+        """Adds a result."""
         self.found.setdefault(case.name, {})[str(batch_size)] = compiled
         files.write_text(self.path, json.dumps(self.found, indent=1) + "\n")
 
     def is_fit(self, case: Case, batch_size: int) -> bool | None:
-        """Whether a size was compiled, or refused; None if it is not known."""
+        """Whether a size fits; None if it was not compiled."""
         compiled = self.found.get(case.name, {}).get(str(batch_size))
         return None if compiled is None else "error" not in compiled
 
     def share(self, case: Case, batch_size: int) -> float:
-        """Returns which share of the memory a size needs."""
+        """Returns the share of the memory that a size needs."""
         compiled = self.found[case.name][str(batch_size)]
         if "error" not in compiled:
             return memory(compiled) / MEMORY
-        # The compiler says how much it would have needed.
+        # The compiler reports how much it would need.
         told = re.search(r"\(([\d.]+)G\) exceeds", compiled["error"])
         return float(told[1]) * 2**30 / MEMORY if told else 2.0
 
     def largest(self, case: Case) -> tuple[int, Compiled] | None:
-        """Returns the largest batch that was compiled, and what it needs."""
+        """Returns the largest batch that fits, and its result."""
         fitting = [
             (int(size), compiled)
             for size, compiled in self.found.get(case.name, {}).items()
@@ -167,7 +166,7 @@ class Results:
 def measure(
     case: Case, python: str, results: Results, only_size: int, bar: Any
 ) -> None:
-    """Compiles a case: at one size, or at those that lead to the largest."""
+    """Compiles a case at one size, or searches the largest."""
     step: Step | None = None
 
     def needs(size: int) -> tuple[bool, float]:
@@ -222,7 +221,7 @@ def row(case: Case, results: Results) -> str:
 
 
 def main() -> None:
-    """Compiles, and prints a row for each case."""
+    """Prints a row for each case."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

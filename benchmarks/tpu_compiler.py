@@ -1,7 +1,7 @@
-"""The part of `tpu_compile.py` that runs the TPU's compiler.
+"""The part of `tpu_compile.py` that runs the TPU compiler.
 
-It is run by that module, in a Python with jax and libtpu, on the HLO module
-that TensorFlow made of a step. It prints, as JSON, what the compiler says.
+`tpu_compile.py` runs it with a Python that has jax and libtpu, on the HLO
+module of a step. It prints the compiler's report as JSON.
 """
 
 import json
@@ -11,8 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-# libtpu asks no server of Google's what machine this is, and needs no chip that
-# it would have to have alone.
+# libtpu must neither query a Google server for the machine nor lock a chip.
 os.environ["TPU_SKIP_MDS_QUERY"] = "1"
 os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"
 os.environ["TPU_ACCELERATOR_TYPE"] = "v5litepod-4"
@@ -25,14 +24,14 @@ from jax._src.lib import _jax
 from jax._src.lib.mlir import ir
 from jax.experimental import topologies
 
-TOPOLOGY = "v5e:2x2"  # The smallest there is; one of its four cores is used.
+TOPOLOGY = "v5e:2x2"  # The smallest one; one of its four cores is used.
 
 _COPY = re.compile(r"\bmhlo\.copy (%\S+)")
 _RANDOM = re.compile(
     r"%(\S+), (%\S+) = stablehlo\.rng_bit_generator (%\S+), algorithm = PHILOX"
     r" : \(tensor<3xui64>\) -> \(tensor<3xui64>, (\S+)\)"
 )
-# libtpu's generator keeps two numbers where Philox keeps three.
+# The state of libtpu's generator has two numbers; that of Philox has three.
 _TPU_RANDOM = """\
 %two_\\1 = stablehlo.slice \\3 [0:2] : (tensor<3xui64>) -> tensor<2xui64>
 %third_\\1 = stablehlo.slice \\3 [2:3] : (tensor<3xui64>) -> tensor<1xui64>
@@ -43,7 +42,7 @@ _TPU_RANDOM = """\
 
 
 def for_tpu(text: str) -> str:
-    """Makes a module that TensorFlow lowered for a CPU one for a TPU.
+    """Adapts a module that TensorFlow lowered for a CPU to a TPU.
 
     libtpu takes no `mhlo.copy`, the identity. And TensorFlow chooses the
     generator of random bits by device: Philox on CPUs and GPUs, elsewhere what
@@ -111,7 +110,7 @@ _FREE = ("parameter", "constant", "bitcast", "get-tuple-element", "tuple")
 
 
 def traffic(text: str) -> Iterator[int]:
-    """Yields how many bytes each instruction moves from or to the memory.
+    """Yields the bytes that each instruction reads from or writes to memory.
 
     Arrays in memory spaces of their own, `S(1)` and so on, are on the chip. An
     instruction that reads a part of an array counts as reading all of it, but
@@ -130,7 +129,7 @@ def traffic(text: str) -> Iterator[int]:
         if operation in _FREE or operation.endswith("-done"):
             continue
         if operation.endswith("-start"):
-            # (what is read, what is written, a semaphore)
+            # (source, destination, semaphore)
             source, target = _ARRAY.findall(kind)[:2]
             sides = [part for part in (source, target) if "S(" not in part[2]]
             yield len(sides) * min(_bytes(source), _bytes(target))

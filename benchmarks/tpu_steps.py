@@ -1,4 +1,4 @@
-"""The training steps that `tpu_compile.py` compiles, and their lowering."""
+"""The training steps of `tpu_compile.py`, lowered by TensorFlow."""
 
 import itertools
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ NUM_PREDICTIONS = {128: 20, 512: 77}
 
 
 class Case(NamedTuple):
-    """A training step, but for its batch size."""
+    """A training step without its batch size."""
 
     kind: str
     length: int
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How the command line and RESULTS call it."""
+        """The name on the command line and in RESULTS."""
         parts = [self.kind, str(self.length), self.size, self.precision]
         return "-".join([*parts, "remat"] if self.remat else parts)
 
@@ -66,7 +66,7 @@ CASES = [
 
 
 class Step:
-    """The step of a case, to be lowered for batches of any size."""
+    """The step of a case, for batches of any size."""
 
     def __init__(self, case: Case) -> None:
         keras.backend.clear_session()
@@ -114,7 +114,7 @@ class Step:
 
 
 def _key_and_counter(seed: Any, name: str | None = None) -> tuple[Any, Any]:
-    """Does what TensorFlow does with seeds on TPUs; on CPUs it mixes them."""
+    """Splits seeds as TensorFlow does on TPUs; on CPUs it mixes them."""
     del name
     key = tf.reshape(tf.bitcast(seed, tf.uint64), [1])
     return key, tf.zeros([2], tf.uint64)
@@ -127,9 +127,9 @@ def _task(kind: str) -> Task:
 
 
 def first_guess(case: Case) -> int:
-    """Returns about how many examples fit."""
+    """Estimates the number of examples that fit."""
     config, width = case.config, 2 if case.precision == "bfloat16" else 4
-    # Weights, two moments, gradients; then what the backward pass reads.
+    # Weights, two moments, gradients; then activations for the backward pass.
     fixed = 16.0 * config.num_parameters(with_heads=True)
     scores = config.num_attention_heads * case.length
     layer = case.length * (8 * width * config.hidden_size + width * scores)

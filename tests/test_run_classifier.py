@@ -339,9 +339,9 @@ def test_a_checkpoint_is_looked_at_before_features_are_made(folder):
 
 def test_batches_must_fit_the_devices_if_they_are_used(folder):
     odd = {"eval_batch_size": 7, "distribution_strategy": "mirrored"}
-    with pytest.raises(InputError, match="--eval_batch_size must be a multip"):
+    with pytest.raises(InputError, match="--eval_batch_size=7"):
         run(folder, do_eval=True, **odd)
-    with pytest.raises(InputError, match="a model is needed"):
+    with pytest.raises(InputError, match="--init_checkpoint"):
         run(folder, do_predict=True, **odd)
 
 
@@ -372,7 +372,7 @@ def test_bad_data_ends_in_one_message(folder, case):
 def test_impossible_options_are_refused(folder):
     with pytest.raises(InputError, match="must be one of cola"):
         run(folder, task_name="sts", do_eval=True)
-    with pytest.raises(InputError, match="at least one step"):
+    with pytest.raises(InputError, match=r"--num_train_epochs=0\.01"):
         run(folder, do_train=True, num_train_epochs=0.01)
     with pytest.raises(InputError, match="layers from 0 to 1"):
         run(folder, do_train=True, freeze="0-2")
@@ -380,7 +380,7 @@ def test_impossible_options_are_refused(folder):
         InputError, match="--early_stopping=2 needs --eval_every"
     ):
         run(folder, do_train=True, early_stopping=2)
-    with pytest.raises(InputError, match="a model is needed"):
+    with pytest.raises(InputError, match="--init_checkpoint"):
         run(folder, do_eval=True)
 
 

@@ -112,8 +112,8 @@ def test_training_goes_on_with_smaller_batches(folder, pad_to):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"vocab_file": "other.txt"}, "other.txt: must be the vocabulary of"),
-        ({"do_lower_case": False}, "whose `do_lower_case` is True"),
+        ({"vocab_file": "other.txt"}, r"other\.txt: "),
+        ({"do_lower_case": False}, "`do_lower_case` True"),
     ],
 )
 def test_what_was_trained_is_used_as_it_was(folder, changes, message):
@@ -135,9 +135,9 @@ def test_training_goes_on_with_the_same_metric(folder):
     (folder / "out").mkdir()
     text = json.dumps({**trained.to_json(), "do_lower_case": True})
     (folder / "out" / "task.json").write_text(text)
-    with pytest.raises(InputError, match="whose `metric` is 'matthews'"):
+    with pytest.raises(InputError, match=r"`metric` .matthews."):
         run(folder, do_train=True)
-    with pytest.raises(InputError, match="a model is needed"):
+    with pytest.raises(InputError, match="--init_checkpoint"):
         run(folder, do_predict=True)
 
 
@@ -189,7 +189,7 @@ def test_a_folder_holds_one_task(folder):
     (folder / "SST-2").rename(folder / "RTE")
     text = "index\ta\tb\tlabel\n1\tgood\tbad\tentailment\n"
     (folder / "RTE" / "dev.tsv").write_text(text)
-    with pytest.raises(InputError, match=r"whose `labels` is \['0', '1'\]"):
+    with pytest.raises(InputError, match=r"`labels` \['0', '1'\]"):
         run(
             folder,
             do_eval=True,
