@@ -8,9 +8,8 @@ import time
 
 import numpy as np
 import pytest
-from support import hosts, tiny
+from support import hosts, pretraining_runs, tiny
 
-from benchmarks import fault_drill
 from official_bert.checkpoints import run_directory, tf1
 
 pytestmark = pytest.mark.slow
@@ -19,21 +18,14 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def flags(tmp_path):
     """The flags of a pre-training run with a long evaluation."""
-    fault_drill.write_inputs(str(tmp_path))
-    return {
-        "do_train": True,
-        "bert_config_file": f"{tmp_path}/bert_config.json",
-        "input_file": f"{tmp_path}/*.tfrecord",
-        "output_dir": f"{tmp_path}/out",
-        "max_seq_length": fault_drill.LENGTH,
-        "max_predictions_per_seq": 5,
-        "train_batch_size": 8,
-        "num_train_steps": 20,
-        "do_eval": True,
-        "eval_batch_size": 8,
-        "max_eval_steps": 100_000,
-        "save_checkpoints_steps": 20,
-    }
+    return pretraining_runs.flags(
+        pretraining_runs.write(tmp_path),
+        do_train=True,
+        do_eval=True,
+        num_train_steps=20,
+        save_checkpoints_steps=20,
+        max_eval_steps=100_000,
+    )
 
 
 def wait_for_line(process, pattern):
