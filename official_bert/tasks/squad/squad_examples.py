@@ -1,4 +1,13 @@
-"""Questions about paragraphs, and where in these their answers stand."""
+"""SQuAD files: questions about paragraphs, and the positions of answers.
+
+```
+{"data": [{"paragraphs": [{"context": "...", "qas": [
+    {"id": "...", "question": "...", "is_impossible": false,
+     "answers": [{"text": "...", "answer_start": 7}]}]}]}]}
+```
+
+`is_impossible` exists only in SQuAD 2.0.
+"""
 
 import dataclasses
 import re
@@ -11,26 +20,24 @@ from absl import logging
 
 from official_bert import json_files
 from official_bert.errors import InputError
-from official_bert.tokenization.alphabet import code_points
 
-# The 2018 release takes these characters for spaces and no others: words may
-# hold U+00A0, which the tokenizer will split at.
+# The only characters that separate words in the original. A word may contain
+# others, such as U+00A0, at which the tokenizer splits it.
 SPACES = " \t\r\n\u202f"
 
 _WORD = re.compile(f"[^{SPACES}]+")
-_SPACE_POINTS = code_points(SPACES)
 
 _MAX_WARNINGS = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Paragraph:
-    """A text that is shared by the questions about it.
+    """The context of one or several questions.
 
     Attributes:
-        text: The text, as it stands in the file.
-        doc_tokens: Its words, cut at spaces only.
-        starts: int32 [number of words], where in `text` they start.
+        text: The text.
+        doc_tokens: Its words, separated by `SPACES`.
+        starts: int32 [number of words], the offset of each word in `text`.
     """
 
     text: str
@@ -39,40 +46,38 @@ class Paragraph:
 
     @classmethod
     def from_text(cls, text: str) -> "Paragraph":
-        """Cuts a text into words."""
-        is_word = ~np.isin(code_points(text), _SPACE_POINTS)
-        is_start = is_word & ~np.append(False, is_word[:-1])[: len(text)]
-        starts = np.flatnonzero(is_start).astype(np.int32)
-        return cls(text, _WORD.findall(text), starts)
+        """Divides a text into words."""
+        starts = (match.start() for match in _WORD.finditer(text))
+        return cls(text, _WORD.findall(text), np.fromiter(starts, np.int32))
 
     def word_at(self, offset: int) -> int:
         """Returns the index of the word at a character, or of the last before.
 
         Args:
-            offset: Of the character; negative ones count from the end.
+            offset: The character's offset; negative ones count from the end.
 
         Returns:
-            An index into `doc_tokens`; -1 for spaces before the first word.
+            An index into `doc_tokens`, -1 for spaces before the first word.
 
         Raises:
-            IndexError: There is no such character.
+            IndexError: The text has no such character.
         """
         offset = range(len(self.text))[offset]
         return int(self.starts.searchsorted(offset, side="right")) - 1
 
 
 class SquadExample(NamedTuple):
-    """A question, with its answer where that is known.
+    """A question about a paragraph.
 
     Attributes:
-        qas_id: What the question is called in all results.
+        qas_id: The question's id, its key in all results.
         question_text: The question.
-        paragraph: What it is about.
-        orig_answer_text: The answer; None if not training, "" if impossible.
-        start_position: The answer's first word; None if not training, -1 if
-            impossible.
-        end_position: The answer's last word, likewise.
-        is_impossible: Whether it has no answer (in training, SQuAD 2.0).
+        paragraph: Its context.
+        orig_answer_text: The answer, for training only; "" if impossible.
+        start_position: The index of the answer's first word, for training
+            only; -1 if impossible.
+        end_position: The index of the answer's last word, likewise.
+        is_impossible: Whether there is no answer, for training only.
     """
 
     qas_id: str
@@ -90,37 +95,42 @@ class SquadExample(NamedTuple):
 
     @property
     def answer_span(self) -> tuple[int, int]:
-        """The answer's first and last word.
+        """The indices of the answer's first and last word.
 
         Raises:
-            ValueError: It was not read for training.
+            ValueError: The example was not read for training.
         """
         if self.start_position is None or self.end_position is None:
             raise ValueError("Only examples read for training have answers.")
         return self.start_position, self.end_position
 
+    @property
+    def answer_words(self) -> str:
+        """The words of the paragraph that contain the answer."""
+        start, end = self.answer_span
+        return " ".join(self.doc_tokens[start : end + 1])
+
 
 def read_examples(
     path: str, *, is_training: bool, version_2_with_negative: bool
 ) -> list[SquadExample]:
-    """Returns the questions of a file in their order.
+    """Returns the questions of a file, in their order.
 
-    In training, a question is left out, with a warning, if the words at its
-    answer's place do not hold the answer. The whole file is in memory at once.
+    For training, a question is skipped with a warning if the words at the
+    position of its answer do not contain the answer. The whole file is read
+    into memory.
 
     Args:
-        path: A JSON file in SQuAD's format; ``.gz`` is unpacked on the way.
-        is_training: Whether to read answers, of which each question must have
-            exactly one.
+        path: A SQuAD file; ``.gz`` is decompressed.
+        is_training: Whether to read answers; each question must have one.
         version_2_with_negative: Whether questions may be impossible.
 
     Raises:
-        InputError: The file is no JSON or lacks something, with the line or
-            the place in it; or no question is left; or two that are to be
-            answered have one id.
+        InputError: The file is malformed; no question is left; or, for
+            predicting, two questions have the same id.
     """
     examples: list[SquadExample] = []
-    left_out: list[tuple[str, SquadExample]] = []
+    skipped: list[tuple[str, SquadExample]] = []
     places: dict[str, str] = {}
     for where, node in _paragraphs(path):
         paragraph = Paragraph.from_text(_field(node, "context", str, where))
@@ -136,51 +146,58 @@ def read_examples(
                 example = _with_answer(
                     example, qa, version_2_with_negative, place
                 )
-                if not _is_at_its_place(example):
-                    left_out.append((place, example))
+                answer = " ".join((example.orig_answer_text or "").split())
+                if not (
+                    example.is_impossible or answer in example.answer_words
+                ):
+                    skipped.append((place, example))
                     continue
             elif example.qas_id in places:
                 raise InputError(
-                    f"{place}: questions must differ in `id`, by which answers "
-                    f"are told apart. Received: {example.qas_id!r}, as in "
-                    f"{places[example.qas_id]}. Rename one."
+                    f"{place}: questions must have different ids. Received: "
+                    f"{example.qas_id!r}, as in {places[example.qas_id]}. "
+                    "Rename one."
                 )
             places[example.qas_id] = place
             examples.append(example)
-    _warn(path, left_out)
+    for place, example in skipped[:_MAX_WARNINGS]:
+        logging.warning(
+            "%s is skipped: its answer %r is not part of the words at its "
+            "position, %r",
+            place,
+            example.orig_answer_text,
+            example.answer_words,
+        )
+    if len(skipped) > _MAX_WARNINGS:
+        logging.warning("%s: %d questions are skipped", path, len(skipped))
     if not examples:
         wanted = "questions with usable answers" if is_training else "questions"
-        raise InputError(f"{path}: must hold {wanted}. Received: none.")
+        raise InputError(f"{path}: must contain {wanted}. Received: none.")
     return examples
 
 
 def find_unanswered(path: str) -> str | None:
-    """Returns the place of the first question without `answers`, if any.
+    """Returns the position of the first question without `answers`, if any.
 
-    An empty list is an answer: that there is none.
+    An empty list means that the question has no answer, as in SQuAD 2.0.
 
     Args:
-        path: A file that `read_examples` has read.
+        path: A file that `read_examples` accepts.
     """
     for where, node in _paragraphs(path):
         for i, qa in enumerate(node["qas"]):
-            if not _is_answered(qa):
+            answers = qa.get("answers")
+            if not isinstance(answers, list) or not all(
+                isinstance(answer, dict) and isinstance(answer.get("text"), str)
+                for answer in answers
+            ):
                 place = f"{where}.qas[{i}]"
                 return f"{place} (question {_question_id(qa, place)!r})"
     return None
 
 
-def _is_answered(qa: Any) -> bool:
-    """Whether a question's answers can be compared with a predicted one."""
-    answers = qa.get("answers")
-    return isinstance(answers, list) and all(
-        isinstance(answer, dict) and isinstance(answer.get("text"), str)
-        for answer in answers
-    )
-
-
 def _question_id(qa: Any, where: str) -> str:
-    # Some data sets number their questions, which are keys in the results.
+    # In some data sets ids are numbers, but keys in results are strings.
     if isinstance(qa, dict) and isinstance(qa.get("id"), int):
         return str(qa["id"])
     return str(_field(qa, "id", str, where))
@@ -209,45 +226,17 @@ def _with_answer(
     paragraph = example.paragraph
     try:
         start = paragraph.word_at(offset)
-        # An empty answer at 0 so ends at the last character, as it always did.
+        # As in the original, an empty answer at 0 ends at the last character.
         end = paragraph.word_at(offset + len(text) - 1)
     except IndexError:
         raise InputError(
             f"{where}: the answer must lie within the context's "
             f"{len(paragraph.text)} characters. Received: {text[:80]!r} at "
-            f"answer_start={offset}. It counts characters, not bytes."
+            f"answer_start={offset}. Offsets count characters, not bytes."
         ) from None
     return example._replace(
         orig_answer_text=text, start_position=start, end_position=end
     )
-
-
-def _words_of_answer(example: SquadExample) -> str:
-    start, end = example.answer_span
-    return " ".join(example.doc_tokens[start : end + 1])
-
-
-def _is_at_its_place(example: SquadExample) -> bool:
-    """Whether the words at the answer's place hold the answer."""
-    if example.is_impossible:
-        return True
-    answer = " ".join((example.orig_answer_text or "").split())
-    return answer in _words_of_answer(example)
-
-
-def _warn(path: str, left_out: list[tuple[str, SquadExample]]) -> None:
-    """Logs which questions are left out; of many, the first."""
-    for place, example in left_out[:_MAX_WARNINGS]:
-        logging.warning(
-            "%s is left out: its answer %r is not at its place, where %r is",
-            place,
-            example.orig_answer_text,
-            _words_of_answer(example),
-        )
-    if len(left_out) > _MAX_WARNINGS:
-        logging.warning(
-            "%s: %d questions are left out in all", path, len(left_out)
-        )
 
 
 def _paragraphs(path: str) -> Iterator[tuple[str, Any]]:
@@ -260,7 +249,7 @@ def _paragraphs(path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _field(node: Any, key: str, kind: type, where: str) -> Any:
-    """Returns `node[key]`, which must be of type `kind`."""
+    """Returns `node[key]`; raises `InputError` unless it is of type `kind`."""
     name = {str: "a string", list: "a list", int: "an integer"}.get(
         kind, "true or false"
     )

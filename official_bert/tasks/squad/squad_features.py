@@ -23,7 +23,6 @@ sides, the window's "owned" tokens::
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -189,30 +188,30 @@ def make_features(
         )
     distinct = dict.fromkeys(example.paragraph for example in examples)
     index_of = {paragraph: index for index, paragraph in enumerate(distinct)}
-    encoded = tokenizer.encode_lines(
-        progress.bar(
-            [paragraph.text for paragraph in distinct],
-            description="Tokenizing",
-            unit="paragraph",
-            disable=not show_progress,
-        )
+    shown = progress.bar(
+        distinct,
+        description="Tokenizing",
+        unit="paragraph",
+        disable=not show_progress,
     )
-    bounds = itertools.pairwise(encoded.row_splits.tolist())
-    words = [
-        paragraph.starts.searchsorted(encoded.starts[begin:end], side="right")
-        for paragraph, (begin, end) in zip(distinct, bounds, strict=True)
-    ]
+    encoded = tokenizer.encode_lines(
+        word for paragraph in shown for word in paragraph.doc_tokens
+    )
+    num_words = [len(paragraph.doc_tokens) for paragraph in distinct]
+    first_words = np.cumsum([0, *num_words])
+    splits = encoded.row_splits[first_words]
+    words = np.arange(first_words[-1]) - np.repeat(first_words[:-1], num_words)
     questions = _encode_questions(examples, tokenizer, max_query_length)
     paragraph = np.array([index_of[e.paragraph] for e in examples], np.int32)
     features = SquadFeatures(
         examples=examples,
         tokenizer=tokenizer,
         questions=questions,
-        paragraphs=TokenIds(encoded.ids, encoded.row_splits),
-        words=np.concatenate(words).astype(np.int32) - 1,
+        paragraphs=TokenIds(encoded.ids, splits),
+        words=np.repeat(words, np.diff(encoded.row_splits)).astype(np.int32),
         paragraph=paragraph,
         windows=make_windows(
-            np.diff(encoded.row_splits)[paragraph],
+            np.diff(splits)[paragraph],
             max_seq_length - NUM_SPECIAL - np.diff(questions.splits),
             doc_stride,
         ),
