@@ -1,10 +1,11 @@
-"""The command as its user runs it: trains, predicts, complains."""
+"""`run_squad.py`: training, prediction, and errors."""
 
 import json
 import math
 
 import numpy as np
 import pytest
+from support import tiny
 
 import run_squad
 from official_bert.checkpoints import run_directory
@@ -16,53 +17,43 @@ WORDS = [
     *("who", "what", "lives", "here", "there", "in", "the", "house"),
     *("anna", "bob", "carl", "dora"),
 ]
-CONFIG = {
-    "vocab_size": 30,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 64,
-    "max_position_embeddings": 40,
-    "type_vocab_size": 2,
-}
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "?"]
 
 
-def article(number, seed):
-    """Returns passages with one name among words, which is the answer."""
-    random = np.random.RandomState(seed)
+def make_article(num_paragraphs, seed):
+    """Returns random words with one name in each paragraph, the answer."""
+    rng = np.random.RandomState(seed)
     paragraphs = []
-    for index in range(number):
-        words = [WORDS[i] for i in random.randint(3, 8, random.randint(4, 20))]
-        place = random.randint(len(words) + 1)
-        name = WORDS[8 + random.randint(4)]
-        words.insert(place, name.title())
-        start = len(" ".join([*words[:place], ""]))
-        paragraphs.append(
-            {
-                "context": "  ".join([" ".join(words), "the"]),
-                "qas": [
-                    {
-                        "id": f"{seed}-{index}",
-                        "question": "Who lives here?",
-                        "answers": [
-                            {"text": name.title(), "answer_start": start}
-                        ],
-                    }
-                ],
-            }
-        )
+    for index in range(num_paragraphs):
+        words = [WORDS[i] for i in rng.randint(3, 8, rng.randint(4, 20))]
+        place = rng.randint(len(words) + 1)
+        name = WORDS[8 + rng.randint(4)].title()
+        words.insert(place, name)
+        question = {
+            "id": f"{seed}-{index}",
+            "question": "Who lives here?",
+            "answers": [
+                {
+                    "text": name,
+                    "answer_start": len(" ".join([*words[:place], ""])),
+                }
+            ],
+        }
+        context = "  ".join([" ".join(words), "the"])
+        paragraphs.append({"context": context, "qas": [question]})
     return {"title": "houses", "paragraphs": paragraphs}
 
 
-@pytest.fixture
-def folder(tmp_path):
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    (tmp_path / "vocab.txt").write_text("\n".join([*special, *WORDS, "?"]))
-    (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run_squad")
+    (folder / "vocab.txt").write_text("\n".join(VOCAB))
+    config = {**tiny.CONFIG, "vocab_size": len(VOCAB)}
+    (folder / "bert_config.json").write_text(json.dumps(config))
     for name, number in (("train", 300), ("dev", 40)):
-        content = {"version": "1.1", "data": [article(number, number)]}
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    return tmp_path
+        content = {"version": "1.1", "data": [make_article(number, number)]}
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
 
 
 def run(folder, output="out", **changes):
@@ -80,6 +71,7 @@ def run(folder, output="out", **changes):
                 "train_batch_size": 16,
                 "learning_rate": 3e-3,
                 "num_train_epochs": 12.0,
+                "n_best_size": 4,
                 **changes,
             }
         )
@@ -91,87 +83,83 @@ def read_json(path):
     return json.loads(path.read_text())
 
 
-def test_learns_to_find_names(folder):
-    output = run(folder, do_train=True, do_predict=True, pad_to="bucket")
-    results = read_json(output / "predict_results.json")
+@pytest.fixture(scope="module")
+def trained(folder):
+    return run(folder, do_train=True, do_predict=True, pad_to="bucket")
+
+
+def test_training_finds_names(trained):
+    results = read_json(trained / "predict_results.json")
     assert results["exact_match"] > 80
     assert results["total"] == 40
-    predictions = read_json(output / "predictions.json")
+    predictions = read_json(trained / "predictions.json")
     assert len(predictions) == 40
-    # With its capital, though the model reads lower case.
+    # In the casing of the context, although the model is uncased.
     assert {p.split()[0] for p in predictions.values()} & {"Anna", "Bob"}
-    assert set(read_json(output / "nbest_predictions.json")) == set(predictions)
-    assert not (output / "null_odds.json").exists()
-    assert read_json(output / "task.json")["kind"] == "squad"
-    # Short batches give the same answers, but for what padding let in.
-    before = predictions
-    run(folder, do_predict=True, eval_pad_to="bucket")
-    assert read_json(output / "predictions.json") == before
+    n_best = read_json(trained / "nbest_predictions.json")
+    assert set(n_best) == set(predictions)
+    assert not (trained / "null_odds.json").exists()
+    assert read_json(trained / "task.json")["kind"] == "squad"
 
 
-def test_an_epoch_is_a_step_for_so_many_questions(folder):
-    """Not windows, of which there are more; and rounded down: as in 2018."""
-    output = run(folder, do_train=True, num_train_epochs=0.5)
-    assert run_directory.latest(str(output)) == str(output / "model.ckpt-9")
-
-
-@pytest.mark.parametrize("how", ["max", "bucket"])
-def test_a_predictor_answers_as_do_predict(folder, how):
-    output = run(
-        folder,
-        do_train=True,
-        do_predict=True,
-        eval_pad_to=how,
-        num_train_epochs=0.5,
-        n_best_size=4,
-    )
-    told = RunSquad.defaults_from_earlier_run({"output_dir": str(output)})
-    assert (told["doc_stride"], told["eval_pad_to"]) == (6, how)
-    assert told["vocab_file"] == str(output / "vocab.txt")
-    assert not {"do_train", "output_dir", "use_tpu", "plots"} & told.keys()
-    paragraphs = read_json(folder / "dev.json")["data"][0]["paragraphs"]
-    items = [(p["qas"][0]["question"], p["context"]) for p in paragraphs]
-    found = Predictor.from_dir(str(output), batch_size=3)(items)
-    alone = Predictor.from_dir(str(output))(items[:1])
-    assert texts(alone[0]) == texts(found[0])
-    best = read_json(output / "nbest_predictions.json")
-    answers = read_json(output / "predictions.json")
-    for paragraph, answer in zip(paragraphs, found, strict=True):
-        name = paragraph["qas"][0]["id"]
-        assert answer["answer"] == answers[name]
-        assert texts(answer) == [c["text"] for c in best[name]]
-        assert [c["probability"] for c in answer["n_best"]] == pytest.approx(
-            [c["probability"] for c in best[name]], abs=1e-5
-        )
+def test_an_epoch_has_as_many_features_as_questions(trained):
+    """As in the original; there are more windows, and steps are rounded."""
+    steps = 300 * 12 // 16
+    expected = str(trained / f"model.ckpt-{steps}")
+    assert run_directory.latest(str(trained)) == expected
 
 
 def texts(answer):
     return [candidate["text"] for candidate in answer["n_best"]]
 
 
-def test_what_cannot_be_evaluated_is_told_before_training(folder):
+@pytest.mark.parametrize("pad_to", ["max", "bucket"])
+def test_predictor_answers_equal_do_predict(folder, trained, pad_to):
+    before = read_json(trained / "predictions.json")
+    run(folder, do_predict=True, eval_pad_to=pad_to)
+    answers = read_json(trained / "predictions.json")
+    assert answers == before
+    flags = RunSquad.defaults_from_earlier_run({"output_dir": str(trained)})
+    assert (flags["doc_stride"], flags["eval_pad_to"]) == (6, pad_to)
+    assert flags["vocab_file"] == str(trained / "vocab.txt")
+    assert not {"do_train", "output_dir", "use_tpu", "plots"} & flags.keys()
+    paragraphs = read_json(folder / "dev.json")["data"][0]["paragraphs"]
+    items = [(p["qas"][0]["question"], p["context"]) for p in paragraphs]
+    found = Predictor.from_dir(str(trained), batch_size=3)(items)
+    alone = Predictor.from_dir(str(trained))(items[:1])
+    assert texts(alone[0]) == texts(found[0])
+    n_best = read_json(trained / "nbest_predictions.json")
+    for paragraph, answer in zip(paragraphs, found, strict=True):
+        name = paragraph["qas"][0]["id"]
+        assert answer["answer"] == answers[name]
+        assert texts(answer) == [c["text"] for c in n_best[name]]
+        assert [c["probability"] for c in answer["n_best"]] == pytest.approx(
+            [c["probability"] for c in n_best[name]], abs=1e-5
+        )
+
+
+def test_files_without_answers_are_predicted_but_not_evaluated(folder, trained):
     content = read_json(folder / "dev.json")
     question = content["data"][0]["paragraphs"][2]["qas"][0]
     del question["answers"]
-    (folder / "dev.json").write_text(json.dumps(content))
-    message = rf"dev.json: data.*{question['id']}.*have `answers`"
-    for wanted in (
+    path = folder / "test.json"
+    path.write_text(json.dumps(content))
+    message = rf"test.json: data.*{question['id']}.*`answers`"
+    for mode in (
         {"do_eval": True},
         {"do_train": True, "eval_every": 1},
         {"do_train": True, "do_eval": True, "do_predict": True},
     ):
         with pytest.raises(InputError, match=message):
-            run(folder, **wanted)
-    assert not (folder / "out" / "train.tf_record").exists()
-    output = run(folder, do_train=True, num_train_epochs=0.1, do_predict=True)
-    assert len(read_json(output / "predictions.json")) == 40
-    assert not (output / "predict_results.json").exists()
+            run(folder, "new", predict_file=str(path), **mode)
+    assert not (folder / "new" / "train.tf_record").exists()
+    run(folder, predict_file=str(path), do_predict=True)
+    assert len(read_json(trained / "predictions.json")) == 40
+    assert not (trained / "predict_results.json").exists()
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_recorded_command_lines_give_the_recorded_files(
-    version, golden, tmp_path
-):
+def test_recorded_commands_write_the_recorded_files(version, golden, tmp_path):
     folder = golden / "e2e"
     commands = read_json(folder / "commands.json")
     command = dict(
@@ -215,7 +203,7 @@ def test_recorded_command_lines_give_the_recorded_files(
 
 
 def assert_close(ours, theirs):
-    """Equal, but for the last of a float's digits."""
+    """Compares JSON values, floats with a tolerance."""
     assert type(ours) is type(theirs)
     if isinstance(ours, float):
         assert math.isclose(ours, theirs, rel_tol=1e-5, abs_tol=1e-5)
@@ -230,16 +218,27 @@ def assert_close(ours, theirs):
         assert ours == theirs
 
 
-def test_impossible_options_are_refused(folder):
-    with pytest.raises(InputError, match="needs --predict_file"):
-        run(folder, do_predict=True, predict_file=None)
-    with pytest.raises(InputError, match="needs --train_file"):
-        run(folder, do_train=True, train_file=None)
-    with pytest.raises(InputError, match="greater than --max_query_length"):
-        run(folder, do_predict=True, max_query_length=21)
-    with pytest.raises(InputError, match="At least one of"):
-        run(folder)
-    (folder / "dev.json").write_text('{"data": [\n}')
-    with pytest.raises(InputError, match=r"dev.json:2: must be valid JSON"):
-        run(folder, do_predict=True)
-    assert not (folder / "out").exists()
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"do_predict": True, "predict_file": None}, "--predict_file"),
+        ({"do_train": True, "train_file": None}, "--train_file"),
+        (
+            {"do_predict": True, "max_query_length": 21},
+            "--max_seq_length.*--max_query_length.* 24 and 21",
+        ),
+        ({}, "[Aa]t least one of"),
+    ],
+)
+def test_invalid_options_are_errors(folder, changes, message):
+    with pytest.raises(InputError, match=message):
+        run(folder, "never", **changes)
+    assert not (folder / "never").exists()
+
+
+def test_malformed_files_are_reported_with_the_line(folder, tmp_path):
+    (tmp_path / "dev.json").write_text('{"data": [\n}')
+    path = str(tmp_path / "dev.json")
+    with pytest.raises(InputError, match=r"dev.json:2: "):
+        run(folder, "never", do_predict=True, predict_file=path)
+    assert not (folder / "never").exists()

@@ -1,4 +1,4 @@
-"""Scores of predicted numbers: GLUE's of STS-B."""
+"""Metrics of regression: GLUE's of STS-B."""
 
 import warnings
 
@@ -17,12 +17,12 @@ def pearson_and_spearman(
         predictions: float [N].
 
     Returns:
-        `pearson`, the linear correlation; `spearmanr`, that of the ranks, where
-        equal values share their mean rank; `mean_squared_error`. Correlations
-        with a constant (a single value too) are not defined, and given as 0.0;
-        those of values that are not finite, as after a failed training, NaN.
+        `pearson`, the linear correlation; `spearmanr`, the correlation of ranks
+        (equal values share their mean rank); `mean_squared_error`. Correlations
+        are 0.0 if all targets or all predictions are equal, and NaN if a value
+        is not finite.
     """
-    # In float64, since sums of thousands of float32 lose digits.
+    # float64, because sums of thousands of float32 values lose precision.
     target = np.asarray(targets, np.float64)
     predicted = np.asarray(predictions, np.float64)
     error = float(np.mean((target - predicted) ** 2))
@@ -31,7 +31,7 @@ def pearson_and_spearman(
         pearson = spearman = float("nan")
     elif np.ptp(target) > 0 and np.ptp(predicted) > 0:
         with warnings.catch_warnings():
-            # Says that digits are lost; they are noise already then.
+            # It warns about lost precision; these digits are noise anyway.
             warnings.simplefilter("ignore", stats.NearConstantInputWarning)
             pearson = float(stats.pearsonr(target, predicted).statistic)
         spearman = float(stats.spearmanr(target, predicted).statistic)

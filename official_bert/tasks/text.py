@@ -13,7 +13,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
-from official_bert.metrics import classification, multilabel, regression
+from official_bert.metrics import classification, regression
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.tasks import documents, tables
@@ -239,7 +239,7 @@ class TextTask(Task):
         targets = np.array([self._label_ids(example) for example in examples])
         scores = np.stack(answers)
         if self.task_type == "multilabel":
-            return multilabel.evaluate(targets, scores, self.labels)
+            return classification.multilabel(targets, scores, self.labels)
         if self.task_type == "regression":
             return regression.pearson_and_spearman(targets[:, 0], scores[:, 0])
         predicted = scores.argmax(axis=1)

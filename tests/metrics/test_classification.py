@@ -1,39 +1,27 @@
-"""Scores of single labels: by hand, and against scikit-learn's own tables."""
+"""Metrics of classifiers: by hand, and against scikit-learn's tables."""
 
 import json
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score, precision_recall_fscore_support
+from sklearn import metrics
 
 from official_bert.metrics import classification
 
-# 3 right positives, 1 false alarm, 2 missed, 4 right negatives.
+# 3 true positives, 1 false positive, 2 false negatives, 4 true negatives.
 TARGETS = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
 PREDICTIONS = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+NOTHING = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
 
 
-def test_accuracy():
-    assert classification.accuracy(TARGETS, PREDICTIONS) == {"accuracy": 0.7}
-    # Classes need not be numbered through.
-    assert classification.accuracy([7, 2, 2], [7, 2, 0]) == {
-        "accuracy": pytest.approx(2 / 3)
-    }
-
-
-def test_f1_is_that_of_class_1():
-    scores = classification.accuracy_and_f1(TARGETS, PREDICTIONS)
-
+def test_accuracy_f1_and_matthews_equal_their_formulas():
     precision, recall = 3 / 4, 3 / 5
-    f1 = 2 * precision * recall / (precision + recall)
-    assert scores == {"accuracy": 0.7, "f1": pytest.approx(f1)}
-
-
-def test_matthews():
-    scores = classification.matthews(TARGETS, PREDICTIONS)
-
+    assert classification.accuracy_and_f1(TARGETS, PREDICTIONS) == {
+        "accuracy": 0.7,
+        "f1": pytest.approx(2 * precision * recall / (precision + recall)),
+    }
     formula = (3 * 4 - 1 * 2) / np.sqrt((3 + 1) * (3 + 2) * (4 + 1) * (4 + 2))
-    assert scores == {
+    assert classification.matthews(TARGETS, PREDICTIONS) == {
         "matthews_correlation": pytest.approx(formula),
         "accuracy": 0.7,
     }
@@ -41,7 +29,7 @@ def test_matthews():
 
 @pytest.mark.parametrize("constant", [[0, 0, 0], [1, 1, 1]])
 @pytest.mark.parametrize("other", [[0, 0, 0], [1, 1, 1], [0, 1, 1]])
-def test_a_constant_has_no_correlation(constant, other):
+def test_matthews_correlation_of_a_constant_is_zero(constant, other):
     for pair in ((constant, other), (other, constant)):
         assert classification.matthews(*pair) == {
             "matthews_correlation": 0.0,
@@ -56,31 +44,24 @@ def test_a_constant_has_no_correlation(constant, other):
         ([0, 0, 0], [1, 1, 1], 0.0),
         ([0, 1, 1], [0, 0, 0], 0.0),
         ([0, 1, 1], [1, 1, 1], 0.8),
-        ([1, 1, 1], [1, 1, 1], 1.0),
     ],
 )
-def test_f1_of_a_constant(targets, predictions, expected):
+def test_f1_of_a_constant_is_defined(targets, predictions, expected):
     scores = classification.accuracy_and_f1(targets, predictions)
     assert scores["f1"] == pytest.approx(expected)
 
 
-def test_per_class_by_hand():
+def test_per_class_metrics_equal_those_by_hand():
     scores = classification.per_class(
         [0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 0, 0], ["a", "b", "c", "never"]
     )
-
-    nothing = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
+    a = {"precision": 2 / 4, "recall": 2 / 3, "f1": pytest.approx(4 / 7)}
     assert scores == {
         "per_class": {
-            "a": {
-                "precision": 2 / 4,
-                "recall": 2 / 3,
-                "f1": pytest.approx(4 / 7),
-                "support": 3,
-            },
+            "a": {**a, "support": 3},
             "b": {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2},
-            "c": {**nothing, "support": 1},
-            "never": {**nothing, "support": 0},
+            "c": {**NOTHING, "support": 1},
+            "never": {**NOTHING, "support": 0},
         },
         "macro_f1": pytest.approx((4 / 7 + 1 / 2) / 4),
         "confusion_matrix": [
@@ -92,35 +73,95 @@ def test_per_class_by_hand():
     }
 
 
-@pytest.mark.parametrize("num_examples", [1, 5, 200])
-def test_per_class_equals_scikit_learn(num_examples):
-    rng = np.random.default_rng(num_examples)
-    targets, predictions = rng.integers(0, 6, (2, num_examples))
-    labels = [f"label {i}" for i in range(7)]
-
-    scores = classification.per_class(targets, predictions, labels)
-
-    expected = precision_recall_fscore_support(
-        targets, predictions, labels=range(7), zero_division=0.0
+def assert_equals_scikit_learn(scores, targets, predictions, **options):
+    """Compares the metrics of each class with scikit-learn's."""
+    expected = metrics.precision_recall_fscore_support(
+        targets, predictions, zero_division=0.0, **options
     )
     rows = [tuple(row.values()) for row in scores["per_class"].values()]
     np.testing.assert_allclose(np.transpose(rows), expected, rtol=1e-12)
-    assert scores["macro_f1"] == pytest.approx(
-        f1_score(
-            targets,
-            predictions,
-            labels=range(7),
-            average="macro",
-            zero_division=0.0,
-        )
+    assert scores["macro_f1"] == pytest.approx(expected[2].mean())
+
+
+@pytest.mark.parametrize("num_examples", [1, 5, 200])
+def test_per_class_metrics_equal_scikit_learn(num_examples):
+    rng = np.random.default_rng(num_examples)
+    targets, predictions = rng.integers(0, 6, (2, num_examples))
+    labels = [f"label {i}" for i in range(7)]
+    scores = classification.per_class(targets, predictions, labels)
+    assert_equals_scikit_learn(scores, targets, predictions, labels=range(7))
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.5, 0.99, 1.1])
+def test_multilabel_metrics_equal_scikit_learn(threshold):
+    rng = np.random.default_rng(0)
+    targets = (rng.random((50, 5)) < 0.3).astype(np.int32)
+    probabilities = rng.random((50, 5)).astype(np.float32)
+    scores = classification.multilabel(
+        targets, probabilities, list("abcde"), threshold
     )
+    predicted = probabilities >= threshold
+    assert_equals_scikit_learn(scores, targets, predicted)
+    assert scores["micro_f1"] == pytest.approx(
+        metrics.f1_score(targets, predicted, average="micro", zero_division=0.0)
+    )
+    assert scores["exact_match"] == metrics.accuracy_score(targets, predicted)
+    assert scores["hamming_loss"] == metrics.hamming_loss(targets, predicted)
 
 
-def test_results_are_plain_numbers():
+def test_multilabel_metrics_equal_those_by_hand():
+    targets = [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    probabilities = [[0.9, 0.1, 0.2, 0], [0.5, 0.6, 0.4, 0], [0.3, 0.3, 0.3, 0]]
+    scores = classification.multilabel(
+        targets, probabilities, ["a", "b", "c", "d"]
+    )
+    a = {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3)}
+    b = {"precision": 1.0, "recall": 1.0, "f1": 1.0}
+    assert scores == {
+        "micro_f1": pytest.approx(2 * 2 / (3 + 3)),
+        "macro_f1": pytest.approx((2 / 3 + 1) / 4),
+        "exact_match": pytest.approx(1 / 3),
+        "hamming_loss": pytest.approx(2 / 12),
+        "per_class": {
+            "a": {**a, "support": 1},
+            "b": {**b, "support": 1},
+            "c": {**NOTHING, "support": 1},
+            "d": {**NOTHING, "support": 0},
+        },
+    }
+
+
+def test_a_single_label_is_not_scored_as_a_binary_classification():
+    # scikit-learn would count "not spam" as a class; F1 is 2/3 there too.
+    scores = classification.multilabel(
+        [[1], [0], [0]], [[1], [1], [0]], ["spam"]
+    )
+    f1 = pytest.approx(2 / 3)
+    row = {"precision": 0.5, "recall": 1.0, "f1": f1, "support": 1}
+    assert scores == {
+        "micro_f1": f1,
+        "macro_f1": f1,
+        "exact_match": f1,
+        "hamming_loss": pytest.approx(1 / 3),
+        "per_class": {"spam": row},
+    }
+
+
+@pytest.mark.parametrize(
+    ("targets", "predictions"),
+    [([[1, 0]], [[1, 0, 0]]), ([[1, 0, 1]], [[1, 0, 1]]), ([1, 0], [1, 0])],
+)
+def test_multilabel_shapes_that_differ_are_an_error(targets, predictions):
+    with pytest.raises(ValueError, match=r"\[N, C\]"):
+        classification.multilabel(targets, predictions, ["a", "b"])
+
+
+def test_results_can_be_written_as_json():
     arrays = np.array(TARGETS), np.array(PREDICTIONS, np.int32)
     results = {
         **classification.accuracy_and_f1(*arrays),
         **classification.matthews(*arrays),
         **classification.per_class(*arrays, ["no", "yes"]),
+        **classification.multilabel(np.eye(2), np.float32(np.eye(2)), "ab"),
     }
     assert json.loads(json.dumps(results)) == results

@@ -1,4 +1,4 @@
-"""Entities of tags: every scheme, broken tags, conlleval's own example."""
+"""Entities and their metrics: all schemes, and `conlleval`'s example."""
 
 import json
 import random
@@ -18,15 +18,15 @@ def spans(tags):
     [
         ("O O", []),
         ("B-X I-X I-X O B-Y", [(0, 3, "X"), (4, 5, "Y")]),
-        # IOB1 writes B only between two entities of a type.
+        # IOB1 has B only between two entities of a type.
         ("I-X I-X B-X I-Y", [(0, 2, "X"), (2, 3, "X"), (3, 4, "Y")]),
-        # IOE1 and IOE2: what follows E is new.
+        # IOE1 and IOE2: E ends an entity.
         ("I-X E-X I-X O", [(0, 2, "X"), (2, 3, "X")]),
         ("I-X E-X E-X", [(0, 2, "X"), (2, 3, "X")]),
         ("S-X B-X E-X S-X", [(0, 1, "X"), (1, 3, "X"), (3, 4, "X")]),
         ("U-X B-X I-X L-X", [(0, 1, "X"), (1, 4, "X")]),
         ("B-X M-X E-X", [(0, 3, "X")]),
-        # Broken: begun without B, another type within, S within.
+        # Invalid: no B at the start, another type inside, S inside.
         ("O I-X I-X", [(1, 3, "X")]),
         ("B-X I-Y I-X", [(0, 1, "X"), (1, 2, "Y"), (2, 3, "X")]),
         ("B-X S-X I-X", [(0, 1, "X"), (1, 2, "X"), (2, 3, "X")]),
@@ -36,12 +36,12 @@ def spans(tags):
         ("B I O B B", [(0, 2, ""), (3, 4, ""), (4, 5, "")]),
     ],
 )
-def test_tags_to_entities(tags, expected):
+def test_entities_are_read_in_all_schemes(tags, expected):
     assert spans(tags) == expected
 
 
 def write(scheme, length, every):
-    """Tags entities as the definition of a scheme says."""
+    """Returns the tags of entities by the definition of a scheme."""
     tags = ["O"] * length
     for index, (start, end, name) in enumerate(every):
         before = every[index - 1] if index else None
@@ -72,7 +72,7 @@ SCHEMES = ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES"]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_what_a_scheme_writes_is_read_back(scheme):
+def test_random_entities_survive_writing_and_reading(scheme):
     rng = random.Random(scheme)
     for _ in range(300):
         every, position = [], 0
@@ -86,15 +86,14 @@ def test_what_a_scheme_writes_is_read_back(scheme):
         assert entities.entities(tags) == every
 
 
-def test_scores_by_hand():
-    targets = ["B-PER I-PER O O B-LOC", "B-LOC I-LOC O"]
-    predictions = ["B-PER I-PER O B-ORG B-LOC", "B-LOC O O"]
-
+def test_metrics_equal_those_by_hand():
+    # An entity ends with its sentence.
+    targets = ["B-PER I-PER O O B-LOC", "I-LOC I-LOC O"]
+    predictions = ["B-PER I-PER O B-ORG B-LOC", "I-LOC O O"]
     scores = entities.evaluate(
         [line.split() for line in targets],
         [line.split() for line in predictions],
     )
-
     nothing = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
     assert scores == {
         "accuracy": 6 / 8,
@@ -110,21 +109,14 @@ def test_scores_by_hand():
     }
 
 
-def test_an_entity_ends_with_its_sentence():
-    one = [["I-X", "I-X"]]
-    two = [["I-X"], ["I-X"]]
+def test_metrics_equal_the_published_example_of_conlleval():
+    """From clips.uantwerpen.be/conll2000/chunking.
 
-    assert entities.evaluate(one, one)["support"] == 1
-    assert entities.evaluate(two, two)["support"] == 2
-
-
-def test_the_example_of_conlleval():
-    """Counts and percentages of clips.uantwerpen.be/conll2000/chunking.
-
-    The page gives what was found and the percentages; how many were right and
-    how many there are follows from these.
+    The page gives the numbers of found phrases and the percentages. The numbers
+    of correct and of expected phrases follow from them.
     """
-    published = {  # Right, found, there; precision, recall and FB1 in percent.
+    # Correct, found, expected; precision, recall and FB1 in percent.
+    published = {
         "ADJP": (0, 1, 6, 0.00, 0.00, 0.00),
         "ADVP": (5, 11, 8, 45.45, 62.50, 52.63),
         "NP": (206, 317, 262, 64.98, 78.63, 71.16),
@@ -151,7 +143,7 @@ def test_the_example_of_conlleval():
     } == {name: list(row[3:]) for name, row in published.items()}
 
 
-def test_tags_without_prefixes_are_scored_one_by_one():
+def test_tags_without_prefixes_are_scored_word_by_word():
     targets = [["DET", "NOUN", "VERB"], ["O"]]
     predictions = [["DET", "VERB", "VERB"], ["O"]]
 
@@ -183,12 +175,12 @@ def test_tags_without_prefixes_are_scored_one_by_one():
         ("NN NN-HL O", False),
     ],
 )
-def test_prefixes_are_noticed(tags, expected):
+def test_prefixes_are_recognized(tags, expected):
     assert entities.has_prefixes(tags.split()) is expected
 
 
 @pytest.mark.parametrize("sentences", [[], [[]], [["O", "O"]]])
-def test_where_there_is_nothing_scores_are_zero(sentences):
+def test_metrics_without_entities_are_zero(sentences):
     scores = entities.evaluate(sentences, sentences)
 
     accuracy = 1.0 if sentences == [["O", "O"]] else 0.0
@@ -197,11 +189,11 @@ def test_where_there_is_nothing_scores_are_zero(sentences):
 
 
 @pytest.mark.parametrize("predictions", [[["O"]], [["O", "O"], ["O"]], []])
-def test_every_word_must_have_a_prediction(predictions):
+def test_predictions_of_other_lengths_are_an_error(predictions):
     with pytest.raises(ValueError, match=r"shorter|longer"):
         entities.evaluate([["O", "O"]], predictions)
 
 
-def test_results_are_plain_numbers():
+def test_results_can_be_written_as_json():
     scores = entities.evaluate([["B-X"]], [["B-X"]])
     assert json.loads(json.dumps(scores)) == scores

@@ -1,4 +1,4 @@
-"""Correlations: by the formula in float64, and where there is none."""
+"""Correlations: by their formulas in float64, and of constants."""
 
 import json
 import math
@@ -10,23 +10,20 @@ from official_bert.metrics.regression import pearson_and_spearman
 
 
 def correlation(a, b):
-    """Pearson's formula, written out."""
     a, b = a - a.mean(), b - b.mean()
     return (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
 
 
-def test_by_the_formula():
+def test_metrics_equal_their_formulas():
     rng = np.random.default_rng(0)
     targets = rng.uniform(0, 5, 1500)
     predictions = targets**2 + rng.normal(size=1500)
-
-    scores = pearson_and_spearman(targets, predictions)
-
     # The rank of x is the number of values up to x.
     ranks = [
         (x[:, None] >= x).sum(axis=1).astype(float)
         for x in (targets, predictions)
     ]
+    scores = pearson_and_spearman(targets, predictions)
     assert scores == {
         "pearson": pytest.approx(correlation(targets, predictions)),
         "spearmanr": pytest.approx(correlation(*ranks)),
@@ -34,22 +31,20 @@ def test_by_the_formula():
             sum(x * x for x in predictions - targets) / 1500
         ),
     }
+    assert json.loads(json.dumps(scores)) == scores
 
 
-def test_equal_values_share_their_rank():
+def test_equal_values_share_their_mean_rank():
     scores = pearson_and_spearman([10, 20, 20, 70], [1, 2, 3, 4])
-
     # Ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4.
     assert scores["spearmanr"] == pytest.approx(4.5 / math.sqrt(4.5 * 5))
 
 
-def test_float32_is_summed_in_float64():
+def test_float32_values_are_summed_in_float64():
     rng = np.random.default_rng(0)
     targets = (1000 + rng.normal(size=5000)).astype(np.float32)
     predictions = (targets + rng.normal(size=5000)).astype(np.float32)
-
     scores = pearson_and_spearman(targets, predictions)
-
     wide = targets.astype(np.float64), predictions.astype(np.float64)
     assert scores["pearson"] == pytest.approx(correlation(*wide), rel=1e-9)
 
@@ -58,32 +53,22 @@ def test_float32_is_summed_in_float64():
     ("targets", "predictions"),
     [([1, 2, 3], [2, 2, 2]), ([2, 2, 2], [1, 2, 3]), ([1], [3]), ([1], [1])],
 )
-def test_a_constant_gives_zero(targets, predictions):
+def test_correlations_with_a_constant_are_zero(targets, predictions):
     scores = pearson_and_spearman(targets, predictions)
-
     assert scores["pearson"] == scores["spearmanr"] == 0.0
     error = np.mean((np.array(targets) - predictions) ** 2)
     assert scores["mean_squared_error"] == pytest.approx(error)
 
 
-def test_almost_a_constant_gives_no_warning():
-    almost = [2.5, 2.5, np.nextafter(2.5, 3)]
-
-    scores = pearson_and_spearman([1, 2, 3], almost)
-
+def test_a_nearly_constant_input_raises_no_warning():
+    scores = pearson_and_spearman([1, 2, 3], [2.5, 2.5, np.nextafter(2.5, 3)])
     assert scores["spearmanr"] == pytest.approx(math.sqrt(3) / 2)
     assert -1 <= scores["pearson"] <= 1
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_failed_training_shows(value):
+def test_metrics_of_infinite_predictions_are_not_finite(value):
     scores = pearson_and_spearman([1.0, 2.0, 3.0], [1.0, value, 3.0])
-
     assert math.isnan(scores["pearson"])
     assert math.isnan(scores["spearmanr"])
     assert not math.isfinite(scores["mean_squared_error"])
-
-
-def test_results_are_plain_numbers():
-    scores = pearson_and_spearman(np.float32([1, 2]), np.float32([1, 3]))
-    assert json.loads(json.dumps(scores)) == scores

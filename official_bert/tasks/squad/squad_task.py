@@ -12,7 +12,7 @@ from official_bert import json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs.schemas import Feature, Schema, text_schema
-from official_bert.metrics import squad
+from official_bert.metrics import squad_metrics
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import SpanModel
 from official_bert.modeling.pooling_head import PoolingHead
@@ -204,7 +204,7 @@ class SquadTask(Task):
             return {}
         dataset = json_files.read_object(self.predict_file)["data"]
         predictions = _predictions(examples, answers)
-        return squad.evaluate(
+        return squad_metrics.evaluate(
             dataset, predictions.answers, predictions.null_odds or None
         )
 

@@ -1,8 +1,7 @@
-"""Files in SQuAD's format, and tokenizers, small and released ones."""
+"""SQuAD files and tokenizers."""
 
 import functools
 import json
-import lzma
 
 import pytest
 
@@ -14,38 +13,31 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 @pytest.fixture
 def write_squad(tmp_path):
-    """A function of paragraphs that writes them and returns the file's name.
+    """Returns a function that writes paragraphs and returns the file's path.
 
-    Each is a context and its questions: (id, question, answer or None, start).
+    A paragraph is a context and its questions: (id, question, answer or None,
+    offset of the answer).
     """
 
     def write(*paragraphs, **changes):
-        nodes = [
-            {
-                "context": context,
-                "qas": [
-                    {
-                        "id": name,
-                        "question": question,
-                        "is_impossible": answer is None,
-                        "answers": [
-                            {"text": text, "answer_start": start}
-                            for text in [answer]
-                            if text is not None
-                        ],
-                        **changes,
-                    }
-                    for name, question, answer, start in questions
-                ],
-            }
-            for context, *questions in paragraphs
-        ]
+        nodes = []
+        for context, *questions in paragraphs:
+            qas = [
+                {
+                    "id": name,
+                    "question": question,
+                    "is_impossible": answer is None,
+                    "answers": []
+                    if answer is None
+                    else [{"text": answer, "answer_start": start}],
+                    **changes,
+                }
+                for name, question, answer, start in questions
+            ]
+            nodes.append({"context": context, "qas": qas})
         path = tmp_path / "squad.json"
-        content = {
-            "version": "1",
-            "data": [{"title": "t", "paragraphs": nodes}],
-        }
-        path.write_text(json.dumps(content), encoding="utf-8")
+        data = [{"title": "t", "paragraphs": nodes}]
+        path.write_text(json.dumps({"version": "1", "data": data}))
         return str(path)
 
     return write
@@ -53,13 +45,13 @@ def write_squad(tmp_path):
 
 @pytest.fixture
 def read(write_squad):
-    """Does the same and reads them, for training on SQuAD 2.0."""
+    """Returns a function that writes paragraphs and reads them as SQuAD 2.0."""
 
-    def read_back(*paragraphs, is_training=True, version_2=True):
+    def read_back(*paragraphs, is_training=True):
         return read_examples(
             write_squad(*paragraphs),
             is_training=is_training,
-            version_2_with_negative=version_2,
+            version_2_with_negative=True,
         )
 
     return read_back
@@ -67,14 +59,14 @@ def read(write_squad):
 
 @pytest.fixture
 def make_tokenizer(tmp_path):
-    """A function of pieces, or of a text to take its characters for these."""
+    """Returns a function of tokens, or of a text of one-letter tokens."""
 
-    def make(pieces, do_lower_case=True):
-        if isinstance(pieces, str):
-            letters = sorted(set(pieces) - {" "})
-            pieces = [p for letter in letters for p in (letter, f"##{letter}")]
+    def make(tokens, do_lower_case=True):
+        if isinstance(tokens, str):
+            letters = sorted(set(tokens) - {" "})
+            tokens = [t for letter in letters for t in (letter, f"##{letter}")]
         path = tmp_path / "vocab.txt"
-        lines = "".join(f"{piece}\n" for piece in [*SPECIAL, *pieces])
+        lines = "".join(f"{token}\n" for token in [*SPECIAL, *tokens])
         path.write_text(lines, encoding="utf-8")
         return BatchTokenizer(str(path), do_lower_case=do_lower_case)
 
@@ -82,17 +74,11 @@ def make_tokenizer(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def released_tokenizer(shared_data, tmp_path_factory):
-    """A function of a released vocabulary's name and of the casing."""
-    unpacked = tmp_path_factory.mktemp("vocab") / "multi_cased.txt"
-    packed = shared_data / "vocab" / "multi_cased.txt.xz"
-    unpacked.write_bytes(lzma.decompress(packed.read_bytes()))
+def released_tokenizer(vocab_files):
+    """Returns a function of a released vocabulary's name and the casing."""
 
     @functools.cache
     def make(name, do_lower_case):
-        path = shared_data / "vocab" / f"{name}.txt"
-        return BatchTokenizer(
-            str(path if path.exists() else unpacked), do_lower_case
-        )
+        return BatchTokenizer(vocab_files[name], do_lower_case)
 
     return make

@@ -1,4 +1,4 @@
-"""From pieces back to text. Results of the 2018 release where not said."""
+"""From predicted tokens back to the text of the context."""
 
 import random
 
@@ -27,7 +27,7 @@ from official_bert.tokenization import BasicTokenizer
         ("single", "Single", True, "Single"),
         ("e", "50% €7 ét́e", False, "e"),
         (",", "new lines here ,", True, ","),
-        # Not found, or of another length once it is tokenized: all of it.
+        # Everything, if the prediction is not found or lengths differ.
         (
             "(",
             "São\xa0a\u200bb ##ed(1895-1943) on",
@@ -44,20 +44,22 @@ from official_bert.tokenization import BasicTokenizer
         ("", "abc", True, "abc"),
     ],
 )
-def test_recorded_texts(pred_text, orig_text, do_lower_case, expected):
+def test_final_text_equals_the_original(
+    pred_text, orig_text, do_lower_case, expected
+):
     original = OriginalText.from_text(orig_text, do_lower_case)
     assert get_final_text(pred_text, original) == expected
 
 
 @pytest.mark.parametrize("orig_text", ["", " ", "a", " a "])
 @pytest.mark.parametrize("pred_text", ["", " ", "b", " a", "a ", "\x00"])
-def test_nothing_to_find_gives_everything(pred_text, orig_text):
+def test_final_text_without_match_is_the_whole_text(pred_text, orig_text):
     original = OriginalText.from_text(orig_text, True)
     assert get_final_text(pred_text, original) == orig_text
 
 
 def final_text_by_hand(pred_text, orig_text, do_lower_case):
-    """The definition: walks from letter to letter."""
+    """Aligns the characters that are not spaces, one by one."""
     words = BasicTokenizer(do_lower_case).tokenize(orig_text)
     tokenized = " ".join(words)
     start = tokenized.find(pred_text)
@@ -72,7 +74,7 @@ def final_text_by_hand(pred_text, orig_text, do_lower_case):
     return orig_text[place_of[start] : place_of[end] + 1]
 
 
-def test_random_texts_follow_the_definition():
+def test_final_text_of_random_texts_follows_the_definition():
     rng = random.Random(0)
     num_parts = 0
     for _ in range(3000):
@@ -92,7 +94,7 @@ def test_random_texts_follow_the_definition():
 
 
 @pytest.mark.parametrize(
-    ("pieces", "expected"),
+    ("tokens", "expected"),
     [
         (["a", "min", "##er", "."], "a miner ."),
         (["##er", "##s", "x"], "ers x"),
@@ -100,5 +102,5 @@ def test_random_texts_follow_the_definition():
         ([], ""),
     ],
 )
-def test_pieces_are_joined(pieces, expected):
-    assert join_tokens(pieces) == expected
+def test_wordpiece_tokens_are_joined_to_words(tokens, expected):
+    assert join_tokens(tokens) == expected

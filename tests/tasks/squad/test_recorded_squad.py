@@ -1,4 +1,4 @@
-"""Examples, features and answers are those of the 2018 release itself."""
+"""Examples, features and predictions equal those of the original."""
 
 import gzip
 import hashlib
@@ -7,17 +7,16 @@ import pathlib
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from support import recorded
 
 from official_bert.tasks import record_files
 from official_bert.tasks.squad import squad_decoding
 from official_bert.tasks.squad.answer_text import OriginalText, get_final_text
 from official_bert.tasks.squad.squad_examples import read_examples
-from official_bert.tasks.squad.squad_features import find_owners, make_features
+from official_bert.tasks.squad.squad_features import find_owners
 from official_bert.tasks.squad.squad_task import SquadTask
 
-# Where the fixture `golden` is; the tests' parameters are needed before it.
+# The path of the fixture `golden`, which parameters cannot use.
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RECORDED = ROOT.parent / "shared" / "golden" / "squad"
 SETTINGS = sorted(
@@ -25,30 +24,19 @@ SETTINGS = sorted(
 )
 PREDICTED = sorted(path.parent for path in RECORDED.glob("**/params.json"))
 # The others are slow together.
-SMALL = (
+FAST = (
     "xquad_ar_train_multi_cased_s384_d128",
     "squad1_pred_uncased_s384_d128",
 )
 
 
-def name_of(folder):
-    return "-".join(folder.relative_to(RECORDED / "features").parts)
-
-
 def parametrize(folders):
-    return pytest.mark.parametrize(
-        "folder",
-        [
-            pytest.param(
-                folder,
-                id=name_of(folder),
-                marks=()
-                if name_of(folder).startswith(SMALL)
-                else pytest.mark.slow,
-            )
-            for folder in folders
-        ],
-    )
+    params = []
+    for folder in folders:
+        name = "-".join(folder.relative_to(RECORDED / "features").parts)
+        marks = () if name.startswith(FAST) else pytest.mark.slow
+        params.append(pytest.param(folder, id=name, marks=marks))
+    return pytest.mark.parametrize("folder", params)
 
 
 def lines_of(path):
@@ -56,140 +44,111 @@ def lines_of(path):
         return [json.loads(line) for line in lines]
 
 
-def load(folder):
-    config = json.loads((folder / "config.json").read_text())
-    names = ("max_seq_length", "doc_stride", "max_query_length")
-    options = {name: config[name] for name in names}
-    return config, options
-
-
-def read(config, version_2=None):
-    if version_2 is None:
-        version_2 = config["version_2_with_negative"]
-    return read_examples(
+def load(folder, tokenizers, **changes):
+    """Returns the recorded configuration, examples and features."""
+    config = json.loads((folder / "config.json").read_text()) | changes
+    examples = read_examples(
         str(RECORDED / "data" / config["input"]),
         is_training=config["is_training"],
-        version_2_with_negative=version_2,
+        version_2_with_negative=config["version_2_with_negative"],
     )
+    task = SquadTask(
+        doc_stride=config["doc_stride"],
+        max_query_length=config["max_query_length"],
+    )
+    tokenizer = tokenizers(config["vocab"], config["do_lower_case"])
+    [features] = task.featurize(
+        examples,
+        tokenizer,
+        config["max_seq_length"],
+        is_training=config["is_training"],
+    )
+    return config, features
 
 
-def test_something_was_recorded(golden):
+def test_all_recordings_are_found(golden):
     assert len(SETTINGS) == 28
     assert len(PREDICTED) == 20
 
 
 @parametrize(SETTINGS)
-def test_examples(folder):
-    config, _ = load(folder)
+def test_features_and_records_equal_the_original(folder, released_tokenizer):
+    config, features = load(folder, released_tokenizer)
     expected = lines_of(folder / "examples.jsonl.gz")
-    found = [
+    assert expected == [
         {name: getattr(example, name) for name in expected[0]}
-        for example in read(config)
+        for example in features.examples
     ]
-    assert found == expected
-
-
-@parametrize(SETTINGS)
-def test_windows(folder, released_tokenizer):
-    config, options = load(folder)
-    tokenizer = released_tokenizer(config["vocab"], config["do_lower_case"])
-    examples = read(config)
-    features = make_features(
-        examples, tokenizer, **options, is_training=config["is_training"]
-    )
     windows = features.windows
     expected = lines_of(folder / "features.jsonl.gz")
-    assert len(features.lengths) == len(expected)
-    for row, record in enumerate(expected):
-        assert windows.example[row] == record["example_index"]
-        assert features.offsets[row] == record["map_first"]
-        start, length = windows.start[row], windows.length[row]
-        mine = np.flatnonzero(windows.example == windows.example[row])
-        owner = find_owners(windows.start[mine], windows.length[mine])
-        number = record["doc_span_index"]
-        is_max = (owner[start : start + length] == number).astype(int)
-        assert "".join(map(str, is_max)) == record["is_max_context"]
-        paragraph = features.paragraph[windows.example[row]]
-        begin = features.paragraphs.splits[paragraph] + start
+    assert len(features.lengths) == len(expected) == config["n_features"]
+    for window, record in enumerate(expected):
+        example = windows.example[window]
+        assert example == record["example_index"]
+        assert features.offsets[window] == record["map_first"]
+        start, length = windows.start[window], windows.length[window]
+        mine = np.flatnonzero(windows.example == example)
+        owners = find_owners(windows.start[mine], windows.length[mine])
+        is_owner = owners[start : start + length] == record["doc_span_index"]
+        found = "".join(map(str, is_owner.astype(int)))
+        assert found == record["is_max_context"]
+        begin = features.paragraphs.splits[features.paragraph[example]] + start
         words = features.words[begin : begin + length]
         assert words.tolist() == record["token_to_orig"]
-        for name, column in features.labels.items():
-            recorded_name = name.replace("positions", "position")
-            assert column[row] == record[recorded_name]
-
-
-@parametrize(SETTINGS)
-def test_records(folder, released_tokenizer, tmp_path):
-    config, options = load(folder)
-    path = str(tmp_path / "records")
-    length = options.pop("max_seq_length")
-    number = record_files.write_records(
-        path,
-        SquadTask(**options),
-        read(config),
-        released_tokenizer(config["vocab"], config["do_lower_case"]),
-        length,
-        is_training=config["is_training"],
-    )
-    assert number == config["n_features"]
+        for name, labels in features.labels.items():
+            name = name.replace("positions", "position")
+            assert labels[window] == record[name]
     digest = hashlib.sha256()
-    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+    for record in record_files.encode_features(
+        features, config["max_seq_length"]
+    ):
         values = json.dumps(recorded.decode(record), sort_keys=True)
         digest.update(values.encode())
     assert digest.hexdigest() == config["tfrecord_parsed_sha256"]
 
 
 @parametrize(PREDICTED)
-def test_predictions(folder, released_tokenizer, tmp_path):
-    config, options = load(folder.parent)
+def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
     params = json.loads((folder / "params.json").read_text())
-    version_2 = params["version_2_with_negative"]
-    tokenizer = released_tokenizer(config["vocab"], params["do_lower_case"])
-    examples = read(config, version_2)
+    _, features = load(
+        folder.parent,
+        released_tokenizer,
+        do_lower_case=params["do_lower_case"],
+        version_2_with_negative=params["version_2_with_negative"],
+    )
     logits = np.load(folder / "logits.npz")
+    names = squad_decoding.DecodingOptions._fields
     predictions = squad_decoding.predict(
-        make_features(examples, tokenizer, **options),
+        features,
         logits["start_logits"],
         logits["end_logits"],
-        squad_decoding.DecodingOptions(
-            n_best_size=params["n_best_size"],
-            max_answer_length=params["max_answer_length"],
-            version_2_with_negative=version_2,
-            null_score_diff_threshold=params["null_score_diff_threshold"],
-        ),
+        squad_decoding.DecodingOptions(**{n: params[n] for n in names}),
     )
-    # With these the 2018 release crashes.
-    names = {*params["left_out_no_features"]}
-    names |= {*params["left_out_original_crashes"]}
-    for name in names:
+    # The original crashes on these questions.
+    for name in {
+        *params["left_out_no_features"],
+        *params["left_out_original_crashes"],
+    }:
         assert predictions.answers[name] == ""
-        assert predictions.null_odds[name] == squad_decoding.NO_CANDIDATE_ODDS
+        odds = predictions.null_odds[name]
+        assert odds == squad_decoding.NO_CANDIDATE_ODDS
         for results in predictions:
             del results[name]
-
     squad_decoding.write_predictions(str(tmp_path), predictions)
-
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    n_best = gzip.decompress(
-        (folder / "nbest_predictions.json.gz").read_bytes()
-    )
-    assert written == {
-        "nbest_predictions.json": n_best,
-        **{
-            path.name: pathlib.Path(path).read_bytes()
-            for path in folder.glob("*.json")
-            if path.name != "params.json"
-        },
+    expected = {
+        path.name: path.read_bytes()
+        for path in folder.glob("*.json")
+        if path.name != "params.json"
     }
+    name = "nbest_predictions.json"
+    packed = (folder / f"{name}.gz").read_bytes()
+    assert written == {**expected, name: gzip.decompress(packed)}
 
 
-def test_final_texts(golden):
+def test_final_texts_equal_the_original(golden):
     records = lines_of(golden / "squad" / "final_text.jsonl.gz")
-    wrong = [
-        (pred_text, *arguments, expected)
-        for pred_text, *arguments, expected in records
-        if get_final_text(pred_text, OriginalText.from_text(*arguments))
-        != expected
-    ]
-    assert not wrong
     assert len(records) == 8400
+    for pred_text, *arguments, expected in records:
+        original = OriginalText.from_text(*arguments)
+        assert get_final_text(pred_text, original) == expected, pred_text

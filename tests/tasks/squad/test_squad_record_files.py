@@ -1,6 +1,5 @@
-"""Features on disk: complete, or not there; made again when need be."""
+"""The records of fine-tuning: complete or absent, written again if needed."""
 
-import json
 import pathlib
 
 import pytest
@@ -32,28 +31,24 @@ def examples(make_examples):
 
 
 @pytest.fixture
-def tokenizer(make_tokenizer):
-    return make_tokenizer("abcdef?")
-
-
-@pytest.fixture
 def path(tmp_path):
     return tmp_path / "train.tf_record"
 
 
 @pytest.fixture
-def write(path, examples, tokenizer):
-    """Writes; says how many records, and whether they were written anew."""
+def write(path, examples, make_tokenizer):
+    """Returns a function that writes records unless they are up to date.
 
-    def write_some(some=examples, length=12, is_training=True, by=tokenizer):
+    It returns the number of records, and whether they were written.
+    """
+    own_tokenizer = make_tokenizer("abcdef?")
+
+    def write_some(
+        some=examples, length=12, is_training=True, tokenizer=own_tokenizer
+    ):
         before = path.stat().st_ino if path.exists() else None
         number = record_files.write_records(
-            str(path),
-            TASK,
-            some,
-            by,
-            length,
-            is_training=is_training,
+            str(path), TASK, some, tokenizer, length, is_training=is_training
         )
         assert tfrecords.count_records(str(path)) == number
         return number, path.stat().st_ino != before
@@ -62,74 +57,58 @@ def write(path, examples, tokenizer):
 
 
 @pytest.mark.parametrize("is_training", [True, False])
-def test_records_fit_their_schema(write, path, is_training):
-    number, _ = write(is_training=is_training)
-    assert number == 9
-    schema = SquadTask().schema(12, is_training=is_training)
-    data = records.RecordFiles([str(path)], schema)
-    records.check_files(data, 100)
-    records.check_all_records(data, 100)
+def test_records_have_the_features_of_the_schema(write, path, is_training):
+    assert write(is_training=is_training) == (9, True)
+    schema = TASK.schema(12, is_training=is_training)
+    records.check_all_records(records.RecordFiles([str(path)], schema), 100)
     [first, *_] = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
     decoded = recorded.decode(first)
     assert set(decoded) == set(schema)
     assert decoded["unique_ids"] == [10**9]
     parsed = records.parse(schema, tf.constant([first]))
     assert {
-        name: t[0].numpy().tolist() for name, t in parsed.items()
+        name: values[0].numpy().tolist() for name, values in parsed.items()
     } == decoded
 
 
-def test_records_are_used_again(write, path):
-    assert write() == (9, True)
-    content = path.read_bytes()
-    assert write() == (9, False)
-    assert path.read_bytes() == content
-
-
-def test_whatever_changes_is_noticed(
+def test_records_are_written_again_if_anything_changed(
     write, examples, make_tokenizer, make_examples
 ):
-    changes = [
+    one, two, three = examples
+    for change in (
         {"some": examples[::-1]},
         {"some": examples[:2]},
         {"some": make_examples(CONTEXT.replace("f", "e"))},
         {"some": [e._replace(question_text="b?") for e in examples]},
         {"some": [e._replace(end_position=0) for e in examples]},
-        {
-            "some": [
-                examples[0],
-                examples[1]._replace(paragraph=examples[2].paragraph),
-                examples[2],
-            ]
-        },
+        {"some": [one, two._replace(paragraph=three.paragraph), three]},
         {"length": 13},
         {"is_training": False},
-        {"by": make_tokenizer("abcdefg?")},
-        {"by": make_tokenizer("abcdef?", do_lower_case=False)},
-    ]
-    for change in changes:
+        {"tokenizer": make_tokenizer("abcdefg?")},
+        {"tokenizer": make_tokenizer("abcdef?", do_lower_case=False)},
+    ):
         write()
+        assert not write()[1]
         assert write(**change)[1], change
         assert not write(**change)[1], change
 
 
-def test_damage_is_noticed(write, path):
+def test_records_are_written_again_if_a_file_is_damaged(write, path):
     note = pathlib.Path(f"{path}.json")
     for content in ("", "{}", "[]", "null", '{"made_of": 1, "size": 2}'):
         write()
         note.write_text(content)
         assert write() == (9, True)
-    with open(path, "ab") as file:
-        file.write(b"x")
+    path.write_bytes(path.read_bytes() + b"x")
     assert write() == (9, True)
-    path.unlink()
-    assert write() == (9, True)
-    note.unlink()
-    assert write() == (9, True)
-    assert json.loads(note.read_text())["num_records"] == 9
+    for missing in (path, note):
+        missing.unlink()
+        assert write() == (9, True)
 
 
-def test_a_broken_run_leaves_what_was_there(write, path, monkeypatch):
+def test_an_interrupted_run_keeps_the_previous_records(
+    write, path, monkeypatch
+):
     write()
     content = path.read_bytes()
 
@@ -145,4 +124,4 @@ def test_a_broken_run_leaves_what_was_there(write, path, monkeypatch):
         "train.tf_record",
         "train.tf_record.json",
     ]
-    assert write() == (9, True)  # Whose records these are is not known.
+    assert write() == (9, True)  # Their fingerprint is no longer known.

@@ -1,4 +1,4 @@
-"""The task: which files can be evaluated, and answers without a window."""
+"""SQuAD's task: files without answers, questions without windows."""
 
 import json
 import pathlib
@@ -13,80 +13,76 @@ from official_bert.tasks.squad.squad_decoding import DecodingOptions
 from official_bert.tasks.squad.squad_task import SquadAnswer, SquadTask, make
 from official_bert.tasks.task import Outputs
 
-KNOWN = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
+LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 
 
-def without_answers(path, *kept, answers=None):
-    """Takes the answers of questions away, or puts others in their place."""
-    path = pathlib.Path(path)
-    content = json.loads(path.read_text())
-    for article in content["data"]:
-        for paragraph in article["paragraphs"]:
-            for question in paragraph["qas"]:
-                if question["id"] not in kept:
-                    del question["answers"]
-                    if answers is not None:
-                        question["answers"] = answers
-    path.write_text(json.dumps(content))
-    return str(path)
-
-
-def test_numbered_questions_are_scored(write_squad):
-    task = SquadTask(predict_file=write_squad(KNOWN))
-    examples = task.examples("dev")
+def test_questions_with_numeric_ids_are_scored(write_squad):
+    task = SquadTask(predict_file=write_squad(LABELLED))
     answers = [SquadAnswer(text, [], 0.0) for text in ("a", "")]
-    results = task.metrics(examples, answers)
+    results = task.metrics(task.examples("dev"), answers)
     assert results["exact_match"] == results["best_f1"] == 100.0
     assert results["missing"] == []
 
 
 @pytest.mark.parametrize(
-    ("kept", "answers", "place"),
+    ("number", "answers"),
     [
-        ((), None, r"qas\[0\] \(question '7'\)"),
-        ((7,), None, r"qas\[1\] \(question '8'\)"),
-        ((7,), {"text": ["a"]}, r"qas\[1\] \(question '8'\)"),
-        ((7,), ["a"], r"qas\[1\] \(question '8'\)"),
-        ((7,), [{"answer_start": 0}], r"qas\[1\] \(question '8'\)"),
+        (0, None),
+        (1, None),
+        (1, {"text": ["a"]}),
+        (1, ["a"]),
+        (1, [{"answer_start": 0}]),
     ],
-    ids=["none", "some", "no list", "no objects", "no text"],
+    ids=["first", "second", "no list", "no objects", "no text"],
 )
-def test_without_all_answers_files_are_predicted_only(
-    write_squad, kept, answers, place
+def test_files_without_all_answers_can_only_be_predicted(
+    write_squad, number, answers
 ):
-    path = without_answers(write_squad(KNOWN), *kept, answers=answers)
-    task = SquadTask(predict_file=path)
-    with pytest.raises(
-        InputError, match=rf"squad.json: data.*{place}: .*`answers`"
-    ):
+    path = pathlib.Path(write_squad(LABELLED))
+    content = json.loads(path.read_text())
+    question = content["data"][0]["paragraphs"][0]["qas"][number]
+    del question["answers"]
+    if answers is not None:
+        question["answers"] = answers
+    path.write_text(json.dumps(content))
+    task = SquadTask(predict_file=str(path))
+    place = rf"squad.json: data.*qas\[{number}\] \(question '{7 + number}'\)"
+    with pytest.raises(InputError, match=rf"{place}: .*`answers`"):
         task.examples("dev")
     examples = task.examples("test")
     assert [example.qas_id for example in examples] == ["7", "8"]
-    answered = [SquadAnswer("a", [], None)] * 2
-    assert task.metrics(examples, answered) == {}
+    assert task.metrics(examples, [SquadAnswer("a", [], None)] * 2) == {}
+
+
+def answer(task, examples, tokenizer):
+    """Featurizes examples and decodes equal logits."""
+    [features] = task.featurize(examples, tokenizer, 16, is_training=False)
+    zeros = np.zeros(len(features.lengths))
+    logits = [np.zeros((16, 2), np.float32)] * len(zeros)
+    return task.answers(features, Outputs(logits, zeros, zeros))
 
 
 @pytest.mark.parametrize("version_2", [False, True])
-def test_without_any_window_all_files_are_written(
+def test_all_files_are_written_without_any_window(
     read, make_tokenizer, tmp_path, version_2
 ):
     task = SquadTask(
-        decoding=DecodingOptions(version_2_with_negative=version_2),
         max_query_length=4,
+        decoding=DecodingOptions(version_2_with_negative=version_2),
     )
     examples = read((" \n", ("1", "q", None, 0)), is_training=False)
-    answers = answer_all(task, examples, make_tokenizer("q"))
+    answers = answer(task, examples, make_tokenizer("q"))
     folder = tmp_path / "out"
     folder.mkdir()
     task.write_predictions(str(folder), "test", examples, answers)
     text = "" if version_2 else "empty"
-    best = {
-        "text": text,
-        "probability": 1.0,
-        "start_logit": 0.0,
-        "end_logit": 0.0,
+    candidate = {"text": text, "probability": 1.0}
+    expected = {
+        "predictions.json": text,
+        "nbest_predictions.json": [
+            {**candidate, "start_logit": 0.0, "end_logit": 0.0}
+        ],
     }
-    expected = {"predictions.json": text, "nbest_predictions.json": [best]}
     if version_2:
         expected["null_odds.json"] = 1e6
     assert expected == {
@@ -95,34 +91,27 @@ def test_without_any_window_all_files_are_written(
     }
 
 
-def answer_all(task, examples, tokenizer):
-    """Featurizes and decodes, with equal logits."""
-    [features] = task.featurize(examples, tokenizer, 16, is_training=False)
-    zeros = np.zeros(len(features.lengths))
-    logits = [np.zeros((16, 2), np.float32)] * len(zeros)
-    return task.answers(features, Outputs(logits, zeros, zeros))
-
-
-def test_the_command_alone_shows_how_far_it_is(
+def test_only_the_command_shows_progress(
     write_squad, make_tokenizer, tmp_path, capsys
 ):
     (tmp_path / "bert_config.json").write_text(json.dumps(tiny.CONFIG))
     tokenizer = make_tokenizer("abq")
-    options = RunSquad(
-        bert_config_file=str(tmp_path / "bert_config.json"),
-        vocab_file=str(tmp_path / "vocab.txt"),
-        output_dir=str(tmp_path / "out"),
-        do_predict=True,
-        predict_file=write_squad(KNOWN),
-        max_seq_length=16,
-        max_query_length=4,
+    task = make(
+        RunSquad(
+            bert_config_file=str(tmp_path / "bert_config.json"),
+            vocab_file=str(tmp_path / "vocab.txt"),
+            output_dir=str(tmp_path / "out"),
+            do_predict=True,
+            predict_file=write_squad(LABELLED),
+            max_seq_length=16,
+            max_query_length=4,
+        )
     )
-    task = make(options)
     examples = task.examples("test")
-    answers = answer_all(task, examples, tokenizer)
+    answers = answer(task, examples, tokenizer)
     shown = capsys.readouterr().err
     assert "Tokenizing: 100%" in shown
     assert "Decoding: 100%" in shown
-    again = SquadTask.from_json(task.to_json())
-    assert answer_all(again, examples, tokenizer) == answers
+    loaded = SquadTask.from_json(task.to_json())
+    assert answer(loaded, examples, tokenizer) == answers
     assert capsys.readouterr().err == ""

@@ -1,8 +1,8 @@
-"""SQuAD's exact match and F1, as its official scripts of 1.1 and 2.0 count.
+"""SQuAD's exact match and F1, as in its official scripts 1.1 and 2.0.
 
-Answers are compared as lists of words, cut at spaces. That is kept for every
-language, so that scores can be compared: in Chinese or Thai, which write no
-spaces, a whole answer is one word, and F1 comes near to exact match.
+Answers are compared as lists of words that are separated by spaces, in all
+languages, for comparable scores. In Chinese or Thai, which have no spaces, an
+answer is a single word, and F1 is close to exact match.
 """
 
 import re
@@ -17,11 +17,11 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
-class _Scored(NamedTuple):
-    """A question with the scores, 0 to 1, of its prediction."""
+class _Question(NamedTuple):
+    """A question and the scores, 0 to 1, of its prediction."""
 
     id: str
-    is_answerable: bool
+    has_answer: bool
     exact: float
     f1: float
 
@@ -33,28 +33,28 @@ def evaluate(
 ) -> dict[str, Any]:
     """Returns the scores of predicted answers, in percent.
 
-    Data with `is_impossible`, or with questions without an answer, is scored as
-    2.0, all other as 1.1. They differ in predictions of punctuation or articles
-    only. A question without a prediction counts as wrong in both; the official
-    script of 2.0 leaves it out.
+    A data set with `is_impossible`, or with questions without an answer, is
+    scored as version 2.0, others as 1.1. They differ only in predictions that
+    consist of punctuation or articles. A question without a prediction is wrong
+    in both; the official script of 2.0 ignores it.
 
     Args:
         dataset: The list under "data" of a SQuAD file.
-        predictions: {question's id: answer}, "" where there is none. Ids that
-            are numbers in the data are strings here, as all keys in JSON.
-        null_odds: {question's id: how much speaks against any answer}, in any
-            unit. With it the best threshold is sought.
+        predictions: {question id: answer}, "" for no answer. Ids that are
+            numbers in the data set are strings here.
+        null_odds: {question id: score of "no answer" minus that of the answer}.
+            If given, the best threshold is searched.
 
     Returns:
-        `exact_match`, `f1`: of `predictions` as they are. (Given null odds, the
-        official script first empties those above 1.0, as of probabilities.)
+        `exact_match`, `f1`: of the predictions as they are. (Given null odds,
+        the official script first empties predictions with odds above 1.0.)
         `total`: the number of questions.
-        `missing`: the ids of those without a prediction.
+        `missing`: the ids of questions without a prediction.
         `HasAns_exact`, `HasAns_f1`, `HasAns_total`, `NoAns_exact`, ...: of
-        questions with and without an answer; 2.0 only, where there are any.
-        `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`: what is
-        reached if predictions whose null odds exceed the threshold are made
-        empty; with `null_odds` only. Predictions that are empty stay so.
+        questions with and without an answer, in 2.0 only.
+        `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`: the best
+        scores if predictions with null odds above the threshold are emptied,
+        with `null_odds` only.
 
     Raises:
         InputError: `null_odds` lacks a predicted question.
@@ -80,21 +80,20 @@ def evaluate(
         "missing": [q.id for q in scored if q.id not in predictions],
     }
     if is_version_2:
-        for prefix, is_answerable in (("HasAns", True), ("NoAns", False)):
-            part = [q for q in scored if q.is_answerable == is_answerable]
+        for prefix, has_answer in (("HasAns", True), ("NoAns", False)):
+            part = [q for q in scored if q.has_answer == has_answer]
             if part:
                 for name, value in _means(part).items():
                     results[f"{prefix}_{name}"] = value
     if null_odds is not None:
-        results |= _best(scored, predictions, null_odds)
+        results |= _best_thresholds(scored, predictions, null_odds)
     return results
 
 
 def normalize(text: str) -> str:
-    """Returns `text` in lower case, without punctuation and articles.
+    """Returns lower-case text without ASCII punctuation and English articles.
 
-    Only ASCII punctuation and English articles go. One space is left between
-    words.
+    Words are separated by one space.
     """
     text = text.lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLE.sub(" ", text).split())
@@ -104,31 +103,31 @@ def _score(
     question: Mapping[str, Any],
     predictions: Mapping[str, str],
     is_version_2: bool,
-) -> _Scored:
-    """Compares its prediction with all answers; the best counts."""
-    name, is_answerable = str(question["id"]), bool(question["answers"])
+) -> _Question:
+    """Scores a prediction against the closest of the question's answers."""
+    name, has_answer = str(question["id"]), bool(question["answers"])
     if name not in predictions:
-        return _Scored(name, is_answerable, 0.0, 0.0)
+        return _Question(name, has_answer, 0.0, 0.0)
     predicted = normalize(predictions[name])
     answers = {normalize(answer["text"]) for answer in question["answers"]}
     if is_version_2:
-        answers = answers - {""} or {""}  # Nothing is the answer, if it is all.
+        answers = answers - {""} or {""}  # Only without any other answer.
     exact = float(predicted in answers)
     f1 = max(_f1(answer.split(), predicted.split()) for answer in answers)
     if is_version_2:
-        f1 = max(exact, f1)  # Nothing equals nothing; 1.1 gives it F1 0.
-    return _Scored(name, is_answerable, exact, f1)
+        f1 = max(exact, f1)  # Equal empty texts have F1 1; in 1.1 F1 0.
+    return _Question(name, has_answer, exact, f1)
 
 
 def _f1(answer: list[str], predicted: list[str]) -> float:
-    """Returns the F1 of two bags of words, 0.0 where one is empty."""
+    """Returns the F1 of two bags of words, 0.0 if one is empty."""
     num_common = (Counter(answer) & Counter(predicted)).total()
     if not num_common:
         return 0.0
     return 2 * num_common / (len(answer) + len(predicted))
 
 
-def _means(scored: Sequence[_Scored]) -> dict[str, float]:
+def _means(scored: Sequence[_Question]) -> dict[str, float]:
     total = len(scored)
     return {
         "exact": _percent(sum(q.exact for q in scored), total),
@@ -141,29 +140,30 @@ def _percent(part: float, total: int) -> float:
     return 100.0 * part / total if total else 0.0
 
 
-def _best(
-    scored: Sequence[_Scored],
+def _best_thresholds(
+    scored: Sequence[_Question],
     predictions: Mapping[str, str],
     null_odds: Mapping[str, float],
 ) -> dict[str, float]:
-    """Returns the best scores in percent, and the thresholds that give them."""
+    """Returns the best scores in percent, and their thresholds."""
     predicted = [q for q in scored if q.id in predictions]
     for question in predicted:
         if question.id not in null_odds:
             raise InputError(
-                "Null odds must be given for every predicted question. "
-                f"Received: none for {question.id!r}. Take null odds and "
-                "predictions of the same run."
+                "Null odds must contain every predicted question. Received: "
+                f"none for {question.id!r}. Use null odds and predictions of "
+                "the same run."
             )
-    # From all empty to none empty. Equal odds are gone through one by one, and
-    # the threshold is 0.0 if all empty is best, as in the official script.
+    # The threshold rises from "all empty" to "none empty", question by
+    # question, also among equal odds. It is 0.0 if "all empty" is best. Both
+    # as in the official script.
     predicted.sort(key=lambda question: null_odds[question.id])
     results = {}
     for name in ("exact", "f1"):
-        score = best = float(sum(not q.is_answerable for q in predicted))
+        score = best = float(sum(not q.has_answer for q in predicted))
         threshold = 0.0
         for question in predicted:
-            if question.is_answerable:
+            if question.has_answer:
                 score += getattr(question, name)
             elif predictions[question.id]:
                 score -= 1.0

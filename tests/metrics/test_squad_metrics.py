@@ -1,4 +1,4 @@
-"""SQuAD's scores: Google's published ones, and rules by hand."""
+"""SQuAD's scores: Google's published ones, and the rules by hand."""
 
 import json
 import random
@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.metrics import squad
+from official_bert.metrics import squad_metrics
 
 
 def question(name, *answers, **more):
@@ -19,8 +19,8 @@ def dataset(*questions):
 
 
 def score(prediction, *answers, **more):
-    """Exact match and F1, as fractions, of one question."""
-    results = squad.evaluate(
+    """Returns exact match and F1 of one question, as fractions."""
+    results = squad_metrics.evaluate(
         dataset(question("q", *answers, **more)), {"q": prediction}
     )
     return results["exact_match"] / 100, results["f1"] / 100
@@ -28,7 +28,7 @@ def score(prediction, *answers, **more):
 
 @pytest.fixture(scope="session")
 def squad_files(shared_data, tmp_path_factory):
-    """The development sets, and what Google's models said to them."""
+    """The development sets, and the predictions of Google's models."""
     folder = tmp_path_factory.mktemp("squad")
     with tarfile.open(shared_data / "squad.tar.xz") as archive:
         for member in archive:
@@ -55,12 +55,12 @@ def squad_files(shared_data, tmp_path_factory):
         ),
     ],
 )
-def test_published_scores(squad_files, version, predictions, expected):
+def test_scores_equal_the_published_ones(
+    squad_files, version, predictions, expected
+):
     data = json.loads((squad_files / f"dev-v{version}.json").read_bytes())
     answers = json.loads((squad_files / predictions).read_bytes())
-
-    results = squad.evaluate(data["data"], answers)
-
+    results = squad_metrics.evaluate(data["data"], answers)
     assert results["missing"] == []
     assert {name: round(results[name], 3) for name in expected} == expected
     assert ("NoAns_exact" in results) is (version == "2.0")
@@ -71,16 +71,16 @@ def test_published_scores(squad_files, version, predictions, expected):
     [
         ("The  Cat,\tan\u00a0Ox", "cat ox"),
         ("a.b-c", "abc"),
-        # Articles go after punctuation, and only where they are words.
+        # Articles are removed after punctuation, and only as words.
         ("the-end (The) of 'a' Theatre", "theend of theatre"),
         ("An", ""),
         ("!?", ""),
-        # Other languages' punctuation and articles stay.
+        # Punctuation and articles of other languages are kept.
         ("«Der» Bär。", "«der» bär。"),
     ],
 )
-def test_normalize(text, expected):
-    assert squad.normalize(text) == expected
+def test_text_is_normalized_as_by_the_official_script(text, expected):
+    assert squad_metrics.normalize(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_normalize(text, expected):
     [
         ("the Cat!", ["cat"], 1, 1),
         ("black cat", ["the cat"], 0, 2 / 3),
-        # A word counts as often as both say it.
+        # Words are counted with their multiplicity.
         ("cat cat", ["cat"], 0, 2 / 3),
         ("cat cat", ["cat cat dog"], 0, 4 / 5),
         ("cat", ["dog", "a cat", "big cat"], 1, 1),
@@ -96,11 +96,11 @@ def test_normalize(text, expected):
         ("", ["cat"], 0, 0),
         # Without spaces, an answer is one word.
         ("北京市", ["北京"], 0, 0),
-        # Nothing but punctuation equals itself, yet has no words in common.
+        # Equal empty texts have no words in common.
         (".", ["the"], 1, 0),
     ],
 )
-def test_rules_of_version_1(prediction, answers, exact, f1):
+def test_scores_follow_the_rules_of_version_1(prediction, answers, exact, f1):
     assert score(prediction, *answers) == (exact, pytest.approx(f1))
 
 
@@ -112,17 +112,18 @@ def test_rules_of_version_1(prediction, answers, exact, f1):
         ("The", [], 1, 1),
         ("cat", [".", "cat"], 1, 1),
         ("black cat", ["cat"], 0, 2 / 3),
-        ("", ["cat", "."], 0, 0),  # "." is no answer,
-        ("", ["."], 1, 1),  # unless there is no other.
+        # "." is not an answer unless it is the only one.
+        ("", ["cat", "."], 0, 0),
+        ("", ["."], 1, 1),
     ],
 )
-def test_rules_of_version_2(prediction, answers, exact, f1):
+def test_scores_follow_the_rules_of_version_2(prediction, answers, exact, f1):
     found = score(prediction, *answers, is_impossible=not answers)
     assert found == (exact, pytest.approx(f1))
 
 
-def test_parts_of_version_2():
-    results = squad.evaluate(
+def test_version_2_has_scores_with_and_without_answer():
+    results = squad_metrics.evaluate(
         dataset(
             question("a", "black cat"),
             question("b", "dog"),
@@ -131,7 +132,6 @@ def test_parts_of_version_2():
         ),
         {"a": "cat", "b": "dog", "c": "", "d": "bird", "other": "x"},
     )
-
     assert results == {
         "exact_match": 50.0,
         "f1": pytest.approx(100 * (2 / 3 + 1 + 1) / 4),
@@ -147,30 +147,28 @@ def test_parts_of_version_2():
 
 
 @pytest.mark.parametrize("answers", [["cat"], []])
-def test_missing_predictions_are_wrong(answers):
-    results = squad.evaluate(
+def test_missing_predictions_count_as_wrong(answers):
+    results = squad_metrics.evaluate(
         dataset(question("a", *answers), question("b", "dog")), {"b": "dog"}
     )
-
     assert results["missing"] == ["a"]
     assert results["total"] == 2
     assert results["exact_match"] == results["f1"] == 50.0
 
 
-def test_ids_may_be_numbers():
-    results = squad.evaluate(
+def test_question_ids_may_be_numbers():
+    results = squad_metrics.evaluate(
         dataset(question(7, "cat"), question(8, "dog"), question(9)),
         {"7": "cat", "8": "ox"},
         {"7": -1.0, "8": 2.0},
     )
-
     assert results["HasAns_exact"] == results["HasAns_f1"] == 50.0
     assert results["best_exact"] == pytest.approx(100 / 3)
     assert results["missing"] == ["9"]
 
 
-def test_without_questions_scores_are_zero():
-    assert squad.evaluate([], {}, {}) == {
+def test_scores_without_questions_are_zero():
+    assert squad_metrics.evaluate([], {}, {}) == {
         "exact_match": 0.0,
         "f1": 0.0,
         "total": 0,
@@ -183,7 +181,7 @@ def test_without_questions_scores_are_zero():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_best_threshold_is_the_best_of_all(seed):
+def test_the_best_threshold_is_found(seed):
     rng = random.Random(seed)
     texts = ["cat", "black cat", "big black dog", "dog"]
     questions = [
@@ -194,14 +192,14 @@ def test_the_best_threshold_is_the_best_of_all(seed):
     predictions.pop("7")
     odds = {name: rng.uniform(-9, 9) for name in predictions}
 
-    results = squad.evaluate(dataset(*questions), predictions, odds)
+    results = squad_metrics.evaluate(dataset(*questions), predictions, odds)
 
     def emptied(threshold):
         kept = {
             name: "" if odds[name] > threshold else text
             for name, text in predictions.items()
         }
-        return squad.evaluate(dataset(*questions), kept)
+        return squad_metrics.evaluate(dataset(*questions), kept)
 
     for name, plain in (("exact", "exact_match"), ("f1", "f1")):
         tried = [emptied(x)[plain] for x in (-99, *odds.values())]
@@ -210,48 +208,33 @@ def test_the_best_threshold_is_the_best_of_all(seed):
         threshold = results[f"best_{name}_thresh"]
         if best > tried[0]:
             assert emptied(threshold)[plain] == pytest.approx(best)
-        else:  # All empty is best.
+        else:  # All predictions are emptied.
             assert threshold == 0.0
     assert len({*tried}) > 5
 
 
-def test_best_threshold_by_hand():
-    questions = [question("a", "cat"), question("b"), question("c", "big dog")]
-    predictions = {"a": "cat", "b": "ox", "c": "dog"}
-    odds = {"a": -3.5, "b": 1.0, "c": 2.0}
-
-    results = squad.evaluate(dataset(*questions), predictions, odds)
-
-    best = {name: value for name, value in results.items() if "best" in name}
-    assert best == {
-        "best_exact": pytest.approx(200 / 3),
-        "best_exact_thresh": -3.5,
-        "best_f1": pytest.approx(200 / 3),
-        "best_f1_thresh": -3.5,
-    }
-
-
-def test_of_equal_thresholds_the_lower_one_is_best():
-    """As in the official script, where a later one must be better."""
+def test_the_lowest_of_equally_good_thresholds_is_returned():
     questions = [question("a", "cat"), question("b"), question("c", "dog")]
     predictions = {"a": "cat", "b": "ox", "c": "dog"}
-    results = squad.evaluate(
+    results = squad_metrics.evaluate(
         dataset(*questions), predictions, {"a": 1.0, "b": 2.0, "c": 3.0}
     )
-    # Right are 1 with none, then 2, 1 and 2 again.
+    # Correct are 1 with all empty, then 2, 1 and 2 again.
     assert results["best_exact"] == pytest.approx(200 / 3)
     assert results["best_exact_thresh"] == results["best_f1_thresh"] == 1.0
 
 
-def test_null_odds_of_another_run_are_refused():
-    with pytest.raises(InputError, match="none for 'b'"):
-        squad.evaluate(
+def test_missing_null_odds_are_an_error():
+    with pytest.raises(InputError, match="'b'"):
+        squad_metrics.evaluate(
             dataset(question("a"), question("b")),
             {"a": "", "b": ""},
             {"a": 1.0},
         )
 
 
-def test_results_are_plain_numbers():
-    results = squad.evaluate(dataset(question("a")), {"a": ""}, {"a": 1})
+def test_results_can_be_written_as_json():
+    results = squad_metrics.evaluate(
+        dataset(question("a")), {"a": ""}, {"a": 1}
+    )
     assert json.loads(json.dumps(results)) == results
