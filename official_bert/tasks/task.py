@@ -311,15 +311,3 @@ def _from_json(decode: Callable[..., Any], value: Any) -> Any:
     if value is None:
         return None
     return decode(**value) if isinstance(value, dict) else decode(value)
-
-
-def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
-    """Returns training examples in a random order, always the same.
-
-    Training shuffles only a hundred examples at a time, like the original
-    implementation, which is not enough if the file is sorted by label or topic.
-    The original shuffles SQuAD's questions with this seed.
-    """
-    order = list(examples)
-    random.Random(12345).shuffle(order)
-    return order
