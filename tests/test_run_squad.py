@@ -109,6 +109,13 @@ def test_an_epoch_has_as_many_features_as_questions(trained):
     assert run_directory.latest(str(trained)) == expected
 
 
+def test_flags_of_training_are_defaults_of_later_runs(trained):
+    flags = RunSquad.defaults_from_earlier_run({"output_dir": str(trained)})
+    assert (flags["doc_stride"], flags["eval_pad_to"]) == (6, "max")
+    assert flags["vocab_file"] == str(trained / "vocab.txt")
+    assert not {"do_train", "output_dir", "use_tpu", "plots"} & flags.keys()
+
+
 def texts(answer):
     return [candidate["text"] for candidate in answer["n_best"]]
 
@@ -119,10 +126,6 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to):
     run(folder, do_predict=True, eval_pad_to=pad_to)
     answers = read_json(trained / "predictions.json")
     assert answers == before
-    flags = RunSquad.defaults_from_earlier_run({"output_dir": str(trained)})
-    assert (flags["doc_stride"], flags["eval_pad_to"]) == (6, pad_to)
-    assert flags["vocab_file"] == str(trained / "vocab.txt")
-    assert not {"do_train", "output_dir", "use_tpu", "plots"} & flags.keys()
     paragraphs = read_json(folder / "dev.json")["data"][0]["paragraphs"]
     items = [(p["qas"][0]["question"], p["context"]) for p in paragraphs]
     found = Predictor.from_dir(str(trained), batch_size=3)(items)
