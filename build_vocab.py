@@ -54,7 +54,7 @@ def count_words(options: BuildVocab) -> Counter[str]:
 
 def describe(vocab: list[str], words: Counter[str]) -> str:
     """Returns how many tokens and unknown words a text has."""
-    pieces = learning.count_pieces(vocab, words)
+    pieces = learning.count_tokens(vocab, words)
     num_words = words.total()
     return (
         f"{num_words:,} words ({len(words):,} different), "

@@ -13,7 +13,7 @@ from absl import logging
 
 from official_bert import files, json_files
 from official_bert.errors import InputError
-from official_bert.tokenization.vocabulary import require_tokens
+from official_bert.tokenization.vocab import require_tokens
 
 
 @dataclasses.dataclass

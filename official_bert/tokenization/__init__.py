@@ -1,27 +1,26 @@
-"""Text to the pieces of BERT's vocabulary.
+"""WordPiece tokenization: text to the tokens of a BERT vocabulary.
 
-`FullTokenizer` is the reference, `BatchTokenizer` the fast engine that equals
-it. Everything that the 2018 release's `tokenization` offers is here under the
-same name.
+`FullTokenizer` is the reference, `BatchTokenizer` a fast engine with the same
+output. All public names of the 2018 release's `tokenization` module are here.
 """
 
-from official_bert.tokenization.basic import BasicTokenizer
-from official_bert.tokenization.batch import BatchTokenizer
+from official_bert.tokenization.batch_tokenizer import BatchTokenizer
 from official_bert.tokenization.casing import validate_case_matches_checkpoint
-from official_bert.tokenization.full import FullTokenizer
-from official_bert.tokenization.text import (
+from official_bert.tokenization.full_tokenizer import (
+    BasicTokenizer,
+    FullTokenizer,
+    WordpieceTokenizer,
     convert_to_unicode,
     printable_text,
     whitespace_tokenize,
 )
-from official_bert.tokenization.vocabulary import (
+from official_bert.tokenization.vocab import (
     convert_by_vocab,
     convert_ids_to_tokens,
     convert_tokens_to_ids,
     load_vocab,
     require_tokens,
 )
-from official_bert.tokenization.wordpiece import WordpieceTokenizer
 
 __all__ = [
     "BasicTokenizer",

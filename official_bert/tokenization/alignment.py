@@ -1,23 +1,22 @@
-"""Where in the original text the characters of a normalised one come from.
+"""Maps the characters of a normalized text to the original text.
 
 ```
 original    Ç  a  ZWJ  !       four characters; ZWJ is invisible
-normalised  c  a  _  !  _      and the spaces that set "!" apart
+normalized  c  a  _  !  _      with the spaces that isolate "!"
 spans       01 12    34        "c" is original[0:1], "!" is original[3:4]
 ```
 
-These rules hold:
+Rules:
 
-* A character that becomes several, such as a Hangul syllable, is the span of
-  each of them.
-* An accent that is dropped belongs to the character before it in the same
-  word, and is in that character's span.
-* Decomposing puts the marks that follow a character in order. Where that makes
-  them change places, they all share the span of that character and themselves.
-* A removed character, such as ZWJ, belongs to none. Between the characters of
-  a piece it is inside the piece's span, otherwise it is outside of all spans.
+* If a character becomes several, such as a Hangul syllable, each of them has
+  its span.
+* A stripped accent is in the span of the character before it in the same word.
+* Decomposition sorts the marks that follow a character. If that reorders them,
+  the character and its marks all share one span.
+* A removed character, such as ZWJ, has no span. Between two characters of a
+  token it is inside the token's span.
 
-Spans therefore never run backwards: neither starts nor ends decrease.
+So neither the starts nor the ends of spans ever decrease.
 """
 
 import unicodedata
@@ -35,28 +34,28 @@ Span = tuple[int, int]
 Aligned = tuple[str, list[Span]]
 
 
-def align(text: str, do_lower_case: bool) -> Aligned:
-    """Does what `normalize.normalize` does, and keeps track of characters.
+def align(text: str, offset: int, do_lower_case: bool) -> Aligned:
+    """Normalizes a text as `normalize.normalize` and keeps track of characters.
 
     Args:
         text: Any string.
-        do_lower_case: Whether to lower-case it and to drop its accents.
+        offset: The position of its first character.
+        do_lower_case: Whether to lower-case it and strip accents.
 
     Returns:
-        A string with the words of `normalize`, and for each character in it the
-        span (start, end) of `text` that it comes from. The spans of whitespace
-        have no meaning.
+        A string with the words of `normalize`, and the span (start, end) that
+        each of its characters comes from. The spans of whitespace are
+        undefined.
     """
-    spans = [(index, index + 1) for index in range(len(text))]
-    if text.isascii() and text.isalnum():  # Most words: only case may change.
-        return text.lower() if do_lower_case else text, spans
+    places = range(offset, offset + len(text))
+    spans = [(place, place + 1) for place in places]
     text, spans = _translate(text, spans, CLEAN)
     if not do_lower_case:
         return _translate(text, spans, ISOLATE_CASED)
     if text.isascii():  # Nothing changes its length, and nothing is dropped.
         return _translate(text.lower(), spans, ISOLATE_CASED)
-    # A sigma looks around to see whether it ends a word, so that the text has
-    # to be lower-cased as a whole; the lengths are those of single characters.
+    # The lower case of a sigma depends on whether it ends a word, so the text
+    # is lower-cased as a whole. Lengths do not depend on the context.
     spans = _spread(spans, map(str.lower, text))
     text = text.lower()
     parts = [unicodedata.normalize("NFD", char) for char in text]
@@ -74,7 +73,7 @@ def _translate(text: str, spans: list[Span], table: CharacterTable) -> Aligned:
 
 
 def _spread(spans: list[Span], replacements: Iterable[str]) -> list[Span]:
-    """Gives the span of a character to all characters that replace it."""
+    """Repeats the span of a character for all characters that replace it."""
     pairs = zip(replacements, spans, strict=True)
     return [span for replacement, span in pairs for _ in replacement]
 
@@ -82,7 +81,7 @@ def _spread(spans: list[Span], replacements: Iterable[str]) -> list[Span]:
 def _join_marks(
     text: str, spans: list[Span], is_mark: Callable[[str], bool]
 ) -> list[Span]:
-    """Gives a character and the marks that follow it their common span."""
+    """Merges the spans of a character and the marks that follow it."""
     joined: list[Span] = []
     start = 0
     for end in range(1, len(text) + 1):
@@ -99,6 +98,6 @@ def _join_marks(
 
 
 def _is_any_mark(char: str) -> bool:
-    # What has a combining class may move, also if it is not dropped.
+    # A character with a combining class may move even if it is not stripped.
     is_moved = unicodedata.combining(char) > 0
     return is_moved or characters.is_nonspacing_mark(char)

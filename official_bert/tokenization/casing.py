@@ -1,11 +1,11 @@
-"""Whether a run treats case as its model was trained to."""
+"""Checks `--do_lower_case` against released checkpoints."""
 
 import re
 
 from official_bert.errors import InputError
 
-# The folders in which the models were released. Those of "multilingual" and
-# "chinese" do not say it, but lower-case all the same.
+# Directories of the released checkpoints. "multilingual" and "chinese" models
+# are uncased too.
 _LOWER_CASED = {
     f"uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
     for layers in (2, 4, 6, 8, 10, 12)
@@ -27,18 +27,18 @@ _CASED = {
 def validate_case_matches_checkpoint(
     do_lower_case: bool, init_checkpoint: str | None
 ) -> None:
-    """Stops a run whose lower-casing is not that of its released model.
+    """Raises an error if the casing does not match a released checkpoint.
 
-    A model is known by the folder of its checkpoint, as it was unpacked; one
-    by another name passes.
+    A released checkpoint is recognized by the name of its directory, such as
+    "uncased_L-12_H-768_A-12/bert_model.ckpt". Other names are not checked.
 
     Args:
         do_lower_case: Whether the run lower-cases its text.
-        init_checkpoint: What the run starts from, such as
-            "uncased_L-12_H-768_A-12/bert_model.ckpt".
+        init_checkpoint: The checkpoint that the run starts from.
 
     Raises:
-        InputError: The model was trained the other way.
+        InputError: The model was trained with the other casing. The message is
+            that of the 2018 release.
     """
     match = re.search(
         r"([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or ""

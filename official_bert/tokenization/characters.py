@@ -1,8 +1,7 @@
-"""The kinds of characters that tokenization tells apart.
+"""The character classes that tokenization distinguishes.
 
-Which characters are control characters, punctuation or accents is looked up in
-Python's own Unicode tables, as in the 2018 release: another version of Python
-may know more characters.
+As in the 2018 release they come from Python's Unicode tables, which differ
+between versions of Python.
 """
 
 import unicodedata
@@ -23,19 +22,19 @@ def is_control(char: str) -> bool:
 
 
 def is_removed(char: str) -> bool:
-    """Whether `char` vanishes: control characters, and U+FFFD.
+    """Whether `char` is removed: control characters and U+FFFD.
 
-    U+FFFD, the replacement character, marks where text was damaged.
+    U+FFFD, the replacement character, marks damaged text.
     """
     return char == "\ufffd" or is_control(char)
 
 
 def is_punctuation(char: str) -> bool:
-    """Whether `char` stands as a word of its own.
+    """Whether `char` is punctuation, which becomes a word of its own.
 
-    In ASCII, all that is visible and neither letter nor digit counts, also what
-    Unicode calls symbols, such as "$" and "^". Beyond ASCII only Unicode's
-    punctuation does, which "€" and "≤" are not.
+    In ASCII these are all visible characters except letters and digits,
+    including symbols such as "$" and "^". Beyond ASCII it is Unicode's
+    punctuation, which excludes symbols such as "€" and "≤".
     """
     if "!" <= char <= "~":
         return not char.isalnum()
@@ -43,10 +42,10 @@ def is_punctuation(char: str) -> bool:
 
 
 def is_chinese(char: str) -> bool:
-    """Whether `char` is an ideograph, which stands as a word of its own.
+    """Whether `char` is a Chinese character, which becomes a word of its own.
 
-    Kana and Hangul are not. Neither are the extensions from F on, because the
-    2018 release leaves them out.
+    Kana and Hangul are not, nor are the extensions from F on, as in the 2018
+    release.
     """
     return (
         "\u4e00" <= char <= "\u9fff"  # CJK unified ideographs,
@@ -61,5 +60,5 @@ def is_chinese(char: str) -> bool:
 
 
 def is_nonspacing_mark(char: str) -> bool:
-    """Whether `char` only decorates the one before it, as accents do."""
+    """Whether `char` is an accent or similar mark on the character before."""
     return unicodedata.category(char) == "Mn"

@@ -1,9 +1,9 @@
-"""From text to a vocabulary: which pieces are worth an id of their own.
+"""Learns a WordPiece vocabulary from text.
 
 ```
 text     "the lowest of the low"
 words    {"the": 2, "lowest": 1, "of": 1, "low": 1}
-pieces   ["[PAD]", ..., "e", "f", ..., "##e", ..., "the", "low", "##est", "of"]
+tokens   ["[PAD]", ..., "e", "f", ..., "##e", ..., "the", "low", "##est", "of"]
 ```
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from official_bert.errors import InputError
 from official_bert.tokenization import characters
+from official_bert.tokenization.full_tokenizer import WordpieceTokenizer
 from official_bert.tokenization.normalize import normalize
-from official_bert.tokenization.wordpiece import WordpieceTokenizer
 
-# Longer words are unknown whatever the vocabulary has.
+# Longer words are unknown with any vocabulary.
 _LONGEST_WORD = WordpieceTokenizer(()).max_input_chars_per_word
 
 _WORDS_PER_LINE = 10_000
@@ -24,16 +24,12 @@ _WORDS_PER_LINE = 10_000
 def count_words(
     lines: Iterable[str], do_lower_case: bool = True
 ) -> Counter[str]:
-    """Counts the words of a text as `BasicTokenizer` sees them.
+    """Counts the words of a text, as split by `BasicTokenizer`.
 
-    Memory grows with the number of different words, not with the text.
-
-    Args:
-        lines: The text.
-        do_lower_case: Whether to lower-case words and to drop their accents.
+    Memory depends on the number of different words, not on the text's length.
 
     Returns:
-        {word: how often it occurs}.
+        {word: frequency}.
     """
     words: Counter[str] = Counter()
     for line in lines:
@@ -41,24 +37,24 @@ def count_words(
     return words
 
 
-def count_pieces(
+def count_tokens(
     vocab: Iterable[str], word_counts: Mapping[str, int]
 ) -> Counter[str]:
-    """Counts the pieces that words are cut into.
+    """Counts the WordPiece tokens of words.
 
     Args:
-        vocab: The known pieces.
-        word_counts: {word: how often it occurs}.
+        vocab: The known tokens.
+        word_counts: {word: frequency}.
 
     Returns:
-        {piece: how often it occurs}, "[UNK]" for words that cannot be cut.
+        {token: frequency}; "[UNK]" for unknown words.
     """
     tokenizer = WordpieceTokenizer(frozenset(vocab))
-    pieces: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
     for word, count in word_counts.items():
-        for piece in tokenizer.tokenize(word):
-            pieces[piece] += count
-    return pieces
+        for token in tokenizer.tokenize(word):
+            tokens[token] += count
+    return tokens
 
 
 def learn(
@@ -69,23 +65,23 @@ def learn(
     num_unused: int = 99,
     limit_alphabet: int = 1000,
 ) -> list[str]:
-    """Learns the pieces that cut words into as few of them as possible.
+    """Learns the tokens that split words into as few of them as possible.
 
     Args:
-        word_counts: {word: how often it occurs}, from `count_words`.
-        vocab_size: At most how many pieces to return.
-        min_count: How often a piece longer than a character must occur.
-        num_unused: How many [unusedN] there are to be.
-        limit_alphabet: At most how many different characters to know. Words
-            with other ones are unknown.
+        word_counts: {word: frequency}, from `count_words`.
+        vocab_size: Maximum number of tokens.
+        min_count: Minimum frequency of tokens longer than one character.
+        num_unused: Number of [unusedN] tokens.
+        limit_alphabet: Maximum number of characters, the most frequent ones.
+            Words with other characters are unknown.
 
     Returns:
-        The special tokens, the characters, those that continue words, and the
-        longer pieces, which all occur when the words are cut. The same counts
-        always give the same list.
+        The special tokens, the characters, the characters as continuations, and
+        the longer tokens, each of which occurs in the tokenized words. The
+        result depends on the counts only, not on their order.
 
     Raises:
-        InputError: `vocab_size` is too small for the tokens and characters.
+        InputError: `vocab_size` is too small for special tokens and characters.
     """
     alphabet = _alphabet(word_counts, limit_alphabet)
     known = frozenset(alphabet)
@@ -98,66 +94,67 @@ def learn(
     room = vocab_size - len(fixed)
     if room < 0:
         raise InputError(
-            "`vocab_size` must not be smaller than the special tokens and the "
-            f"characters of the text together, {len(fixed)}. "
-            f"Received: vocab_size={vocab_size}. "
-            "Raise it, or lower `limit_alphabet`."
+            f"`vocab_size` must be at least {len(fixed)}, the number of "
+            "special tokens and characters. Received: "
+            f"vocab_size={vocab_size}. "
+            "Increase it, or lower `limit_alphabet`."
         )
-    # Some will prove useless, and others take their places.
+    # Twice as many as needed, because some turn out to be useless.
     candidates = _merge(words, alphabet, 2 * vocab_size, min_count)
     return fixed + _choose(candidates, alphabet, words, room)
 
 
 def special_tokens(num_unused: int) -> list[str]:
-    """Returns the tokens that come first in all of BERT's vocabularies."""
+    """Returns the tokens at the start of the released vocabularies."""
     unused = [f"[unused{index}]" for index in range(num_unused)]
     return ["[PAD]", *unused, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def _alphabet(word_counts: Mapping[str, int], limit: int) -> list[str]:
-    """Returns the most frequent characters as first and as later pieces."""
+    """Returns the most frequent characters and their continuations."""
     counts: Counter[str] = Counter()
     for word, count in word_counts.items():
         for char in word:
             counts[char] += count
     by_frequency = sorted(counts, key=lambda char: (-counts[char], char))
     chars = sorted(by_frequency[:limit])
-    # Punctuation and Chinese characters are words of their own: no word goes
-    # on with "##,".
-    inner = [
+    # Punctuation and Chinese characters are words by themselves, so they never
+    # continue a word.
+    continuations = [
         f"##{char}"
         for char in chars
         if not characters.is_punctuation(char)
         and not characters.is_chinese(char)
     ]
-    return chars + inner
+    return chars + continuations
 
 
 def _merge(
     words: Mapping[str, int],
     alphabet: Sequence[str],
-    num_pieces: int,
+    num_tokens: int,
     min_count: int,
 ) -> list[str]:
-    """Returns pieces of two and more characters, the most frequent first.
+    """Returns tokens of several characters, the most frequent first.
 
-    Each is the most frequent pair of neighbours at its time, put together.
+    Each joins the pair of neighbors that was the most frequent at its time.
     """
-    # Hugging Face's trainer rather than TensorFlow Text's: 2.5 million words
-    # of Wikipedia give 30,522 pieces in 2 seconds and 0.15 GB, not in 150
-    # seconds and 0.7 GB, and cut to 1.057 instead of 1.054 pieces a word.
-    import tokenizers  # Only who learns needs it.
+    # Hugging Face's trainer rather than TensorFlow Text's: for 2.5 million
+    # words of Wikipedia and 30,522 tokens it needs 2 seconds and 0.15 GB
+    # instead of 150 seconds and 0.7 GB, with 1.057 tokens per word instead of
+    # 1.054.
+    import tokenizers  # Only needed for learning.
     from tokenizers import models, pre_tokenizers, trainers
 
     tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
     trainer = trainers.WordPieceTrainer(
-        vocab_size=num_pieces,
+        vocab_size=num_tokens,
         min_frequency=min_count,
         show_progress=False,
-        # Left to itself it numbers characters in the order of a hash table,
-        # which decides between pairs of equal frequency and is another one in
-        # every process. Special tokens are numbered as they are given.
+        # By default the trainer numbers characters in the order of a hash
+        # table, which differs between processes and breaks ties between pairs.
+        # Special tokens are numbered in the given order.
         special_tokens=list(alphabet),
     )
     tokenizer.train_from_iterator(_repeat(words), trainer)
@@ -166,10 +163,10 @@ def _merge(
 
 
 def _repeat(words: Mapping[str, int]) -> Iterator[str]:
-    """Yields lines that have every word as often as it occurs.
+    """Yields lines that contain every word as often as it occurs.
 
-    The trainer takes text, not counts. A line must not become too long: "the"
-    occurs 200 million times in Wikipedia.
+    The trainer takes text, not counts. The length of a line is limited, because
+    "the" occurs 200 million times in Wikipedia.
     """
     for word, count in words.items():
         for start in range(0, count, _WORDS_PER_LINE):
@@ -182,18 +179,18 @@ def _choose(
     words: Mapping[str, int],
     room: int,
 ) -> list[str]:
-    """Returns at most `room` candidates that cutting the words makes use of.
+    """Returns at most `room` candidates that occur in the tokenized words.
 
-    Many a candidate was a step towards a longer one, and words are cut into
-    the longest pieces there are. Those nobody uses can go without a trace, and
-    each makes room for the next in line.
+    Many candidates were only steps towards longer ones and never occur, since
+    words are split into the longest tokens. They are replaced by the next
+    candidates.
     """
     chosen: list[str] = []
     end = room
     while True:
-        used = count_pieces([*alphabet, *candidates[:end]], words)
-        useful = [piece for piece in candidates[:end] if piece in used]
-        if len(useful) > room:  # A new one can wake others that slept.
+        used = count_tokens([*alphabet, *candidates[:end]], words)
+        useful = [token for token in candidates[:end] if token in used]
+        if len(useful) > room:  # A new token can make unused ones useful.
             return chosen
         chosen = useful
         if len(chosen) == room or end >= len(candidates):

@@ -1,14 +1,14 @@
-"""`BasicTokenizer` for a whole string at once, in a few calls that run in C.
+"""`BasicTokenizer` for a whole text in a few calls that run in C.
 
-Nothing that `BasicTokenizer` does to a word depends on what stands beyond the
-next whitespace. So a text need not be cut into words before it is lower-cased
-and decomposed, and the cuts may wait until the end:
+Nothing that `BasicTokenizer` does to a word depends on characters beyond the
+next whitespace. So the text is lower-cased and decomposed first and split into
+words last:
 
 ```
 text        "Ça coûte 5$, 北京!"
 CLEAN       "Ça coûte 5$,  北  京 !"        removes, and isolates Chinese
-lower, NFD  "c̦a cou^te 5$,  北  京 !"        (the accents drawn as characters)
-ISOLATE     "ca coute 5 $  ,   北  京  ! "  drops accents, isolates punctuation
+lower, NFD  "c̦a cou^te 5$,  北  京 !"        (accents drawn as characters)
+ISOLATE     "ca coute 5 $  ,   北  京  ! "  strips accents, isolates punctuation
 split       ["ca", "coute", "5", "$", ",", "北", "京", "!"]
 ```
 """
@@ -22,13 +22,10 @@ from official_bert.tokenization import characters
 
 
 class CharacterTable(dict[int, str]):
-    """What `str.translate` puts in place of each character.
-
-    It fills itself with the characters that turn up; there are few enough in
-    Unicode to keep them all.
+    """A table for `str.translate` that computes its entries when needed.
 
     Args:
-        replace: Returns the string that takes a character's place.
+        replace: Returns the replacement of a character.
     """
 
     def __init__(self, replace: Callable[[str], str]):
@@ -41,7 +38,7 @@ class CharacterTable(dict[int, str]):
 
 
 def _clean(char: str) -> str:
-    # Whitespace may stay as it is, because all of it is split at later.
+    # Whitespace stays, because the text is split at all of it in the end.
     if characters.is_removed(char):
         return ""
     return f" {char} " if characters.is_chinese(char) else char
@@ -64,11 +61,11 @@ _ASCII_PUNCTUATION = tuple((char, f" {char} ") for char in string.punctuation)
 
 
 def normalize(text: str, do_lower_case: bool) -> str:
-    """Returns the words of `BasicTokenizer`, with whitespace between them.
+    """Returns the words of `BasicTokenizer`, separated by whitespace.
 
     Args:
         text: Any string.
-        do_lower_case: Whether to lower-case it and to drop its accents.
+        do_lower_case: Whether to lower-case it and strip accents.
 
     Returns:
         A string whose `split()` is `BasicTokenizer(do_lower_case).tokenize`.
@@ -83,7 +80,7 @@ def normalize(text: str, do_lower_case: bool) -> str:
 
 
 def _normalize_ascii(text: str, do_lower_case: bool) -> str:
-    """The same for text without accents, many times faster."""
+    """The same for ASCII text, many times faster."""
     if not text.isprintable():
         text = _ASCII_CONTROL.sub("", text)
     if do_lower_case:

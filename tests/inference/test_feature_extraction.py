@@ -15,7 +15,7 @@ from official_bert.inference.feature_extraction import (
     Selection,
 )
 from official_bert.modeling.encoder import Bert
-from official_bert.tokenization import BatchTokenizer, vectorized
+from official_bert.tokenization import BatchTokenizer
 
 CONFIG = BertConfig.from_dict({**tiny.CONFIG, "num_hidden_layers": 3})
 LINES = [
@@ -178,7 +178,6 @@ def test_order_and_vectors_do_not_depend_on_batches_and_chunks(
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(make, monkeypatch):
     monkeypatch.setattr(feature_extraction, "_CHUNK_BYTES", 2**16)
-    monkeypatch.setattr(vectorized, "BLOCK_LENGTH", 2**12)
     extractor = make([-1, -2], batch_size=8)
 
     def peak(number):

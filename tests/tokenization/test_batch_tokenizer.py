@@ -1,7 +1,9 @@
-"""The fast engine equals the reference, and keeps within its bounds."""
+"""`BatchTokenizer` equals `FullTokenizer`, in bounded memory."""
 
-import pickle
+import itertools
+import subprocess
 import sys
+import tarfile
 import unicodedata
 
 import pytest
@@ -10,75 +12,143 @@ from official_bert.tokenization import (
     BasicTokenizer,
     BatchTokenizer,
     FullTokenizer,
-    memo,
+    batch_tokenizer,
 )
 from official_bert.tokenization.normalize import normalize
 
 
-@pytest.mark.parametrize("do_lower_case", [True, False])
-@pytest.mark.parametrize("never_split", [(), ("[MASK]", "a")])
-def test_equals_the_reference(
-    odd_vocab, random_texts, do_lower_case, never_split
-):
-    settings = odd_vocab, do_lower_case, never_split
+def assert_equals_reference(settings, texts):
+    """Checks tokens, lists of ids and arrays of ids of all texts."""
     reference, tokenizer = FullTokenizer(*settings), BatchTokenizer(*settings)
-    texts = list(random_texts(5000))
     expected = [reference.tokenize(text) for text in texts]
     assert [tokenizer.tokenize(text) for text in texts] == expected
-    assert list(tokenizer.tokenize_lines_to_ids(texts)) == [
-        reference.convert_tokens_to_ids(pieces) for pieces in expected
-    ]
+    ids = [reference.convert_tokens_to_ids(tokens) for tokens in expected]
+    assert list(tokenizer.tokenize_lines_to_ids(texts)) == ids
+    encoded = tokenizer.encode_lines(texts)
+    assert [a.dtype.name for a in encoded] == ["int32", "int64"]
+    assert encoded.ids.tolist() == [*itertools.chain(*ids)]
+    row_splits = [0, *itertools.accumulate(map(len, ids))]
+    assert encoded.row_splits.tolist() == row_splits
 
 
-@pytest.mark.parametrize("do_lower_case", [True, False])
-def test_every_character_is_treated_as_in_the_reference(do_lower_case):
-    tokenize = BasicTokenizer(do_lower_case).tokenize
+def assigned_characters():
+    """Yields blocks of assigned characters, and a few of the others."""
     for start in range(0, sys.maxunicode, 256):
         block = [chr(start + i) for i in range(256)]
         if all(unicodedata.category(char) in ("Cn", "Co") for char in block):
-            block = block[:1]  # Hundreds of thousands, and all alike.
-        for char in block:
+            block = block[:1]
+        yield block
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize("never_split", [(), ("[MASK]", "a")])
+def test_random_texts_are_tokenized_as_by_the_reference(
+    odd_vocab, random_texts, do_lower_case, never_split
+):
+    assert_equals_reference(
+        (odd_vocab, do_lower_case, never_split), list(random_texts(3000))
+    )
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        [""],
+        ["", "  ", "\n", "a", "", ""],
+        ["ab\na", "\t", "\x00", "a"],
+        ["a" * n for n in (64, 65, 200, 201)],
+        ["한" * 1000, "a" + "\u0301" * 1000 + "! a"],
+        ["[MASK]" * 1000, "a[MASK]a [MASK] [MASK", "MASK]"],
+        [b"\xc3\x89\xff!", b""],
+    ],
+)
+@pytest.mark.parametrize("never_split", [(), ("[MASK]",)])
+def test_unusual_texts_are_tokenized_as_by_the_reference(
+    odd_vocab, texts, never_split
+):
+    assert_equals_reference((odd_vocab, True, never_split), texts)
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize(
+    "step", [37, pytest.param(1, marks=pytest.mark.nightly)]
+)
+def test_characters_are_normalized_as_by_the_reference(do_lower_case, step):
+    tokenize = BasicTokenizer(do_lower_case).tokenize
+    for block in assigned_characters():
+        for char in block[::step]:
             assert normalize(char, do_lower_case).split() == tokenize(char)
-        text = " ".join(f"A{char}b" for char in block)
+        text = " ".join(f"A{char}b" for char in block[::step])
         assert normalize(text, do_lower_case).split() == tokenize(text)
 
 
-def test_bytes(odd_vocab):
-    tokenizer = BatchTokenizer(odd_vocab)
-    assert tokenizer.tokenize(b"\xc3\x89\xff!") == ["[UNK]", "!"]
-    assert [*tokenizer.tokenize_lines_to_ids([b"a!"])] == [[2, 14]]
+def test_encoded_lines_are_flat_arrays(make_vocab):
+    tokenizer = BatchTokenizer(make_vocab("[UNK]", "ca", "co", "##ute", "$"))
+    encoded = tokenizer.encode_lines(["Ça coûte", "", "5$"])
+    assert encoded.ids.tolist() == [1, 2, 3, 0, 4]
+    assert encoded.row_splits.tolist() == [0, 3, 3, 5]
 
 
-def test_memory_is_bounded(odd_vocab, random_texts, monkeypatch):
-    monkeypatch.setattr(memo, "MAX_ENTRIES", 50)
+def test_memo_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
+    monkeypatch.setattr(batch_tokenizer, "MAX_ENTRIES", 50)
     reference, tokenizer = FullTokenizer(odd_vocab), BatchTokenizer(odd_vocab)
-    for text in random_texts(2000):
+    for text in random_texts(1000):
         assert tokenizer.tokenize(text) == reference.tokenize(text)
-        assert tokenizer.tokenize_with_offsets(text)[0] == reference.tokenize(
-            text
-        )
-        assert len(tokenizer._pieces_of_word) <= 50
-        assert len(tokenizer._pieces_of_chunk) <= 50
+        assert len(tokenizer._ids_of_word) <= 50
 
 
 def test_long_words_are_not_remembered(odd_vocab):
     tokenizer = BatchTokenizer(odd_vocab)
-    long = "a" * (memo.MAX_REMEMBERED_LENGTH + 1)
+    long = "a" * (batch_tokenizer.MAX_REMEMBERED_LENGTH + 1)
     assert tokenizer.tokenize(long) == ["a"] + ["##a"] * (len(long) - 1)
-    assert long not in tokenizer._pieces_of_word
+    assert long not in tokenizer._ids_of_word
 
 
-def test_limits_of_the_word_piece_tokenizer_hold(make_vocab):
-    tokens = ["[UNK]", "a", "##a", "b" * 201]
-    tokenizer = BatchTokenizer(make_vocab(*tokens))
+def test_words_of_more_than_200_characters_are_unknown(make_vocab):
+    tokenizer = BatchTokenizer(make_vocab("[UNK]", "a", "##a", "b" * 201))
     assert tokenizer.tokenize("b" * 201) == ["[UNK]"]
     assert tokenizer.tokenize("a" * 200) == ["a"] + ["##a"] * 199
-    assert BatchTokenizer(make_vocab()).tokenize("a b") == ["[UNK]", "[UNK]"]
 
 
-def test_can_be_sent_to_another_process(odd_vocab, random_texts):
-    tokenizer = BatchTokenizer(odd_vocab, never_split=("[MASK]",))
-    texts = list(random_texts(100))
-    expected = [tokenizer.tokenize_with_offsets(text) for text in texts]
-    copy = pickle.loads(pickle.dumps(tokenizer))
-    assert [copy.tokenize_with_offsets(text) for text in texts] == expected
+def test_ids_of_unknown_words_need_the_token_unk(make_vocab):
+    tokenizer = BatchTokenizer(make_vocab("a", "##b"))
+    assert tokenizer.encode_lines(["ab a", "a"]).ids.tolist() == [0, 1, 0, 0]
+    for line in ("c", "aa", "!", "中", "Σ"):
+        with pytest.raises(KeyError, match="UNK"):
+            tokenizer.encode_lines([line])
+        with pytest.raises(KeyError, match="UNK"):
+            list(tokenizer.tokenize_lines_to_ids([line]))
+    assert tokenizer.tokenize("c a") == ["[UNK]", "a"]
+    empty = BatchTokenizer(make_vocab())
+    assert empty.tokenize("a b") == ["[UNK]", "[UNK]"]
+    assert len(empty.encode_lines([" "]).ids) == 0
+
+
+def test_importing_the_tokenizers_does_not_import_numpy():
+    code = "import official_bert.tokenization, sys\n"
+    code += "sys.exit('numpy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("vocabulary", "never_split"),
+    [
+        ("uncased", ()),
+        ("uncased", ("[MASK]", "the", "##ing")),
+        ("cased", ()),
+        ("multi_cased", ()),
+        ("chinese", ()),
+    ],
+)
+def test_wikipedia_is_tokenized_as_by_the_reference(
+    shared_data, tmp_path, vocab_files, vocabulary, never_split
+):
+    with tarfile.open(shared_data / "corpora.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    text = (tmp_path / "corpora" / "wikipedia.txt").read_text("utf-8")
+    do_lower_case = vocabulary in ("uncased", "chinese")
+    assert_equals_reference(
+        (vocab_files[vocabulary], do_lower_case, never_split), text.split("\n")
+    )

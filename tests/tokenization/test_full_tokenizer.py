@@ -1,6 +1,10 @@
-"""The reference tokenizer, step by step, on examples that can be read."""
+"""The reference tokenizer and its vocabulary, on readable examples."""
+
+import base64
+import json
 
 import pytest
+from support.recorded import EXTRACT
 
 from official_bert.errors import InputError
 from official_bert.tokenization import (
@@ -8,7 +12,19 @@ from official_bert.tokenization import (
     BatchTokenizer,
     FullTokenizer,
     WordpieceTokenizer,
+    characters,
+    convert_by_vocab,
+    convert_ids_to_tokens,
+    convert_to_unicode,
+    convert_tokens_to_ids,
+    load_vocab,
+    printable_text,
+    whitespace_tokenize,
 )
+
+VOCAB_FILES = json.loads((EXTRACT / "tokenization.json").read_text())[
+    "vocab_edge"
+]
 
 
 @pytest.mark.parametrize(
@@ -26,7 +42,7 @@ from official_bert.tokenization import (
         (b"caf\xc3\xa9\xff", ["cafe"]),
     ],
 )
-def test_lower_cased_words(text, words):
+def test_uncased_words_are_lower_case_without_accents(text, words):
     assert BasicTokenizer().tokenize(text) == words
 
 
@@ -39,35 +55,35 @@ def test_lower_cased_words(text, words):
         ("漢A字", ["漢", "A", "字"]),
     ],
 )
-def test_cased_words(text, words):
+def test_cased_words_keep_case_and_accents(text, words):
     assert BasicTokenizer(do_lower_case=False).tokenize(text) == words
 
 
-def test_the_longest_piece_is_taken_first():
+def test_wordpiece_takes_the_longest_token_first():
     vocab = ["[UNK]", "type", "ty", "##writer", "##writ", "##s", "##pe"]
     tokenize = WordpieceTokenizer(vocab).tokenize
     assert tokenize("typewriters type") == ["type", "##writer", "##s", "type"]
-    # "##writ" would leave "ing", and there is no going back to "ty ##pe".
+    # "##writ" leaves "ing", and there is no backtracking to "ty ##pe".
     assert tokenize("typewriting") == ["[UNK]"]
     assert tokenize("") == []
 
 
-def test_long_words_are_unknown():
-    vocab = {"a": 0, "##a": 1}
+@pytest.mark.parametrize(
+    ("limit", "tokens"),
+    [
+        (3, ["<unk>", "a", "<unk>", "<unk>"]),
+        (4, ["a", "##a", "##a", "##a", "a", "<unk>", "<unk>"]),
+        (5, ["a", *3 * ["##a"], "a", "<unk>", "a", *4 * ["##a"]]),
+    ],
+)
+def test_words_longer_than_the_limit_are_unknown(limit, tokens):
+    tokenizer = WordpieceTokenizer(
+        {"a": 0, "##a": 1}, unk_token="<unk>", max_input_chars_per_word=limit
+    )
+    assert tokenizer.tokenize("aaaa a b aaaaa") == tokens
 
-    def tokenize(limit):
-        tokenizer = WordpieceTokenizer(
-            vocab, unk_token="<unk>", max_input_chars_per_word=limit
-        )
-        return tokenizer.tokenize("aaaa a b aaaaa")
 
-    four, five = ["a"] + ["##a"] * 3, ["a"] + ["##a"] * 4
-    assert tokenize(3) == ["<unk>", "a", "<unk>", "<unk>"]
-    assert tokenize(4) == [*four, "a", "<unk>", "<unk>"]
-    assert tokenize(200) == [*four, "a", "<unk>", *five]
-
-
-def test_defaults(make_vocab):
+def test_defaults_are_those_of_the_original(make_vocab):
     tokenizer = FullTokenizer(make_vocab("[UNK]", "a", "##a"))
     assert tokenizer.basic_tokenizer.do_lower_case
     assert tokenizer.wordpiece_tokenizer.unk_token == "[UNK]"
@@ -77,7 +93,7 @@ def test_defaults(make_vocab):
 
 @pytest.mark.parametrize("engine", [FullTokenizer, BatchTokenizer])
 @pytest.mark.parametrize(
-    ("text", "pieces"),
+    ("text", "tokens"),
     [
         ("a [MASK].", ["a", "[MASK]", "."]),
         ("A[MASK]a", ["a", "[MASK]", "a"]),
@@ -86,20 +102,91 @@ def test_defaults(make_vocab):
         ("[mask]", ["[UNK]", "[UNK]", "[UNK]"]),
     ],
 )
-def test_never_split(make_vocab, engine, text, pieces):
+def test_never_split_tokens_are_kept_whole(make_vocab, engine, text, tokens):
     vocab_file = make_vocab("[UNK]", "[MASK]", "[MASK]S", "a", ".")
-    kept = ("[MASK]", "[MASK]S")
-    tokenizer = engine(vocab_file, never_split=kept)
-    assert tokenizer.tokenize(text) == pieces
+    tokenizer = engine(vocab_file, never_split=("[MASK]", "[MASK]S"))
+    assert tokenizer.tokenize(text) == tokens
     assert "[MASK]" not in engine(vocab_file).tokenize("a [MASK].")
 
 
 @pytest.mark.parametrize("tokens", ["[MASK]", ("",), ("a b",), (" a",)])
-def test_never_split_must_be_tokens(tokens):
-    with pytest.raises(InputError, match="sequence of tokens"):
+def test_never_split_must_be_a_sequence_of_tokens(tokens):
+    with pytest.raises(InputError, match=r"`never_split`.*Received: "):
         BasicTokenizer(never_split=tokens)
 
 
-def test_never_split_must_be_in_the_vocabulary(make_vocab):
+def test_never_split_tokens_must_be_in_the_vocabulary(make_vocab):
     with pytest.raises(InputError, match=r"Received: \[MASK\], which"):
         FullTokenizer(make_vocab("a", "b"), never_split=("[MASK]", "a"))
+
+
+@pytest.mark.parametrize("convert", [convert_to_unicode, printable_text])
+def test_invalid_bytes_are_dropped(convert):
+    assert convert("abé") == "abé"
+    assert convert(b"a\xffb\xc3\xa9\xc3") == "abé"
+    with pytest.raises(
+        ValueError, match=r"^Unsupported string type: <class 'int'>$"
+    ):
+        convert(3)
+
+
+def test_whitespace_is_that_of_str_split():
+    text = "\n a\tb\u3000c\x1cd\u200be "
+    assert whitespace_tokenize(text) == ["a", "b", "c", "d\u200be"]
+    assert whitespace_tokenize(" ") == []
+
+
+@pytest.mark.parametrize(
+    ("is_in_class", "members", "others"),
+    [
+        (characters.is_whitespace, " \t\n\r\xa0\u3000", "a\x0b\u2028\u200b-"),
+        (characters.is_control, "\0\x0b\x85\xad\u200d\ufeff", "\t\n\rA\ue000"),
+        (characters.is_removed, "\0\ufffd\u200b", " \n\ufffc\ud800\U000e0fff"),
+        (characters.is_punctuation, "!/:@[`{~$^—。¿", "a0 €≤\x7f"),
+        (
+            characters.is_chinese,
+            "一㐀豈\U00020000\U0002ceaf",
+            "かハ가\U0002ceb0",
+        ),
+        (characters.is_nonspacing_mark, "\u0301\u0e31", "é`^\u0903"),
+    ],
+)
+def test_character_classes(is_in_class, members, others):
+    assert [char for char in members if not is_in_class(char)] == []
+    assert [char for char in others if is_in_class(char)] == []
+
+
+@pytest.mark.parametrize("name", VOCAB_FILES)
+def test_odd_vocabulary_files_are_read_as_by_the_original(tmp_path, name):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(base64.b64decode(VOCAB_FILES[name]["b64"]))
+    expected = VOCAB_FILES[name]["load_vocab"]
+    if expected is None:
+        with pytest.raises(InputError, match=r"vocab\.txt:2: .* UTF-8"):
+            load_vocab(str(path))
+        return
+    pairs = [(token, index) for token, index in expected]
+    assert list(load_vocab(str(path)).items()) == pairs
+    assert list(FullTokenizer(str(path)).inv_vocab.items()) == [
+        (index, token) for token, index in pairs
+    ]
+
+
+def test_missing_vocabulary_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="absent"):
+        load_vocab(str(tmp_path / "absent.txt"))
+
+
+def test_tokens_and_ids_are_converted_to_each_other(make_vocab):
+    vocab = {"[UNK]": 0, "a": 1}
+    assert convert_tokens_to_ids(vocab, ["a", "[UNK]", "a"]) == [1, 0, 1]
+    assert convert_ids_to_tokens({0: "[UNK]", 1: "a"}, [1, 0]) == ["a", "[UNK]"]
+    assert convert_by_vocab(vocab, []) == []
+    tokenizer = FullTokenizer(make_vocab(*vocab))
+    assert tokenizer.vocab == vocab
+    assert tokenizer.convert_tokens_to_ids(["a"]) == [1]
+    assert tokenizer.convert_ids_to_tokens([0]) == ["[UNK]"]
+    with pytest.raises(KeyError, match="'b'"):
+        convert_tokens_to_ids(vocab, ["a", "b"])
+    with pytest.raises(KeyError, match="7"):
+        convert_ids_to_tokens({0: "a"}, [7])

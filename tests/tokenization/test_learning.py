@@ -80,7 +80,7 @@ def test_words_of_known_characters_are_never_unknown(english):
     chars = [piece for piece in pieces if len(piece) == 1 and piece.isalnum()]
     rng = random.Random(1)
     made_up = ["".join(rng.choices(chars, k=9)) for _ in range(500)]
-    counts = learning.count_pieces(pieces, collections.Counter(made_up))
+    counts = learning.count_tokens(pieces, collections.Counter(made_up))
     assert counts["[UNK]"] == 0
 
 
@@ -90,7 +90,7 @@ def test_no_piece_is_wasted_and_no_place_is(english):
     for vocab_size in sizes:
         pieces = learning.learn(english, vocab_size=vocab_size)
         assert len(pieces) == vocab_size
-        used = learning.count_pieces(pieces, english)
+        used = learning.count_tokens(pieces, english)
         assert all(
             piece in used
             for piece in pieces[104:]
@@ -115,7 +115,7 @@ def test_rare_characters_are_left_out():
     words = collections.Counter({"ab": 5, "ac": 4, "aé": 1, "é": 1, "c": 1})
     pieces = learning.learn(words, vocab_size=200, limit_alphabet=3)
     assert pieces[104:] == ["a", "b", "c", "##a", "##b", "##c", "ab", "ac"]
-    assert learning.count_pieces(pieces, words)["[UNK]"] == 2
+    assert learning.count_tokens(pieces, words)["[UNK]"] == 2
     # Among equals the first in Unicode stays.
     words = collections.Counter({"y": 1, "x": 1})
     pieces = learning.learn(words, vocab_size=200, limit_alphabet=1)

@@ -1,22 +1,20 @@
-"""Where in a text the pieces stand."""
-
-import sys
+"""`tokenize_with_offsets` gives the position of each token in the text."""
 
 import pytest
 
-from official_bert.tokenization import BatchTokenizer, batch, characters
+from official_bert.tokenization import BatchTokenizer
 from official_bert.tokenization.normalize import normalize
 
 
 def assert_offsets_hold(tokenizer, text, do_lower_case):
-    """Checks that text at the spans, normalised again, gives the pieces."""
-    pieces, spans = tokenizer.tokenize_with_offsets(text)
-    assert pieces == tokenizer.tokenize(text)
-    assert len(spans) == len(pieces)
+    """Checks that the normalized text at the spans gives the tokens."""
+    tokens, spans = tokenizer.tokenize_with_offsets(text)
+    assert tokens == tokenizer.tokenize(text)
+    assert len(spans) == len(tokens)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert [start for start, _ in spans] == sorted(s for s, _ in spans)
     assert [end for _, end in spans] == sorted(e for _, e in spans)
-    for group, (start, end) in joined_spans(pieces, spans):
+    for group, (start, end) in overlapping_tokens(tokens, spans):
         words = normalize(text[start:end], do_lower_case).split()
         if "[UNK]" in group:
             assert len(words) == 1 or len(group) > 1
@@ -24,58 +22,62 @@ def assert_offsets_hold(tokenizer, text, do_lower_case):
             assert same_sigmas("".join(words)) == same_sigmas("".join(group))
 
 
-def joined_spans(pieces, spans):
-    """Yields pieces, several where these share characters, and their span."""
+def overlapping_tokens(tokens, spans):
+    """Yields tokens whose spans overlap, and their common span."""
     index = 0
-    while index < len(pieces):
+    while index < len(tokens):
         group, (start, end) = [], spans[index]
-        while index < len(pieces) and spans[index][0] < end:
-            group.append(pieces[index].removeprefix("##"))
+        while index < len(tokens) and spans[index][0] < end:
+            group.append(tokens[index].removeprefix("##"))
             end = spans[index][1]
             index += 1
         yield group, (start, end)
 
 
 def same_sigmas(text):
-    # Whether a sigma is final depends on what follows, outside of the span.
+    # Whether a sigma is final depends on the text after the span.
     return text.replace("ς", "σ")
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_random_texts(odd_vocab, random_texts, do_lower_case):
+def test_spans_of_random_texts_give_the_tokens(
+    odd_vocab, random_texts, do_lower_case
+):
     tokenizer = BatchTokenizer(odd_vocab, do_lower_case)
-    for text in random_texts(5000, seed=1):
+    for text in random_texts(3000, seed=1):
         assert_offsets_hold(tokenizer, text, do_lower_case)
 
 
 @pytest.mark.parametrize(
-    ("text", "stretches"),
+    ("text", "expected"),
     [
         ("Aab abc!", ["A", "a", "b", "ab", "c", "!"]),
-        # Length changes: İ becomes two characters, one of which is dropped.
+        # İ becomes two characters, of which one is removed.
         ("İx", ["İ", "x"]),
-        # An accent belongs to its letter, as one character or as two.
+        # An accent belongs to its letter, composed or decomposed.
         ("áa\u0301a", ["á", "a\u0301", "a"]),
-        # Removed characters count where they are between two of a piece.
+        # Removed characters are included between two characters of a token.
         ("\u200ba\u200d\xadb\u200b a\x00", ["a\u200d\xadb", "a"]),
-        # One character, three pieces; and one unknown word.
+        # One character makes three tokens; a word is unknown.
         ("한", ["한", "한", "한"]),
         ("a qqq", ["a", "qqq"]),
-        # Chinese, line ends, what only looks like a space, an accent alone.
+        # Chinese, line ends, a control character, a lone accent.
         ("中a\n中\x0b\u3000\u0301 a", ["中", "a", "中", "a"]),
-        # Marks that change places share a span.
+        # Marks that are reordered share a span.
         ("a\U0001d16d\u302e", ["a\U0001d16d\u302e"] * 3),
     ],
 )
-def test_stretches(make_vocab, text, stretches):
-    tokens = "[UNK] a ##a ab ##b ##c c ##x i x ! 中 ᄒ ##ᅡ ##ᆫ"
-    tokens += " ##\U0001d16d ##\u302e"
-    tokenizer = BatchTokenizer(make_vocab(*tokens.split()))
-    pieces, spans = tokenizer.tokenize_with_offsets(text)
-    assert [text[start:end] for start, end in spans] == stretches, pieces
+def test_spans_cover_the_characters_that_make_each_token(
+    make_vocab, text, expected
+):
+    vocab = "[UNK] a ##a ab ##b ##c c ##x i x ! 中 ᄒ ##ᅡ ##ᆫ"
+    vocab += " ##\U0001d16d ##\u302e"
+    tokenizer = BatchTokenizer(make_vocab(*vocab.split()))
+    tokens, spans = tokenizer.tokenize_with_offsets(text)
+    assert [text[start:end] for start, end in spans] == expected, tokens
 
 
-def test_never_split(make_vocab):
+def test_spans_of_never_split_tokens_cover_the_whole_token(make_vocab):
     vocab_file = make_vocab("[UNK]", "[MASK]", "a", ".")
     tokenizer = BatchTokenizer(vocab_file, never_split=("[MASK]",))
     assert tokenizer.tokenize_with_offsets("A [MASK]. a[MASK]") == (
@@ -84,23 +86,9 @@ def test_never_split(make_vocab):
     )
 
 
-def test_chunks_are_split_at_what_the_reference_splits_at():
-    for codepoint in range(sys.maxunicode + 1):
-        char = chr(codepoint)
-        is_split_at = char.isspace() and not characters.is_removed(char)
-        assert bool(batch._CHUNK.match(char)) != is_split_at
-
-
-@pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased"])
-def test_recorded_texts(records, vocab_files, vocabulary):
-    do_lower_case = vocabulary == "uncased"
-    tokenizer = BatchTokenizer(vocab_files[vocabulary], do_lower_case)
-    for record in records[::3]:  # All of them take long, and hold as well.
-        if "text" in record:
-            assert_offsets_hold(tokenizer, record["text"], do_lower_case)
-
-
-def test_texts_of_the_extract(tokenization_extract, make_vocab):
+def test_spans_of_the_committed_extract_give_the_tokens(
+    tokenization_extract, make_vocab
+):
     for vocabulary in ("uncased", "multi_cased"):
         do_lower_case = vocabulary == "uncased"
         tokenizer = BatchTokenizer(
@@ -110,3 +98,15 @@ def test_texts_of_the_extract(tokenization_extract, make_vocab):
         for record in tokenization_extract["records"]:
             if "text" in record:
                 assert_offsets_hold(tokenizer, record["text"], do_lower_case)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased"])
+def test_spans_of_recorded_texts_give_the_tokens(
+    records, vocab_files, vocabulary
+):
+    do_lower_case = vocabulary == "uncased"
+    tokenizer = BatchTokenizer(vocab_files[vocabulary], do_lower_case)
+    for record in records[::3]:
+        if "text" in record:
+            assert_offsets_hold(tokenizer, record["text"], do_lower_case)

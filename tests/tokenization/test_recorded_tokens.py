@@ -1,4 +1,4 @@
-"""Tokens equal those that the 2018 release was recorded with."""
+"""Tokens equal those recorded with the original implementation."""
 
 import base64
 import json
@@ -16,7 +16,6 @@ from official_bert.tokenization import (
 from official_bert.tokenization.normalize import normalize
 
 ENGINES = [FullTokenizer, BatchTokenizer]
-VOCABULARIES = ["uncased", "multi_cased", "chinese"]
 
 
 def text_of(record):
@@ -30,31 +29,39 @@ def assert_equal(records, field, function):
     assert not wrong, f"{len(wrong)} differ, such as {wrong[0]}"
 
 
-@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+@pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased", "chinese"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_pieces_and_ids(records, vocab_files, engine, vocabulary):
+def test_tokens_and_ids_equal_the_recorded_ones(
+    records, vocab_files, engine, vocabulary
+):
     tokenizer = engine(
         vocab_files[vocabulary], do_lower_case=vocabulary != "multi_cased"
     )
+    if engine is FullTokenizer:  # Slow; other records show the same.
+        records = records[::4]
     assert_equal(records, f"tok_{vocabulary}", tokenizer.tokenize)
-    for record in records:
-        pieces, ids = record[f"tok_{vocabulary}"], record[f"ids_{vocabulary}"]
-        assert tokenizer.convert_tokens_to_ids(pieces) == ids
-        assert tokenizer.convert_ids_to_tokens(ids) == pieces
+    ids = [record[f"ids_{vocabulary}"] for record in records]
+    for record, ids_of_record in zip(records, ids, strict=True):
+        tokens = record[f"tok_{vocabulary}"]
+        assert tokenizer.convert_tokens_to_ids(tokens) == ids_of_record
+        assert tokenizer.convert_ids_to_tokens(ids_of_record) == tokens
+    if engine is BatchTokenizer:
+        texts = map(text_of, records)
+        assert list(tokenizer.tokenize_lines_to_ids(texts)) == ids
 
 
-def test_words(records):
-    assert_equal(records, "basic_lower", BasicTokenizer(True).tokenize)
-    assert_equal(records, "basic_cased", BasicTokenizer(False).tokenize)
-
-
-def test_pieces_of_raw_text(records, vocab_files):
-    tokenizer = FullTokenizer(vocab_files["uncased"]).wordpiece_tokenizer
-    assert_equal(records, "wp_raw_uncased", tokenizer.tokenize)
+def test_words_equal_the_recorded_ones(records, vocab_files):
+    some = records[::3]
+    assert_equal(some, "basic_lower", BasicTokenizer(True).tokenize)
+    assert_equal(some, "basic_cased", BasicTokenizer(False).tokenize)
+    wordpiece = FullTokenizer(vocab_files["uncased"]).wordpiece_tokenizer
+    assert_equal(some, "wp_raw_uncased", wordpiece.tokenize)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_extract(tokenization_extract, make_vocab, engine):
+def test_tokens_equal_the_committed_extract(
+    tokenization_extract, make_vocab, engine
+):
     records = tokenization_extract["records"]
     for vocabulary, tokens in tokenization_extract["vocabularies"].items():
         tokenizer = engine(
@@ -63,20 +70,22 @@ def test_extract(tokenization_extract, make_vocab, engine):
         assert_equal(records, f"tok_{vocabulary}", tokenizer.tokenize)
 
 
-def test_words_and_raw_text_of_the_extract(tokenization_extract):
+def test_words_equal_the_committed_extract(tokenization_extract):
     records = tokenization_extract["records"]
     assert_equal(records, "basic_lower", BasicTokenizer(True).tokenize)
     assert_equal(records, "basic_cased", BasicTokenizer(False).tokenize)
-    raw = WordpieceTokenizer(tokenization_extract["vocabularies"]["uncased"])
-    assert_equal(records, "wp_raw_uncased", raw.tokenize)
+    wordpiece = WordpieceTokenizer(
+        tokenization_extract["vocabularies"]["uncased"]
+    )
+    assert_equal(records, "wp_raw_uncased", wordpiece.tokenize)
 
 
-def is_comparable(char):
-    """Whether `char` has kept its properties since the recording.
+def is_unchanged(char):
+    """Whether `char` has the properties it had when it was recorded.
 
-    With other tables than the recorded ones, that holds for the characters
-    that are what they were in Unicode 3.2, the oldest tables that Python has:
-    what did not change from 3.2 until now did not on the way either.
+    If Python's Unicode tables are not the recorded ones, that holds for the
+    characters that have not changed since Unicode 3.2, the oldest tables in
+    Python.
     """
     if unicodedata.unidata_version == "14.0.0":  # That of Python 3.11.
         return True
@@ -86,21 +95,24 @@ def is_comparable(char):
     ) != "Cn" and unicodedata.decomposition(char) == old.decomposition(char)
 
 
-def is_one_of_many(char):
-    """Whether `char` is one of 400,000 that are unassigned, but for a few."""
-    is_nothing = unicodedata.category(char) in ("Cn", "Co")
-    return is_nothing and ord(char) % 64 != 0
+def is_skipped(char):
+    """Whether `char` is unassigned, except for a few of the 400,000."""
+    is_unassigned = unicodedata.category(char) in ("Cn", "Co")
+    return is_unassigned and ord(char) % 64 != 0
 
 
-def test_single_characters(golden):
+@pytest.mark.parametrize(
+    "step", [29, pytest.param(1, marks=pytest.mark.nightly)]
+)
+def test_words_of_single_characters_equal_the_recorded_ones(golden, step):
     lower, cased = BasicTokenizer(True), BasicTokenizer(False)
     path = golden / "tokenization" / "sweep_even.tsv.xz"
     num_compared = 0
     with lzma.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
+        for index, line in enumerate(lines):
             codepoint, *results = line.split("\t")
             char = chr(int(codepoint, 16))
-            if is_one_of_many(char) or not is_comparable(char):
+            if index % step or is_skipped(char) or not is_unchanged(char):
                 continue
             num_compared += 1
             inside, inside_cased, alone = map(json.loads, results)
@@ -110,4 +122,4 @@ def test_single_characters(golden):
             assert normalize(f"a{char}b", True).split() == inside
             assert normalize(f"A{char}B", False).split() == inside_cased
             assert normalize(char, True).split() == alone
-    assert num_compared > 40_000
+    assert num_compared > 40_000 / step

@@ -1,4 +1,4 @@
-"""The vocabulary: a file with one token per line, whose line number is its id.
+"""Vocabulary files: one token per line; the line number is the token's id.
 
 ```
 [PAD]      0
@@ -14,8 +14,8 @@ from typing import TypeVar
 from official_bert import files
 from official_bert.errors import InputError
 
-# What every text needs: for words that are not there, and around it.
-NEEDED = ("[UNK]", "[CLS]", "[SEP]")
+# Tokens that every input needs.
+REQUIRED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -24,12 +24,8 @@ _Value = TypeVar("_Value")
 def load_vocab(vocab_file: str) -> dict[str, int]:
     """Reads a vocabulary file.
 
-    Blank lines count: they are tokens without characters, and keep the line
-    numbers of those below right. Where a token stands twice, the later line
-    gives its id.
-
-    Args:
-        vocab_file: A text file with one token per line.
+    A blank line is the token "". The id of a repeated token is its last line
+    number. Both are as in the 2018 release.
 
     Returns:
         {token: id}, in the order of the file.
@@ -42,29 +38,28 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
 
 
 def require_tokens(
-    vocab: Collection[str], vocab_file: str, tokens: Iterable[str] = NEEDED
+    vocab: Collection[str],
+    vocab_file: str,
+    tokens: Iterable[str] = REQUIRED_TOKENS,
 ) -> None:
-    """Raises `InputError` unless a vocabulary has all of `tokens`."""
+    """Raises `InputError` if a vocabulary lacks one of `tokens`."""
     missing = [token for token in tokens if token not in vocab]
     if missing:
         raise InputError(
-            f"{vocab_file}: a vocabulary must have {', '.join(tokens)}, one "
-            f"piece a line. Received: {len(vocab)} pieces without "
-            f"{', '.join(missing)}. Use the vocabulary the model was made for."
+            f"{vocab_file}: the vocabulary must contain {', '.join(tokens)}. "
+            f"Received: {len(vocab)} tokens without {', '.join(missing)}. "
+            "Use the vocabulary the model was trained with, one token per line."
         )
 
 
 def convert_by_vocab(
     vocab: Mapping[_Key, _Value], items: Iterable[_Key]
 ) -> list[_Value]:
-    """Looks up a sequence of tokens or ids.
+    """Looks up tokens or ids.
 
     Args:
         vocab: {token: id} or {id: token}.
         items: The keys to look up.
-
-    Returns:
-        Their values.
 
     Raises:
         KeyError: An item is not in `vocab`.

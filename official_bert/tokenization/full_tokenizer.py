@@ -1,0 +1,236 @@
+"""The reference tokenizer of the 2018 release, character by character."""
+
+import unicodedata
+from collections.abc import Collection, Iterable
+
+from official_bert.tokenization import characters, vocab
+from official_bert.tokenization.never_split import NeverSplit
+
+
+class FullTokenizer:
+    """Splits text into words, and words into WordPiece tokens.
+
+    ```
+    text                  "Dürer's typewriters"
+    BasicTokenizer        durer     '  s  typewriters
+    WordpieceTokenizer    du ##rer  '  s  type ##writer ##s
+    ```
+
+    `BatchTokenizer` has the same output and is several times faster.
+
+    Args:
+        vocab_file: A text file with one token per line.
+        do_lower_case: Whether to lower-case text and strip accents; True for
+            uncased models.
+        never_split: Tokens that are kept whole wherever they occur in a text.
+            By default there are none, as in the 2018 release, which splits
+            "[MASK]" into "[", "mask", "]".
+
+    Attributes:
+        vocab: {token: id}.
+        inv_vocab: {id: token}.
+        basic_tokenizer: Splits text into words.
+        wordpiece_tokenizer: Splits words into tokens.
+
+    Raises:
+        InputError: The vocabulary cannot be read, or lacks a token of
+            `never_split`.
+    """
+
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        never_split: tuple[str, ...] = (),
+    ):
+        self.vocab = vocab.load_vocab(vocab_file)
+        self.inv_vocab = {index: token for token, index in self.vocab.items()}
+        self.basic_tokenizer = BasicTokenizer(do_lower_case, never_split)
+        self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
+        self.basic_tokenizer.never_split.require_in(self.vocab)
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the tokens of `text`."""
+        tokens: list[str] = []
+        for word in self.basic_tokenizer.tokenize(text):
+            tokens.extend(self.wordpiece_tokenizer.tokenize(word))
+        return tokens
+
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the ids of `tokens`.
+
+        Raises:
+            KeyError: A token is not in the vocabulary.
+        """
+        return vocab.convert_tokens_to_ids(self.vocab, tokens)
+
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
+        """Returns the tokens with these `ids`.
+
+        Raises:
+            KeyError: The vocabulary has no such id.
+        """
+        return vocab.convert_ids_to_tokens(self.inv_vocab, ids)
+
+
+class BasicTokenizer:
+    """Splits text into words and punctuation.
+
+    ```
+    "Ça coûte 5$, 北京!" -> ["ca", "coute", "5", "$", ",", "北", "京", "!"]
+    ```
+
+    Args:
+        do_lower_case: Whether to lower-case text and strip accents.
+        never_split: Tokens that are kept whole wherever they occur in a text.
+    """
+
+    def __init__(
+        self, do_lower_case: bool = True, never_split: tuple[str, ...] = ()
+    ):
+        self.do_lower_case = do_lower_case
+        self.never_split = NeverSplit(never_split)
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the words of `text`."""
+        words: list[str] = []
+        for part, is_token in self.never_split.split(convert_to_unicode(text)):
+            words.extend([part] if is_token else self._split_part(part))
+        return words
+
+    def _split_part(self, text: str) -> list[str]:
+        words: list[str] = []
+        # Chinese has no spaces between words, so every Chinese character
+        # becomes a word, in models for all languages.
+        for word in whitespace_tokenize(_isolate_chinese(_clean(text))):
+            if self.do_lower_case:
+                word = _strip_accents(word.lower())
+            words.extend(_split_punctuation(word))
+        return words
+
+
+class WordpieceTokenizer:
+    """Splits words into the longest tokens in the vocabulary, left to right.
+
+    ```
+    "typewriters" -> ["type", "##writer", "##s"]
+    ```
+
+    The first token is the longest one that the word starts with; each next
+    token is the longest "##" token that the rest starts with. The search is
+    greedy and does not backtrack: if no token matches the rest, the whole word
+    is unknown, even if another split would have worked.
+
+    Args:
+        vocab: The known tokens, such as {token: id}.
+        unk_token: The token for words that cannot be split.
+        max_input_chars_per_word: Longer words are unknown.
+    """
+
+    def __init__(
+        self,
+        vocab: Collection[str],
+        unk_token: str = "[UNK]",
+        max_input_chars_per_word: int = 200,
+    ):
+        self.vocab = vocab
+        self.unk_token = unk_token
+        self.max_input_chars_per_word = max_input_chars_per_word
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the tokens of whitespace-separated words."""
+        tokens: list[str] = []
+        for word in whitespace_tokenize(convert_to_unicode(text)):
+            tokens.extend(self._split_word(word))
+        return tokens
+
+    def _split_word(self, word: str) -> list[str]:
+        if len(word) > self.max_input_chars_per_word:
+            return [self.unk_token]
+        tokens: list[str] = []
+        start = 0
+        while start < len(word):
+            token = self._longest_token(word, start)
+            if token is None:
+                return [self.unk_token]
+            tokens.append(token)
+            start += len(token) - (len("##") if start > 0 else 0)
+        return tokens
+
+    def _longest_token(self, word: str, start: int) -> str | None:
+        prefix = "##" if start > 0 else ""
+        for end in range(len(word), start, -1):
+            token = prefix + word[start:end]
+            if token in self.vocab:
+                return token
+        return None
+
+
+def convert_to_unicode(text: str | bytes) -> str:
+    """Returns `text` as a string.
+
+    Args:
+        text: A string, or UTF-8 bytes, of which invalid ones are dropped.
+
+    Raises:
+        ValueError: `text` is neither.
+    """
+    if isinstance(text, str):
+        return text
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "ignore")
+    raise ValueError(f"Unsupported string type: {type(text)}")
+
+
+def printable_text(text: str | bytes) -> str:
+    """Returns `text` in a form that can be printed or logged."""
+    return convert_to_unicode(text)
+
+
+def whitespace_tokenize(text: str) -> list[str]:
+    """Splits `text` at whitespace."""
+    return text.split()
+
+
+def _clean(text: str) -> str:
+    """Removes invisible characters and replaces whitespace by spaces."""
+    output = []
+    for char in text:
+        if characters.is_removed(char):
+            continue
+        output.append(" " if characters.is_whitespace(char) else char)
+    return "".join(output)
+
+
+def _isolate_chinese(text: str) -> str:
+    output = []
+    for char in text:
+        output.append(f" {char} " if characters.is_chinese(char) else char)
+    return "".join(output)
+
+
+def _strip_accents(word: str) -> str:
+    """Decomposes characters (NFD) and removes nonspacing marks.
+
+    The characters stay decomposed: a Hangul syllable becomes two or three
+    letters.
+    """
+    output = []
+    for char in unicodedata.normalize("NFD", word):
+        if not characters.is_nonspacing_mark(char):
+            output.append(char)
+    return "".join(output)
+
+
+def _split_punctuation(word: str) -> list[str]:
+    """Makes every punctuation character a word of its own."""
+    output: list[str] = []
+    is_new_word = True
+    for char in word:
+        is_punctuation = characters.is_punctuation(char)
+        if is_punctuation or is_new_word:
+            output.append(char)
+        else:
+            output[-1] += char
+        is_new_word = is_punctuation
+    return output
