@@ -1,4 +1,4 @@
-"""The command as its user runs it: files in, files out, errors."""
+"""`create_pretraining_data.py`: files in, files out, errors."""
 
 import gzip
 import json
@@ -16,13 +16,13 @@ import run_pretraining
 from official_bert.errors import InputError
 from official_bert.inputs import records, schemas, tfrecords
 from official_bert.options import CreatePretrainingData, RunPretraining
-from official_bert.pretraining_data import output
+from official_bert.pretraining_data import instance_records
 
 TEXT = (
     "The cat sat on the mat .\nIt was warm there .\nThen it slept .\n\n"
     "A dog came by .\nThe dog saw the cat .\nBoth ran .\n"
 )
-PIECES = (
+TOKENS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm there "
     "then slept a dog came by saw both ran ##s"
 )
@@ -37,18 +37,18 @@ SIZES = {
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     (tmp_path / "text.txt").write_text(TEXT)
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES.split()) + "\n")
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS.split()) + "\n")
     return tmp_path
 
 
-def make(folder, **changes):
+def make(directory, **changes):
     options = CreatePretrainingData(
         **{
-            "input_file": str(folder / "text.txt"),
-            "output_file": str(folder / "out.tfrecord"),
-            "vocab_file": str(folder / "vocab.txt"),
+            "input_file": str(directory / "text.txt"),
+            "output_file": str(directory / "out.tfrecord"),
+            "vocab_file": str(directory / "vocab.txt"),
             "max_seq_length": 16,
             "max_predictions_per_seq": 3,
             **changes,
@@ -58,93 +58,95 @@ def make(folder, **changes):
     return [pathlib.Path(name).read_bytes() for name in options.output_files()]
 
 
-def test_writes_records_that_fit_the_schema(folder):
-    make(folder)
-    name = str(folder / "out.tfrecord")
+def test_records_fit_the_schema(directory):
+    make(directory)
+    name = str(directory / "out.tfrecord")
     data = records.RecordFiles([name], schemas.pretraining_schema(16, 3))
     records.check_files(data, 25)
     records.check_all_records(data, 25)
     assert tfrecords.count_records(name) >= 20  # Two documents, ten rounds.
 
 
-def test_same_seed_same_bytes(folder):
-    assert make(folder) == make(folder)
-    assert make(folder) != make(folder, random_seed=1)
+def test_same_seed_gives_the_same_bytes(directory):
+    assert make(directory) == make(directory)
+    assert make(directory) != make(directory, random_seed=1)
 
 
-def test_instances_go_to_the_outputs_in_turn(folder, monkeypatch):
-    make(folder)
-    names = [str(folder / name) for name in "abc"]
-    monkeypatch.setattr(output, "ROWS_AT_ONCE", 7)
-    make(folder, output_file=",".join(names))
-    whole = list(tf.data.TFRecordDataset(str(folder / "out.tfrecord")))
+def test_instances_go_to_the_outputs_in_turn(directory, monkeypatch):
+    make(directory)
+    names = [str(directory / name) for name in "abc"]
+    monkeypatch.setattr(instance_records, "BATCH_SIZE", 7)
+    make(directory, output_file=",".join(names))
+    whole = list(tf.data.TFRecordDataset(str(directory / "out.tfrecord")))
     for i, name in enumerate(names):
         assert list(tf.data.TFRecordDataset(name)) == whole[i::3]
 
 
-def test_globs_and_gzip_read_the_same_text(folder):
-    expected = make(folder)
+def test_globs_and_gzip_give_the_same_records(directory):
+    expected = make(directory)
     first, second = TEXT.split("\n\n")
-    (folder / "part1.gz").write_bytes(gzip.compress(f"{first}\n\n".encode()))
-    (folder / "part2.gz").write_bytes(gzip.compress(second.encode()))
-    assert make(folder, input_file=str(folder / "part*.gz")) == expected
+    (directory / "part1.gz").write_bytes(gzip.compress(f"{first}\n\n".encode()))
+    (directory / "part2.gz").write_bytes(gzip.compress(second.encode()))
+    assert make(directory, input_file=str(directory / "part*.gz")) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "must hold text"),
-        (b"\n \n", "must hold text"),
+        (b"", r"text\.txt: .* text"),
+        (b"\n \n", r"text\.txt: .* text"),
         (b"fine\nbad \xff\n", r"text\.txt:2: text must be UTF-8"),
     ],
 )
-def test_text_that_cannot_be_used(folder, text, message):
-    before = make(folder)
-    (folder / "text.txt").write_bytes(text)
+def test_unusable_text_is_an_error_and_keeps_the_output(
+    directory, text, message
+):
+    before = make(directory)
+    (directory / "text.txt").write_bytes(text)
     with pytest.raises(InputError, match=message):
-        make(folder)
-    assert (folder / "out.tfrecord").read_bytes() == before[0]
+        make(directory)
+    assert (directory / "out.tfrecord").read_bytes() == before[0]
 
 
-def test_a_vocabulary_without_special_pieces(folder):
-    (folder / "vocab.txt").write_text("a\nb\n")
+def test_vocabulary_without_special_tokens_is_an_error(directory):
+    (directory / "vocab.txt").write_text("a\nb\n")
     with pytest.raises(InputError, match=r"without \[PAD\], \[UNK\]"):
-        make(folder)
+        make(directory)
 
 
-def test_a_model_too_small_for_the_vocabulary(folder):
-    config = folder / "bert_config.json"
+def test_vocabulary_larger_than_the_models_is_an_error(directory):
+    config = directory / "bert_config.json"
     config.write_text('{"vocab_size": 24}')
     with pytest.raises(InputError, match="must not be smaller"):
-        make(folder, bert_config_file=str(config))
+        make(directory, bert_config_file=str(config))
     config.write_text('{"vocab_size": 25}')
-    make(folder, bert_config_file=str(config))
+    make(directory, bert_config_file=str(config))
 
 
-def test_an_interrupted_run_leaves_nothing(folder, monkeypatch):
+def test_interrupted_run_leaves_no_files(directory, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(output, "encode_examples", interrupt)
-    before = sorted(folder.iterdir())
+    monkeypatch.setattr(instance_records, "make_features", interrupt)
+    before = sorted(directory.iterdir())
     with pytest.raises(KeyboardInterrupt):
-        make(folder)
-    assert sorted(folder.iterdir()) == before
+        make(directory)
+    assert sorted(directory.iterdir()) == before
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
-def test_compressed_records_train_a_model(folder, num_workers):
-    plain = make(folder, num_workers=num_workers)
-    zipped = make(folder, num_workers=num_workers, compress=True)
+def test_compressed_records_train_a_model(directory, num_workers):
+    plain = make(directory, num_workers=num_workers)
+    zipped = make(directory, num_workers=num_workers, compress=True)
     assert gzip.decompress(zipped[0]) == plain[0]
     assert len(zipped[0]) < len(plain[0]) / 2
     config = {**SIZES, "vocab_size": 25}
-    (folder / "bert_config.json").write_text(json.dumps(config))
+    (directory / "bert_config.json").write_text(json.dumps(config))
     run_pretraining.main(
         RunPretraining(
-            bert_config_file=str(folder / "bert_config.json"),
-            input_file=str(folder / "out.tfrecord"),
-            output_dir=str(folder / "model"),
+            bert_config_file=str(directory / "bert_config.json"),
+            input_file=str(directory / "out.tfrecord"),
+            output_dir=str(directory / "model"),
             max_seq_length=16,
             max_predictions_per_seq=3,
             train_batch_size=4,
@@ -155,7 +157,7 @@ def test_compressed_records_train_a_model(folder, num_workers):
             do_eval=True,
         )
     )
-    results = (folder / "model" / "eval_results.txt").read_text()
+    results = (directory / "model" / "eval_results.txt").read_text()
     assert "global_step = 2" in results
 
 
@@ -173,23 +175,22 @@ def test_compressed_records_train_a_model(folder, num_workers):
         ({"vocab_file": "/no/such/file"}, "--vocab_file=/no/such/file"),
     ],
 )
-def test_flags_that_cannot_be(folder, changes, message):
-    before = sorted(folder.iterdir())
+def test_invalid_flags_are_errors_before_the_run(directory, changes, message):
+    before = sorted(directory.iterdir())
     with pytest.raises(InputError, match=message):
-        make(folder, **changes)
-    assert sorted(folder.iterdir()) == before
+        make(directory, **changes)
+    assert sorted(directory.iterdir()) == before
 
 
-def test_beam_that_is_not_installed(folder, monkeypatch):
+def test_runner_without_beam_is_an_error(directory, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    before = sorted(folder.iterdir())
+    before = sorted(directory.iterdir())
     with pytest.raises(InputError, match=r"pip install .*beam.*--num_workers"):
-        make(folder, runner="DirectRunner")
-    assert sorted(folder.iterdir()) == before
+        make(directory, runner="DirectRunner")
+    assert sorted(directory.iterdir()) == before
 
 
-def test_the_recorded_command_line(golden, tmp_path):
-    """The records are those that the 2018 release wrote."""
+def test_records_equal_those_of_the_originals_command(golden, tmp_path):
     output = tmp_path / "out.tfrecord"
     create_pretraining_data.main(
         CreatePretrainingData(
@@ -217,8 +218,7 @@ def test_the_recorded_command_line(golden, tmp_path):
 ROOT = pathlib.Path(create_pretraining_data.__file__).parent
 
 
-def test_tensorflow_is_not_imported(folder):
-    """It takes longer to import than thousands of instances to make."""
+def test_command_does_not_import_tensorflow(directory):
     code = (
         "import sys, create_pretraining_data\n"
         "from official_bert.options import CreatePretrainingData\n"
@@ -230,20 +230,20 @@ def test_tensorflow_is_not_imported(folder):
     for num_workers in (0, 1):
         subprocess.run(
             [sys.executable, "-c", code.format(num_workers)],
-            cwd=folder,
+            cwd=directory,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             check=True,
         )
 
 
 @pytest.mark.slow
-def test_the_command_line(folder):
+def test_command_line_reports_results_and_errors(directory):
     command = [
         sys.executable,
         str(ROOT / "create_pretraining_data.py"),
-        f"--input_file={folder / 'text.txt'}",
-        f"--output_file={folder / 'out'}",
-        f"--vocab_file={folder / 'vocab.txt'}",
+        f"--input_file={directory / 'text.txt'}",
+        f"--output_file={directory / 'out'}",
+        f"--vocab_file={directory / 'vocab.txt'}",
         "--do_lower_case=True",
         "--max_seq_length=16",
         "--max_predictions_per_seq=3",

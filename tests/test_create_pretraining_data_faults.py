@@ -1,4 +1,4 @@
-"""Real processes that are interrupted, or for which there is no room."""
+"""`create_pretraining_data.py` on a full disk, and interrupted."""
 
 import os
 import pathlib
@@ -14,18 +14,18 @@ import create_pretraining_data
 
 ROOT = pathlib.Path(create_pretraining_data.__file__).parent
 DOCUMENT = "the cat sat on the mat .\nit was warm there .\nthen it slept .\n\n"
-PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm"
+TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm"
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     (tmp_path / "text.txt").write_text(DOCUMENT * 2)
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES.split()) + "\n")
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS.split()) + "\n")
     return tmp_path
 
 
-def start(folder, *arguments, limit=None):
-    """Starts the command in a process group of its own."""
+def start(directory, *arguments, limit=None):
+    """Starts the command in its own process group."""
 
     def prepare():
         if limit is not None:  # As if the disk were full.
@@ -34,9 +34,9 @@ def start(folder, *arguments, limit=None):
     return subprocess.Popen(
         [
             *(sys.executable, str(ROOT / "create_pretraining_data.py")),
-            f"--input_file={folder / 'text.txt'}",
-            f"--output_file={folder / 'a'},{folder / 'b'}",
-            f"--vocab_file={folder / 'vocab.txt'}",
+            f"--input_file={directory / 'text.txt'}",
+            f"--output_file={directory / 'a'},{directory / 'b'}",
+            f"--vocab_file={directory / 'vocab.txt'}",
             *("--max_seq_length=16", "--max_predictions_per_seq=3"),
             *arguments,
         ],
@@ -49,47 +49,47 @@ def start(folder, *arguments, limit=None):
 
 @pytest.mark.parametrize("workers", ["0", "1", "2"])
 @pytest.mark.parametrize("limit", [300, 20_000])
-def test_a_full_disk(folder, workers, limit):
-    (folder / "a").write_text("before")
-    before = sorted(folder.iterdir())
+def test_full_disk_is_reported_and_keeps_the_output(directory, workers, limit):
+    (directory / "a").write_text("before")
+    before = sorted(directory.iterdir())
     with start(
-        folder, f"--num_workers={workers}", "--dupe_factor=400", limit=limit
+        directory, f"--num_workers={workers}", "--dupe_factor=400", limit=limit
     ) as process:
         stderr = process.communicate()[1]
     assert process.returncode == 1
     [message] = [line for line in stderr.splitlines() if "error: " in line]
     assert "File too large" in message
     assert "Traceback" not in stderr
-    assert sorted(folder.iterdir()) == before
-    assert (folder / "a").read_text() == "before"
+    assert sorted(directory.iterdir()) == before
+    assert (directory / "a").read_text() == "before"
 
 
-def test_a_disk_that_is_full_at_the_very_end_replaces_no_file(folder):
-    """So small a file is written when it is closed; the other one has room."""
-    odd = "--random_seed=2"  # A record more for the first file.
-    with start(folder, odd) as process:
+def test_full_disk_at_the_end_replaces_no_file(directory):
+    # The file is so small that it is written when closed; the other one fits.
+    odd = "--random_seed=2"  # One more record in the first file.
+    with start(directory, odd) as process:
         process.communicate()
-    sizes = [(folder / name).stat().st_size for name in "ab"]
+    sizes = [(directory / name).stat().st_size for name in "ab"]
     assert sizes[1] < sizes[0] < 8192
     for name in "ab":
-        (folder / name).write_text("before")
-    before = sorted(folder.iterdir())
-    with start(folder, odd, limit=sizes[0] - 1) as process:
+        (directory / name).write_text("before")
+    before = sorted(directory.iterdir())
+    with start(directory, odd, limit=sizes[0] - 1) as process:
         assert "File too large" in process.communicate()[1]
     assert process.returncode == 1
-    assert sorted(folder.iterdir()) == before
-    assert [(folder / name).read_text() for name in "ab"] == ["before"] * 2
+    assert sorted(directory.iterdir()) == before
+    assert [(directory / name).read_text() for name in "ab"] == ["before"] * 2
 
 
-def interrupt(folder, workers, send, number):
-    """Sends a signal to the command at work; returns the process, ended."""
-    # Enough to do for half a minute.
+def interrupt(directory, workers, send, number):
+    """Sends a signal to the working command; returns the ended process."""
+    # Half a minute of work.
     arguments = (f"--num_workers={workers}", "--dupe_factor=20000")
-    with start(folder, *arguments) as process:
+    with start(directory, *arguments) as process:
         while "Making instances" not in process.stderr.readline():
             assert process.poll() is None
         send(process.pid, number)
-        # It ends with the last process that may write there.
+        # Ends with the last process that may write to it.
         assert "Traceback" not in process.communicate(timeout=30)[1]
     assert not alive(process.pid)
     return process
@@ -105,15 +105,17 @@ def interrupt(folder, workers, send, number):
         (os.kill, signal.SIGTERM, 143),
     ],
 )
-def test_an_interruption_leaves_nothing(folder, workers, send, number, status):
-    before = sorted(folder.iterdir())
-    process = interrupt(folder, workers, send, number)
+def test_interrupted_process_leaves_no_files(
+    directory, workers, send, number, status
+):
+    before = sorted(directory.iterdir())
+    process = interrupt(directory, workers, send, number)
     assert process.returncode == status
-    assert sorted(folder.iterdir()) == before
+    assert sorted(directory.iterdir()) == before
 
 
 def alive(group):
-    """Returns the processes of a group that still run, given some time."""
+    """Returns the processes of a group that still run after some time."""
     for _ in range(50):
         listed = subprocess.run(
             ["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True

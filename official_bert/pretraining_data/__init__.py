@@ -1,1 +1,1 @@
-"""Text to instances for masked LM and next sentence: appendix A.2, A.1."""
+"""Pre-training data: text to masked LM and next sentence instances."""

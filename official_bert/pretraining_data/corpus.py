@@ -1,4 +1,4 @@
-"""Text as three arrays: pieces, where sentences start, where documents start.
+"""A tokenized corpus as three arrays.
 
 ```
 text         The cat sat .   It slept .        A dog .
@@ -7,9 +7,9 @@ sentences    0               4                 7                 10
 documents    0                                 2                 3
 ```
 
-`sentences` counts pieces, `documents` counts sentences, and both end with the
-end of the last one. The arrays are in memory or, for corpora beyond it, in
-files, of which only what is asked for is read.
+`sentences` are indices into `ids`, `documents` are indices into `sentences`;
+both end with the end of the last one. The arrays are in memory, or in files of
+which only the requested parts are read.
 """
 
 import atexit
@@ -33,33 +33,33 @@ from official_bert.tokenization import BatchTokenizer
 Ints = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 
-# A block is as long as either allows: lines may be whole articles.
-_LINES_AT_ONCE = 2048
-_CHARACTERS_AT_ONCE = 2**19
+# The limits of a block of lines. A line may be a whole article.
+_LINES_PER_BLOCK = 2048
+_CHARACTERS_PER_BLOCK = 2**19
 _FILES = ("ids", "sentences", "documents")
 
 
 class Block(NamedTuple):
-    """The pieces of some lines that follow each other.
+    """The tokens of consecutive lines.
 
     Attributes:
-        ids: int32 [pieces], of all sentences.
-        lengths: int64 [sentences], how many pieces each has, at least one.
-        groups: int64 [sentences], how many blank lines come before each.
-        num_blank: How many blank lines there are in all.
+        ids: int32 [tokens], of all sentences.
+        lengths: int64 [sentences], number of tokens, at least one each.
+        num_blank_before: int64 [sentences], number of blank lines before each.
+        num_blank: The number of all blank lines.
     """
 
     ids: Ints
     lengths: Offsets
-    groups: Offsets
+    num_blank_before: Offsets
     num_blank: int
 
 
 class Corpus(NamedTuple):
-    """Documents, one after the other.
+    """Consecutive documents.
 
     Attributes:
-        ids: int32 [pieces]; or the number of an open file of them.
+        ids: int32 [tokens]; or the descriptor of an open file with them.
         sentences: int64 [sentences + 1], where each starts in `ids`.
         documents: int64 [documents + 1], where each starts in `sentences`.
     """
@@ -75,12 +75,12 @@ class Corpus(NamedTuple):
 
     @property
     def num_sentences(self) -> int:
-        """The number of sentences, S."""
+        """The number of sentences."""
         return len(self.sentences) - 1
 
     @property
-    def num_pieces(self) -> int:
-        """The number of pieces, N."""
+    def num_tokens(self) -> int:
+        """The number of tokens."""
         return int(self.sentences[-1])
 
     def document(self, index: int) -> Offsets:
@@ -88,44 +88,45 @@ class Corpus(NamedTuple):
         first, last = self.documents[index : index + 2].tolist()
         return self.sentences[first : last + 1]
 
-    def parts(self, num_pieces: int) -> Iterator[tuple[int, int]]:
-        """Yields documents (first, end) that have some `num_pieces` each."""
+    def parts(self, num_tokens: int) -> Iterator[tuple[int, int]]:
+        """Yields ranges of documents (first, end) with about `num_tokens`."""
         first = 0
         while first < self.num_documents:
-            wanted = self._start(first) + num_pieces
-            every = range(self.num_documents)
-            end = bisect.bisect_left(every, wanted, first + 1, key=self._start)
+            wanted = self._start(first) + num_tokens
+            indices = range(self.num_documents)
+            end = bisect.bisect_left(
+                indices, wanted, first + 1, key=self._start
+            )
             yield first, end
             first = end
 
     def _start(self, document: int) -> int:
         return int(self.sentences[self.documents[document]])
 
-    def pieces(self, starts: Offsets, ends: Offsets) -> Ints:
-        """Returns the pieces of spans, one span after the other."""
+    def tokens(self, starts: Offsets, ends: Offsets) -> Ints:
+        """Returns the ids of spans, one span after the other."""
         sizes = ends - starts
         if isinstance(self.ids, int):
-            # Reading keeps no more of the file in memory than is asked for,
-            # mapping it would.
+            # Unlike a memory map, reading keeps only these parts in memory.
             places = zip(
                 (4 * sizes).tolist(), (4 * starts).tolist(), strict=True
             )
-            read = [os.pread(self.ids, size, at) for size, at in places]
-            return np.frombuffer(b"".join(read), np.int32)
+            parts = [os.pread(self.ids, size, at) for size, at in places]
+            return np.frombuffer(b"".join(parts), np.int32)
         shifts = starts - (np.cumsum(sizes) - sizes)
         return self.ids[np.arange(sizes.sum()) + np.repeat(shifts, sizes)]
 
 
 def blocks_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yields the lines in portions fit for `tokenize_block`."""
+    """Yields lines in blocks for `tokenize_block`."""
     block: list[str] = []
     num_characters = 0
     for line in lines:
         block.append(line)
         num_characters += len(line)
         if (
-            len(block) == _LINES_AT_ONCE
-            or num_characters >= _CHARACTERS_AT_ONCE
+            len(block) == _LINES_PER_BLOCK
+            or num_characters >= _CHARACTERS_PER_BLOCK
         ):
             yield block
             block, num_characters = [], 0
@@ -134,18 +135,21 @@ def blocks_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def tokenize_block(tokenizer: BatchTokenizer, lines: Sequence[str]) -> Block:
-    """Cuts lines of one sentence each into pieces.
+    """Tokenizes lines of one sentence each.
 
-    As in the 2018 release, a line that holds nothing but characters the
-    tokenizer drops is no blank line, but left out.
+    As in the original implementation, a line of characters that the tokenizer
+    removes is not a blank line; it is left out.
     """
     texts = [line.strip() for line in lines]
     encoded = tokenizer.encode_lines(texts)
     lengths = np.diff(encoded.row_splits)
-    blanks = np.cumsum([not text for text in texts])
+    num_blank = np.cumsum([not text for text in texts])
     is_sentence = lengths > 0
     return Block(
-        encoded.ids, lengths[is_sentence], blanks[is_sentence], int(blanks[-1])
+        encoded.ids,
+        lengths[is_sentence],
+        num_blank[is_sentence],
+        int(num_blank[-1]),
     )
 
 
@@ -155,30 +159,31 @@ def write_blocks(
     sentences: BinaryIO,
     documents: BinaryIO,
 ) -> None:
-    """Writes the three arrays, blank lines between documents.
+    """Writes the three arrays; documents are separated by blank lines.
 
-    As in the 2018 release, the end of a file does not end a document.
+    As in the original implementation, the end of a file does not end a
+    document.
     """
-    num_pieces = num_sentences = num_blank = 0
-    last_group = -1
+    num_tokens = num_sentences = num_blank = 0
+    last = -1
     for block in blocks:
         ids.write(block.ids.astype(np.int32).tobytes())
-        ends = num_pieces + np.cumsum(block.lengths)
+        ends = num_tokens + np.cumsum(block.lengths)
         sentences.write((ends - block.lengths).astype(np.int64).tobytes())
-        groups = block.groups + num_blank
-        is_first = np.diff(groups, prepend=last_group) > 0
+        before = block.num_blank_before + num_blank
+        is_first = np.diff(before, prepend=last) > 0
         first = num_sentences + np.flatnonzero(is_first)
         documents.write(first.astype(np.int64).tobytes())
-        num_pieces += len(block.ids)
+        num_tokens += len(block.ids)
         num_sentences += len(block.lengths)
         num_blank += block.num_blank
-        last_group = groups[-1] if len(groups) else last_group
-    sentences.write(np.int64(num_pieces).tobytes())
+        last = before[-1] if len(before) else last
+    sentences.write(np.int64(num_tokens).tobytes())
     documents.write(np.int64(num_sentences).tobytes())
 
 
 def in_memory(blocks: Iterable[Block]) -> Corpus:
-    """Returns the corpus of blocks that follow each other."""
+    """Returns the corpus of consecutive blocks."""
     ids, sentences, documents = (io.BytesIO() for _ in _FILES)
     write_blocks(blocks, ids, sentences, documents)
     return Corpus(
@@ -188,23 +193,24 @@ def in_memory(blocks: Iterable[Block]) -> Corpus:
     )
 
 
-def store(blocks: Iterable[Block], folder: str) -> None:
-    """Writes the corpus of blocks to files in a folder."""
-    names = (os.path.join(folder, name) for name in _FILES)
+def store(blocks: Iterable[Block], directory: str) -> None:
+    """Writes the corpus of consecutive blocks to files in a directory."""
+    names = (os.path.join(directory, name) for name in _FILES)
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(files.writing(name)) for name in names]
         write_blocks(blocks, *opened)
 
 
 @contextlib.contextmanager
-def stored(folder: str) -> Iterator[Corpus]:
-    """Opens what `store` wrote, for a piece of work.
+def stored(directory: str) -> Iterator[Corpus]:
+    """Opens a corpus written by `store`.
 
-    What that touches of the offsets counts as its memory until it is done.
+    The offsets are memory-mapped: the parts that are used count as memory of
+    the process until the context ends.
     """
-    if files.is_remote(folder):
-        folder = _local_copy(folder)
-    ids, *offsets = (os.path.join(folder, name) for name in _FILES)
+    if files.is_remote(directory):
+        directory = _local_copy(directory)
+    ids, *offsets = (os.path.join(directory, name) for name in _FILES)
     with open(ids, "rb") as file:
         yield Corpus(
             file.fileno(),
@@ -213,13 +219,13 @@ def stored(folder: str) -> Iterator[Corpus]:
 
 
 @functools.lru_cache(maxsize=1)
-def _local_copy(folder: str) -> str:
-    """Copies a remote folder once, until the process ends."""
+def _local_copy(directory: str) -> str:
+    """Copies a remote corpus once; the copy is removed when Python exits."""
     copy = tempfile.mkdtemp(prefix="pretraining-")
     atexit.register(files.remove_directory, copy)
     for name in _FILES:
         with (
-            files.open_binary(os.path.join(folder, name)) as source,
+            files.open_binary(os.path.join(directory, name)) as source,
             open(os.path.join(copy, name), "wb") as target,
         ):
             shutil.copyfileobj(source, target, 2**20)
@@ -230,6 +236,6 @@ def require_text(corpus: Corpus, names: Sequence[str]) -> None:
     """Raises `InputError` if the corpus of files has no documents."""
     if not corpus.num_documents:
         raise InputError(
-            "The input must hold text, one sentence a line. Received: none in "
-            f"{', '.join(names)}."
+            f"{', '.join(names)}: the input must contain text, one sentence "
+            "per line. Received: no text."
         )

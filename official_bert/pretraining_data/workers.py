@@ -1,4 +1,4 @@
-"""Functions over many items, in several processes."""
+"""A pool of worker processes with bounded queues."""
 
 import collections
 import itertools
@@ -14,34 +14,31 @@ from typing import Any, NoReturn, TypeVar
 
 from official_bert import signals
 from official_bert.errors import InputError, short_reason
-from official_bert.pretraining_data.recipe import Recipe
+from official_bert.pretraining_data.instance_records import Settings
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# Enough that no worker waits; results that are not fetched yet take memory.
-_AHEAD = 2
+# Pending items per worker. Two keep the workers busy; more take more memory.
+_ITEMS_PER_WORKER = 2
 
-# What a worker got when it was started.
-_recipe: Recipe
+# Set in each worker when it starts.
+_settings: Settings
 
 
 class Workers:
-    """Processes that know a recipe; with one, it is the process itself.
+    """Worker processes; with one worker, functions run in this process.
 
-    To be used in a `with` statement, behind which no process is left. It raises
-    `InputError` where the system does not start so many.
+    Use it in a `with` statement, which ends all workers at its end and raises
+    `InputError` at its start if the system cannot start them.
 
     Args:
-        num_workers: How many processes.
-        recipe: The first argument of all that they do.
-
-    Attributes:
-        recipe: The same.
+        num_workers: The number of processes.
+        settings: The first argument of all functions.
     """
 
-    def __init__(self, num_workers: int, recipe: Recipe):
-        self.recipe = recipe
+    def __init__(self, num_workers: int, settings: Settings):
+        self.settings = settings
         self._num_workers = num_workers
         self._pool: futures.ProcessPoolExecutor | None = None
 
@@ -51,52 +48,51 @@ class Workers:
                 self._num_workers,
                 multiprocessing.get_context(_start_method()),
                 initializer=_start,
-                initargs=(self.recipe,),
+                initargs=(self.settings,),
             )
-            # Ctrl-C goes to all processes of a terminal. Workers inherit that
-            # they do not hear it, and end with the one that does.
+            # Workers inherit SIG_IGN, so Ctrl-C reaches only the parent, which
+            # ends them.
             with signals.temporary_handler(signal.SIG_IGN, signal.SIGINT):
                 try:
                     for _ in range(self._num_workers):
-                        self._pool.submit(int)  # Starts one, if none is idle.
+                        self._pool.submit(int)  # Starts a process.
                 except (OSError, BrokenProcessPool) as error:
                     self._give_up(error)
         return self
 
     def _give_up(self, error: Exception) -> NoReturn:
-        """Ends the workers that were started; Python would wait for them."""
+        """Kills the workers that were started; Python would wait for them."""
         for process in multiprocessing.active_children():
             process.kill()
             process.join()
         raise InputError(
-            "So many processes must be allowed as --num_workers says. "
-            f"Received: {self._num_workers}, and {short_reason(error)}. "
-            "Try fewer workers."
+            f"--num_workers={self._num_workers}: the processes could not be "
+            f"started ({short_reason(error)}). Use fewer workers."
         ) from error
 
     def __exit__(self, *_: object) -> None:
         if self._pool:
-            # A second Ctrl-C or SIGTERM is not heard, as the first is being
-            # obeyed: a pool that is interrupted here waits for itself for ever.
+            # A second Ctrl-C or SIGTERM is ignored: a pool that is interrupted
+            # while it shuts down never returns.
             numbers = (signal.SIGINT, signal.SIGTERM)
             with signals.temporary_handler(signal.SIG_IGN, *numbers):
                 self._pool.shutdown(cancel_futures=True)
 
     def map(
         self,
-        function: Callable[[Recipe, _Item], _Result],
+        function: Callable[[Settings, _Item], _Result],
         items: Iterable[_Item],
     ) -> Iterator[_Result]:
-        """Yields `function(recipe, item)` of each item, in order.
+        """Yields `function(settings, item)` for each item, in order.
 
-        Items are taken as workers become free, so that memory is bounded.
+        Items are read as workers become free, so memory is bounded.
 
         Raises:
-            InputError: A worker was ended from outside.
+            InputError: A worker was killed.
         """
         if not self._pool:
             for item in items:
-                yield function(self.recipe, item)
+                yield function(self.settings, item)
             return
         remaining = iter(items)
         pending: collections.deque[futures.Future[_Result]] = (
@@ -104,7 +100,7 @@ class Workers:
         )
         try:
             while True:
-                room = _AHEAD * self._num_workers - len(pending)
+                room = _ITEMS_PER_WORKER * self._num_workers - len(pending)
                 for item in itertools.islice(remaining, room):
                     pending.append(self._pool.submit(_call, function, item))
                 if not pending:
@@ -112,37 +108,39 @@ class Workers:
                 yield pending.popleft().result()
         except BrokenProcessPool as error:
             raise InputError(
-                "A worker process was ended from outside, for want of memory "
-                f"perhaps. Received: --num_workers={self._num_workers}. Output "
-                "files are as they were; try fewer workers."
+                f"--num_workers={self._num_workers}: a worker process was "
+                "killed, possibly because memory ran out. The output files are "
+                "unchanged. Use fewer workers."
             ) from error
 
 
 def _start_method() -> str:
-    """Returns how to start a worker.
+    """Returns "fork" if it is safe, else "spawn".
 
-    A fork needs no time, and has the vocabulary; but it may hang where there
-    are other threads, which it does not have, such as TensorFlow's.
+    A fork starts at once and shares the vocabulary, but may hang if this
+    process has other threads, such as those of TensorFlow.
     """
     is_alone = threading.active_count() == 1 and "tensorflow" not in sys.modules
     return "fork" if is_alone and sys.platform == "linux" else "spawn"
 
 
-def _start(recipe: Recipe) -> None:
-    global _recipe
-    _recipe = recipe
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # One started later hears.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # A fork has the command's.
-    threading.Thread(target=_end_with_the_command, daemon=True).start()
+def _start(settings: Settings) -> None:
+    global _settings
+    _settings = settings
+    # A worker that is started later does not inherit SIG_IGN, and a fork
+    # inherits the command's SIGTERM handler.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_the_command() -> None:
-    """Ends this worker when the command was killed; nobody else would."""
-    command = multiprocessing.parent_process()
-    assert command is not None
-    command.join()
+def _exit_with_parent() -> None:
+    """Ends this worker when the command is killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
     os._exit(1)
 
 
-def _call(function: Callable[[Recipe, Any], Any], item: Any) -> Any:
-    return function(_recipe, item)
+def _call(function: Callable[[Settings, Any], Any], item: Any) -> Any:
+    return function(_settings, item)

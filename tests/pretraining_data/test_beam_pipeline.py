@@ -1,4 +1,4 @@
-"""The Beam pipeline makes the records of --num_workers."""
+"""The Beam pipeline writes the records of --num_workers."""
 
 import logging
 import random
@@ -14,38 +14,38 @@ pytest.importorskip(
     "apache_beam", reason="needs pip install -r requirements-beam.txt"
 )
 
-# Beam, and what it is built on, warn of their own affairs.
+# Beam and its dependencies raise warnings of their own.
 pytestmark = pytest.mark.filterwarnings("default")
 
-PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm ##s"
+TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm ##s"
 
 
 @pytest.fixture
-def folder(tmp_path):
-    words = PIECES.split()[5:-1]
+def directory(tmp_path):
+    words = TOKENS.split()[5:-1]
     rng = random.Random(1)
     lines = [" ".join(rng.choices(words, k=9)) for _ in range(400)]
     lines[::20] = [""] * 20
     (tmp_path / "text.txt").write_text("\n".join(lines))
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES.split()))
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS.split()))
     return tmp_path
 
 
-def make(folder, names, **changes):
-    before = set(folder.iterdir())
+def make(directory, names, **changes):
+    before = set(directory.iterdir())
     create_pretraining_data.main(
         CreatePretrainingData(
-            input_file=str(folder / "text.txt"),
-            output_file=",".join(str(folder / name) for name in names),
-            vocab_file=str(folder / "vocab.txt"),
+            input_file=str(directory / "text.txt"),
+            output_file=",".join(str(directory / name) for name in names),
+            vocab_file=str(directory / "vocab.txt"),
             max_seq_length=32,
             max_predictions_per_seq=5,
             **changes,
         )
     )
-    outputs = {folder / name for name in names}
-    assert set(folder.iterdir()) == before | outputs  # And no other files.
-    return [(folder / name).read_bytes() for name in names]
+    outputs = {directory / name for name in names}
+    assert set(directory.iterdir()) == before | outputs  # No other files.
+    return [(directory / name).read_bytes() for name in names]
 
 
 @pytest.mark.parametrize(
@@ -59,23 +59,23 @@ def make(folder, names, **changes):
     ],
     ids=str,
 )
-def test_the_records_are_those_of_workers(folder, changes):
+def test_records_equal_those_of_workers(directory, changes):
     logging.getLogger().setLevel(logging.WARNING)
-    beam = make(folder, ["a", "b"], runner="DirectRunner", **changes)
+    beam = make(directory, ["a", "b"], runner="DirectRunner", **changes)
     local = {k: v for k, v in changes.items() if k != "beam_options"}
-    assert beam == make(folder, ["c", "d"], num_workers=1, **local)
+    assert beam == make(directory, ["c", "d"], num_workers=1, **local)
 
 
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
         ({"runner": "DataflowRunner", "beam_options": "--region=x"}, "project"),
-        ({"beam_options": "--direct_num_workers=many"}, "2"),  # Beam says why.
+        ({"beam_options": "--direct_num_workers=many"}, "2"),  # Raised by Beam.
     ],
 )
-def test_the_runner_is_made_before_the_text_is_read(
-    folder, monkeypatch, changes, error
+def test_runner_and_its_options_are_checked_before_the_text_is_read(
+    directory, monkeypatch, changes, error
 ):
-    monkeypatch.setattr(parallel, "store_text", None)
+    monkeypatch.setattr(parallel, "store_corpus", None)
     with pytest.raises((InputError, SystemExit), match=error):
-        make(folder, ["a"], **{"runner": "DirectRunner", **changes})
+        make(directory, ["a"], **{"runner": "DirectRunner", **changes})

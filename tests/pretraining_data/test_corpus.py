@@ -1,4 +1,4 @@
-"""What ends a document, what does not, and what is read back."""
+"""Lines of text become documents of sentences of tokens."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from official_bert.errors import InputError
 from official_bert.pretraining_data import corpus
 from official_bert.tokenization import BatchTokenizer
 
-PIECES = [
+TOKENS = [
     "[PAD]",
     "[UNK]",
     "[CLS]",
@@ -26,7 +26,7 @@ PIECES = [
 
 @pytest.fixture
 def tokenizer(tmp_path):
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES))
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS))
     return BatchTokenizer(str(tmp_path / "vocab.txt"))
 
 
@@ -36,51 +36,49 @@ def blocks(tokenizer, lines, size=2048):
 
 
 def read(tmp_path, tokenizer, *texts):
-    """Returns documents, sentences, pieces."""
+    """Returns documents of sentences of tokens."""
     names = []
     for i, text in enumerate(texts):
         path = tmp_path / f"{i}.txt"
         path.write_bytes(text.encode())
         names.append(str(path))
     lines = [line for name in names for line in files.read_lines(name)]
-    return spelled_out(corpus.in_memory(blocks(tokenizer, lines)))
+    return documents_of(corpus.in_memory(blocks(tokenizer, lines)))
 
 
-def spelled_out(text):
+def documents_of(text):
     documents = []
     for index in range(text.num_documents):
         offsets = text.document(index)
         documents.append(
             [
-                [PIECES[i] for i in text.pieces(*np.array([[start], [end]]))]
+                [TOKENS[i] for i in text.tokens(*np.array([[start], [end]]))]
                 for start, end in itertools.pairwise(offsets)
             ]
         )
     return documents
 
 
-def test_blank_lines_part_documents(tmp_path, tokenizer):
+def test_blank_lines_separate_documents(tmp_path, tokenizer):
     assert read(tmp_path, tokenizer, "\na b\nc\n\n \t\nd\n\n") == [
         [["a", "b"], ["c"]],
         [["d"]],
     ]
 
 
-def test_the_end_of_a_file_does_not(tmp_path, tokenizer):
+def test_end_of_a_file_does_not_end_a_document(tmp_path, tokenizer):
     assert read(tmp_path, tokenizer, "a\n", "b\n\nc") == [
         [["a"], ["b"]],
         [["c"]],
     ]
 
 
-def test_a_line_without_pieces_is_left_out_and_does_not_either(
-    tmp_path, tokenizer
-):
-    # U+200B vanishes when it is tokenized, as it does in BERT.
+def test_line_without_tokens_does_not_end_a_document(tmp_path, tokenizer):
+    # The tokenizer removes U+200B.
     assert read(tmp_path, tokenizer, "a\n\u200b\nb\n") == [[["a"], ["b"]]]
 
 
-def test_carriage_returns_make_no_lines(tmp_path, tokenizer):
+def test_carriage_returns_do_not_end_lines(tmp_path, tokenizer):
     assert read(tmp_path, tokenizer, "a\r\n\r\nb\rc\r\n") == [[["a"]], [["bc"]]]
 
 
@@ -94,20 +92,20 @@ DOCUMENTS = [
 
 
 @pytest.mark.parametrize("size", range(1, 13))
-def test_blocks_may_end_anywhere(tokenizer, size):
+def test_documents_do_not_depend_on_the_size_of_blocks(tokenizer, size):
     text = corpus.in_memory(blocks(tokenizer, LINES, size))
-    assert spelled_out(text) == DOCUMENTS
-    assert text.num_pieces == 8
+    assert documents_of(text) == DOCUMENTS
+    assert text.num_tokens == 8
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_files_give_the_same(tokenizer, tmp_path, scheme):
-    folder = f"{scheme}{tmp_path}"
-    corpus.store(blocks(tokenizer, LINES), folder)
-    with corpus.stored(folder) as text:
-        assert spelled_out(text) == DOCUMENTS
-        pieces = text.pieces(np.array([4, 0, 2]), np.array([6, 1, 2]))
-        assert pieces.tolist() == [5, 8, 5]
+def test_stored_corpus_equals_the_one_in_memory(tokenizer, tmp_path, scheme):
+    directory = f"{scheme}{tmp_path}"
+    corpus.store(blocks(tokenizer, LINES), directory)
+    with corpus.stored(directory) as text:
+        assert documents_of(text) == DOCUMENTS
+        tokens = text.tokens(np.array([4, 0, 2]), np.array([6, 1, 2]))
+        assert tokens.tolist() == [5, 8, 5]
 
 
 def test_parts_cover_all_documents(tokenizer):
@@ -117,14 +115,13 @@ def test_parts_cover_all_documents(tokenizer):
     assert list(text.parts(100)) == [(0, 4)]
 
 
-def test_no_text(tokenizer):
+def test_corpus_without_text_is_an_error(tokenizer):
     text = corpus.in_memory(blocks(tokenizer, ["", "\u200b"]))
-    with pytest.raises(InputError, match=r"must hold text.*none in x\.txt"):
+    with pytest.raises(InputError, match=r"^x\.txt: .* text"):
         corpus.require_text(text, ["x.txt"])
 
 
-def test_blocks_are_bounded_in_lines_and_in_characters():
-    """A line may be a whole article."""
+def test_blocks_are_limited_in_lines_and_in_characters():
     short = [str(number) for number in range(5000)]
     long = ["x" * 400_000] * 5
     for lines, most in ((short, 2048), (long, 2)):

@@ -1,7 +1,8 @@
-"""Instances of --num_workers are distributed as the 2018 release's are.
+"""Instances of --num_workers have the distribution of the original's.
 
-The release was run with 24 seeds on the same text. How far two of its runs are
-apart (chi-square of histograms), and how its figures scatter, is recorded.
+The original implementation was run with 24 seeds on the same text. The distance
+between its runs (chi-square of histograms) and the spread of its figures are
+recorded.
 """
 
 import json
@@ -16,8 +17,7 @@ from official_bert.options import CreatePretrainingData
 VOCAB_SIZE = 30522
 MASK = 103
 NUM_SEEDS = 6
-# Standard errors. One of 16 figures is further off by chance once in a thousand
-# times.
+# In standard errors. By chance, one of 16 figures exceeds it in 0.1% of cases.
 TOLERANCE = 4
 
 
@@ -29,12 +29,12 @@ def tolerance(golden):
 
 @pytest.fixture(scope="module", params=["plain", "wwm"])
 def measured(request, golden, shared_data, tmp_path_factory, tolerance):
-    """Returns what was recorded, and the same figures of our runs."""
+    """Returns the recorded figures, and the same figures of our runs."""
     vocab_file = shared_data / "vocab" / "uncased.txt"
     continues = np.array(
         [
-            piece.startswith("##")
-            for piece in vocab_file.read_text("utf-8").split("\n")
+            token.startswith("##")
+            for token in vocab_file.read_text("utf-8").split("\n")
         ]
     )
     ours = []
@@ -107,18 +107,16 @@ def chi_square(ours, theirs):
     return np.sum((ours * scale - theirs / scale) ** 2 / (ours + theirs))
 
 
-def test_histograms(measured):
-    """Each of our runs is as near to the mean of the 24 as they to another."""
+def test_histograms_are_as_close_as_those_of_the_original(measured):
     recorded, ours = measured
     for name, theirs in recorded["mean_histograms"].items():
-        if name == "masked_relpos_hist":  # How it was binned is not recorded.
+        if name == "masked_relpos_hist":  # Its bins are not recorded.
             continue
         worst = max(chi_square(run[name], theirs) for run in ours)
         assert worst < recorded["pairwise_chi2"][name]["p99"], name
 
 
-def test_figures(measured):
-    """The mean of our runs is the mean of the 24."""
+def test_mean_figures_equal_those_of_the_original(measured):
     recorded, ours = measured
     for name in (
         *("n_instances", "n_tokens", "n_masked", "masked_fraction"),

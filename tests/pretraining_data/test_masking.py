@@ -1,4 +1,4 @@
-"""Masking: shares, limits and whole words, one by one and many at once."""
+"""Masking one sequence and masking many at once follow the same rules."""
 
 import collections
 import random
@@ -7,36 +7,42 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from official_bert.pretraining_data import array_masking, masking
-from official_bert.pretraining_data.masking import KEEP, PAPERS_MIX, Mix
+from official_bert.pretraining_data import masking
+from official_bert.pretraining_data.masking import (
+    DEFAULT_REPLACEMENTS,
+    KEEP,
+    Replacements,
+)
 
 MASK = 4
-PIECE_IDS = list(range(100, 200))
+TOKEN_IDS = list(range(100, 200))
 
 
-def one_by_one(continues, wanted, seed, whole_words, mix=PAPERS_MIX):
-    """Masks [CLS] and len(continues) pieces, as `many_at_once`."""
+def mask_one(continues, wanted, seed, whole_words, shares=DEFAULT_REPLACEMENTS):
+    """Masks a sequence of len(continues) tokens between [CLS] and [SEP]."""
     places = range(1, len(continues) + 1)
     candidates = [(place,) for place in places]
     if whole_words:
-        candidates = masking.words(places, continues)
-    return masking.choose_masks(
-        candidates, wanted, MASK, PIECE_IDS, random.Random(seed), mix
+        candidates = masking.whole_words(places, continues)
+    return masking.mask_sequence(
+        candidates, wanted, MASK, TOKEN_IDS, random.Random(seed), shares
     )
 
 
-def many_at_once(continues, wanted, seed, whole_words, mix=PAPERS_MIX):
-    is_piece = np.zeros((1, len(continues) + 2), np.bool_)
-    is_piece[0, 1:-1] = True
-    arrays = array_masking.choose_masks(
-        is_piece,
+def mask_many(
+    continues, wanted, seed, whole_words, shares=DEFAULT_REPLACEMENTS
+):
+    is_maskable = np.zeros((1, len(continues) + 2), np.bool_)
+    is_maskable[0, 1:-1] = True
+    arrays = masking.mask_sequences(
+        is_maskable,
         np.array([[False, *continues, False]]) if whole_words else None,
         np.array([wanted]),
         wanted + 3,
         MASK,
-        np.array(PIECE_IDS, np.int32),
+        np.array(TOKEN_IDS, np.int32),
         np.array([hash(("key", seed)) % 2**63], np.uint64),
-        mix,
+        shares,
     )
     [count] = arrays.counts
     assert not arrays.positions[0, count:].any()
@@ -46,25 +52,24 @@ def many_at_once(continues, wanted, seed, whole_words, mix=PAPERS_MIX):
     )
 
 
-both = pytest.mark.parametrize("choose", [one_by_one, many_at_once])
+both = pytest.mark.parametrize("choose", [mask_one, mask_many])
 
 
-def test_the_number_is_rounded_half_to_even_with_special_tokens_counted():
-    def both_ways(num_tokens, prob, at_most):
-        [many] = array_masking.num_to_predict(
-            np.array([num_tokens]), prob, at_most
-        )
-        assert many == masking.num_to_predict(num_tokens, prob, at_most)
-        return many
+def test_number_of_predictions_is_rounded_half_to_even():
+    def number(num_tokens, prob, at_most):
+        counts = masking.num_to_predict(np.arange(512), prob, at_most)
+        for length, count in enumerate(counts):  # As in the original.
+            assert count == min(at_most, max(1, round(length * prob)))
+        return counts[num_tokens]
 
-    assert both_ways(30, 0.15, 20) == 4  # 4.5, which Python rounds to 4.
-    assert both_ways(50, 0.15, 20) == 8  # 7.5
-    assert both_ways(30, 0.0, 20) == 1
-    assert both_ways(30, 0.15, 2) == 2
+    assert number(30, 0.15, 20) == 4  # 4.5
+    assert number(50, 0.15, 20) == 8  # 7.5
+    assert number(30, 0.0, 20) == 1
+    assert number(30, 0.15, 2) == 2
 
 
 @both
-def test_positions_ascend_and_only_pieces_are_masked(choose):
+def test_positions_ascend_and_are_those_of_tokens(choose):
     for seed in range(20):
         positions, replacements = choose([False] * 60, 9, seed, False)
         assert positions == sorted(set(positions))
@@ -74,7 +79,7 @@ def test_positions_ascend_and_only_pieces_are_masked(choose):
 
 
 @both
-def test_every_place_is_as_likely(choose):
+def test_every_position_is_equally_likely(choose):
     counts = collections.Counter()
     for seed in range(2000):
         counts.update(choose([False] * 20, 3, seed, False).positions)
@@ -84,27 +89,27 @@ def test_every_place_is_as_likely(choose):
 
 
 @both
-def test_80_10_10(choose):
+def test_default_replacements_are_80_10_10(choose):
     kinds = collections.Counter()
-    pieces = collections.Counter()
+    tokens = collections.Counter()
     for seed in range(400):
         for replacement in choose([False] * 100, 15, seed, False).replacements:
             if replacement in (MASK, KEEP):
                 kinds[replacement] += 1
             else:
                 kinds["random"] += 1
-                pieces[replacement] += 1
+                tokens[replacement] += 1
     total = kinds.total()
     # Four standard errors of a share of 6000.
     assert abs(kinds[MASK] / total - 0.8) < 0.021
     assert abs(kinds[KEEP] / total - 0.1) < 0.016
     assert abs(kinds["random"] / total - 0.1) < 0.016
-    assert set(pieces) <= set(PIECE_IDS)
-    assert len(pieces) > 95
+    assert set(tokens) <= set(TOKEN_IDS)
+    assert len(tokens) > 95
 
 
 @both
-def test_what_a_piece_becomes_does_not_depend_on_the_places(choose):
+def test_replacement_does_not_depend_on_the_positions(choose):
     """80% [MASK], whichever two of four places are masked."""
     masked, chosen = collections.Counter(), collections.Counter()
     for seed in range(2000):
@@ -117,8 +122,8 @@ def test_what_a_piece_becomes_does_not_depend_on_the_places(choose):
     assert shares == pytest.approx([0.8] * 12, abs=0.13)
 
 
-# Table 8 of the paper, and what it leaves out: mask, same, random.
-MIXES = [
+# Table 8 of the paper and the remaining corner cases: mask, keep, random.
+SHARES = [
     (80, 10, 10),
     (100, 0, 0),
     (80, 0, 20),
@@ -131,15 +136,17 @@ MIXES = [
 
 
 @both
-@pytest.mark.parametrize(("mask", "same", "rest"), MIXES)
-def test_the_mix_is_what_was_asked_for(choose, mask, same, rest):
-    mix = Mix(mask=mask / 100, random=rest / 100, same=same / 100)
+@pytest.mark.parametrize(("mask", "keep", "rest"), SHARES)
+def test_replacements_have_the_requested_shares(choose, mask, keep, rest):
+    requested = Replacements(
+        mask=mask / 100, random=rest / 100, keep=keep / 100
+    )
     counts = collections.Counter()
     for seed in range(400):
-        for replacement in choose([False] * 100, 15, seed, True, mix)[1]:
+        for replacement in choose([False] * 100, 15, seed, True, requested)[1]:
             known = replacement in (MASK, KEEP)
             counts[replacement if known else "random"] += 1
-    shares = {MASK: mask, KEEP: same, "random": rest}
+    shares = {MASK: mask, KEEP: keep, "random": rest}
     wanted = {kind: share for kind, share in shares.items() if share}
     assert counts.keys() == wanted.keys()
     if len(wanted) > 1:
@@ -163,7 +170,7 @@ def test_whole_words_are_masked_together(choose):
 
 
 @both
-def test_a_word_too_long_is_passed_over(choose):
+def test_word_that_is_too_long_is_skipped(choose):
     for seed in range(20):
         assert choose([False, True, True, False], 1, seed, True).positions == [
             4
@@ -171,40 +178,39 @@ def test_a_word_too_long_is_passed_over(choose):
 
 
 @both
-def test_a_first_piece_that_continues_a_word_is_one(choose):
+def test_continuation_at_the_start_counts_as_a_word(choose):
     for seed in range(20):
         chosen = choose([True, True, False], 2, seed, True).positions
         assert chosen in ([1, 2], [3])
 
 
-def test_a_sequence_is_masked_alike_in_any_company():
+def test_masks_do_not_depend_on_the_other_sequences():
     rng = np.random.default_rng(0)
     keys = rng.integers(0, 2**63, 50).astype(np.uint64)
-    is_piece = rng.random((50, 40)) < 0.8
+    is_maskable = rng.random((50, 40)) < 0.8
     continues = rng.random((50, 40)) < 0.3
     wanted = rng.integers(1, 8, 50)
 
     def choose(rows, whole_words):
-        return array_masking.choose_masks(
-            is_piece[rows],
+        return masking.mask_sequences(
+            is_maskable[rows],
             continues[rows] if whole_words else None,
             wanted[rows],
             8,
             MASK,
-            np.array(PIECE_IDS, np.int32),
+            np.array(TOKEN_IDS, np.int32),
             keys[rows],
         )
 
     for whole_words in (False, True):
-        everybody = choose(slice(None), whole_words)
+        together = choose(slice(None), whole_words)
         for row in range(50):
             alone = choose(slice(row, row + 1), whole_words)
-            for one, many in zip(alone, everybody, strict=True):
+            for one, many in zip(alone, together, strict=True):
                 np.testing.assert_array_equal(one[0], many[row])
 
 
-def test_splitmix64():
-    """The first numbers of seed 1234567 that its author's code prints."""
+def test_random_numbers_equal_those_of_the_authors_splitmix64():
     expected = [
         6457827717110365317,
         3203168211198807973,
@@ -213,7 +219,5 @@ def test_splitmix64():
         16408922859458223821,
     ]
     key = np.array([1234567], np.uint64)
-    assert array_masking.random_words(key, 5)[0].tolist() == expected
-    assert (
-        array_masking.random_words(key, 3, skip=2)[0].tolist() == (expected[2:])
-    )
+    assert masking.random_numbers(key, 5)[0].tolist() == expected
+    assert masking.random_numbers(key, 3, skip=2)[0].tolist() == (expected[2:])

@@ -1,7 +1,7 @@
-"""--nsp: what two segments, or one, have to do with each other.
+"""--nsp=sop makes ordered or swapped pairs, --nsp=none single segments.
 
-Every word of the text is another and has the number of its place, so that the
-records say where segments come from.
+Every word of the text is different and numbered by position, so the records
+show where the segments come from.
 """
 
 import random
@@ -23,8 +23,8 @@ LENGTH = 32
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    """Returns a folder, where documents start and end, and sentences too."""
-    folder = tmp_path_factory.mktemp("inputs")
+    """Returns a directory, document boundaries and sentence boundaries."""
+    directory = tmp_path_factory.mktemp("inputs")
     rng = random.Random(0)
     words, documents, starts, sentences = [], [], [], []
     for _ in range(300):
@@ -36,19 +36,19 @@ def inputs(tmp_path_factory):
             words += new
             lines.append(" ".join(new))
         documents.append("\n".join(lines))
-    (folder / "text.txt").write_text("\n\n".join(documents))
-    (folder / "vocab.txt").write_text("\n".join([*SPECIAL, *words]))
+    (directory / "text.txt").write_text("\n\n".join(documents))
+    (directory / "vocab.txt").write_text("\n".join([*SPECIAL, *words]))
     ends = [len(words)]
-    return folder, np.array(starts + ends), {*sentences, *ends}
+    return directory, np.array(starts + ends), {*sentences, *ends}
 
 
 def make(inputs, tmp_path, **changes):
-    folder, _, _ = inputs
+    directory, _, _ = inputs
     options = CreatePretrainingData(
         **{
-            "input_file": str(folder / "text.txt"),
+            "input_file": str(directory / "text.txt"),
             "output_file": str(tmp_path / "out"),
-            "vocab_file": str(folder / "vocab.txt"),
+            "vocab_file": str(directory / "vocab.txt"),
             "max_seq_length": LENGTH,
             "max_predictions_per_seq": 5,
             "dupe_factor": 3,
@@ -60,7 +60,7 @@ def make(inputs, tmp_path, **changes):
 
 
 def read(tmp_path):
-    """Yields of each record its ids before masking, segments and label."""
+    """Yields the unmasked ids, the segments and the label of each record."""
     schema = schemas.pretraining_schema(LENGTH, 5)
     dataset = records.read(str(tmp_path / "out")).batch(100_000)
     [batch] = dataset.as_numpy_iterator()
@@ -79,7 +79,7 @@ def read(tmp_path):
 
 
 def split(ids, segments):
-    """Returns the words of a pair, as numbers of their places."""
+    """Returns the positions of the words of a pair."""
     num_a = int((segments == 0).sum())
     assert ids[0] == CLS
     assert ids[num_a - 1] == ids[-1] == SEP
@@ -91,11 +91,11 @@ def split(ids, segments):
     return a, b
 
 
-both_runners = pytest.mark.parametrize("num_workers", [0, 2])
+both_modes = pytest.mark.parametrize("num_workers", [0, 2])
 
 
-@both_runners
-def test_sop_is_two_neighbours_in_either_order(inputs, tmp_path, num_workers):
+@both_modes
+def test_sop_pairs_are_neighbors_in_either_order(inputs, tmp_path, num_workers):
     _, borders, _ = inputs
     make(inputs, tmp_path, nsp="sop", num_workers=num_workers)
     labels = []
@@ -105,7 +105,7 @@ def test_sop_is_two_neighbours_in_either_order(inputs, tmp_path, num_workers):
         first, second = (b, a) if label else (a, b)
         assert first[-1] < second[0]
         assert not ((borders > first[0]) & (borders <= second[-1])).any()
-        # Only what was too long was shortened, and only then is there a gap.
+        # There is a gap only if a segment was truncated.
         if len(ids) < LENGTH:
             assert first[-1] + 1 == second[0]
             num_short += 1
@@ -116,8 +116,10 @@ def test_sop_is_two_neighbours_in_either_order(inputs, tmp_path, num_workers):
     assert scipy.stats.chisquare(counts).pvalue > 1e-3
 
 
-@both_runners
-def test_without_pairs_text_is_one_segment(inputs, tmp_path, num_workers):
+@both_modes
+def test_none_makes_single_segments_of_whole_sentences(
+    inputs, tmp_path, num_workers
+):
     _, borders, sentences = inputs
     make(inputs, tmp_path, nsp="none", num_workers=num_workers)
     seen = set()
@@ -129,16 +131,16 @@ def test_without_pairs_text_is_one_segment(inputs, tmp_path, num_workers):
         np.testing.assert_array_equal(np.diff(words), 1)
         assert min(words) >= 0
         assert not ((borders > words[0]) & (borders <= words[-1])).any()
-        if len(ids) < LENGTH:  # Nothing was cut off: whole sentences.
+        if len(ids) < LENGTH:  # Not truncated.
             assert words[0] in sentences
             assert words[-1] + 1 in sentences
         seen |= set(words.tolist())
-    # All of the text, but for what was cut off in every round.
+    # All text except what was truncated in every round.
     assert len(seen) > 0.8 * max(sentences)
 
 
 @pytest.mark.parametrize("nsp", ["sop", "none"])
-def test_sequences_are_full_up_to_the_end_of_a_document(inputs, tmp_path, nsp):
+def test_only_the_last_sequence_of_a_document_is_short(inputs, tmp_path, nsp):
     _, borders, _ = inputs
     make(inputs, tmp_path, nsp=nsp, short_seq_prob=0.0)
     made = list(read(tmp_path))
@@ -150,15 +152,15 @@ def test_sequences_are_full_up_to_the_end_of_a_document(inputs, tmp_path, nsp):
 
 
 @pytest.mark.parametrize("nsp", ["sop", "none"])
-def test_the_number_of_workers_does_not_matter(inputs, tmp_path, nsp):
+def test_records_do_not_depend_on_the_number_of_workers(inputs, tmp_path, nsp):
     one = make(inputs, tmp_path, nsp=nsp, num_workers=1)
     assert one == make(inputs, tmp_path, nsp=nsp, num_workers=2)
     assert one != make(inputs, tmp_path, nsp=nsp)
 
 
-@both_runners
+@both_modes
 @pytest.mark.parametrize("nsp", ["sop", "none"])
-def test_packed_rows_hold_the_same_instances(
+def test_packed_rows_contain_the_same_instances(
     inputs, tmp_path, nsp, num_workers
 ):
     def count(**changes):
@@ -184,13 +186,13 @@ def test_packed_rows_hold_the_same_instances(
     assert num_packed < num_plain
 
 
-def test_pieces_without_any_order(tmp_path):
+def test_sop_without_an_orderable_document_is_an_error(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL, "a", "b"]))
     (tmp_path / "text.txt").write_text("a\n\nb\n")
     (tmp_path / "out").write_bytes(b"before")
     inputs = tmp_path, None, None
     for num_workers in (0, 1):
-        with pytest.raises(InputError, match="a piece by itself has no order"):
+        with pytest.raises(InputError, match="--nsp=sop"):
             make(inputs, tmp_path, nsp="sop", num_workers=num_workers)
         assert (tmp_path / "out").read_bytes() == b"before"
     make(inputs, tmp_path, nsp="none")

@@ -1,4 +1,4 @@
-"""--num_workers: the same records however the work is split, and no traces."""
+"""Records of --num_workers do not depend on how the work is divided."""
 
 import hashlib
 import pathlib
@@ -12,7 +12,7 @@ import create_pretraining_data
 from official_bert.errors import InputError
 from official_bert.inputs import records
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data import output, parallel, stages
+from official_bert.pretraining_data import parallel
 
 WORDS = ["cat", "sat", "mat", "un", "##happy", "##ly", "dog", ".", "ran", "it"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -21,7 +21,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
     """Text of 40 documents, and a vocabulary for it."""
-    folder = tmp_path_factory.mktemp("inputs")
+    directory = tmp_path_factory.mktemp("inputs")
     rng = random.Random(0)
     documents = []
     for _ in range(40):
@@ -34,9 +34,9 @@ def inputs(tmp_path_factory):
             for k in rng.choices(range(1, 15), k=rng.randint(1, 12))
         ]
         documents.append("\n".join(sentences))
-    (folder / "text.txt").write_text("\n\n".join(documents))
-    (folder / "vocab.txt").write_text("\n".join([*SPECIAL, *WORDS]))
-    return folder
+    (directory / "text.txt").write_text("\n\n".join(documents))
+    (directory / "vocab.txt").write_text("\n".join([*SPECIAL, *WORDS]))
+    return directory
 
 
 def make(inputs, tmp_path, **changes):
@@ -73,7 +73,9 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
-def test_the_number_of_workers_does_not_matter(inputs, tmp_path, changes):
+def test_records_do_not_depend_on_the_number_of_workers(
+    inputs, tmp_path, changes
+):
     names = ",".join(str(tmp_path / name) for name in "abc")
     one = make(inputs, tmp_path, output_file=names, **changes)
     for number in (2, 3):
@@ -84,22 +86,21 @@ def test_the_number_of_workers_does_not_matter(inputs, tmp_path, changes):
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
-def test_the_split_of_the_work_does_not_matter(
+def test_records_do_not_depend_on_the_size_of_portions(
     inputs, tmp_path, monkeypatch, whole_words
 ):
     expected = make(inputs, tmp_path, do_whole_word_mask=whole_words)
-    monkeypatch.setattr(stages, "_PIECES_PER_WORK_ITEM", 100)
-    monkeypatch.setattr(stages, "_INSTANCES_PER_BUCKET", 50)
+    monkeypatch.setattr(parallel, "_TOKENS_PER_WORK_ITEM", 100)
+    monkeypatch.setattr(parallel, "_INSTANCES_PER_BUCKET", 50)
     monkeypatch.setattr(parallel, "_PAIRS_IN_MEMORY", 70)
-    monkeypatch.setattr(output, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(parallel, "BATCH_SIZE", 7)
     assert make(inputs, tmp_path, do_whole_word_mask=whole_words) == expected
 
 
-def test_records_are_right(inputs, tmp_path):
-    """Every record is a pair of the text, masked, and they are shuffled."""
+def test_every_record_is_a_masked_pair_of_the_text(inputs, tmp_path):
     [data] = make(inputs, tmp_path, dupe_factor=3)
     rows = decode(data, tmp_path)
-    pieces = dict(enumerate([*SPECIAL, *WORDS]))
+    tokens = dict(enumerate([*SPECIAL, *WORDS]))
     text = (inputs / "text.txt").read_text().replace("\n\n", "\n")
     text = text.replace("un", "un ").replace("happy", "##happy ")
     text = " ".join(text.replace("ly", "##ly ").split())
@@ -116,7 +117,7 @@ def test_records_are_right(inputs, tmp_path):
             strict=True,
         ):
             ids[place] = label
-        spelled = " ".join(pieces[i] for i in ids)
+        spelled = " ".join(tokens[i] for i in ids)
         begin, a, b, end = spelled.replace("[CLS]", "[SEP]").split("[SEP]")
         assert (begin, end) == ("", "")
         assert a.strip() in text
@@ -129,7 +130,7 @@ def test_records_are_right(inputs, tmp_path):
     assert 0.4 < sum(is_next) / len(rows) < 0.8
 
 
-def test_rounds_and_seeds_differ(inputs, tmp_path):
+def test_rounds_and_seeds_give_different_records(inputs, tmp_path):
     [data] = make(inputs, tmp_path)
     [other] = make(inputs, tmp_path, random_seed=1)
     assert data != other
@@ -150,7 +151,9 @@ def make_file(tmp_path, data):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space")])
 @pytest.mark.parametrize("where", ["make_pairs", "encode"])
-def test_what_fails_leaves_nothing(inputs, tmp_path, monkeypatch, error, where):
+def test_failed_run_leaves_no_files(
+    inputs, tmp_path, monkeypatch, error, where
+):
     calls = []
 
     def fail(*arguments):
@@ -158,7 +161,7 @@ def test_what_fails_leaves_nothing(inputs, tmp_path, monkeypatch, error, where):
         raise error
 
     (tmp_path / "out").write_text("before")
-    monkeypatch.setattr(stages, where, fail)
+    monkeypatch.setattr(parallel, where, fail)
     kind = InputError if isinstance(error, OSError) else error
     with pytest.raises(kind, match="No space" if kind is InputError else None):
         make(inputs, tmp_path)
@@ -168,11 +171,11 @@ def test_what_fails_leaves_nothing(inputs, tmp_path, monkeypatch, error, where):
     assert seen.startswith("out.tmp-")
 
 
-def test_no_text(inputs, tmp_path):
+def test_input_without_text_is_an_error(inputs, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "empty").write_text("\n\n")
     (tmp_path / "out").mkdir()
-    with pytest.raises(InputError, match="must hold text"):
+    with pytest.raises(InputError, match=r"empty: .* text"):
         make(
             inputs,
             tmp_path,

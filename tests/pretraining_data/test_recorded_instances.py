@@ -1,4 +1,4 @@
-"""Instances and records equal those of the 2018 release, draw by draw."""
+"""Instances and records equal those of the original, draw by draw."""
 
 import gzip
 import hashlib
@@ -10,8 +10,8 @@ import tensorflow as tf
 from support import recorded
 
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data import corpus, serial
-from official_bert.pretraining_data.recipe import Recipe
+from official_bert.pretraining_data import generator, instance_records
+from official_bert.pretraining_data.instance_records import Settings
 
 CONFIGURATIONS = [
     "large",
@@ -28,16 +28,18 @@ CONFIGURATIONS = [
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_equals_the_original(golden, shared_data, tmp_path, name):
-    folder = golden / "pretraining_data"
-    told = json.loads((folder / name / "stats.json").read_text())
-    config = told["config"]
-    inputs = [str(folder / file) for file in config.pop("input_files")]
+def test_instances_and_records_equal_the_recorded_ones(
+    golden, shared_data, tmp_path, name
+):
+    directory = golden / "pretraining_data"
+    recorded_run = json.loads((directory / name / "stats.json").read_text())
+    config = recorded_run["config"]
+    inputs = [str(directory / file) for file in config.pop("input_files")]
     outputs = [
         str(tmp_path / f"out{i}") for i in range(config.pop("n_output_files"))
     ]
     config.pop("name")
-    recipe = Recipe(
+    settings = Settings(
         CreatePretrainingData(
             input_file=",".join(inputs),
             output_file=",".join(outputs),
@@ -45,25 +47,28 @@ def test_equals_the_original(golden, shared_data, tmp_path, name):
             **config,
         )
     )
-    rng = random.Random(recipe.options.random_seed)
+    rng = random.Random(settings.options.random_seed)
 
-    text = serial.read(recipe, inputs)
-    instances = serial.create_instances(text, recipe, rng)
-    serial.write(instances, text, recipe)
+    text = generator.read_corpus(settings, inputs)
+    instances = generator.create_instances(text, settings, rng)
+    batches = generator.feature_batches(instances, text, settings)
+    instance_records.write(
+        instance_records.encode(batches, settings.options), settings.options
+    )
 
-    with gzip.open(folder / name / "instances.jsonl.gz", "rt") as lines:
+    with gzip.open(directory / name / "instances.jsonl.gz", "rt") as lines:
         expected = [json.loads(line) for line in lines]
     assert len(instances) == len(expected)
     for instance, wanted in zip(instances, expected, strict=True):
-        assert wanted == spelled_out(instance, text, recipe)
-    assert rng.random() == told["stats"]["rng_next_random_after_run"]
-    assert digest(outputs) == told["stats"]["tfrecord_parsed_sha256"]
+        assert wanted == as_recorded(instance, text, settings)
+    assert rng.random() == recorded_run["stats"]["rng_next_random_after_run"]
+    assert digest(outputs) == recorded_run["stats"]["tfrecord_parsed_sha256"]
 
 
-def spelled_out(instance: serial.Instance, text: corpus.Corpus, recipe: Recipe):
-    """Returns an instance as the 2018 release has it in memory."""
+def as_recorded(instance, text, settings):
+    """Returns an instance in the form of the original implementation."""
     (start_a, end_a, start_b, end_b, is_random_next), masks = instance
-    spell = recipe.tokenizer.convert_ids_to_tokens
+    spell = settings.tokenizer.convert_ids_to_tokens
     tokens_a = spell(text.ids[start_a:end_a].tolist())
     tokens_b = spell(text.ids[start_b:end_b].tolist())
     tokens = ["[CLS]", *tokens_a, "[SEP]", *tokens_b, "[SEP]"]
@@ -76,7 +81,7 @@ def spelled_out(instance: serial.Instance, text: corpus.Corpus, recipe: Recipe):
 
 
 def digest(names):
-    """Returns the recorded kind of checksum: of parsed records, in order."""
+    """Returns the recorded checksum, of the parsed records in order."""
     sha = hashlib.sha256()
     for name in names:
         for serialized in tf.data.TFRecordDataset(name):

@@ -1,4 +1,4 @@
-"""Work in several processes: in order, not too far ahead, and if one dies."""
+"""Worker processes: order of results, look-ahead, errors and signals."""
 
 import os
 import signal
@@ -9,30 +9,30 @@ import time
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.pretraining_data.recipe import Recipe
+from official_bert.pretraining_data.instance_records import Settings
 from official_bert.pretraining_data.workers import Workers
 
 
-def slow_square(recipe, number):
-    assert recipe.folder == "here"
+def slow_square(settings, number):
+    assert settings.corpus_directory == "here"
     time.sleep(0.02 * (number % 3))
     return number**2, os.getpid()
 
 
-def fail(recipe, number):
+def fail(settings, number):
     raise InputError(f"number {number}")
 
 
-def die(recipe, number):
+def die(settings, number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def workers(number):
-    return Workers(number, Recipe(options=None, folder="here"))
+    return Workers(number, Settings(None, "here"))
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_results_come_in_order_and_are_not_made_far_ahead(number):
+def test_results_are_in_order_and_items_are_read_when_needed(number):
     taken = []
     with workers(number) as pool:
         results = pool.map(
@@ -46,15 +46,15 @@ def test_results_come_in_order_and_are_not_made_far_ahead(number):
     assert ({process for _, process in rest} == {os.getpid()}) == (number == 1)
 
 
-def test_errors_of_workers_arrive_and_a_killed_one_is_noticed():
+def test_errors_and_deaths_of_workers_are_reported():
     with workers(2) as pool:
         with pytest.raises(InputError, match="number 0"):
             list(pool.map(fail, range(5)))
-        with pytest.raises(InputError, match=r"from outside.*workers=2"):
+        with pytest.raises(InputError, match=r"--num_workers=2: .* killed"):
             list(pool.map(die, range(5)))
 
 
-# In a process of its own, as forks are for processes without threads.
+# In its own process, because forks need a process without threads.
 REFUSED = """
 import errno, os
 from official_bert.errors import InputError
@@ -76,8 +76,7 @@ except InputError as error:
 """
 
 
-def test_too_many_processes_are_told_and_none_is_left():
-    """As where a user may have no more: the third is refused."""
+def test_failed_start_is_reported_and_leaves_no_process():
     done = subprocess.run(
         [sys.executable, "-c", REFUSED],
         capture_output=True,
@@ -86,15 +85,14 @@ def test_too_many_processes_are_told_and_none_is_left():
         check=True,
     )
     message, *started = done.stdout.splitlines()
-    assert "as --num_workers says. Received: 4, and" in message
+    assert message.startswith("--num_workers=4: ")
     assert len(started) == 2
     for process in started:
         with pytest.raises(ProcessLookupError):
             os.kill(int(process), 0)
 
 
-def test_a_second_interruption_waits_for_the_first(monkeypatch):
-    """A pool that is interrupted while it shuts down never ends."""
+def test_second_interruption_during_shutdown_is_ignored(monkeypatch):
     with workers(2) as pool:
         shutdown = pool._pool.shutdown
 

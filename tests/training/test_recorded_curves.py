@@ -11,7 +11,7 @@ from support import recorded
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.pretraining_data import packing
+from official_bert.pretraining_data import instance_packing
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.text import TextTask
 from official_bert.training import distribution
@@ -95,7 +95,7 @@ def pack(batch, num_rows=5):
         else values
         for name, values in batch.items()
     }
-    rows = packing.pack(batch, packing.Limits(64, 14, 5))
+    rows = instance_packing.pack(batch, instance_packing.Limits(64, 14, 5))
     missing = num_rows - len(rows["input_ids"])
     assert missing >= 0
     return {

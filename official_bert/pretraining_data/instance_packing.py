@@ -1,6 +1,6 @@
-"""Several short instances in one row, so that hardly any of it is padding.
+"""Packs several short instances into one row, so that little of it is padding.
 
-Two instances, of 7 and 5 pieces, in a row with room for 14 and for 3::
+Two instances of 7 and 5 tokens, in a row of 14 positions with 3 predictions::
 
     input_ids:    [CLS] a a [SEP] b b [SEP] [CLS] c [SEP] d [SEP] 0 0
     segment_ids:    0   0 0   0   1 1   1     0   0   0   1   1   0 0
@@ -8,28 +8,31 @@ Two instances, of 7 and 5 pieces, in a row with room for 14 and for 3::
     next_sentence_positions:  0 7 0
     next_sentence_weights:    1 1 0
 
-The model lets pieces of the same number attend to each other and counts their
-positions from 0, so that each instance is read as if it were alone.
+In the model, tokens attend only to tokens with the same number in `input_mask`,
+and position embeddings restart at 0 for each instance.
 """
 
 import bisect
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from official_bert.inputs import schemas
-from official_bert.pretraining_data.examples import Columns
 
-# Of 512 instances each. With eight, 0.1% of the positions of rows of Wikipedia
-# are padding; with more, hardly less.
-_BATCHES_AT_ONCE = 8
+# {feature: int or float32 [n, length]}
+Columns = Mapping[str, npt.NDArray[Any]]
+
+# Batches of 512 instances. With eight of them, 0.1% of the positions are
+# padding on Wikipedia; more batches save hardly anything.
+_BATCHES_PER_PACK = 8
 
 
 class Limits(NamedTuple):
-    """What a row has room for: pieces, masked pieces, instances."""
+    """The capacity of a row."""
 
     max_seq_length: int
     max_predictions_per_seq: int
@@ -37,14 +40,14 @@ class Limits(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How many pieces an instance has, and how many of them are masked."""
+    """The numbers of tokens and of masked tokens of an instance."""
 
     length: int
     num_predictions: int
 
 
 class _Row(NamedTuple):
-    """What a row has room for, and the numbers of the instances in it."""
+    """The remaining capacity of a row, and the indices of its instances."""
 
     room: int
     room_for_predictions: int
@@ -52,24 +55,24 @@ class _Row(NamedTuple):
 
 
 def best_fit(sizes: Sequence[Size], limits: Limits) -> list[list[int]]:
-    """Puts each instance, the longest first, into the fullest row it fits in.
+    """Puts each instance, longest first, into the fullest row with room for it.
 
     Args:
-        sizes: Of the instances, none beyond the limits.
-        limits: Of a row.
+        sizes: The sizes of the instances, none above the limits.
+        limits: The capacity of a row.
 
     Returns:
-        The numbers of the instances in each row, ascending, and rows in the
-        order of their first instances: as random as the instances are.
+        The indices of the instances in each row, ascending. Rows are sorted by
+        their first instances, so their order is as random as the instances'.
     """
     rows: list[_Row] = []  # The fullest first.
-    for number in sorted(range(len(sizes)), key=lambda i: -sizes[i].length):
-        size = sizes[number]
+    for index in sorted(range(len(sizes)), key=lambda i: -sizes[i].length):
+        size = sizes[index]
         row = _take_best(rows, size, limits)
         row = _Row(
             row.room - size.length,
             row.room_for_predictions - size.num_predictions,
-            (*row.members, number),
+            (*row.members, index),
         )
         bisect.insort(rows, row, key=_room)
     return sorted(sorted(row.members) for row in rows)
@@ -94,17 +97,17 @@ def _take_best(rows: list[_Row], size: Size, limits: Limits) -> _Row:
 def pack_batches(
     batches: Iterable[Columns], limits: Limits
 ) -> Iterator[Columns]:
-    """Packs a few batches at a time, so that memory is bounded.
+    """Packs a few batches at a time, in bounded memory.
 
     Args:
         batches: As for `pack`, all but the last of the same size.
-        limits: Of a row.
+        limits: The capacity of a row.
 
     Yields:
-        Packed rows in batches of that size or less.
+        Packed rows in batches of at most that size.
     """
     remaining = iter(batches)
-    while some := list(itertools.islice(remaining, _BATCHES_AT_ONCE)):
+    while some := list(itertools.islice(remaining, _BATCHES_PER_PACK)):
         packed = pack(
             {name: np.concatenate([c[name] for c in some]) for name in some[0]},
             limits,
@@ -121,26 +124,17 @@ def pack(columns: Columns, limits: Limits) -> Columns:
     """Packs the instances of a batch.
 
     Args:
-        columns: Features of `schemas.pretraining_schema`, [n, length] each.
-        limits: Of a row.
+        columns: The features of `schemas.pretraining_schema`.
+        limits: The capacity of a row.
 
     Returns:
-        Those of `schemas.packed_schema`, with fewer rows.
+        The features of `schemas.packed_schema`, in fewer rows.
     """
     lengths = np.count_nonzero(columns["input_mask"], axis=1).tolist()
     counts = np.count_nonzero(columns["masked_lm_weights"], axis=1).tolist()
     sizes = list(map(Size, lengths, counts))
-    return _join(columns, sizes, best_fit(sizes, limits), limits)
-
-
-def _join(
-    columns: Columns,
-    sizes: Sequence[Size],
-    rows: Sequence[Sequence[int]],
-    limits: Limits,
-) -> Columns:
-    """Copies instances to where they are in rows."""
-    joined = {
+    rows = best_fit(sizes, limits)
+    packed = {
         name: np.zeros(
             (len(rows), feature.length),
             np.float32 if feature.is_float else np.int32,
@@ -153,19 +147,19 @@ def _join(
             length, count = sizes[member]
             end, end_predictions = start + length, num_predictions + count
             for name in ("input_ids", "segment_ids"):
-                joined[name][row, start:end] = columns[name][member, :length]
-            joined["input_mask"][row, start:end] = place + 1
+                packed[name][row, start:end] = columns[name][member, :length]
+            packed["input_mask"][row, start:end] = place + 1
             for name, shift in (
                 ("masked_lm_positions", start),
                 ("masked_lm_ids", 0),
                 ("masked_lm_weights", 0),
             ):
-                joined[name][row, num_predictions:end_predictions] = (
+                packed[name][row, num_predictions:end_predictions] = (
                     columns[name][member, :count] + shift
                 )
             label = columns["next_sentence_labels"][member, 0]
-            joined["next_sentence_labels"][row, place] = label
-            joined["next_sentence_positions"][row, place] = start
-            joined["next_sentence_weights"][row, place] = 1
+            packed["next_sentence_labels"][row, place] = label
+            packed["next_sentence_positions"][row, place] = start
+            packed["next_sentence_weights"][row, place] = 1
             start, num_predictions = end, end_predictions
-    return joined
+    return packed

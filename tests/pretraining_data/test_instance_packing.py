@@ -1,4 +1,4 @@
-"""Instances in rows: none lost, none torn, hardly any padding."""
+"""Packing puts every instance into one row and leaves little padding."""
 
 import random
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from official_bert.inputs import schemas
-from official_bert.pretraining_data import packing
-from official_bert.pretraining_data.packing import Limits, Size
+from official_bert.pretraining_data import instance_packing
+from official_bert.pretraining_data.instance_packing import Limits, Size
 
 
-def test_a_row_of_two():
+def test_two_instances_are_packed_into_one_row():
     columns = {
         "input_ids": [[1, 2, 3, 4, 5, 6], [51, 52, 53, 54, 55, 0]],
         "input_mask": [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]],
@@ -20,7 +20,7 @@ def test_a_row_of_two():
         "masked_lm_weights": [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
         "next_sentence_labels": [[1], [0]],
     }
-    packed = packing.pack(
+    packed = instance_packing.pack(
         {name: np.array(rows) for name, rows in columns.items()},
         Limits(13, 4, 3),
     )
@@ -46,19 +46,19 @@ def test_a_row_of_two():
         ([10, 20, 8, 12, 10], Limits(20, 9, 9), [[0, 4], [1], [2, 3]]),
         # The 5 goes to the 14, where it leaves less room than with the 12.
         ([12, 5, 14], Limits(20, 9, 9), [[0], [1, 2]]),
-        # One masked piece each.
+        # One masked token each.
         ([5, 5, 5, 5], Limits(20, 2, 9), [[0, 1], [2, 3]]),
         ([5, 5, 5, 5], Limits(20, 9, 3), [[0, 1, 2], [3]]),
     ],
     ids=["full rows", "best fit", "predictions", "sequences"],
 )
-def test_rows(lengths, limits, expected):
+def test_instances_go_into_the_fullest_row_with_room(lengths, limits, expected):
     sizes = [Size(length, 1) for length in lengths]
-    assert packing.best_fit(sizes, limits) == expected
+    assert instance_packing.best_fit(sizes, limits) == expected
 
 
 def mixed(number):
-    """Returns sizes as long articles have them: three in four are full."""
+    """Returns sizes as of long articles: three in four are full."""
     draw = random.Random(0)
     lengths = [
         512 if draw.random() < 0.75 else draw.randint(5, 511)
@@ -68,9 +68,9 @@ def mixed(number):
 
 
 @pytest.mark.parametrize("limits", [Limits(512, 77, 16), Limits(512, 80, 2)])
-def test_every_instance_is_in_one_row_and_fits(limits):
+def test_every_instance_is_in_exactly_one_row_within_the_limits(limits):
     sizes = mixed(3000)
-    rows = packing.best_fit(sizes, limits)
+    rows = instance_packing.best_fit(sizes, limits)
     assert sorted(i for row in rows for i in row) == list(range(3000))
     for row in rows:
         assert sum(sizes[i].length for i in row) <= 512
@@ -83,15 +83,14 @@ def test_every_instance_is_in_one_row_and_fits(limits):
     assert firsts == sorted(firsts)
 
 
-def test_hardly_any_padding():
+def test_less_than_one_percent_is_padding():
     sizes = mixed(4096)
-    rows = packing.best_fit(sizes, Limits(512, 80, 16))
+    rows = instance_packing.best_fit(sizes, Limits(512, 80, 16))
     filled = sum(size.length for size in sizes) / (512 * len(rows))
     assert filled > 0.99
 
 
-def test_batches_are_packed_while_there_are_more_to_come():
-    """Memory must not grow with the corpus."""
+def test_batches_are_packed_before_all_of_them_are_read():
     names = schemas.pretraining_schema(16, 2)
     taken = []
 
@@ -100,7 +99,7 @@ def test_batches_are_packed_while_there_are_more_to_come():
             taken.append({n: np.ones((4, f.length)) for n, f in names.items()})
             yield taken[-1]
 
-    batches = packing.pack_batches(endless(), Limits(32, 4, 2))
+    batches = instance_packing.pack_batches(endless(), Limits(32, 4, 2))
     for number in range(1, 40):
         batch = next(batches)
         assert len(batch["input_ids"]) == 4

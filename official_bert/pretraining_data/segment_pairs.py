@@ -1,14 +1,14 @@
-"""Documents to instances: segments, two or one, that stand in the text.
+"""Divides documents into pairs of segments A and B, or single segments.
 
-What B is depends on `--nsp`::
+Segment B depends on `--nsp`::
 
-    next  A follows its document; B follows A, or is from elsewhere
-    sop   A and B follow each other, or stand in the other order
+    next  next sentence: B follows A, or comes from another document
+    sop   sentence order: B follows A, or precedes it
     none  there is no B
 
-Segments are spans of the corpus, so that no piece is moved before the records
-are made. With a `random.Random` every draw is made in the order in which the
-2018 release makes it: the same text, options and seed give the same instances.
+Segments are spans of the corpus, so no tokens are copied before the records are
+made. Random numbers are drawn in the order of the original implementation: the
+same text, options and seed give the same pairs.
 """
 
 import bisect
@@ -19,20 +19,21 @@ from typing import NamedTuple
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data.corpus import Offsets
 
-# Where the sentences of a document start in the corpus, and where it ends.
+# The positions in the corpus where the sentences of a document start, and where
+# the document ends.
 Document = Sequence[int] | Offsets
 
 
 class Pair(NamedTuple):
-    """Two segments, as spans of the corpus; the second may be empty.
+    """Two segments as spans of the corpus; B may be empty.
 
     Attributes:
-        start_a: The first piece of segment A.
-        end_a: The piece behind its last.
-        start_b: The first piece of segment B.
-        end_b: The piece behind its last.
-        is_random_next: Whether B comes from elsewhere rather than after A; of
-            sentence order, whether it comes from before A.
+        start_a: The first token of segment A.
+        end_a: The end of segment A, exclusive.
+        start_b: The first token of segment B.
+        end_b: The end of segment B, exclusive.
+        is_random_next: Whether B comes from another document; with sentence
+            order, whether B precedes A.
     """
 
     start_a: int
@@ -56,15 +57,15 @@ def document_pairs(
     options: CreatePretrainingData,
     rng: random.Random,
 ) -> Iterator[Pair]:
-    """Returns the pairs whose A comes from one document.
+    """Returns the pairs whose segment A comes from one document.
 
     Args:
         document: The document.
-        index: Its number among all.
-        num_documents: How many there are.
-        document_at: Gives any one by its number.
-        options: Lengths and shares, and what the pairs are for.
-        rng: The random stream, which is moved on between pairs.
+        index: Its index among all documents.
+        num_documents: The number of documents.
+        document_at: Returns the document with an index.
+        options: Lengths, probabilities and the kind of pairs.
+        rng: The random stream.
     """
     if options.nsp == "none":
         return _single_segments(document, options, rng)
@@ -83,14 +84,13 @@ def _next_pairs(
     options: CreatePretrainingData,
     rng: random.Random,
 ) -> Iterator[Pair]:
-    """Yields pairs for next sentence: section 3.1, task 2 of the paper."""
+    """Yields next sentence pairs: section 3.1, task 2 of the BERT paper."""
     max_num_tokens = options.max_seq_length - 3  # [CLS], [SEP], [SEP].
     target_length = _target_length(max_num_tokens, options, rng)
     start = 0
     while start < len(document) - 1:
         end = _reach(document, start, target_length)
-        # A gets the sentences up to here, B the others.
-        middle = start + 1
+        middle = start + 1  # The end of A.
         if end - start >= 2:
             middle = start + rng.randint(1, end - start - 1)
         span_a = document[start], document[middle]
@@ -100,7 +100,7 @@ def _next_pairs(
             other = document_at(_other_document(index, num_documents, rng))
             wanted = target_length - (span_a[1] - span_a[0])
             span_b = _random_place(other, wanted, rng)
-            start = middle  # The sentences that B did not use are read again.
+            start = middle  # The remaining sentences are used again.
         else:
             span_b = document[middle], document[end]
             start = end
@@ -110,18 +110,18 @@ def _next_pairs(
 def _ordered_pairs(
     document: Document, options: CreatePretrainingData, rng: random.Random
 ) -> Iterator[Pair]:
-    """Yields pairs for sentence order: section 3.1 of Lan et al., 2019."""
+    """Yields sentence order pairs: section 3.1 of Lan et al., 2019 (ALBERT)."""
     max_num_tokens = options.max_seq_length - 3  # [CLS], [SEP], [SEP].
     target_length = _target_length(max_num_tokens, options, rng)
     start, last = 0, len(document) - 1
     while start < last:
-        # Two sentences at least, if the document still has as many.
+        # At least two sentences, if the document has as many left.
         end = max(_reach(document, start, target_length), start + 2)
         end = min(end, last)
         first, behind = document[start], document[end]
         if end - start > 1:
             middle = document[start + rng.randint(1, end - start - 1)]
-        else:  # A sentence by itself is cut; of one piece, it has no order.
+        else:  # A single sentence is split; a single token cannot be.
             middle = rng.randint(first + 1, max(behind - 1, first + 1))
         start = end
         if middle == behind:
@@ -136,7 +136,7 @@ def _ordered_pairs(
 def _single_segments(
     document: Document, options: CreatePretrainingData, rng: random.Random
 ) -> Iterator[Pair]:
-    """Yields segments of whole sentences, each by itself."""
+    """Yields single segments of whole sentences."""
     max_num_tokens = options.max_seq_length - 2  # [CLS], [SEP].
     target_length = _target_length(max_num_tokens, options, rng)
     start = 0
@@ -152,10 +152,10 @@ def _single_segments(
 def _target_length(
     max_num_tokens: int, options: CreatePretrainingData, rng: random.Random
 ) -> int:
-    """Returns how many pieces the sequences of a document are to have.
+    """Returns the target number of tokens in the sequences of a document.
 
-    They are mostly filled up, since padding is computed in vain; some are made
-    short, since the model will be used on short texts as well.
+    Most sequences are full, because padding wastes computation. Some are short,
+    because the model will also be fine-tuned on short texts.
     """
     if rng.random() < options.short_seq_prob:
         return rng.randint(2, max_num_tokens)
@@ -163,16 +163,16 @@ def _target_length(
 
 
 def _reach(document: Document, start: int, length: int) -> int:
-    """Returns the sentence behind those that have `length` pieces together.
+    """Returns the end of the sentences that have `length` tokens together.
 
-    There is at least one; if the document has too few, all are taken.
+    At least one sentence is taken, at most all that the document has left.
     """
     end = bisect.bisect_left(document, document[start] + length, start + 1)
     return min(end, len(document) - 1)
 
 
 def _other_document(index: int, num_documents: int, rng: random.Random) -> int:
-    # Ten tries, since there may be one document only, which then has to do.
+    # After ten attempts it may be the same document: there may be only one.
     for _ in range(10):
         other = rng.randint(0, num_documents - 1)
         if other != index:
@@ -183,7 +183,7 @@ def _other_document(index: int, num_documents: int, rng: random.Random) -> int:
 def _random_place(
     document: Document, length: int, rng: random.Random
 ) -> tuple[int, int]:
-    """Returns a span of whole sentences, of some length."""
+    """Returns a random span of whole sentences with about `length` tokens."""
     start = rng.randint(0, len(document) - 2)
     end = _reach(document, start, length)
     return int(document[start]), int(document[end])
@@ -198,7 +198,7 @@ def _truncate(
     max_num_tokens: int,
     rng: random.Random,
 ) -> Pair:
-    """Shortens the longer one, at either end by chance, until both fit."""
+    """Removes tokens at random ends of the longer segment until both fit."""
     length_a, length_b = end_a - start_a, end_b - start_b
     for _ in range(length_a + length_b - max_num_tokens):
         is_front = rng.random() < 0.5
