@@ -45,15 +45,12 @@ IMPORTED_ON_FIRST_USE = {
         "metrics/regression",
         "plots/figures",
         "plots/training_curves",
-        "tokenization/alphabet",
-        "tokenization/vectorized",
-        "tokenization/word_table",
     )
 }
 
 # {file name that several files have: the reason}.
 SHARED_NAMES: dict[str, str] = dict.fromkeys(
-    ("attention.py", "packing.py", "text.py"), "is being renamed"
+    ("attention.py",), "is being renamed"
 )
 
 
