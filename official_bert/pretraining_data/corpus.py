@@ -73,16 +73,6 @@ class Corpus(NamedTuple):
         """The number of documents."""
         return len(self.documents) - 1
 
-    @property
-    def num_sentences(self) -> int:
-        """The number of sentences."""
-        return len(self.sentences) - 1
-
-    @property
-    def num_tokens(self) -> int:
-        """The number of tokens."""
-        return int(self.sentences[-1])
-
     def document(self, index: int) -> Offsets:
         """Returns where the sentences of a document start, and its end."""
         first, last = self.documents[index : index + 2].tolist()
@@ -108,9 +98,7 @@ class Corpus(NamedTuple):
         sizes = ends - starts
         if isinstance(self.ids, int):
             # Unlike a memory map, reading keeps only these parts in memory.
-            places = zip(
-                (4 * sizes).tolist(), (4 * starts).tolist(), strict=True
-            )
+            places = np.stack([4 * sizes, 4 * starts], axis=1).tolist()
             parts = [os.pread(self.ids, size, at) for size, at in places]
             return np.frombuffer(b"".join(parts), np.int32)
         shifts = starts - (np.cumsum(sizes) - sizes)
@@ -120,16 +108,13 @@ class Corpus(NamedTuple):
 def blocks_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
     """Yields lines in blocks for `tokenize_block`."""
     block: list[str] = []
-    num_characters = 0
+    room = _CHARACTERS_PER_BLOCK
     for line in lines:
         block.append(line)
-        num_characters += len(line)
-        if (
-            len(block) == _LINES_PER_BLOCK
-            or num_characters >= _CHARACTERS_PER_BLOCK
-        ):
+        room -= len(line)
+        if len(block) == _LINES_PER_BLOCK or room <= 0:
             yield block
-            block, num_characters = [], 0
+            block, room = [], _CHARACTERS_PER_BLOCK
     if block:
         yield block
 
@@ -184,20 +169,21 @@ def write_blocks(
 
 def in_memory(blocks: Iterable[Block]) -> Corpus:
     """Returns the corpus of consecutive blocks."""
-    ids, sentences, documents = (io.BytesIO() for _ in _FILES)
-    write_blocks(blocks, ids, sentences, documents)
+    ids, *offsets = buffers = [io.BytesIO() for _ in _FILES]
+    write_blocks(blocks, *buffers)
     return Corpus(
         np.frombuffer(ids.getbuffer(), np.int32),
-        np.frombuffer(sentences.getbuffer(), np.int64),
-        np.frombuffer(documents.getbuffer(), np.int64),
+        *(np.frombuffer(o.getbuffer(), np.int64) for o in offsets),
     )
 
 
 def store(blocks: Iterable[Block], directory: str) -> None:
     """Writes the corpus of consecutive blocks to files in a directory."""
-    names = (os.path.join(directory, name) for name in _FILES)
     with contextlib.ExitStack() as stack:
-        opened = [stack.enter_context(files.writing(name)) for name in names]
+        opened = [
+            stack.enter_context(files.writing(os.path.join(directory, name)))
+            for name in _FILES
+        ]
         write_blocks(blocks, *opened)
 
 

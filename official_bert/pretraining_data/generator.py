@@ -130,10 +130,10 @@ class _Masker:
 
     def __init__(self, text: Corpus, settings: Settings, rng: random.Random):
         self._options = options = settings.options
-        self._mask_id = settings.vocabulary.mask
-        self._token_ids = settings.vocabulary.ids.tolist()
+        self._mask_id = settings.mask_id
+        self._token_ids = settings.token_ids.tolist()
         self._replacements = settings.replacements
-        self._is_continuation = settings.vocabulary.is_continuation[text.ids]
+        self._is_continuation = settings.is_continuation[text.ids]
         self._rng = rng
         # Both by position or length, since making them anew takes time.
         self._candidates = [(i,) for i in range(options.max_seq_length)]
@@ -178,10 +178,7 @@ def feature_batches(
     while batch := list(itertools.islice(remaining, size)):
         pairs, masks = zip(*batch, strict=True)
         sequences = instance_records.make_sequences(
-            text,
-            np.array(pairs, np.int64),
-            settings.vocabulary,
-            settings.options.max_seq_length,
+            text, np.array(pairs, np.int64), settings
         )
         yield instance_records.make_features(
             sequences,

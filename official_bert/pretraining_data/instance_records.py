@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,24 +31,6 @@ BATCH_SIZE = 512
 _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-class VocabularyIds(NamedTuple):
-    """The ids of a vocabulary.
-
-    Attributes:
-        cls: The id of [CLS].
-        sep: The id of [SEP].
-        mask: The id of [MASK].
-        ids: int32 [V], all ids, from which random tokens are drawn.
-        is_continuation: bool [largest id + 1], tokens that start with "##".
-    """
-
-    cls: int
-    sep: int
-    mask: int
-    ids: Ints
-    is_continuation: npt.NDArray[np.bool_]
-
-
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """The options, and what each process derives from them when needed.
@@ -68,15 +50,30 @@ class Settings:
 
     @functools.cached_property
     def tokenizer(self) -> BatchTokenizer:
-        """The tokenizer."""
+        """The tokenizer of `--vocab_file`."""
         return BatchTokenizer(
             self.options.vocab_file, do_lower_case=self.options.do_lower_case
         )
 
     @functools.cached_property
-    def vocabulary(self) -> VocabularyIds:
-        """The ids of the tokenizer's vocabulary."""
-        return vocabulary_ids(self.tokenizer.vocab)
+    def token_ids(self) -> Ints:
+        """The ids from which random tokens are drawn, int32 [V]."""
+        vocab = self.tokenizer.vocab
+        return np.fromiter(vocab.values(), np.int32, len(vocab))
+
+    @functools.cached_property
+    def is_continuation(self) -> npt.NDArray[np.bool_]:
+        """By token id, whether the token starts with "##"."""
+        flags = np.zeros(self.token_ids.max() + 1, np.bool_)
+        flags[self.token_ids] = [
+            token.startswith("##") for token in self.tokenizer.vocab
+        ]
+        return flags
+
+    @property
+    def mask_id(self) -> int:
+        """The id of [MASK]."""
+        return self.tokenizer.vocab["[MASK]"]
 
     @functools.cached_property
     def replacements(self) -> Replacements:
@@ -93,16 +90,6 @@ class Settings:
         if options.bert_config_file:
             config = BertConfig.from_json_file(options.bert_config_file)
             config.require_vocabulary(vocab, options.vocab_file)
-
-
-def vocabulary_ids(vocab: Mapping[str, int]) -> VocabularyIds:
-    """Returns the ids of {token: id}."""
-    ids = np.fromiter(vocab.values(), np.int32, len(vocab))
-    is_continuation = np.zeros(ids.max() + 1, np.bool_)
-    is_continuation[ids] = [token.startswith("##") for token in vocab]
-    return VocabularyIds(
-        vocab["[CLS]"], vocab["[SEP]"], vocab["[MASK]"], ids, is_continuation
-    )
 
 
 class Sequences(NamedTuple):
@@ -124,30 +111,27 @@ class Sequences(NamedTuple):
 
 
 def make_sequences(
-    corpus: Corpus,
-    pairs: npt.NDArray[np.int64],
-    vocabulary: VocabularyIds,
-    max_seq_length: int,
+    corpus: Corpus, pairs: npt.NDArray[np.int64], settings: Settings
 ) -> Sequences:
     """Returns the sequences of pairs.
 
     Args:
         corpus: The corpus that the pairs are spans of.
         pairs: int64 [n, 5 or more], the fields of `segment_pairs.Pair` first.
-        vocabulary: The ids of [CLS] and [SEP].
-        max_seq_length: S.
+        settings: The vocabulary and the length S.
     """
+    vocab = settings.tokenizer.vocab
     starts, ends = pairs[:, 0:4:2], pairs[:, 1:4:2]
     length_a, length_b = (ends - starts).T
     end_a = 1 + length_a
     end_b = end_a + np.where(length_b > 0, 1 + length_b, 0)
-    places = np.arange(max_seq_length)
+    places = np.arange(settings.options.max_seq_length)
     is_maskable = (places > 0) & (places < end_b[:, np.newaxis])
     is_maskable &= places != end_a[:, np.newaxis]
     input_ids = np.zeros(is_maskable.shape, np.int32)
     rows = np.arange(len(pairs))
-    input_ids[:, 0] = vocabulary.cls
-    input_ids[rows, end_a] = input_ids[rows, end_b] = vocabulary.sep
+    input_ids[:, 0] = vocab["[CLS]"]
+    input_ids[rows, end_a] = input_ids[rows, end_b] = vocab["[SEP]"]
     input_ids[is_maskable] = corpus.tokens(starts.ravel(), ends.ravel())
     return Sequences(
         input_ids,

@@ -181,9 +181,10 @@ def num_buckets(text: Corpus, settings: Settings) -> int:
     a few times more of them in a bucket.
     """
     # With a random B, the remaining sentences of the document are used again.
-    full = 1.5 * text.num_tokens / (settings.options.max_seq_length - 3)
+    num_tokens, num_sentences = text.sentences[-1], len(text.sentences) - 1
+    full = 1.5 * num_tokens / (settings.options.max_seq_length - 3)
     # Each instance takes at least one sentence.
-    per_round = min(text.num_sentences, text.num_documents + full)
+    per_round = min(num_sentences, text.num_documents + full)
     expected = settings.options.dupe_factor * per_round
     return 1 + int(expected / _INSTANCES_PER_BUCKET)
 
@@ -203,14 +204,13 @@ def scatter(
         int64 [buckets], their numbers of pairs.
     """
     sizes = np.zeros(num_buckets, np.int64)
-    some: list[KeyedPairs] = []
+    some = [_NO_PAIRS]
     for pairs in made:
         some.append(pairs)
         if sum(map(len, some)) >= _PAIRS_IN_MEMORY:
             sizes += _append(np.concatenate(some), num_buckets, directory)
-            some = []
-    rest = np.concatenate([_NO_PAIRS, *some])
-    return sizes + _append(rest, num_buckets, directory)
+            some = [_NO_PAIRS]
+    return sizes + _append(np.concatenate(some), num_buckets, directory)
 
 
 def _append(
@@ -252,13 +252,11 @@ def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:
 def _masked_features(
     pairs: KeyedPairs, text: Corpus, settings: Settings
 ) -> Columns:
-    options, vocabulary = settings.options, settings.vocabulary
-    sequences = instance_records.make_sequences(
-        text, pairs, vocabulary, options.max_seq_length
-    )
+    options = settings.options
+    sequences = instance_records.make_sequences(text, pairs, settings)
     masks = masking.mask_sequences(
         sequences.is_maskable,
-        vocabulary.is_continuation[sequences.input_ids]
+        settings.is_continuation[sequences.input_ids]
         if options.do_whole_word_mask
         else None,
         masking.num_to_predict(
@@ -267,8 +265,8 @@ def _masked_features(
             options.max_predictions_per_seq,
         ),
         options.max_predictions_per_seq,
-        vocabulary.mask,
-        vocabulary.ids,
+        settings.mask_id,
+        settings.token_ids,
         pairs[:, -1].astype(np.uint64),
         settings.replacements,
     )

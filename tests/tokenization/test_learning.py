@@ -1,3 +1,5 @@
+"""Learned vocabularies: their tokens, order, size and usefulness."""
+
 import collections
 import random
 from pydoc_data.topics import topics
@@ -21,6 +23,7 @@ FOREIGN = (
     "[UNK] [MASK] ##s a##b # ## C# $5 x^2 _under_score_ e\u0301te\u0301\n"
 )
 TEXT = ENGLISH + FOREIGN * 3
+NUM_SPECIAL = 104  # Of the default `num_unused`.
 
 
 @pytest.fixture(scope="module")
@@ -30,123 +33,111 @@ def english():
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_words_are_those_of_the_basic_tokenizer(do_lower_case):
-    expected = collections.Counter(
-        word
-        for line in FOREIGN.split("\n")
-        for word in BasicTokenizer(do_lower_case).tokenize(line)
-    )
     lines = FOREIGN.split("\n")
+    tokenize = BasicTokenizer(do_lower_case).tokenize
+    expected = collections.Counter(w for line in lines for w in tokenize(line))
     assert learning.count_words(lines, do_lower_case) == expected
 
 
-def test_special_tokens_come_first_then_characters_then_longer_pieces():
+def test_special_tokens_are_followed_by_characters_and_longer_tokens():
     words = collections.Counter({"low": 5, "lower": 3, "newer": 2, "!": 1})
-    pieces = learning.learn(words, vocab_size=40, num_unused=1, min_count=3)
-    assert pieces == [
+    tokens = learning.learn(words, vocab_size=40, num_unused=1, min_count=3)
+    assert tokens == [
         *["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
         *["!", "e", "l", "n", "o", "r", "w"],
         *["##e", "##l", "##n", "##o", "##r", "##w"],
-        # "lo" was a step towards "low", and "newer" needs "##er".
+        # "lo" was only a step towards "low"; "newer" needs "##er".
         *["low", "##er", "lower"],
     ]
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_the_full_tokenizer_can_produce_every_piece(tmp_path, do_lower_case):
+def test_every_learned_token_can_occur(make_vocab, do_lower_case):
     words = learning.count_words(TEXT.split("\n"), do_lower_case)
-    pieces = learning.learn(words, vocab_size=3000, num_unused=3)
-    assert len(pieces) == len(set(pieces)) == 3000
-    vocab_file = tmp_path / "vocab.txt"
-    vocab_file.write_text("\n".join(pieces) + "\n", encoding="utf-8")
-    tokenizer = FullTokenizer(str(vocab_file), do_lower_case)
+    tokens = learning.learn(words, vocab_size=3000, num_unused=3)
+    assert len(tokens) == len(set(tokens)) == 3000
+    tokenizer = FullTokenizer(make_vocab(*tokens), do_lower_case)
     produced = set(tokenizer.tokenize(TEXT))
     special = learning.special_tokens(3)
     assert produced.isdisjoint(special)
-    # Nothing longer can be cut off the start of a word than its longest piece.
-    longest = max(
-        (piece for piece in pieces[len(special) :] if piece.isalpha()), key=len
-    )
-    for piece in pieces[len(special) :]:
-        if piece not in produced:
-            # Beside those of the text itself there are only characters.
-            assert len(piece.removeprefix("##")) == 1
-            is_later = piece.startswith("##") and piece != "##"
-            text = longest + piece[2:] if is_later else piece
-            assert tokenizer.tokenize(text)[-1] == piece
+    learned = tokens[len(special) :]
+    # After the longest token, a word can continue with any character.
+    longest = max((t for t in learned if t.isalpha()), key=len)
+    for token in set(learned) - produced:
+        assert len(token.removeprefix("##")) == 1
+        is_continuation = token.startswith("##") and token != "##"
+        text = longest + token[2:] if is_continuation else token
+        assert tokenizer.tokenize(text)[-1] == token
 
 
 def test_words_of_known_characters_are_never_unknown(english):
-    pieces = learning.learn(english, vocab_size=1000)
-    chars = [piece for piece in pieces if len(piece) == 1 and piece.isalnum()]
+    tokens = learning.learn(english, vocab_size=1000)
+    chars = [t for t in tokens if len(t) == 1 and t.isalnum()]
     rng = random.Random(1)
-    made_up = ["".join(rng.choices(chars, k=9)) for _ in range(500)]
-    counts = learning.count_tokens(pieces, collections.Counter(made_up))
+    words = ["".join(rng.choices(chars, k=9)) for _ in range(500)]
+    counts = learning.count_tokens(tokens, collections.Counter(words))
     assert counts["[UNK]"] == 0
 
 
-def test_no_piece_is_wasted_and_no_place_is(english):
-    sizes = (500, 1000, 2000)
-    num_pieces = []
-    for vocab_size in sizes:
-        pieces = learning.learn(english, vocab_size=vocab_size)
-        assert len(pieces) == vocab_size
-        used = learning.count_tokens(pieces, english)
-        assert all(
-            piece in used
-            for piece in pieces[104:]
-            if len(piece.removeprefix("##")) > 1
-        )
-        num_pieces.append(used.total() / english.total())
-    # TensorFlow Text's learner comes to 1.65, 1.24 and 1.08.
-    assert num_pieces[0] < 1.65
-    assert num_pieces[1] < 1.28
-    assert num_pieces[2] < 1.10
+# The limits are what TensorFlow Text's learner reaches, or a little more.
+@pytest.mark.parametrize(
+    ("vocab_size", "tokens_per_word"), [(500, 1.65), (1000, 1.28), (2000, 1.10)]
+)
+def test_vocabulary_is_full_of_useful_tokens(
+    english, vocab_size, tokens_per_word
+):
+    tokens = learning.learn(english, vocab_size=vocab_size)
+    assert len(tokens) == vocab_size
+    used = learning.count_tokens(tokens, english)
+    longer = [t for t in tokens[NUM_SPECIAL:] if len(t.removeprefix("##")) > 1]
+    assert used.keys() >= set(longer)
+    assert used.total() / english.total() < tokens_per_word
 
 
-def test_rare_pieces_are_not_learned():
+def test_tokens_below_min_count_are_not_learned():
     words = collections.Counter({"often": 5, "seldom": 2})
-    pieces = learning.learn(words, vocab_size=200, min_count=3)
-    assert "often" in pieces
-    assert max(map(len, pieces[104:])) == len("often")
+    tokens = learning.learn(words, vocab_size=200, min_count=3)
+    assert "often" in tokens
+    assert max(map(len, tokens[NUM_SPECIAL:])) == len("often")
     assert "seldom" in learning.learn(words, vocab_size=200, min_count=2)
 
 
-def test_rare_characters_are_left_out():
+def test_alphabet_is_limited_to_the_most_frequent_characters():
     words = collections.Counter({"ab": 5, "ac": 4, "aé": 1, "é": 1, "c": 1})
-    pieces = learning.learn(words, vocab_size=200, limit_alphabet=3)
-    assert pieces[104:] == ["a", "b", "c", "##a", "##b", "##c", "ab", "ac"]
-    assert learning.count_tokens(pieces, words)["[UNK]"] == 2
-    # Among equals the first in Unicode stays.
+    tokens = learning.learn(words, vocab_size=200, limit_alphabet=3)
+    assert tokens[104:] == ["a", "b", "c", "##a", "##b", "##c", "ab", "ac"]
+    assert learning.count_tokens(tokens, words)["[UNK]"] == 2
+    # Ties are resolved by code point.
     words = collections.Counter({"y": 1, "x": 1})
-    pieces = learning.learn(words, vocab_size=200, limit_alphabet=1)
-    assert pieces[104:] == ["x", "##x"]
+    tokens = learning.learn(words, vocab_size=200, limit_alphabet=1)
+    assert tokens[104:] == ["x", "##x"]
 
 
-def test_words_that_are_too_long_are_not_learned():
+def test_words_of_more_than_200_characters_are_ignored():
     rng = random.Random(1)
     long = {"".join(rng.choices("abcdefg", k=201)): 9 for _ in range(5)}
     words = collections.Counter({**long, "hi": 3, "g" * 200: 2})
-    pieces = learning.learn(words, vocab_size=200)
-    assert not any(len(piece) > 3 for piece in pieces[104:] if "a" in piece)
-    assert {"hi", "g" * 200} <= set(pieces)
+    tokens = learning.learn(words, vocab_size=200)
+    assert not any(len(t) > 3 for t in tokens[NUM_SPECIAL:] if "a" in t)
+    assert {"hi", "g" * 200} <= set(tokens)
 
 
-def test_the_order_of_the_words_does_not_matter(english):
-    pieces = learning.learn(english, vocab_size=1000)
+def test_order_of_the_words_does_not_matter(english):
     shuffled = list(english.items())
     random.Random(1).shuffle(shuffled)
-    assert learning.learn(dict(shuffled), vocab_size=1000) == pieces
+    expected = learning.learn(english, vocab_size=1000)
+    assert learning.learn(dict(shuffled), vocab_size=1000) == expected
 
 
-def test_a_vocabulary_needs_room_for_its_characters(english):
-    chars = {char for word in english for char in word}
-    with pytest.raises(InputError, match="lower `limit_alphabet`"):
-        learning.learn(english, vocab_size=104 + len(chars))
-    pieces = learning.learn(english, vocab_size=124, limit_alphabet=10)
-    assert 114 <= len(pieces) <= 124
+def test_vocabulary_smaller_than_the_alphabet_is_an_error(english):
+    size = NUM_SPECIAL + len({char for word in english for char in word})
+    with pytest.raises(InputError, match=f"vocab_size={size}"):
+        learning.learn(english, vocab_size=size)
+    tokens = learning.learn(english, vocab_size=124, limit_alphabet=10)
+    assert 114 <= len(tokens) <= 124
 
 
-def test_frequent_words_are_counted_whole():
+def test_frequent_words_are_repeated_on_several_lines():
     words = collections.Counter({"ab": 25_000, "ac": 24_999})
     lines = list(learning._repeat(words))
     assert collections.Counter(" ".join(lines).split()) == words
