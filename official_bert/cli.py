@@ -276,8 +276,7 @@ def plain_type(annotation: Any) -> type:
 
 
 def options_from_flags(
-    options_class: type[_Options],
-    flag_values: flags.FlagValues = flags.FLAGS,
+    options_class: type[_Options], flag_values: flags.FlagValues = flags.FLAGS
 ) -> _Options:
     """Returns the options that the parsed flags describe.
 

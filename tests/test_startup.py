@@ -10,10 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-COMMANDS = [
-    *sorted(ROOT.glob("*.py")),
-    *sorted((ROOT / "data").glob("*.py")),
-]
+COMMANDS = [*sorted(ROOT.glob("*.py")), *sorted((ROOT / "data").glob("*.py"))]
 
 # What takes a tenth of a second and more to import.
 HEAVY = {

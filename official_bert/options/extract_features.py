@@ -41,9 +41,7 @@ class ExtractFeatures(cli.Options, heading="Data"):
         at_least=3,
     )
     do_lower_case: bool = option(
-        "Lower-case the text: true for uncased models.",
-        True,
-        heading="Model",
+        "Lower-case the text: true for uncased models.", True, heading="Model"
     )
     batch_size: int = option("Sequences per step.", 32, at_least=1)
     pooling: str = option(

@@ -32,9 +32,7 @@ def steps(points):
     return [point.step for point in points]
 
 
-def test_resumed_run_replaces_what_the_killed_run_wrote_later(
-    tmp_path,
-):
+def test_resumed_run_replaces_what_the_killed_run_wrote_later(tmp_path):
     write(tmp_path, {"loss": {10: 5.0, 20: 4.0, 30: 3.0, 40: 2.5}})
     write(tmp_path, {"loss": {30: 3.1}, "norm": {30: 1.0}})
     write(tmp_path, {})
