@@ -1,11 +1,11 @@
-"""Writes a pre-training corpus of the English that comes with every Python.
+"""Writes a pre-training corpus from the English text that Python includes.
 
     python data/python_english.py --output_dir=/tmp/english
 
 The topics of the language reference and the docstrings of the standard library
-together are some 250,000 words, enough to watch a small model learn without
-downloading anything. It takes a few seconds and writes `train.txt` and
-`held_out.txt`, one sentence a line and a blank line between documents.
+have about 250,000 words, enough to pre-train a small model without downloading
+anything. In a few seconds this writes `train.txt` and `held_out.txt`, with one
+sentence per line and blank lines between documents.
 """
 
 import ast
@@ -27,14 +27,14 @@ from official_bert.errors import InputError
 class PythonEnglish(cli.Options):
     """Options of `data/python_english.py`."""
 
-    output_dir: str = option("Folder for train.txt and held_out.txt.")
+    output_dir: str = option("Directory of train.txt and held_out.txt.")
     held_out: int = option(
-        "One document in this many goes to held_out.txt.", 20, at_least=2
+        "Every Nth document goes to held_out.txt.", 20, at_least=2
     )
 
 
 def main(options: PythonEnglish) -> None:
-    """Collects the documents and deals them out to the two files."""
+    """Writes the documents to the two files."""
     documents = collect(pathlib.Path(sysconfig.get_path("stdlib")))
     held_out = documents[options.held_out - 1 :: options.held_out]
     train = [
@@ -54,25 +54,24 @@ def main(options: PythonEnglish) -> None:
 
 
 def corpus(documents: Iterable[list[str]]) -> str:
-    """Returns the text of a corpus file."""
+    """Returns the content of a corpus file."""
     return "\n".join("\n".join(document) + "\n" for document in documents)
 
 
 def collect(library: pathlib.Path) -> list[list[str]]:
-    """Returns the sentences of every document, none of them twice.
+    """Returns the sentences of each document, without repeated ones.
 
     Args:
-        library: The folder of the standard library's source.
+        library: The directory of the standard library.
 
     Raises:
-        InputError: There is no text in that folder.
+        InputError: The library has no docstrings.
     """
     modules = [docstrings(path) for path in sources(library)]
     if not any(modules):
         raise InputError(
-            "The standard library must be there as source files with "
-            f"docstrings. Received: {str(library)!r}, where there is none. "
-            "Use a Python that is not packed or stripped."
+            f"{library}: the standard library must have source files with "
+            "docstrings. Use another distribution of Python."
         )
     seen: set[str] = set()
     documents = []
@@ -80,14 +79,14 @@ def collect(library: pathlib.Path) -> list[list[str]]:
         found = (sentence for text in texts for sentence in prose(text))
         document = dict.fromkeys(s for s in found if s not in seen)
         seen.update(document)
-        # A sentence alone has no next one to be told from others.
+        # Next sentence prediction needs two sentences.
         if len(document) > 1:
             documents.append(list(document))
     return documents
 
 
-# Tests are about Python rather than in English, `encodings` are tables, and
-# what was installed later is not the same everywhere.
+# Tests have little English, `encodings` has tables, and installed packages
+# differ between machines.
 _SKIPPED = {
     *("test", "tests", "idle_test", "encodings"),
     *("site-packages", "dist-packages"),
@@ -95,7 +94,7 @@ _SKIPPED = {
 
 
 def sources(library: pathlib.Path) -> list[pathlib.Path]:
-    """Returns the modules to read, in an order that is always the same."""
+    """Returns the modules to read, sorted."""
     return [
         path
         for path in sorted(library.rglob("*.py"))
@@ -104,14 +103,14 @@ def sources(library: pathlib.Path) -> list[pathlib.Path]:
 
 
 def parse(path: pathlib.Path) -> ast.Module | None:
-    """Returns a module's syntax tree, or None if it is not valid Python.
+    """Returns the syntax tree of a module, or None if it is not valid Python.
 
-    The source is read and not run: some modules act when imported.
+    The module is not imported: some modules have side effects.
     """
     try:
         return ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
-        return None  # A template or an example of something faulty.
+        return None  # Templates, and examples of errors.
 
 
 def docstrings(path: pathlib.Path) -> list[str]:
@@ -139,7 +138,7 @@ def prose(text: str) -> Iterator[str]:
                 yield sentence
 
 
-# What opens a paragraph and does not belong to its first sentence.
+# Starts of paragraphs that are not part of the first sentence.
 _LEAD = re.compile(
     r"""
     (?: [-*+•o] | \(? (?:\d\d?|[a-z]|[ivx]+) [.)] ) \ +       # * or 1. or (b)
@@ -150,7 +149,7 @@ _LEAD = re.compile(
     """,
     re.VERBOSE,
 )
-# Tables, grammar, directives, and signatures alone on their line.
+# Lines of tables, grammar and directives, and lines with only a signature.
 _NO_PROSE = re.compile(
     r"""
     [|+] | [^\w\s]{3,}$ | .*::= | \.\.\  | .*\S\ {3,}\S.*\ {3,}\S
@@ -162,9 +161,9 @@ _HEADING = re.compile(r"^.*\S.*\n *([=*~^#\"-])\1{2,} *$", re.MULTILINE)
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Yields the paragraphs of prose in a text, each as one line.
+    """Yields the paragraphs of a text, each as one line, without code.
 
-    A bullet, a definition or the description of a parameter is one too.
+    A bullet, a definition or the description of a parameter is a paragraph.
     """
     text = _HEADING.sub("", inspect.cleandoc(text).expandtabs())
     paragraph = ""
@@ -180,10 +179,10 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def _without_code(lines: Iterable[str]) -> Iterator[str]:
-    """Yields the lines stripped, and empty ones for what is no prose.
+    """Yields the stripped lines, with empty lines in place of code.
 
-    An interactive example ends at an empty line, a literal block, which "::"
-    announces, where the indentation does.
+    An interactive example ends at an empty line, a literal block after "::"
+    where the indentation ends.
     """
     is_example = False
     block: int | None = None
@@ -203,7 +202,7 @@ def _without_code(lines: Iterable[str]) -> Iterator[str]:
             block = indent
 
 
-# Markup, and what stays of it.
+# Markup, and its replacement.
 _MARKUP = [
     (re.compile(r":\w[\w:]*:`[~!.]?([^`]+)`"), r"\1"),  # :func:`name`
     (re.compile(r"(?<!`)`([^`'\s]+)'(?!`)"), r"\1"),  # `name'
@@ -217,10 +216,10 @@ _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|vs|Mr|Mrs|Dr|St|No|ed|[A-Z])\.$")
 
 
 def sentences(paragraph: str) -> Iterator[str]:
-    """Yields the sentences of a paragraph, freed from markup.
+    """Yields the sentences of a paragraph, without markup.
 
-    A sentence ends where a full stop, question or exclamation mark is followed
-    by a capital, unless an abbreviation or an initial stands before it.
+    A sentence ends at a period, question mark or exclamation mark before a
+    capital, except after an abbreviation or an initial.
     """
     for pattern, replacement in _MARKUP:
         paragraph = pattern.sub(replacement, paragraph)
@@ -233,7 +232,7 @@ def sentences(paragraph: str) -> Iterator[str]:
 
 
 _WORD = re.compile(r"\W{0,2}[A-Za-z]+(?:[-'’/][A-Za-z]+)*\W{0,3}$")
-# Begun in mid-bracket, the head of a compound statement, or an assignment.
+# Fragments, heads of compound statements, and assignments.
 _CODE = re.compile(r"[\"'(]*[^\w\"'(]|[a-z].*:$|.*( = |#|\\).*[^.!?]$")
 _COMMON = re.compile(
     r"\b(a|all|an|and|are|as|at|be|been|by|can|do|for|from|has|have|if|in|is|it"
@@ -244,10 +243,10 @@ _COMMON = re.compile(
 
 
 def is_prose(sentence: str) -> bool:
-    """Whether a sentence is English: three words, and mostly words.
+    """Whether a sentence is English: at least three words, and mostly words.
 
-    Without a full stop it must have one of the most common words, which a
-    heading or a list of names seldom has.
+    Without a period it must have a very common word, which few headings and
+    lists of names have.
     """
     words = sentence.split()
     if len(words) < 3 or _CODE.match(sentence):

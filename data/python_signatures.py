@@ -1,17 +1,17 @@
-"""Writes a labelled task: does this summary belong to this function?
+"""Writes a labelled data set: does a summary belong to a function?
 
     python data/python_signatures.py --output_dir=/tmp/signatures
 
-The functions are those of Python's standard library. Each makes two rows, its
-signature with the first sentence of its docstring, and with that of another:
+Each function of Python's standard library gives two examples: its signature
+with the first sentence of its own docstring, and with that of another function:
 
     signature                 summary                                label
     TarFile.getmember(name)   Return a TarInfo object for member name.   yes
     TarFile.getmember(name)   Return True if it is a hard link.        no
 
-A summary is right once and wrong once, so that half a pair tells nothing. It
-takes a few seconds and writes `train.tsv`, `dev.tsv` and `test.tsv`; no two of
-them have functions of the same package.
+Each summary is right once and wrong once, so that neither half of a pair tells
+the label. In a few seconds this writes `train.tsv`, `dev.tsv` and `test.tsv`;
+no package has functions in two of them.
 """
 
 import ast
@@ -35,21 +35,21 @@ from official_bert.errors import InputError
 class PythonSignatures(cli.Options):
     """Options of `data/python_signatures.py`."""
 
-    output_dir: str = option("Folder for train.tsv, dev.tsv and test.tsv.")
+    output_dir: str = option("Directory of train.tsv, dev.tsv and test.tsv.")
     held_out: int = option(
-        "One package in this many goes to dev.tsv, and as many to test.tsv.",
+        "1 / N of all packages go to dev.tsv, and as many to test.tsv.",
         10,
         at_least=3,
     )
-    seed: int = option("Seed of who gets whose summary.", 12345)
+    seed: int = option("Random seed of the wrong summaries.", 12345)
 
 
 class Function(NamedTuple):
-    """A function, as those see it who call it.
+    """A documented function.
 
     Attributes:
-        package: The module or package at the top that has it, such as `email`.
-        signature: Such as `Message.get(name, failobj)`.
+        package: Its top-level module or package, for example `email`.
+        signature: For example `Message.get(name, failobj)`.
         summary: The first sentence of its docstring.
     """
 
@@ -59,7 +59,7 @@ class Function(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A row of the files."""
+    """A labelled example."""
 
     signature: str
     summary: str
@@ -67,16 +67,16 @@ class Pair(NamedTuple):
 
 
 def main(options: PythonSignatures) -> None:
-    """Collects the functions, deals them out, and pairs them."""
+    """Writes pairs of the functions to the three files."""
     parts: dict[str, list[Function]] = {"train": [], "dev": [], "test": []}
     for function in collect(pathlib.Path(sysconfig.get_path("stdlib"))):
         parts[part_of(function.package, options.held_out)].append(function)
     if min(map(len, parts.values())) < 2:
         counts = ", ".join(f"{len(parts[name])} for {name}" for name in parts)
         raise InputError(
-            "The standard library must be there as source files with "
-            f"docstrings. Received: functions with one: {counts}. Use a Python "
-            "that is not packed or stripped, or another --held_out."
+            "The standard library must have source files with docstrings. "
+            f"Received: {counts}. Use another distribution of Python, or "
+            "another --held_out."
         )
     files.make_directory(options.output_dir)
     for name, functions in parts.items():
@@ -88,8 +88,8 @@ def main(options: PythonSignatures) -> None:
 
 
 def part_of(package: str, held_out: int) -> str:
-    """Returns train, dev or test: the same with every Python."""
-    # Python's own hash differs from run to run.
+    """Returns train, dev or test, the same in all versions of Python."""
+    # hash() differs from run to run.
     bucket = zlib.crc32(package.encode()) % held_out
     return {0: "dev", 1: "test"}.get(bucket, "train")
 
@@ -97,13 +97,13 @@ def part_of(package: str, held_out: int) -> str:
 def pairs(
     functions: Sequence[Function], generator: random.Random
 ) -> list[Pair]:
-    """Returns two rows for each function, those in random order.
+    """Returns two pairs for each function, with functions in random order.
 
-    The wrong summaries are dealt out in a circle, so that each comes once.
+    The wrong summary is that of the next function, so that each is used once.
 
     Args:
-        functions: With different summaries, two or more.
-        generator: Draws who gets whose.
+        functions: At least two, with different summaries.
+        generator: Draws the order.
     """
     circle = list(functions)
     generator.shuffle(circle)
@@ -115,10 +115,10 @@ def pairs(
 
 
 def collect(library: pathlib.Path) -> list[Function]:
-    """Returns all functions with a summary that none before them has.
+    """Returns all functions whose summary no earlier function has.
 
     Args:
-        library: The folder of the standard library's source.
+        library: The directory of the standard library.
     """
     found: dict[str, Function] = {}
     for path in python_english.sources(library):
@@ -131,11 +131,11 @@ def collect(library: pathlib.Path) -> list[Function]:
 
 
 def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yields signatures and summaries, those in functions left out.
+    """Yields signatures and summaries, except of nested functions.
 
     Args:
-        node: A module, or what is inside.
-        prefix: The classes around it, such as `Message.`.
+        node: A module or a node in it.
+        prefix: The enclosing classes, for example `Message.`.
     """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
@@ -149,13 +149,13 @@ def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def summary_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
-    """Returns the first sentence of a docstring, if it has one of English."""
+    """Returns the first sentence of the docstring if it is English."""
     first, *_ = (ast.get_docstring(function) or "").split("\n\n")
     return next(python_english.prose(first), None)
 
 
 def signature_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Returns the name and what a call gives: no `self`, no defaults."""
+    """Returns the name and the arguments, without `self` and defaults."""
     given = function.args
     names = [parameter.arg for parameter in given.posonlyargs + given.args]
     if names[:1] in (["self"], ["cls"]):

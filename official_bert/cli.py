@@ -51,7 +51,7 @@ def option(
     *,
     choices: Sequence[str] | None = None,
     at_least: float | None = None,
-    at_most: float | None = None,
+    between: tuple[float, float] | None = None,
     check: Check | None = None,
     needs: str | None = None,
     needed_by: Sequence[str] = (),
@@ -69,7 +69,7 @@ def option(
             required.
         choices: The allowed values.
         at_least: The smallest allowed number.
-        at_most: The largest allowed number.
+        between: The smallest and the largest allowed number.
         check: Called with the value if the option is set and, with `needed_by`,
             needed.
         needs: Another option that must be set if this one is.
@@ -175,19 +175,19 @@ _Options = TypeVar("_Options", bound=Options)
 
 def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
     """Compares a value with the choices and bounds of its option."""
-    choices, low, high = (
-        field.metadata[key] for key in ("choices", "at_least", "at_most")
-    )
     if value is None:
         return None
+    choices, at_least, between = (
+        field.metadata[key] for key in ("choices", "at_least", "between")
+    )
     if choices and value not in choices:
         return f"must be one of {', '.join(choices)}."
     if isinstance(value, float) and not math.isfinite(value):
         return "must be finite."
-    if low is not None and value < low:
-        return f"must be at least {low}."
-    if high is not None and value > high:
-        return f"must be at most {high}."
+    if at_least is not None and value < at_least:
+        return f"must be at least {at_least}."
+    if between is not None and not between[0] <= value <= between[1]:
+        return f"must be between {between[0]} and {between[1]}."
     return None
 
 

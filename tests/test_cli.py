@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OvenOptions(cli.Options, heading="Devices"):
-    minutes: int = option("Baking time.", 30, at_least=1, at_most=90)
+    minutes: int = option("Baking time.", 30, between=(1, 90))
     steam: float = option("Seconds of steam.", 0.0, needs="water")
     water: str | None = option("Its source.", None, needed_by=("do_brush",))
 
@@ -39,7 +39,7 @@ class Baking(OvenOptions, heading="Model"):
     salt: float = option("Share of salt.", 0.02, at_least=0, heading="Data")
     do_glaze: bool = option("Whether to glaze.", True, conflicts=("do_brush",))
     do_brush: bool = option("Whether to brush.", False)
-    minutes: int = option("Longer time.", 40, at_least=1, at_most=90)
+    minutes: int = option("Longer time.", 40, between=(1, 90))
 
 
 def make(**values):

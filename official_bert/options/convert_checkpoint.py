@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 
 from official_bert import cli, files, json_files
 from official_bert.cli import option
@@ -17,6 +18,10 @@ CLASSIFIERS = (
     "sequence_classification",
     "multiple_choice",
     "token_classification",
+)
+
+_CHECKPOINT_FILE = re.compile(
+    r"checkpoint|(model\.ckpt-|bert_model\.ckpt).*\.index"
 )
 
 # Files that are never opened.
@@ -143,41 +148,19 @@ def _detect_format(options: ConvertCheckpoint, path: str) -> str:
     """Returns huggingface, keras_hub, or checkpoint (TF1 or Model Garden)."""
     if files.exists(path + ".index"):
         return "checkpoint"
-    if files.is_remote(path):
-        raise options.error(
-            "input", "must be local, unless it is a checkpoint prefix."
-        )
-    if os.path.isfile(path):
-        _refuse_unsupported(path)
-        raise options.error(
-            "input",
-            "must be a directory or a checkpoint prefix. Give the directory of "
-            "model.safetensors or config.json, and NAME for NAME.index.",
-        )
-    if not os.path.isdir(path):
-        raise options.error(
-            "input",
-            "must be an existing directory, or a checkpoint prefix: NAME for "
-            "NAME.index. Check the path.",
-        )
-    names = sorted(os.listdir(path))
-    if "checkpoint" in names or any(
-        name.startswith(("model.ckpt-", "bert_model.ckpt"))
-        and name.endswith(".index")
-        for name in names
-    ):
+    is_directory = os.path.isdir(path)
+    names = sorted(os.listdir(path)) if is_directory else []
+    if any(map(_CHECKPOINT_FILE.fullmatch, names)):
         return "checkpoint"
-    is_safe = any(
-        name.endswith((".safetensors", ".index.json")) for name in names
-    )
+    is_safe = any(n.endswith((".safetensors", ".index.json")) for n in names)
     if not is_safe and "model.weights.h5" not in names:
-        for name in names:
-            _refuse_unsupported(os.path.join(path, name))
+        for name in names or [""]:
+            _refuse_unsupported(os.path.join(path, name).rstrip("/"))
     if "config.json" not in names:
         raise options.error(
             "input",
-            "must contain config.json or a checkpoint, but contains "
-            f"{', '.join(names[:8]) or 'nothing'}.",
+            "must be a checkpoint prefix (NAME for NAME.index) or a local "
+            "directory with config.json and weights. Check the path.",
         )
     config_file = os.path.join(path, "config.json")
     config = json_files.read_object(config_file)
@@ -187,8 +170,7 @@ def _detect_format(options: ConvertCheckpoint, path: str) -> str:
         return "huggingface"
     raise InputError(
         f"{config_file}: must be the config of a transformers or KerasHub "
-        "model, but has neither `model_type` nor `registered_name`. For a "
-        "checkpoint, give its prefix as --input."
+        "model, but has neither `model_type` nor `registered_name`."
     )
 
 

@@ -64,26 +64,25 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         "Number of passes over the text, with different masks.", 10, at_least=1
     )
     masked_lm_prob: float = option(
-        "Proportion of tokens to mask.", 0.15, at_least=0, at_most=1
+        "Proportion of tokens to mask.",
+        0.15,
+        between=(0, 1),
     )
     mask_share: float = option(
         "Proportion of masked tokens that become [MASK]. This, --random_share "
         "and --same_share must sum to 1.",
         0.8,
-        at_least=0,
-        at_most=1,
+        between=(0, 1),
     )
     random_share: float = option(
         "Proportion of masked tokens that become a random token.",
         0.1,
-        at_least=0,
-        at_most=1,
+        between=(0, 1),
     )
     same_share: float = option(
         "Proportion of masked tokens that stay unchanged.",
         0.1,
-        at_least=0,
-        at_most=1,
+        between=(0, 1),
     )
     nsp: str = option(
         "The segments of an instance. next: two segments, where the second is "
@@ -95,8 +94,7 @@ class CreatePretrainingData(cli.Options, heading="Data"):
     short_seq_prob: float = option(
         "Proportion of instances shorter than --max_seq_length.",
         0.1,
-        at_least=0,
-        at_most=1,
+        between=(0, 1),
     )
     num_workers: int = option(
         "Number of processes. The instances differ from those of 0, which "

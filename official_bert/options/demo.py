@@ -32,7 +32,7 @@ class Demo(cli.Options):
     num_hidden_layers: int = option("Number of layers.", 2, at_least=1)
     num_attention_heads: int = option("Attention heads.", 4, at_least=1)
     max_seq_length: int = option(
-        "Tokens per instance.", 64, at_least=5, at_most=512, heading="Data"
+        "Tokens per instance.", 64, between=(5, 512), heading="Data"
     )
     max_predictions_per_seq: int = option(
         "Maximum number of masked tokens per instance.", 10, at_least=1

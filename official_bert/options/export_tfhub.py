@@ -11,7 +11,6 @@ from official_bert.options.checks import require_package
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,
-    require_released,
 )
 from official_bert.tokenization import load_vocab
 
@@ -84,9 +83,7 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
             config.require_length(self.max_seq_length)
         config.require_vocabulary(load_vocab(self.vocab_path), self.vocab_path)
         if self.export_path:
-            require_released(
-                config, self.vocab_path, self.checkpoint_path, self.is_uncased
-            )
+            self.require_released()
 
     def _inputs(self) -> list[str]:
         inputs = [self.vocab_path]

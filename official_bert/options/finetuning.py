@@ -55,15 +55,13 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     warmup_proportion: float = option(
         "Proportion of steps over which the learning rate rises.",
         0.1,
-        at_least=0,
-        at_most=1,
+        between=(0, 1),
     )
     layerwise_lr_decay: float = option(
         "Factor of the learning rate from each layer to the one below, for "
         "example 0.9.",
         1.0,
-        at_least=0,
-        at_most=1,
+        between=(0, 1),
     )
     pad_to: str = option(
         "Padding of training batches. max: to --max_seq_length, as in 2018. "

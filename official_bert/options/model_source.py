@@ -83,6 +83,13 @@ class ModelOptions(cli.Options, heading="Model"):
     def _given_files(self) -> list[str]:
         return [name for name in RELEASED if self.is_set(name)]
 
+    def require_released(self) -> None:
+        """Raises `InputError` unless the three files belong together."""
+        config = BertConfig.from_json_file(self.config_path)
+        require_released(
+            config, self.vocab_path, self.checkpoint_path, self.is_uncased
+        )
+
     def _require_one_source(self) -> None:
         """Raises `InputError` unless there are three files or a directory."""
         given = self._given_files()
@@ -95,15 +102,6 @@ class ModelOptions(cli.Options, heading="Model"):
             raise InputError(
                 f"{', '.join(missing)} must be given, or --model_dir."
             )
-
-    def _require_released(self) -> None:
-        """Raises `InputError` unless the three files belong together."""
-        require_released(
-            BertConfig.from_json_file(self.config_path),
-            self.vocab_path,
-            self.checkpoint_path,
-            self.is_uncased,
-        )
 
 
 def require_released(

@@ -167,4 +167,4 @@ class Predict(ModelOptions, heading="Data"):
             require_pretrained(self.model_dir)
         require_masked_lm(self.config_path)
         if not self.model_dir:
-            self._require_released()
+            self.require_released()

@@ -118,8 +118,7 @@ class TrainingOptions(DeviceOptions, heading="Training"):
     seed: int = option(
         "Random seed of initial weights, order of examples and dropout.",
         12345,
-        at_least=0,
-        at_most=2**31 - 1,
+        between=(0, 2**31 - 1),
     )
     save_checkpoints_steps: int = option(
         "Steps between checkpoints.", 1000, at_least=1

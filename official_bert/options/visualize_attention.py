@@ -73,7 +73,7 @@ class VisualizeAttention(ModelOptions, heading="Data"):
     def _check_model(self) -> None:
         self._require_one_source()
         if not self.model_dir:
-            self._require_released()
+            self.require_released()
         elif not task_file.is_in(self.model_dir):
             require_pretrained(self.model_dir)
         else:

@@ -1,21 +1,21 @@
-"""Web pages that need nothing but themselves: no network, no other file.
+"""Self-contained web pages: one file each, without a network.
 
-A page is a template of this folder, with `style.css`, a script and the data put
-into it. What a page shows is put in as text, never as markup, and its content
-security policy lets the browser fetch nothing.
+A page is a template of this directory with `style.css`, a script and its data
+inlined. Values are escaped, and the content security policy forbids the browser
+to load anything.
 """
 
 from typing import Any
 
 
 def render(name: str, **values: Any) -> str:
-    """Returns a page.
+    """Returns a page as HTML.
 
     Args:
-        name: Of the template, such as ``attention.html``.
-        **values: What the template shows; strings are escaped.
+        name: The name of the template, for example ``attention.html``.
+        **values: The variables of the template. Strings are escaped.
     """
-    import jinja2  # Only who draws needs it.
+    import jinja2  # Not at start-up: few commands need it.
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("official_bert", "pages"),

@@ -4,10 +4,10 @@
   const { tokens, segments, numLayers, numHeads } = JSON.parse(
     $("data").textContent);
   const size = tokens.length;
-  const ROW = 24; // Pixels; as the height of a token in style.css.
-  const FAINTEST = 1 / 255; // Of what a screen can show.
+  const ROW = 24; // Pixels: the height of a token in style.css.
+  const FAINTEST = 1 / 255; // The faintest line that a screen can show.
   const THUMB = Math.max(28, Math.min(64, Math.floor(408 / numHeads)));
-  const COLORS = [[29, 95, 191], [184, 71, 15]]; // Of A and B, as in style.css.
+  const COLORS = [[29, 95, 191], [184, 71, 15]]; // For A and B, as in style.css.
   const weights = decode($("weights").textContent.trim());
   const state = { layer: 0, head: 0, filter: "all", over: null, held: null };
 
@@ -28,13 +28,13 @@
   const shade = (from, opacity) =>
     `rgba(${COLORS[segments[from]].join(", ")}, ${opacity.toFixed(3)})`;
 
-  /** Whether the filter lets a line from one token to another be. */
+  /** Whether the filter shows the line from one token to another. */
   function isShown(from, to) {
     return state.filter === "all"
       || state.filter === "AB"[segments[from]] + "AB"[segments[to]];
   }
 
-  /** The token whose lines alone are shown: {column, index}, or null. */
+  /** The only token whose lines are shown: {column, index}, or null. */
   const active = () => state.over || state.held;
 
   function drawLines() {
@@ -95,7 +95,7 @@
     }
   }
 
-  /** Whether the filter leaves a token any line. */
+  /** Whether the filter shows any line of a token. */
   function hasLines(column, index) {
     if (state.filter === "all") return true;
     const own = column === "from" ? state.filter[0] : state.filter[1];
@@ -108,12 +108,12 @@
     if (one) {
       const other = one.column === "from" ? "to" : "from";
       const best = tokens.map((token, index) => [share(other, index), token])
-        .filter(([value]) => value >= 0.005) // Not null either.
+        .filter(([value]) => value >= 0.005) // False for null.
         .sort((x, y) => y[0] - x[0]).slice(0, 5)
         .map(([value, token]) => `${token} ${value.toFixed(2)}`);
       text += `: “${tokens[one.index]}” `
         + (one.column === "from" ? "attends to " : "is attended to by ")
-        + (best.join(", ") || "nothing that is shown");
+        + (best.join(", ") || "nothing shown");
     }
     $("spoken").textContent = text;
   }
@@ -124,7 +124,7 @@
     speak();
   }
 
-  /** Draws a head small: its stronger lines. */
+  /** Draws a thumbnail of a head: its stronger lines. */
   function drawThumb(button) {
     const layer = Number(button.dataset.layer);
     const head = Number(button.dataset.head);
@@ -193,7 +193,7 @@
 
   const picture = $("picture");
 
-  /** The token an event is about: {column, index}, or null. */
+  /** The token of an event: {column, index}, or null. */
   function tokenOf(event) {
     const button = event.target.closest(".token");
     return button && {
@@ -209,7 +209,7 @@
   picture.addEventListener("pointerover", (event) => look(tokenOf(event)));
   picture.addEventListener("pointerleave", () => look(null));
   picture.addEventListener("focusin", (event) => {
-    // A click is not meant to be looked at twice.
+    // A click focuses the token too.
     if (event.target.matches(":focus-visible")) look(tokenOf(event));
   });
   picture.addEventListener("focusout", () => look(null));

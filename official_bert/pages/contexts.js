@@ -6,7 +6,7 @@
   const cells = [...document.querySelectorAll("#heat td[data-row]")];
   const PALE = [241, 246, 252], MIDDLE = [107, 159, 216], DEEP = [12, 52, 112];
 
-  /** Returns the color of a share from 0 to 1, [red, green, blue]. */
+  /** Returns the color [red, green, blue] of a number from 0 to 1. */
   function color(share) {
     const [low, high] = share < 0.5 ? [PALE, MIDDLE] : [MIDDLE, DEEP];
     const part = share < 0.5 ? share * 2 : share * 2 - 1;
@@ -41,7 +41,7 @@
     }
   }
 
-  /** Shows both sentences of a cell, or of none. */
+  /** Shows both sentences of a cell; null: shows nothing. */
   function look(cell) {
     for (const lit of document.querySelectorAll(".lit")) {
       lit.classList.remove("lit");

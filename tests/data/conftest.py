@@ -1,4 +1,4 @@
-"""Lets tests import what is in `data/`, as the commands there do themselves."""
+"""Makes the modules in `data/` importable, as for the commands there."""
 
 import pathlib
 import sys

@@ -28,7 +28,9 @@ def sentences_of(text):
         ("It is 3.  Not  4.", ["It is 3.", "Not 4."]),
     ],
 )
-def test_sentences_end_at_a_mark_before_a_capital(paragraph, expected):
+def test_sentence_ends_at_a_punctuation_mark_before_a_capital(
+    paragraph, expected
+):
     assert list(python_english.sentences(paragraph)) == expected
 
 
@@ -43,18 +45,18 @@ def test_sentences_end_at_a_mark_before_a_capital(paragraph, expected):
         ("as follows::", "as follows:"),
     ],
 )
-def test_markup_is_dropped(markup, plain):
+def test_markup_is_removed(markup, plain):
     assert list(python_english.sentences(markup)) == [plain]
 
 
-def test_wrapped_lines_become_one_sentence():
+def test_wrapped_lines_are_joined():
     text = "Return the long-\nest of all the lines\nthat were read."
     assert sentences_of(text) == [
         "Return the long-est of all the lines that were read."
     ]
 
 
-def test_bullets_terms_and_parameters_are_paragraphs_of_their_own():
+def test_bullets_terms_and_parameters_are_separate_paragraphs():
     text = """\
     The following are known:
     * this is the first
@@ -78,7 +80,7 @@ def test_bullets_terms_and_parameters_are_paragraphs_of_their_own():
     ]
 
 
-def test_code_tables_and_headings_are_left_out():
+def test_code_tables_and_headings_are_removed():
     text = """\
     This is the heading of it
     =========================
@@ -112,7 +114,7 @@ def test_code_tables_and_headings_are_left_out():
         '"") is the rest of it.',
     ],
 )
-def test_what_is_no_english(sentence):
+def test_fragments_and_code_are_not_prose(sentence):
     assert not python_english.is_prose(sentence)
 
 
@@ -137,7 +139,7 @@ def write_library(folder):
     (folder / "test" / "c.py").write_text('"""This is a test. It is."""\n')
 
 
-def test_a_document_is_a_module_and_no_sentence_comes_twice(
+def test_each_module_is_a_document_and_no_sentence_is_repeated(
     tmp_path, monkeypatch
 ):
     write_library(tmp_path)
@@ -154,7 +156,7 @@ def test_a_document_is_a_module_and_no_sentence_comes_twice(
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_the_file_system_does_not_choose_the_order(
+def test_order_does_not_depend_on_the_file_system(
     tmp_path, monkeypatch, reverse
 ):
     write_library(tmp_path)
@@ -164,12 +166,12 @@ def test_the_file_system_does_not_choose_the_order(
     assert names == ["a.py", "b.py", "broken.py", "one.py"]
 
 
-def test_a_library_without_source_is_refused(tmp_path):
-    with pytest.raises(InputError, match="must be there as source files"):
+def test_library_without_source_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="source"):
         python_english.collect(tmp_path)
 
 
-def test_one_document_in_so_many_is_held_out(tmp_path, monkeypatch, capsys):
+def test_every_nth_document_is_held_out(tmp_path, monkeypatch, capsys):
     documents = [[f"This is {n}.", f"That was {n}."] for n in range(7)]
     monkeypatch.setattr(python_english, "collect", lambda library: documents)
     output_dir = str(tmp_path / "new")
@@ -193,14 +195,14 @@ def output_dir(tmp_path_factory):
     return folder
 
 
-def test_it_is_about_a_quarter_of_a_million_words(output_dir):
+def test_corpus_has_about_250000_words(output_dir):
     text = (output_dir / "train.txt").read_text("utf-8")
     text += (output_dir / "held_out.txt").read_text("utf-8")
-    # A whole Python has 250,000; some come without tkinter and idlelib.
+    # Some distributions of Python come without tkinter and idlelib.
     assert 200_000 <= len(text.split()) <= 333_000
 
 
-def test_the_files_are_a_corpus_of_english(output_dir):
+def test_files_are_a_corpus_of_english_sentences(output_dir):
     for name, at_least in (("train.txt", 300), ("held_out.txt", 15)):
         text = (output_dir / name).read_text("utf-8")
         documents = [part.split("\n") for part in text[:-1].split("\n\n")]

@@ -28,7 +28,7 @@ PARTS = ("train", "dev", "test")
         ("def f(other, self, *args): ...", "f(other, self, args)"),
     ],
 )
-def test_a_signature_is_what_a_call_gives(source, signature):
+def test_signature_has_the_arguments_of_a_call(source, signature):
     (function,) = ast.parse(source).body
     assert python_signatures.signature_of(function) == signature
 
@@ -42,12 +42,12 @@ def test_a_signature_is_what_a_call_gives(source, signature):
         ("", None),
     ],
 )
-def test_a_summary_is_the_first_sentence(docstring, summary):
+def test_summary_is_the_first_sentence(docstring, summary):
     (function,) = ast.parse(f"def f():\n    {docstring!r}").body
     assert python_signatures.summary_of(function) == summary
 
 
-def test_methods_are_named_with_their_classes():
+def test_methods_are_prefixed_with_their_classes():
     module = ast.parse(
         "class A:\n"
         "    class B:\n"
@@ -66,7 +66,7 @@ def test_methods_are_named_with_their_classes():
     ]
 
 
-def test_no_summary_is_taken_twice(tmp_path):
+def test_functions_with_the_summary_of_an_earlier_one_are_skipped(tmp_path):
     (tmp_path / "b").mkdir()
     for name, text in {
         "a.py": "def f(): 'This is it.'\ndef g(): 'This is it.'\n",
@@ -81,7 +81,7 @@ def test_no_summary_is_taken_twice(tmp_path):
 
 
 @pytest.mark.parametrize("count", [2, 3, 50])
-def test_every_half_is_right_once_and_wrong_once(count):
+def test_each_signature_and_summary_is_in_one_right_and_one_wrong_pair(count):
     functions = [Function("p", f"f{n}()", f"It is {n}.") for n in range(count)]
     rows = python_signatures.pairs(functions, random.Random(1))
     belongs = {(f.signature, f.summary) for f in functions}
@@ -95,7 +95,7 @@ def test_every_half_is_right_once_and_wrong_once(count):
         assert set(seen.values()) == {1}
 
 
-def test_a_library_without_source_is_refused(tmp_path, monkeypatch):
+def test_library_without_source_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(python_signatures, "collect", lambda library: [])
     with pytest.raises(InputError, match="0 for train, 0 for dev, 0 for test"):
         python_signatures.main(PythonSignatures(output_dir=str(tmp_path)))
@@ -116,7 +116,7 @@ def read(folder, part):
     return [line.split("\t") for line in lines]
 
 
-def test_the_files_are_balanced_and_whole(output_dir):
+def test_files_are_balanced_and_well_formed(output_dir):
     for part, at_least in zip(PARTS, (8000, 500, 500), strict=True):
         rows = read(output_dir, part)
         assert len(rows) >= at_least
@@ -132,7 +132,7 @@ def functions():
     return python_signatures.collect(pathlib.Path(ast.__file__).parent)
 
 
-def test_no_package_and_no_summary_is_in_two_files(output_dir, functions):
+def test_packages_and_summaries_are_in_one_file_only(output_dir, functions):
     summaries = [{row[1] for row in read(output_dir, part)} for part in PARTS]
     assert sum(map(len, summaries)) == len(set.union(*summaries))
     found = collections.defaultdict(set)
@@ -144,7 +144,7 @@ def test_no_package_and_no_summary_is_in_two_files(output_dir, functions):
     assert all(len(parts) == 1 for parts in found.values())
 
 
-def test_another_process_writes_the_same(
+def test_output_is_the_same_in_another_process(
     output_dir, functions, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(python_signatures, "collect", lambda _: functions)
@@ -156,7 +156,7 @@ def test_another_process_writes_the_same(
         ).read_bytes()
 
 
-def test_run_classifier_reads_them(output_dir, tmp_path):
+def test_run_classifier_reads_the_files(output_dir, tmp_path):
     for name, text in {"config": '{"vocab_size": 9}', "vocab": "[PAD]"}.items():
         (tmp_path / name).write_text(text)
     options = RunClassifier(

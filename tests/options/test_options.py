@@ -68,10 +68,10 @@ BOUNDED = [
     (options, field.name, limit, step)
     for options in VALID
     for field in dataclasses.fields(options)
-    for limit, step in [
-        (field.metadata["at_least"], -1),
-        (field.metadata["at_most"], 1),
+    for low, high in [
+        field.metadata["between"] or (field.metadata["at_least"], None)
     ]
+    for limit, step in [(low, -1), (high, 1)]
     if limit is not None
 ]
 
