@@ -185,30 +185,6 @@ class BertConfig:
                 "config. Use this config."
             )
 
-    def num_parameters(self, *, with_heads: bool = False) -> int:
-        """Counts the weights of the encoder with its pooler.
-
-        Args:
-            with_heads: Whether to add the two pre-training heads. The masked-LM
-                output layer shares the word embeddings.
-        """
-        hidden, inner = self.hidden_size, self.intermediate_size
-        vocab_size = self.vocab_size or 0
-        layer_norm = 2 * hidden
-        dense = hidden * hidden + hidden
-        tables = (
-            vocab_size + self.max_position_embeddings + self.type_vocab_size
-        )
-        embeddings = tables * hidden + layer_norm
-        attention = 4 * dense + layer_norm
-        feed_forward = 2 * hidden * inner + inner + hidden + layer_norm
-        layers = self.num_hidden_layers * (attention + feed_forward)
-        pooler = dense
-        masked_lm = dense + layer_norm + vocab_size
-        next_sentence = 2 * hidden + 2
-        heads = masked_lm + next_sentence if with_heads else 0
-        return embeddings + layers + pooler + heads
-
 
 # Models pad their embeddings to a multiple of at most this.
 _MAX_PADDING = 256

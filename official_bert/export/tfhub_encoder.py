@@ -99,7 +99,7 @@ def export(
         saved_model.save(module, folder, signatures, texts)
     return Exported(
         files.directory_size(export_path),
-        config.num_parameters(),
+        model.bert.count_params(),
         has_masked_lm,
         sorted(
             name
