@@ -214,9 +214,9 @@ def test_sequence_longer_than_the_model_supports_is_an_error():
         config.require_length(65)
 
 
-# Millions of parameters of the encoder, and with the pre-training heads. Sources:
-# https://huggingface.co/keras/bert_large_en, section 3 of the paper (110 million)
-# and https://promptlayer.com/models/bertuncasedl-2h-128a-2-f6b7.
+# Millions of parameters of the encoder, and with the pre-training heads: from
+# https://huggingface.co/keras/bert_large_en, section 3 of the paper (110), and
+# https://promptlayer.com/models/bertuncasedl-2h-128a-2-f6b7.
 @pytest.mark.parametrize(
     ("name", "encoder", "with_heads"),
     [
