@@ -41,7 +41,7 @@ def test_writes_two_modules_that_fit(folder, tmp_path, capsys):
     shapes = names.shapes(hub_modules.CONFIG)
     sizes = [math.prod(shapes[n]) for n in shapes if n.startswith("bert/")]
     assert f"{sum(sizes):,} weights" in printed
-    assert "with the masked-LM head" in printed
+    assert "with the masked LM head" in printed
     assert "Left out: cls/seq_relationship/output_bias" in printed
     pytest.importorskip("tensorflow_text")
     pieces = tf.saved_model.load(preprocessor)(["good cat", "Good cat"])
@@ -141,7 +141,7 @@ def test_what_is_wrong_is_said_at_once(folder, tmp_path):
         ({"preprocessor_path": new, "max_seq_length": 65}, "64 positions"),
         ({"export_path": str(folder / "vocab.txt")}, "which is a file"),
         ({"export_path": new, "vocab_file": new}, "vocab_file, or vocab.txt"),
-        ({"export_path": new, "init_checkpoint": new}, "must name a TF1 check"),
+        ({"export_path": new, "init_checkpoint": new}, "--init_checkpoint="),
     ]:
         with pytest.raises(InputError, match=message):
             options(folder, **changes)

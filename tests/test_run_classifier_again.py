@@ -146,7 +146,7 @@ def test_training_goes_on_with_evaluations_on_the_way(folder):
     """Without, it would train on, and then use the best of the earlier run."""
     flags = {"do_train": True, "num_train_epochs": 0.5}
     output = run(folder, **flags, eval_every=2)
-    with pytest.raises(InputError, match=r"--eval_every must .*/best'.*=0"):
+    with pytest.raises(InputError, match=r"--eval_every .*best"):
         run(folder, do_train=True)
     assert weights(output)["global_step"] == 5
     # What is not trained uses it.

@@ -173,7 +173,7 @@ def test_the_modules_of_others(base, tmp_path, caplog, write):
     assert "but the model has" not in caplog.text
     with pytest.raises(InputError, match="--model_dir="):
         ExportTfhub(model_dir=str(out), export_path=str(tmp_path / "again"))
-    with pytest.raises(InputError, match="names of 2018"):
+    with pytest.raises(InputError, match="--freeze"):
         run(base, tmp_path / "other", do_train=True, freeze="0", **flags)
 
 
