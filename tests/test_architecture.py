@@ -49,9 +49,7 @@ IMPORTED_ON_FIRST_USE = {
 }
 
 # {file name that several files have: the reason}.
-SHARED_NAMES: dict[str, str] = dict.fromkeys(
-    ("attention.py",), "is being renamed"
-)
+SHARED_NAMES: dict[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True)
