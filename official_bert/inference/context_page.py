@@ -60,13 +60,8 @@ def compare(
 ) -> Comparison:
     """Compares the vectors of all occurrences of a word.
 
-    The vector of a word is the mean of the vectors of its tokens.
-
-    Args:
-        model: The model.
-        word: A word, or several consecutive words.
-        input_file: A sentence per line; blank lines are skipped.
-        max_seq_length: The maximum length of a sentence.
+    The vector of a word, or of several consecutive words, is the mean of the
+    vectors of its tokens. `input_file` has a sentence per line.
 
     Raises:
         InputError: A sentence does not contain the word or is too long, or

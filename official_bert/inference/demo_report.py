@@ -39,13 +39,9 @@ def most_frequent_label(
     feature: str,
     weight: str | None = None,
 ) -> Baseline:
-    """Returns the baseline for a feature of records.
+    """Returns the baseline for a feature, such as `masked_lm_ids`.
 
-    Args:
-        train: The training data.
-        held_out: The evaluation data.
-        feature: The labels, such as `masked_lm_ids`.
-        weight: A feature that is 0 where there is no label.
+    The feature `weight`, if given, is 0 where there is no label.
     """
     answer = int(np.bincount(_labels(train, feature, weight)).argmax())
     labels = _labels(held_out, feature, weight)

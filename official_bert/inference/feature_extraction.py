@@ -65,12 +65,7 @@ class FeatureExtractor:
         line.values  # float32 [1, H]
     ```
 
-    Args:
-        bert: The model, with its weights.
-        tokenizer: Its tokenizer.
-        selection: The vectors to return.
-        max_seq_length: Longer texts are truncated.
-        batch_size: Sequences per batch.
+    Texts longer than `max_seq_length` are truncated.
 
     Raises:
         InputError: A layer or the pooling does not exist, or cls is requested
@@ -209,16 +204,7 @@ def split_pair(line: str) -> tuple[str, str]:
 
 
 def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
-    """Pools the vectors of all tokens, [CLS] and [SEP] included.
-
-    Args:
-        layers: float Tensor [B, S, layers, H].
-        input_mask: int Tensor [B, S].
-        pooling: none, cls, mean or max.
-
-    Returns:
-        float Tensor [B, layers, H]; `layers` for none.
-    """
+    """Pools [B, S, layers, H] to [B, layers, H], with [CLS] and [SEP]."""
     if pooling == "none":
         return layers
     if pooling == "cls":
@@ -232,17 +218,13 @@ def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
 
 
 def load(options: ExtractFeatures) -> FeatureExtractor:
-    """Loads the model that the flags name.
-
-    Raises:
-        InputError: Vocabulary, config and checkpoint do not fit each other.
-    """
+    """Loads the model that the flags name."""
     bert, tokenizer, _ = load_encoder(
         ModelFiles(
             options.bert_config_file,
             options.vocab_file,
-            options.do_lower_case,
             options.init_checkpoint,
+            options.do_lower_case,
         ),
         may_initialize="^bert/pooler/",  # Not used.
     )

@@ -38,13 +38,7 @@ class MaskedText(NamedTuple):
 
 
 class MaskedLanguageModel:
-    """A pre-trained model with its tokenizer.
-
-    Args:
-        model: A model with a trained masked-LM head.
-        tokenizer: Made with `never_split=("[MASK]",)`.
-        batch_size: Sequences per batch.
-    """
+    """A model and a tokenizer as `load` returns them; base of both uses."""
 
     columns: TextColumns | None = None  # Reads no tables.
 
@@ -66,14 +60,11 @@ class MaskedLanguageModel:
         self._compiled = tf.function(self._run, input_signature=[ids] * 3)
 
     def encode(self, given: Any, where: str) -> tuple[str, list[int]]:
-        """Returns a text and its token ids, with [CLS] and [SEP].
-
-        Args:
-            given: The text, or an object with a `text`.
-            where: The beginning of error messages.
+        """Returns a text, or the `text` of an object, and its token ids.
 
         Raises:
-            InputError: It is no text, or too long for the model.
+            InputError: It is no text, or with [CLS] and [SEP] too long for the
+                model. The message starts with `where`.
         """
         text = given.get("text") if isinstance(given, dict) else given
         if not isinstance(text, str):
@@ -95,15 +86,10 @@ class MaskedLanguageModel:
     def log_probabilities(
         self, texts: Sequence[MaskedText]
     ) -> Iterator[tuple[list[int], Any]]:
-        """Predicts the tokens at the masked positions.
+        """Yields predictions for batches of similar length, longest first.
 
-        Args:
-            texts: Each with at least one position.
-
-        Yields:
-            For batches of similar length, longest first: the indices of the
-            texts, and the log-probabilities of all tokens, float32 [B, P, V].
-            Texts with fewer than P positions are padded.
+        These are the indices of the texts and the log-probabilities of all
+        tokens, float32 [B, P, V]. Texts with fewer than P positions are padded.
         """
         batches = padding.batches_by_length(
             [len(text.ids) for text in texts], self.batch_size
@@ -154,13 +140,7 @@ class Guess(NamedTuple):
 
 
 class FillMask(MaskedLanguageModel):
-    """Predicts the tokens in place of every [MASK].
-
-    Args:
-        model: A model with a trained masked-LM head.
-        tokenizer: Made with `never_split=("[MASK]",)`.
-        num_guesses: Guesses to return for each [MASK].
-        batch_size: Sequences per batch.
+    """Predicts the `num_guesses` most likely tokens for every [MASK].
 
     Raises:
         InputError: `num_guesses` is less than 1.
@@ -303,16 +283,12 @@ def load(
 ) -> tuple[PretrainingModel, BatchTokenizer]:
     """Loads the model of a `run_pretraining.py` run.
 
-    Args:
-        directory: A run directory with a `vocab.txt`, which `--vocab_file`
-            copies there.
-        do_lower_case: Whether the model is uncased.
-
     Returns:
         The model, and a tokenizer that keeps [MASK] whole.
 
     Raises:
-        InputError: A file is missing or damaged.
+        InputError: A file is missing or damaged. `vocab.txt` is there if the
+            run had `--vocab_file`.
     """
     require_pretrained(directory)
     return load_masked_lm(ModelFiles.in_directory(directory, do_lower_case))
@@ -328,14 +304,8 @@ def fill(
 
     `FillMask` takes many texts.
 
-    Args:
-        model: As `load` returns it.
-        tokenizer: As `load` returns it.
-        text: One segment, such as "The [MASK] sat on the mat."
-        num_guesses: Guesses to return for each [MASK].
-
     Returns:
-        For each [MASK], the most likely tokens, best first.
+        For each [MASK], the `num_guesses` most likely tokens, best first.
 
     Raises:
         InputError: The text has no [MASK], or is too long for the model, or

@@ -23,14 +23,8 @@ class Predictor:
     # [{"label": "1", "probabilities": {"0": 0.08, "1": 0.92}}]
     ```
 
-    The numbers are those of `--do_predict`, up to rounding.
-
-    Args:
-        task: The task of the model.
-        model: As `task.build_model` returns it, with its weights.
-        tokenizer: Its tokenizer.
-        max_seq_length: The maximum length in training.
-        batch_size: Sequences per batch.
+    The numbers are those of `--do_predict`, up to rounding. `model` is as
+    `task.build_model` returns it, `max_seq_length` the maximum in training.
     """
 
     def __init__(
@@ -80,10 +74,6 @@ class Predictor:
     def from_dir(cls, output_dir: str, *, batch_size: int = 32) -> "Predictor":
         """Loads the best checkpoint of a fine-tuning run, or the newest.
 
-        Args:
-            output_dir: The run directory.
-            batch_size: Sequences per batch.
-
         Raises:
             InputError: A file is missing or damaged.
         """
@@ -97,14 +87,11 @@ class Predictor:
         )
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
-        """Returns an answer for each item.
+        """Returns the task's `answer_to_json` for each item: JSON types only.
 
         Args:
             items: Inputs as the task's `parse` takes them: texts, pairs as
                 lists or tuples of two, or dicts.
-
-        Returns:
-            The task's `answer_to_json` for each item: JSON types only.
 
         Raises:
             InputError: An item is not valid. The message has its index.
@@ -114,12 +101,9 @@ class Predictor:
     def stream(
         self, items: Iterable[Any], *, chunk_size: int = 256
     ) -> Iterator[dict[str, Any]]:
-        """Yields the answers of `__call__` with one chunk in memory.
+        """Yields the answers of `__call__` with one chunk of items in memory.
 
-        Args:
-            items: As for `__call__`, of any number. A chunk is read when its
-                first answer is requested.
-            chunk_size: The number of items answered together.
+        A chunk is read when its first answer is requested.
 
         Raises:
             InputError: As `__call__`, after the answers of earlier chunks; or

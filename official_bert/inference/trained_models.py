@@ -29,18 +29,14 @@ class ModelFiles(NamedTuple):
     Attributes:
         config_path: Its `bert_config.json`.
         vocab_path: Its `vocab.txt`.
+        checkpoint: A TF1 checkpoint, or a directory whose newest is used.
         do_lower_case: Whether the model is uncased.
-        init_checkpoint: A TF1 checkpoint, or a run directory whose newest
-            checkpoint is used.
-        run_directory: If `init_checkpoint` is None: a run directory whose best
-            checkpoint is used, or its newest.
     """
 
     config_path: str
     vocab_path: str
+    checkpoint: str
     do_lower_case: bool
-    init_checkpoint: str | None = None
-    run_directory: str | None = None
 
     @classmethod
     def of_options(cls, options: ModelOptions) -> "ModelFiles":
@@ -48,50 +44,34 @@ class ModelFiles(NamedTuple):
         return cls(
             options.config_path,
             options.vocab_path,
+            run_directory.named_by(options),
             options.is_uncased,
-            options.init_checkpoint,
-            options.model_dir,
         )
 
     @classmethod
     def in_directory(cls, directory: str, do_lower_case: bool) -> "ModelFiles":
-        """Returns the files of a run directory."""
+        """Returns the files of a run directory, with its best checkpoint."""
         return cls(
             os.path.join(directory, "bert_config.json"),
             os.path.join(directory, "vocab.txt"),
+            run_directory.require_checkpoint(directory),
             do_lower_case,
-            run_directory=directory,
         )
 
     def load_tokenizer(
         self, config: BertConfig, never_split: tuple[str, ...] = ()
     ) -> BatchTokenizer:
-        """Returns the tokenizer.
-
-        Raises:
-            InputError: The vocabulary does not fit the config.
-        """
+        """Returns the tokenizer; `InputError` if it does not fit the config."""
         tokenizer = BatchTokenizer(
             self.vocab_path, self.do_lower_case, never_split
         )
         config.require_vocabulary(tokenizer.vocab, self.vocab_path)
         return tokenizer
 
-    def load_weights(self, model: Any, **exceptions: str) -> str:
-        """Assigns a model its weights; returns the checkpoint's prefix.
-
-        Args:
-            model: The model; its weights are built.
-            **exceptions: `may_initialize` and `may_skip` of `loading.load`.
-        """
-        if self.init_checkpoint:
-            path = self.init_checkpoint
-        else:
-            assert self.run_directory
-            path = run_directory.require_checkpoint(self.run_directory)
+    def load_weights(self, model: Any, **exceptions: str) -> None:
+        """Assigns the weights; for `exceptions` see `loading.load`."""
         weights = loading.by_name(model.trainable_variables)
-        loading.load(weights, path, **exceptions)
-        return run_directory.resolve(path)
+        loading.load(weights, self.checkpoint, **exceptions)
 
 
 class LoadedBert(NamedTuple):
@@ -127,10 +107,7 @@ class LoadedBert(NamedTuple):
     ) -> None:
         """Raises `InputError` for a text that is too long.
 
-        Args:
-            num_tokens: Its length with [CLS] and [SEP].
-            max_seq_length: The maximum, a flag of the command.
-            where: The beginning of the error message.
+        `num_tokens` counts [CLS] and [SEP]. The message starts with `where`.
         """
         if num_tokens <= max_seq_length:
             return
@@ -171,10 +148,8 @@ def load_encoder(
 ) -> LoadedBert:
     """Loads BERT without heads; the checkpoint may have any.
 
-    Args:
-        files: Where the model is.
-        never_split: Tokens that the tokenizer keeps whole.
-        may_initialize: Regular expression of weights that may be missing.
+    The tokenizer keeps the tokens `never_split` whole. Weights that match the
+    regular expression `may_initialize` may be missing.
 
     Raises:
         InputError: The files are damaged or do not fit each other.
@@ -183,10 +158,10 @@ def load_encoder(
     tokenizer = files.load_tokenizer(config, never_split)
     bert = Bert(config)
     bert.build()
-    prefix = files.load_weights(
+    files.load_weights(
         bert, may_initialize=may_initialize, may_skip=loading.NOT_BERT
     )
-    return LoadedBert(bert, tokenizer, prefix)
+    return LoadedBert(bert, tokenizer, run_directory.resolve(files.checkpoint))
 
 
 def load_masked_lm(

@@ -44,7 +44,7 @@ def original(golden, tmp_path_factory):
             str(golden / "model/base/bert_config.json"),
             str(folder / "vocab.txt"),
             do_lower_case=True,
-            init_checkpoint=str(golden / "model/base/bert_model.ckpt"),
+            checkpoint=str(golden / "model/base/bert_model.ckpt"),
         )
     )
 

@@ -116,7 +116,7 @@ def test_model_is_loaded_from_a_run_directory_or_from_files(
             str(tmp_path / "bert_config.json"),
             str(tmp_path / "vocab.txt"),
             do_lower_case=True,
-            init_checkpoint=prefix,
+            checkpoint=prefix,
         )
     )
     assert masked_lm.fill(*loaded, text) == expected

@@ -1,0 +1,99 @@
+"""Flags of predict.py that are errors, before TensorFlow is imported."""
+
+import sys
+
+import pytest
+from support import command_lines, untrained_models
+
+from official_bert.errors import InputError
+from official_bert.options import Predict
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Two models: `tuned` and `pretrained`."""
+    return untrained_models.write(tmp_path_factory.mktemp("models"))
+
+
+FILES = "--score --bert_config_file=PRE/bert_config.json"
+TUNED = "--model_dir=TUNED"
+PRETRAINED = "--model_dir=PRE"
+WRONG = [
+    ("", "--model_dir must be given"),
+    ("--model_dir=none", "--model_dir=none"),
+    (PRETRAINED, "pretrained: .* task.json"),
+    (f"{TUNED} --score", "tuned: --fill_mask and --score"),
+    (f"{TUNED} --do_lower_case", "--do_lower_case needs"),
+    (f"{TUNED} --vocab_file=v", "--vocab_file=v needs"),
+    ("--fill_mask --score", "--fill_mask conflicts with --score"),
+    ("--fill_mask", "--init_checkpoint must be given, or --model_dir"),
+    (f"--score {PRETRAINED} --vocab_file=v", "conflicts with --vocab_file"),
+    ("--score --vocab_file=v", "--bert_config_file, --init_checkpoint must"),
+    (
+        f"{FILES} --vocab_file=none --init_checkpoint=PRE/model.ckpt-3",
+        "--vocab_file must be an existing file",
+    ),
+    (
+        f"{FILES} --vocab_file=PRE/vocab.txt --init_checkpoint=PRE/none",
+        "--init_checkpoint=.*none ",
+    ),
+    (
+        f"{FILES} --vocab_file=PRE/vocab.txt "
+        "--init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt",
+        "cased model",
+    ),
+    (f"{TUNED} --input_file=none", "--input_file=none"),
+    (f"{TUNED} --input_file=a.txt --output_file=./a.txt", "=./a.txt"),
+    (f"{TUNED} --output_file=TUNED/vocab.txt", "--output_file=.*vocab.txt"),
+    (f"{TUNED} --output_file=TUNED/task.json", "--output_file=.*task.json"),
+    (f"{TUNED} --output_file=TUNED/model.ckpt-3.index", "--output_file=.*ckpt"),
+    (f"{TUNED} --output_file=TUNED/checkpoint", "--output_file=.*checkpoint"),
+    (f"{TUNED} --output_file=answers/", "--output_file=answers/"),
+    (f"{TUNED} --batch_size=0", "--batch_size=0"),
+    (f"{TUNED} --chunk_size=0", "--chunk_size=0"),
+    (f"{TUNED} --top_k=0", "--top_k=0"),
+    (f"{TUNED} --input_format=xml", "--input_format=xml"),
+    (f"{TUNED} --input_format=csv", "--input_format=csv needs --input_file"),
+    (f"{TUNED} --text_b_column=b", "--text_b_column=b needs --text_a_column"),
+    (
+        f"{PRETRAINED} --score --text_a_column=a --input_file=a.tsv",
+        "--text_a_column=a",
+    ),
+    (f"{PRETRAINED} --score --input_file=a.csv", "--input_file=a.csv"),
+    (f"{TUNED} --input_format=tsv --text_a_column=a", "--text_a_column=a"),
+    (f"{TUNED} --input_file=a.txt --nohas_header", "--nohas_header"),
+    (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_a_column"),
+    (f"{TUNED} --input_file=a.tsv --has_header", "--has_header needs --text_a"),
+    (
+        "--model_dir=TAGS --input_file=a.tsv --text_a_column=a",
+        "--text_a_column=a .*'tagging'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("command_line", "message"), WRONG)
+def test_invalid_flags_are_an_error(
+    command_line, message, models, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "a.tsv", "a.csv"):
+        (tmp_path / name).touch()
+    (tmp_path / "TAGS").mkdir()
+    for name in ("task.json", "vocab.txt", "bert_config.json"):
+        (tmp_path / "TAGS" / name).write_text('{"kind": "tagging"}')
+    (tmp_path / "cased_L-12_H-768_A-12").mkdir()
+    (tmp_path / "cased_L-12_H-768_A-12" / "bert_model.ckpt.index").touch()
+    command_line = command_line.replace("PRE", str(models / "pretrained"))
+    with pytest.raises(InputError, match=message):
+        command_lines.parse(
+            Predict, command_line.replace("TUNED", str(models / "tuned"))
+        )
+
+
+@pytest.mark.parametrize(
+    ("stream", "flag"), [("stdin", "--input_file"), ("stdout", "--output_file")]
+)
+def test_closed_standard_stream_is_an_error(models, monkeypatch, stream, flag):
+    monkeypatch.setattr(sys, stream, None)
+    with pytest.raises(InputError, match=f"{flag} must be given"):
+        Predict(model_dir=str(models / "tuned"))
