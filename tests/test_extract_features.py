@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import recorded, tiny
+from support import command_lines, recorded, tiny
 
 import extract_features
 from official_bert.checkpoints import run_directory
@@ -154,33 +154,38 @@ def test_checkpoint_needs_no_pooler(folder):
     assert found.read_bytes() == expected
 
 
+MODEL = (
+    "--input_file=text.txt --output_file=out.jsonl --vocab_file=vocab.txt "
+    "--bert_config_file=bert_config.json --init_checkpoint=model.ckpt-3"
+)
+
+
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("command_line", "message"),
     [
-        ({"layers": "1"}, "--layers=.* from -1 to 0"),
-        ({"layers": "-2"}, "--layers=.* from -1 to 0"),
-        ({"layers": ""}, "--layers= "),
-        ({"layers": "a"}, "--layers=a .*-1 to 0"),
-        ({"use_tpu": True}, "--use_tpu"),
-        ({"output_format": "npy"}, "--pooling=none"),
-        ({"pooling": "sum"}, "--pooling=sum"),
-        ({"max_seq_length": 65}, "--max_seq_length=65 .*64"),
-        ({"input_file": "nowhere.txt"}, "--input_file=nowhere.txt"),
-        ({"input_file": "/dev/null"}, "--input_file=/dev/null"),
-        ({"init_checkpoint": "nowhere"}, "--init_checkpoint=nowhere"),
+        ("--layers=1", "--layers=1 .* from -1 to 0"),
+        ("--layers=-2", "--layers=-2 .* from -1 to 0"),
+        ("--layers=", "--layers= "),
+        ("--layers=a", "--layers=a .*-1 to 0"),
+        ("--layers=0 --use_tpu", "--use_tpu"),
+        ("--layers=0 --output_format=npy", "--pooling=none"),
+        ("--layers=0 --output_file=no.npy", "--pooling=none"),
+        ("--layers=0 --output_file=text.txt", "--output_file=text.txt"),
+        ("--layers=0 --pooling=sum", "--pooling=sum"),
+        ("--layers=0 --max_seq_length=65", "--max_seq_length=65 .*64"),
+        ("--layers=0 --input_file=nowhere.txt", "--input_file=nowhere.txt"),
+        ("--layers=0 --input_file=/dev/null", "--input_file=/dev/null"),
+        ("--layers=0 --init_checkpoint=none", "--init_checkpoint=none"),
         (
-            {"init_checkpoint": "bert/cased_L-12_H-768_A-12/x"},
+            "--layers=0 --init_checkpoint=cased_L/x",
             "--init_checkpoint=.*/x ",
         ),
-        ({"output_file": "text.txt"}, "--output_file=text.txt"),
-        ({"output_file": "no.npy"}, "--pooling=none"),
     ],
-    ids=str,
 )
-def test_invalid_flags_are_an_error(folder, monkeypatch, changes, message):
+def test_invalid_flags_are_an_error(folder, monkeypatch, command_line, message):
     monkeypatch.chdir(folder)
     with pytest.raises(InputError, match=message):
-        options(folder, **changes)
+        command_lines.parse(ExtractFeatures, f"{MODEL} {command_line}")
 
 
 def test_invalid_input_is_an_error_and_leaves_no_output(folder):

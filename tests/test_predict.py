@@ -62,7 +62,7 @@ def check(found, items, model_dir):
         )
 
 
-def type_in(monkeypatch, data):
+def set_stdin(monkeypatch, data):
     """Makes `data` standard input that arrives in parts."""
 
     class Parts(io.BytesIO):
@@ -73,6 +73,7 @@ def type_in(monkeypatch, data):
 
 
 PAIRS = ["good cat", ["red sun ?", "it is rain"], ["what", ""], "dog"]
+OBJECT = {"text_a": "Käse", "id": 7, "label": "?"}
 
 
 @pytest.mark.parametrize(
@@ -85,11 +86,12 @@ PAIRS = ["good cat", ["red sun ?", "it is rain"], ["what", ""], "dog"]
             2,
         ),
         ("a.tsv", "good cat\nred sun ?\tit is rain\nwhat\t\ndog\n", PAIRS, 3),
+        ("a.tsv.gz", "cat\tdog\n", [["cat", "dog"]], 256),
         ("a.jsonl", "\n".join(map(json.dumps, PAIRS)), PAIRS, 256),
         (
             "b.jsonl",
-            '{"text_a": "Käse", "id": 7, "label": "?"}\n\n["cat", "dog"]\n',
-            [{"text_a": "Käse", "id": 7, "label": "?"}, ["cat", "dog"]],
+            f'{json.dumps(OBJECT)}\n\n["cat", "dog"]\n',
+            [OBJECT, ["cat", "dog"]],
             1,
         ),
     ],
@@ -97,10 +99,22 @@ PAIRS = ["good cat", ["red sun ?", "it is rain"], ["what", ""], "dog"]
 def test_input_format_follows_from_the_file_name(
     tuned, folder, name, text, items, chunk_size, capsys
 ):
-    (folder / name).write_bytes(text.encode())
-    options = {"model_dir": tuned, "chunk_size": chunk_size}
-    predict.main(Predict(input_file=name, **options))
+    data = text.encode()
+    if name.endswith(".gz"):
+        data = gzip.compress(data)
+    (folder / name).write_bytes(data)
+    predict.main(
+        Predict(input_file=name, model_dir=tuned, chunk_size=chunk_size)
+    )
     check(answers(capsys.readouterr().out), items, tuned)
+
+
+def test_input_format_flag_applies_to_standard_input(
+    tuned, monkeypatch, capsys
+):
+    set_stdin(monkeypatch, b"cat\tis dog\r\nsun")
+    predict.main(Predict(input_format="tsv", model_dir=tuned))
+    check(answers(capsys.readouterr().out), [["cat", "is dog"], "sun"], tuned)
 
 
 TABLES = {
@@ -111,13 +125,13 @@ TABLES = {
 }
 
 
-def save_own_model(folder, columns):
+def save_own_model(folder, *columns):
     """Saves a model for a user's own tables; returns its run directory."""
     task = TextTask(
         task_type="classification",
         labels=("no", "yes"),
-        is_pair=len(columns.names) == 2,
-        columns=columns,
+        is_pair=len(columns) == 2,
+        columns=TextColumns(columns),
     )
     model = task.build_model(BertConfig.from_dict(CONFIG))
     tiny.save(folder / "own", model, CONFIG, 5)
@@ -128,106 +142,96 @@ def save_own_model(folder, columns):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_own_tables_are_read_with_the_columns_of_training(name, folder, capsys):
-    model_dir = save_own_model(folder, TextColumns(("review",)))
+    model_dir = save_own_model(folder, "review")
     (folder / name).write_text(TABLES[name])
     predict.main(Predict(input_file=name, model_dir=model_dir, chunk_size=1))
     found = answers(capsys.readouterr().out)
-    texts = ['good, "red" cat', "bad dog"]
-    assert [answer["input"]["review"] for answer in found] == texts
     for answer in found:
         answer["input"] = answer["input"]["review"]
-    check(found, texts, model_dir)
+    check(found, ['good, "red" cat', "bad dog"], model_dir)
 
 
 def test_column_flags_override_those_of_training(tuned, folder, capsys):
     (folder / "a.tsv").write_text("7\tgood cat\tit is rain\t1\n")
-    options = {
-        "text_a_column": "1",
-        "text_b_column": "2",
-        "has_header": False,
-        "output_file": "out.jsonl",
-    }
+    options = {"text_a_column": "1", "text_b_column": "2", "has_header": False}
     predict.main(Predict(input_file="a.tsv", model_dir=tuned, **options))
-    assert "Predicting" in capsys.readouterr().err
-    found = answers((folder / "out.jsonl").read_text())
+    found = answers(capsys.readouterr().out)
     assert found[0]["input"] == {"1": "good cat", "2": "it is rain"}
     found[0]["input"] = ["good cat", "it is rain"]
     check(found, [["good cat", "it is rain"]], tuned)
-    model_dir = save_own_model(folder, TextColumns(("3", "1")))
-    options = {"has_header": False, "model_dir": model_dir}
+    options = {"has_header": False, "model_dir": save_own_model(folder, "3")}
     predict.main(Predict(input_file="a.tsv", **options))
     [found] = answers(capsys.readouterr().out)
-    assert found["input"] == {"3": "1", "1": "good cat"}
+    assert found["input"] == {"3": "1"}
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("columns", "name", "data", "options", "message"),
     [
-        ("a.csv", {"text_a_column": "text"}, "a.csv:2: .*'text'"),
-        ("a.tsv", {}, "a.tsv:1: .* 3 columns"),
+        ("", "a.csv", TABLES["a.csv"], {"text_a_column": "x"}, ":2: .*'x'"),
+        ("", "a.tsv", "x\n\na\tb\tc\n", {}, ":3: .*3 columns"),
+        ("", "a.jsonl", '"a"\n{"b": }', {}, ":2: "),
+        ("", "a.jsonl", '"a"\n17\n', {}, ":2: .*17"),
+        ("", "a.jsonl", '["\\ud800"]', {}, ":1: "),
+        ("", "a.txt", b"a\nb\n\xff\n", {}, ":3: .*UTF-8"),
+        ("", "-", b"a\nb\n\xff\n", {}, "<stdin>:3: .*UTF-8.* 0xff"),
+        ("ab", "a.jsonl", '"good cat"', {}, ":1: .*good cat"),
+        ("a", "a.jsonl", '["good", "cat"]', {}, ":1: .*'good', 'cat'"),
+        ("a", "a.jsonl", '{"c": "good"}', {}, ":1: .*'c': 'good'"),
     ],
 )
-def test_table_without_the_columns_is_an_error(
-    tuned, folder, name, options, message
+def test_invalid_line_is_named_and_the_output_left_as_it_was(
+    tuned, folder, columns, name, data, options, message, monkeypatch
 ):
-    (folder / name).write_text(TABLES[name])
-    with pytest.raises(InputError, match=message):
-        predict.main(Predict(input_file=name, model_dir=tuned, **options))
+    data = data if isinstance(data, bytes) else data.encode()
+    set_stdin(monkeypatch, data)
+    if name != "-":
+        (folder / name).write_bytes(data)
+        message = name + message
+    (folder / "out.jsonl").write_text("as it was")
+    given = Predict(
+        input_file=name,
+        model_dir=save_own_model(folder, *columns) if columns else tuned,
+        output_file="out.jsonl",
+        chunk_size=1,
+        **options,
+    )
+    with pytest.raises(InputError, match=f"^{message}"):
+        predict.main(given)
+    assert (folder / "out.jsonl").read_text() == "as it was"
+    assert not list(folder.glob("*.tmp*"))
 
 
-@pytest.mark.parametrize(
-    ("names", "line", "message"),
-    [
-        (("a", "b"), '"good cat"', "a.jsonl:1: .*good cat"),
-        (("a",), '["good", "cat"]', "a.jsonl:1: .*'good', 'cat'"),
-        (("a",), '{"c": "good"}', "a.jsonl:1: .*'c': 'good'"),
-    ],
-)
-def test_input_of_the_wrong_number_of_texts_is_an_error(
-    folder, names, line, message
-):
-    model_dir = save_own_model(folder, TextColumns(names))
-    (folder / "a.jsonl").write_text(line)
-    with pytest.raises(InputError, match=message):
-        predict.main(Predict(input_file="a.jsonl", model_dir=model_dir))
+def test_chunks_before_an_invalid_line_are_answered(tuned, folder, capsys):
+    (folder / "a.jsonl").write_text('"a"\n"b"\n3\n')
+    options = Predict(input_file="a.jsonl", model_dir=tuned, chunk_size=2)
+    with pytest.raises(InputError, match=r"^a\.jsonl:3"):
+        predict.main(options)
+    assert len(answers(capsys.readouterr().out)) == 2
 
 
-def test_gzipped_input_has_the_format_of_its_inner_name(tuned, folder, capsys):
-    with gzip.open(folder / "a.tsv.gz", "wt") as file:
-        file.write("cat\tdog\n")
-    predict.main(Predict(input_file="a.tsv.gz", model_dir=tuned))
-    check(answers(capsys.readouterr().out), [["cat", "dog"]], tuned)
-
-
-def test_input_format_flag_applies_to_standard_input(
-    tuned, monkeypatch, capsys
-):
-    type_in(monkeypatch, b"cat\tis dog\r\nsun")
-    predict.main(Predict(input_format="tsv", model_dir=tuned))
-    check(answers(capsys.readouterr().out), [["cat", "is dog"], "sun"], tuned)
-
-
-def test_standard_input_is_answered_to_an_output_file(
+def test_output_file_is_written_with_a_progress_bar(
     tuned, folder, monkeypatch, capsys
 ):
-    type_in(monkeypatch, "good\n\n日 cat\nbad dog it is what".encode())
-    predict.main(Predict(model_dir=tuned, output_file="new/out.jsonl"))
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Predicting" in shown.err
-    found = (folder / "new" / "out.jsonl").read_text()
-    assert "日" in found  # Not escaped.
-    check(answers(found), ["good", "日 cat", "bad dog it is what"], tuned)
-    assert [path.name for path in (folder / "new").iterdir()] == ["out.jsonl"]
-
-
-def test_progress_bar_of_a_file_reaches_100_percent(tuned, folder, capsys):
-    (folder / "a.txt").write_text("good\nbad\n")
-    predict.main(
-        Predict(input_file="a.txt", model_dir=tuned, output_file="out.jsonl")
-    )
-    assert "100%" in capsys.readouterr().err
-    assert len(answers((folder / "out.jsonl").read_text())) == 2
+    texts = ["good", "日 cat", "bad dog it is what"]
+    (folder / "a.txt").write_text("\n".join(texts))
+    for input_file in ("a.txt", "-"):
+        set_stdin(monkeypatch, "\n\n".join(texts).encode())
+        predict.main(
+            Predict(
+                input_file=input_file,
+                model_dir=tuned,
+                output_file="new/out.jsonl",
+            )
+        )
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert "Predicting" in shown.err
+        assert ("100%" in shown.err) == (input_file == "a.txt")
+        found = (folder / "new" / "out.jsonl").read_text()
+        assert "日" in found  # Not escaped.
+        check(answers(found), texts, tuned)
+        assert os.listdir(folder / "new") == ["out.jsonl"]
 
 
 @pytest.mark.slow
@@ -250,43 +254,32 @@ def test_piped_line_is_answered_before_the_next_is_written(tuned):
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        (
-            "a.tsv",
-            b"x\n\na\tb\tc\n",
-            "^a.tsv:3: .*3 columns",
-        ),
-        ("a.jsonl", b'"a"\n{"b": }', "^a.jsonl:2: "),
-        ("a.jsonl", b'"a"\n17\n', "^a.jsonl:2: .*17"),
-        ("a.jsonl", b'["\\ud800"]', "^a.jsonl:1: "),
-        ("a.txt", b"a\nb\n\xff\n", "^a.txt:3: .*UTF-8"),
-        ("-", b"a\nb\n\xff\n", "^<stdin>:3: .*UTF-8.* 0xff"),
-    ],
-)
-def test_invalid_line_is_named_and_the_output_left_as_it_was(
-    tuned, folder, name, data, message, monkeypatch
-):
-    type_in(monkeypatch, data)
-    if name != "-":
-        (folder / name).write_bytes(data)
-    (folder / "out.jsonl").write_text("as it was")
-    options = Predict(
-        input_file=name, model_dir=tuned, output_file="out.jsonl", chunk_size=1
+@pytest.mark.slow
+def test_closed_pipe_ends_the_command_quietly(tuned):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, predict.__file__, f"--model_dir={tuned}"],
+        input="good\n",
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
-    with pytest.raises(InputError, match=message):
-        predict.main(options)
-    assert (folder / "out.jsonl").read_text() == "as it was"
-    assert not list(folder.glob("*.tmp*"))
+    os.close(writer)
+    assert done.returncode == 0
+    assert "BrokenPipe" not in done.stderr
 
 
-def test_chunks_before_an_invalid_line_are_answered(tuned, folder, capsys):
-    (folder / "a.jsonl").write_text('"a"\n"b"\n3\n')
-    options = Predict(input_file="a.jsonl", model_dir=tuned, chunk_size=2)
-    with pytest.raises(InputError, match=r"^a\.jsonl:3"):
-        predict.main(options)
-    assert len(answers(capsys.readouterr().out)) == 2
+def test_error_at_a_terminal_does_not_end_the_command(
+    pretrained, monkeypatch, capsys
+):
+    set_stdin(monkeypatch, b"good\ngood [MASK]\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    predict.main(Predict(model_dir=pretrained, fill_mask=True))
+    shown = capsys.readouterr()
+    assert shown.err.startswith("<stdin>:1: ")
+    assert [a["input"] for a in answers(shown.out)] == ["good [MASK]"]
 
 
 def test_fill_mask_needs_no_next_sentence_head(folder, monkeypatch, capsys):
@@ -301,53 +294,23 @@ def test_fill_mask_needs_no_next_sentence_head(folder, monkeypatch, capsys):
     run_directory.save("masked_lm", 3, arrays, None, keep=1)
     found = []
     for name in ("whole", "masked_lm"):
-        type_in(monkeypatch, b"good [MASK]\n")
+        set_stdin(monkeypatch, b"good [MASK]\n")
         predict.main(Predict(model_dir=name, fill_mask=True))
         found.append(capsys.readouterr().out)
     assert found[0] == found[1]
 
 
-def test_error_at_a_terminal_does_not_end_the_command(
-    pretrained, monkeypatch, capsys
+@pytest.mark.parametrize("is_run_directory", [True, False])
+def test_fill_mask_equals_the_python_api(
+    is_run_directory, pretrained, folder, capsys
 ):
-    type_in(monkeypatch, b"good\ngood [MASK]\n")
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    predict.main(Predict(model_dir=pretrained, fill_mask=True))
-    shown = capsys.readouterr()
-    assert shown.err.startswith("<stdin>:1: ")
-    assert [a["input"] for a in answers(shown.out)] == ["good [MASK]"]
-
-
-@pytest.mark.slow
-def test_closed_pipe_ends_the_command_quietly(tuned):
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, predict.__file__, f"--model_dir={tuned}"]
-    done = subprocess.run(
-        command,
-        input="good\n",
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    os.close(writer)
-    assert done.returncode == 0
-    assert "BrokenPipe" not in done.stderr
-
-
-@pytest.fixture(params=["folder", "files"])
-def source(request, pretrained):
-    if request.param == "folder":
-        return {"model_dir": pretrained}
-    return {
+    source = {
         "bert_config_file": f"{pretrained}/bert_config.json",
         "vocab_file": f"{pretrained}/vocab.txt",
         "init_checkpoint": f"{pretrained}/model.ckpt-3",
     }
-
-
-def test_fill_mask_equals_the_python_api(source, pretrained, folder, capsys):
+    if is_run_directory:
+        source = {"model_dir": pretrained}
     texts = ["Good [MASK].", "it is [MASK] [MASK] ?"]
     (folder / "a.jsonl").write_text("\n".join(map(json.dumps, texts)))
     predict.main(
@@ -370,16 +333,10 @@ def test_score_equals_the_python_api_and_depends_on_the_case(
     pretrained, folder, capsys
 ):
     (folder / "a.txt").write_text("Good cat\nit is what ?\n")
+    options = {"input_file": "a.txt", "score": True, "model_dir": pretrained}
     found = {}
     for lower in (None, False):
-        predict.main(
-            Predict(
-                input_file="a.txt",
-                score=True,
-                do_lower_case=lower,
-                model_dir=pretrained,
-            )
-        )
+        predict.main(Predict(do_lower_case=lower, **options))
         found[lower] = answers(capsys.readouterr().out)
     assert [answer["num_pieces"] for answer in found[None]] == [2, 4]
     scorer = masked_lm.Scorer(*masked_lm.load(pretrained, do_lower_case=True))
@@ -396,9 +353,9 @@ def test_tokenizer_config_of_a_run_directory_sets_the_case(
     pretrained, tmp_path
 ):
     shutil.copytree(pretrained, tmp_path / "cased")
-    folder = {"model_dir": str(tmp_path / "cased"), "score": True}
-    assert Predict(**folder).is_uncased
-    told = tmp_path / "cased" / "tokenizer_config.json"
-    told.write_text('{"do_lower_case": false}')
-    assert not Predict(**folder).is_uncased
-    assert Predict(**folder, do_lower_case=True).is_uncased
+    given = {"model_dir": str(tmp_path / "cased"), "score": True}
+    assert Predict(**given).is_uncased
+    tokenizer_config = tmp_path / "cased" / "tokenizer_config.json"
+    tokenizer_config.write_text('{"do_lower_case": false}')
+    assert not Predict(**given).is_uncased
+    assert Predict(**given, do_lower_case=True).is_uncased

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from support import chromium, tiny
+from support import chromium, command_lines, tiny
 
 import visualize_attention
 from official_bert.config import BertConfig
@@ -132,46 +132,34 @@ def test_case_of_a_fine_tuned_model_follows_from_its_run(folder):
     assert attention_page.compute(other, "Good cat").tokens[1] == "good"
 
 
+ATTENTION = "--model_dir=pretrained --text_a=cat"
+WORD = "--model_dir=pretrained --word=cat"
+FILES = "--text_a=cat --bert_config_file=pretrained/bert_config.json"
 WRONG = [
-    ({"text_a": None}, "--text_b=it is bad needs --text_a"),
-    ({"word": "cat"}, "--text_a=.* conflicts with --word=cat"),
-    ({"text_a": None, "word": "cat"}, "--text_b=it is bad needs --text_a"),
-    ({"input_file": "cats.txt"}, "--input_file=.* needs --word"),
-    (
-        {"text_a": None, "text_b": None, "word": "x", "input_file": "none"},
-        "--input_file=.*none",
-    ),
-    ({"text_a": " "}, "--text_a=  "),
-    ({"text_b": "caf\udce9"}, "--text_b=.* UTF-8"),
-    ({"model_dir": None}, "--init_checkpoint must be given, or --model_dir"),
-    (
-        {"vocab_file": "pretrained/vocab.txt"},
-        "--model_dir=.* conflicts with --vocab_file",
-    ),
-    (
-        {"model_dir": None, "vocab_file": "pretrained/vocab.txt"},
-        "--bert_config_file, --init_checkpoint must be given",
-    ),
-    (
-        {
-            "model_dir": None,
-            "bert_config_file": "pretrained/bert_config.json",
-            "vocab_file": "",
-            "init_checkpoint": "pretrained/model.ckpt-3",
-        },
-        "--vocab_file must be given",
-    ),
-    ({"model_dir": "none"}, "--model_dir=.*none"),
-    ({"model_dir": "tuned", "do_lower_case": True}, "--do_lower_case"),
-    ({"max_seq_length": 65}, "max_seq_length"),
-    ({"output_file": "pretrained/vocab.txt"}, "--output_file=.*vocab.txt"),
+    ("--model_dir=pretrained --text_b=dog", "--text_b=dog needs --text_a"),
+    (f"{WORD} --text_a=dog", "--text_a=dog conflicts with --word=cat"),
+    (f"{WORD} --input_file=cats.txt --text_b=dog", "--text_b=dog needs"),
+    (f"{ATTENTION} --input_file=cats.txt", "--input_file=.* needs --word"),
+    (f"{WORD} --input_file=none", "--input_file=none"),
+    (f"{ATTENTION} --text_a=", "--text_a="),
+    (f"{ATTENTION} --text_b=caf\udce9", "--text_b=.* UTF-8"),
+    ("--text_a=cat", "--init_checkpoint must be given, or --model_dir"),
+    (f"{ATTENTION} --vocab_file=v", "conflicts with --vocab_file"),
+    (FILES, "--init_checkpoint.* must be given"),
+    ("--model_dir=none --text_a=cat", "--model_dir=none"),
+    ("--model_dir=tuned --text_a=cat --do_lower_case", "--do_lower_case"),
+    (f"{ATTENTION} --max_seq_length=65", "max_seq_length=65"),
+    (f"{ATTENTION} --output_file=pretrained/vocab.txt", "=pretrained/vocab"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "message"), WRONG)
-def test_invalid_flags_are_an_error(folder, changes, message):
+@pytest.mark.parametrize(("command_line", "message"), WRONG)
+def test_invalid_flags_are_an_error(folder, monkeypatch, command_line, message):
+    monkeypatch.chdir(folder)
     with pytest.raises(InputError, match=message):
-        options(folder, **changes)
+        command_lines.parse(
+            VisualizeAttention, f"--output_file=a.html {command_line}"
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Vectors of texts, line by line: what `extract_features.py` does."""
+"""Feature vectors of lines of text (`extract_features.py`)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

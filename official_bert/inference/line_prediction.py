@@ -1,4 +1,4 @@
-"""Reads lines, writes JSON lines: what `predict.py` does around a model."""
+"""Predictions for lines of text, as JSON lines (`predict.py`)."""
 
 import contextlib
 import itertools

@@ -1,4 +1,4 @@
-"""A fine-tuned and a pre-trained model to ask, both small and untrained."""
+"""Run directories of a fine-tuned and a pre-trained model, not trained."""
 
 import json
 
@@ -11,7 +11,7 @@ CONFIG = {**tiny.CONFIG, "hidden_size": 8, "intermediate_size": 8}
 
 
 def write(folder):
-    """Leaves them in `tuned` and `pretrained`; returns the folder."""
+    """Writes `tuned` and `pretrained` to a directory and returns it."""
     config = BertConfig.from_dict(CONFIG)
     task = TextTask(task_type="classification", labels=("no", "yes"))
     tiny.save(folder / "tuned", task.build_model(config), CONFIG, 5)
