@@ -34,14 +34,14 @@ class FinetuningModel(keras.Model):
     """Base of the models: BERT, an optional pooling head, an output layer.
 
     The output layer has the weights `output_weights` [C, H] and `output_bias`
-    [C]. As in the original implementation, their initial values and the dropout
-    before them do not depend on the config.
+    [C], where C is `num_outputs`. As in the original implementation, their
+    initial values and the dropout before them do not depend on the config.
+    `bert` is a layer to use instead of `Bert(config)`, called like it.
 
-    Args:
-        config: Of BERT.
-        num_outputs: C.
-        pooling_head: The layers between BERT and the output layer.
-        bert: A layer to use instead of `Bert(config)`, called like it.
+    Call arguments:
+        batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
+            [B, S]; other entries are ignored.
+        training: Whether to apply dropout, or a `StepContext`.
     """
 
     # Name scope of the output layer's weights.
@@ -182,12 +182,7 @@ class FinetuningModel(keras.Model):
 
 @serializable
 class SequenceClassifier(FinetuningModel):
-    """Classification or, with C = 1, regression of a text or a pair of texts.
-
-    Call arguments:
-        batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
-            [B, S]; other entries are ignored.
-        training: Whether to apply dropout, or a `StepContext`.
+    """Classification of a text or a pair of texts; regression with C = 1.
 
     Returns:
         Logits [B, C].
@@ -204,12 +199,8 @@ class SequenceClassifier(FinetuningModel):
 class ChoiceClassifier(FinetuningModel):
     """Multiple choice (section 4.4).
 
-    Every choice is scored independently; the softmax is over the choices.
-
-    Call arguments:
-        batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
-            [B, C, S]; other entries are ignored.
-        training: Whether to apply dropout, or a `StepContext`.
+    The inputs are [B, C, S]. Every choice is scored independently; the softmax
+    is over the choices.
 
     Returns:
         Logits [B, C].
@@ -237,10 +228,6 @@ class ChoiceClassifier(FinetuningModel):
 @serializable
 class TokenClassifier(FinetuningModel):
     """Classification of every token (section 5.3).
-
-    Call arguments:
-        batch: As for `SequenceClassifier`.
-        training: Whether to apply dropout, or a `StepContext`.
 
     Returns:
         Logits [B, S, C].

@@ -6,8 +6,12 @@ import pytest
 
 from official_bert.config import BertConfig
 from official_bert.modeling.attention import SelfAttention
-from official_bert.modeling.embeddings import Embeddings
-from official_bert.modeling.encoder import Bert, Encoder, TransformerLayer
+from official_bert.modeling.encoder import (
+    Bert,
+    Embeddings,
+    Encoder,
+    TransformerLayer,
+)
 from official_bert.modeling.finetuning_models import (
     ChoiceClassifier,
     SequenceClassifier,
