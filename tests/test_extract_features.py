@@ -156,7 +156,8 @@ def test_checkpoint_needs_no_pooler(folder):
 
 MODEL = (
     "--input_file=text.txt --output_file=out.jsonl --vocab_file=vocab.txt "
-    "--bert_config_file=bert_config.json --init_checkpoint=model.ckpt-3"
+    "--bert_config_file=bert_config.json --init_checkpoint=model.ckpt-3 "
+    "--max_seq_length=16"
 )
 
 
@@ -199,6 +200,6 @@ def test_invalid_input_is_an_error_and_leaves_no_output(folder):
             run(folder, "out.jsonl")
     (folder / "vocab.txt").write_text("\n".join(tiny.VOCAB[3:]) + "\n")
     text.write_text(TEXT)
-    with pytest.raises(InputError, match=r"must have .*without .*\[CLS\]"):
+    with pytest.raises(InputError, match=r"vocab\.txt: .*\[CLS\]"):
         run(folder, "out.jsonl")
     assert not list(folder.glob("out*"))

@@ -141,7 +141,7 @@ WRONG = [
     (f"{WORD} --input_file=cats.txt --text_b=dog", "--text_b=dog needs"),
     (f"{ATTENTION} --input_file=cats.txt", "--input_file=.* needs --word"),
     (f"{WORD} --input_file=none", "--input_file=none"),
-    (f"{ATTENTION} --text_a=", "--text_a="),
+    (f"{ATTENTION} --text_a=", "--text_a"),
     (f"{ATTENTION} --text_b=caf\udce9", "--text_b=.* UTF-8"),
     ("--text_a=cat", "--init_checkpoint must be given, or --model_dir"),
     (f"{ATTENTION} --vocab_file=v", "conflicts with --vocab_file"),
@@ -158,7 +158,8 @@ def test_invalid_flags_are_an_error(folder, monkeypatch, command_line, message):
     monkeypatch.chdir(folder)
     with pytest.raises(InputError, match=message):
         command_lines.parse(
-            VisualizeAttention, f"--output_file=a.html {command_line}"
+            VisualizeAttention,
+            f"--output_file=a.html --max_seq_length=64 {command_line}",
         )
 
 
