@@ -4,6 +4,7 @@ import json
 import lzma
 import math
 import pathlib
+import re
 import runpy
 
 import pytest
@@ -18,14 +19,12 @@ ORIGINAL = json.loads((GOLDEN / "bert_config.json").read_text())
 
 def test_committed_extract_equals_the_golden_record(golden):
     extract = runpy.run_path(str(GOLDEN / "make_bert_config.py"))["extract"]
-
     assert extract(golden) == ORIGINAL
 
 
 def test_json_text_equals_the_original():
     name = "BertConfig(vocab_size=99, hidden_size=37).to_json_string()"
     [_, text] = ORIGINAL["cases"][name]
-
     assert BertConfig(vocab_size=99, hidden_size=37).to_json_string() == text
 
 
@@ -44,115 +43,67 @@ def test_missing_and_unknown_keys_are_treated_as_in_the_original(
     name, json_object
 ):
     [_, expected] = ORIGINAL["cases"][name]
-
     assert BertConfig.from_dict(json_object).to_dict() == expected
-
-
-def write(tmp_path, text):
-    path = tmp_path / "bert_config.json"
-    path.write_bytes(text.encode())
-    return str(path)
 
 
 def test_file_survives_reading_and_writing(tmp_path):
     text = BertConfig.from_dict(
         {"vocab_size": 30522, "type_vocab_size": 2, "directionality": "bidi"}
     ).to_json_string()
-
-    config = BertConfig.from_json_file(write(tmp_path, text))
-
+    (tmp_path / "a.json").write_text(text)
+    config = BertConfig.from_json_file(str(tmp_path / "a.json"))
     assert config.to_json_string() == text
     assert config.directionality == "bidi"
 
 
-def test_default_number_of_segments_is_16(tmp_path):
-    config = BertConfig.from_json_file(write(tmp_path, '{"vocab_size": 9}'))
-
-    assert config.type_vocab_size == 16
-
-
-def test_byte_order_mark_is_skipped(tmp_path):
-    path = write(tmp_path, '\ufeff{"vocab_size": 9}')
-
-    assert BertConfig.from_json_file(path).vocab_size == 9
-
-
 def test_to_dict_returns_a_copy():
     config = BertConfig.from_dict({"vocab_size": 5, "foo": [1]})
-
     config.to_dict()["foo"].append(2)
-
     assert config.foo == [1]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
+    [("[1]", "a.json:1:.* list"), ("{}", "a.json: `vocab_size`.* None")],
+)
+def test_invalid_file_is_an_error(tmp_path, text, message):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        BertConfig.from_json_file(str(tmp_path / "a.json"))
+
+
+SIZES = (
+    "vocab_size hidden_size num_hidden_layers num_attention_heads "
+    "intermediate_size max_position_embeddings type_vocab_size"
+)
+DROPOUTS = "hidden_dropout_prob attention_probs_dropout_prob"
+INVALID = {
+    SIZES: [None, 0, -1, 2.0, "2", True],
+    DROPOUTS: [-0.1, 1, 1.5, math.nan, "0.1"],
+    "initializer_range": [None, -0.02, math.nan, "0.02"],
+    "num_attention_heads": [5],
+    "is_left_to_right": [1, "true"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
     [
-        ("", "json:1:.* column 1"),
-        ('{\n "vocab_size": 5,\n}', "json:[23]:"),
-        ('{\n "vocab_size" 5\n}', "json:2:.* column 15"),
-        ("[1]", "json:1:.* list"),
-        ("{}", "json: `vocab_size`.* None"),
+        (name, value)
+        for names_, values in INVALID.items()
+        for name in names_.split()
+        for value in values
     ],
 )
-def test_invalid_file_is_an_error_with_its_line(tmp_path, text, message):
-    with pytest.raises(InputError, match=message):
-        BertConfig.from_json_file(write(tmp_path, text))
-
-
-def test_missing_file_is_an_error(tmp_path):
-    with pytest.raises(InputError, match=r"Cannot read .*missing.json"):
-        BertConfig.from_json_file(str(tmp_path / "missing.json"))
-
-
-COUNTS = [
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-]
-DROPOUTS = ["hidden_dropout_prob", "attention_probs_dropout_prob"]
-
-
-@pytest.mark.parametrize("value", [None, 0, -1, 2.0, "2", True])
-@pytest.mark.parametrize("name", COUNTS)
-def test_size_that_is_not_a_positive_integer_is_an_error(name, value):
+def test_invalid_value_is_an_error(name, value):
     config = BertConfig.from_dict({"vocab_size": 9, name: value})
-
-    with pytest.raises(InputError, match=f"`{name}` .*{value!r}"):
+    with pytest.raises(InputError, match=f"{name}.*{value!r}"):
         config.validate()
 
 
 def test_dropout_may_be_null():
     config = {"vocab_size": 9, "hidden_dropout_prob": None}
     BertConfig.from_dict(config).validate()
-
-
-@pytest.mark.parametrize("value", [-0.1, 1, 1.5, math.nan, "0.1"])
-@pytest.mark.parametrize("name", DROPOUTS)
-def test_dropout_outside_0_to_1_is_an_error(name, value):
-    config = BertConfig.from_dict({"vocab_size": 9, name: value})
-
-    with pytest.raises(InputError, match=f"`{name}` .* {value!r}"):
-        config.validate()
-
-
-@pytest.mark.parametrize("value", [None, -0.02, math.nan, "0.02"])
-def test_negative_initializer_range_is_an_error(value):
-    config = BertConfig(vocab_size=9, initializer_range=value)
-
-    with pytest.raises(InputError, match=f"`initializer_range` .* {value!r}"):
-        config.validate()
-
-
-def test_number_of_heads_that_does_not_divide_the_hidden_size_is_an_error():
-    config = BertConfig(vocab_size=9, hidden_size=37, num_attention_heads=12)
-
-    with pytest.raises(InputError, match="=37, num_attention_heads=12"):
-        config.validate()
 
 
 @pytest.mark.parametrize(
@@ -167,7 +118,6 @@ def test_activations_are_those_of_the_original(name, outcome):
     [quoted] = name.removeprefix("get_activation(").split(")")[:1]
     activation = None if quoted == "None" else quoted.strip("'")
     config = BertConfig(vocab_size=9, hidden_act=activation)
-
     if outcome == "ok":
         config.validate()
     else:
@@ -184,8 +134,7 @@ def make_vocab(number):
 def test_vocabulary_without_a_special_token_is_an_error(token):
     vocab = make_vocab(10)
     del vocab[token]
-    name = token.replace("[", r"\[")
-    with pytest.raises(InputError, match=f"a.txt: .*{name}"):
+    with pytest.raises(InputError, match=f"a.txt: .*{re.escape(token)}"):
         BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
 
 
@@ -247,37 +196,29 @@ def test_released_model_has_the_published_size(name, encoder, with_heads):
             assert f"{count / 1e6:.{digits}f}" == expected
 
 
-def test_all_released_models_are_listed():
-    # The table of 24 in the 2018 release's README, Turc et al., 2019.
+def test_all_released_models_are_listed_with_the_sizes_in_their_names():
+    # The table of 24 in the original's README, Turc et al., 2019.
     small = {
         f"uncased_L-{layers}_H-{hidden}_A-{heads}"
         for layers in (2, 4, 6, 8, 10, 12)
         for hidden, heads in [(128, 2), (256, 4), (512, 8), (768, 12)]
     }
-
-    assert RELEASED.keys() == small | {
-        "cased_L-12_H-768_A-12",
-        "multilingual_L-12_H-768_A-12",
-        "multi_cased_L-12_H-768_A-12",
-        "chinese_L-12_H-768_A-12",
-        "uncased_L-24_H-1024_A-16",
-        "cased_L-24_H-1024_A-16",
-        "wwm_uncased_L-24_H-1024_A-16",
-        "wwm_cased_L-24_H-1024_A-16",
+    base = {
+        f"{name}_L-12_H-768_A-12"
+        for name in ("cased", "multilingual", "multi_cased", "chinese")
     }
-
-
-@pytest.mark.parametrize(("name", "config"), RELEASED.items())
-def test_released_config_has_the_sizes_in_its_name(name, config):
-    config.validate()
-
-    assert name.endswith(
-        f"_L-{config.num_hidden_layers}_H-{config.hidden_size}"
-        f"_A-{config.num_attention_heads}"
-    )
-    assert config.intermediate_size == 4 * config.hidden_size
-    assert config.max_position_embeddings == 512
-    assert config.type_vocab_size == 2
+    large = {
+        f"{name}_L-24_H-1024_A-16"
+        for name in ("uncased", "cased", "wwm_uncased", "wwm_cased")
+    }
+    assert RELEASED.keys() == small | base | large
+    for name, config in RELEASED.items():
+        config.validate()
+        sizes = f"_L-{config.num_hidden_layers}_H-{config.hidden_size}"
+        assert name.endswith(f"{sizes}_A-{config.num_attention_heads}")
+        assert config.intermediate_size == 4 * config.hidden_size
+        assert config.max_position_embeddings == 512
+        assert config.type_vocab_size == 2
 
 
 @pytest.mark.parametrize(
