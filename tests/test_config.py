@@ -163,6 +163,23 @@ def test_sequence_longer_than_the_model_supports_is_an_error():
         config.require_length(65)
 
 
+ENCODER = ("bert/",)
+WITH_HEADS = ("bert/", "cls/predictions", "cls/seq_relationship")
+
+
+def count_weights(config, prefixes):
+    shapes = names.shapes(config)
+    return sum(math.prod(shapes[n]) for n in shapes if n.startswith(prefixes))
+
+
+@pytest.mark.parametrize("name", ORIGINAL["parameters"])
+def test_number_of_weights_equals_the_checkpoint_of_the_original(name):
+    record = ORIGINAL["parameters"][name]
+    config = BertConfig.from_dict(record["config"])
+    assert count_weights(config, ENCODER) == record["encoder"]
+    assert count_weights(config, WITH_HEADS) == record["with_heads"]
+
+
 # Millions of parameters of the encoder, and with the pre-training heads: from
 # https://huggingface.co/keras/bert_large_en, section 3 of the paper (110), and
 # https://promptlayer.com/models/bertuncasedl-2h-128a-2-f6b7.
@@ -181,19 +198,12 @@ def test_sequence_longer_than_the_model_supports_is_an_error():
     ],
 )
 def test_released_model_has_the_published_size(name, encoder, with_heads):
-    shapes = names.shapes(RELEASED[name])
-    for expected, prefixes in [
-        (encoder, "bert/"),
-        (with_heads, ("bert/", "cls/predictions", "cls/seq_relationship")),
-    ]:
-        count = sum(
-            math.prod(shapes[name])
-            for name in shapes
-            if name.startswith(prefixes)
-        )
-        if expected:
-            digits = len(expected.partition(".")[2])
-            assert f"{count / 1e6:.{digits}f}" == expected
+    published = {ENCODER: encoder, WITH_HEADS: with_heads}
+    for prefixes, millions in published.items():
+        if millions:
+            digits = len(millions.partition(".")[2])
+            count = count_weights(RELEASED[name], prefixes)
+            assert f"{count / 1e6:.{digits}f}" == millions
 
 
 def test_all_released_models_are_listed_with_the_sizes_in_their_names():

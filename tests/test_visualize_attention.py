@@ -202,7 +202,7 @@ def page(driver, folder):
     """The attention page, newly opened; fails on console errors."""
     chromium.show(driver, folder / "attention.html")
     yield driver
-    assert chromium.complaints(driver) == []
+    assert chromium.console_messages(driver) == []
 
 
 def find(driver, selector):
@@ -382,4 +382,4 @@ def test_heat_map_shows_the_cosines_of_the_chosen_layer(driver, folder):
     assert "Cat is bad" in said
     assert "it is what cat" in said
     assert f"{expected.cosines[1][1, 3]:.4f}" in said
-    assert chromium.complaints(driver) == []
+    assert chromium.console_messages(driver) == []

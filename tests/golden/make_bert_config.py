@@ -1,9 +1,9 @@
-"""Makes `bert_config.json`: what the 2018 release's `BertConfig` does.
+"""Writes `bert_config.json`: results of the original `BertConfig`.
 
   python tests/golden/make_bert_config.py GOLDEN_FOLDER
 
-Takes the cases about configurations and activations from `misc.json`, which
-records the original's own answers, and counts the weights in its checkpoints.
+The cases about configurations and activations are from `misc.json`, the counts
+of weights from the checkpoints.
 """
 
 import json
@@ -21,7 +21,7 @@ ABOUT = (
 
 
 def extract(golden: pathlib.Path) -> dict[str, Any]:
-    """Returns {case: [outcome, value]} and the counts per checkpoint."""
+    """Returns {case: [outcome, value]} and {checkpoint: counts}."""
     cases = json.loads((golden / "misc.json").read_text())["cases"]
     return {
         "cases": {
@@ -35,7 +35,7 @@ def extract(golden: pathlib.Path) -> dict[str, Any]:
 
 
 def count(checkpoint: pathlib.Path) -> dict[str, Any]:
-    """Returns a checkpoint's config and its numbers of weights."""
+    """Returns the config of a checkpoint and its numbers of weights."""
     record = json.loads((checkpoint / "variables.json").read_text())
     sizes = {name: math.prod(shape) for name, shape in record["variables"]}
     return {

@@ -222,11 +222,11 @@ def test_browser_shows_curves_and_matrices(tmp_path):
         assert picture.size["width"] > 800
         axes = driver.find_elements("css selector", "#plot g[id^=axes_]")
         assert len(axes) == 3
-        assert chromium.complaints(driver) == []
+        assert chromium.console_messages(driver) == []
         chromium.show(driver, tmp_path / "confusion_matrix.html")
         cells = driver.find_elements("css selector", "td[title]")
         assert [int(cell.text) for cell in cells] == np.ravel(COUNTS).tolist()
-        assert chromium.complaints(driver) == []
+        assert chromium.console_messages(driver) == []
 
 
 @pytest.mark.slow

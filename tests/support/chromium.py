@@ -1,4 +1,4 @@
-"""A headless Chromium, where there is one: pages as their readers see them."""
+"""A headless Chromium, if one is installed."""
 
 import contextlib
 import json
@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-# Without a window, a first-run greeting, or talk to its maker.
+# No window, no greeting, no requests to its vendor.
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -23,11 +23,11 @@ _FLAGS = (
 
 @contextlib.contextmanager
 def browser():
-    """Yields a Selenium driver; skips the test where there can be none."""
+    """Yields a Selenium driver, or skips the test without Chromium."""
     webdriver = pytest.importorskip("selenium.webdriver")
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (chromium and driver):
-        pytest.skip("needs chromium and chromedriver, as of Debian's packages")
+        pytest.skip("needs chromium and chromedriver")
     os.environ.update(SE_OFFLINE="true", SE_AVOID_STATS="true")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
@@ -45,9 +45,9 @@ def browser():
 
 
 def show(driver, path):
-    """Opens a file; fails if it asks for more than itself, or complains."""
+    """Opens a file; fails if it loads other files or logs errors."""
     for kind in ("performance", "browser"):
-        driver.get_log(kind)  # Of the page before.
+        driver.get_log(kind)  # Discards those of the page before.
     driver.get(path.as_uri())
     events = [
         json.loads(entry["message"])["message"]
@@ -58,9 +58,9 @@ def show(driver, path):
         for event in events
         if event["method"] == "Network.requestWillBeSent"
     } == {path.as_uri()}
-    assert complaints(driver) == []
+    assert console_messages(driver) == []
 
 
-def complaints(driver):
-    """Returns what the console has, errors of scripts among it."""
+def console_messages(driver):
+    """Returns the messages on the console, including errors of scripts."""
     return [entry["message"] for entry in driver.get_log("browser")]
