@@ -6,7 +6,6 @@ import os
 from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
 from official_bert.options.checks import require_package
 from official_bert.options.model_source import (
     RELEASED,
@@ -65,11 +64,7 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
     def _check_model(self) -> None:
         """Checks the files of the model."""
         needed = RELEASED if self.export_path else ("vocab_file",)
-        missing = [f"--{name}" for name in needed if not self.is_set(name)]
-        if not self.model_dir and missing:
-            raise InputError(
-                f"{', '.join(missing)} must be given, or --model_dir."
-            )
+        self._require_files_or_directory(needed)
         files.require(self.vocab_path, "--vocab_file, or vocab.txt there,")
         if self.model_dir and task_file.is_in(self.model_dir):
             module = task_file.read(self.model_dir).get("hub_module")

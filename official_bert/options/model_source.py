@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Sequence
 
 from official_bert import cli, files, json_files, task_file
 from official_bert.cli import option
@@ -80,9 +81,6 @@ class ModelOptions(cli.Options, heading="Model"):
             return given or ""
         return os.path.join(self.model_dir, name)
 
-    def _given_files(self) -> list[str]:
-        return [name for name in RELEASED if self.is_set(name)]
-
     def require_released(self) -> None:
         """Raises `InputError` unless the three files belong together."""
         config = BertConfig.from_json_file(self.config_path)
@@ -92,16 +90,17 @@ class ModelOptions(cli.Options, heading="Model"):
 
     def _require_one_source(self) -> None:
         """Raises `InputError` unless there are three files or a directory."""
-        given = self._given_files()
-        if self.model_dir and given:
-            raise self.error(
-                "model_dir", f"conflicts with --{given[0]}. Omit one of them."
-            )
-        missing = [f"--{name}" for name in RELEASED if name not in given]
-        if not self.model_dir and missing:
-            raise InputError(
-                f"{', '.join(missing)} must be given, or --model_dir."
-            )
+        for name in RELEASED:
+            if self.model_dir and self.is_set(name):
+                message = f"conflicts with --{name}. Omit one of them."
+                raise self.error("model_dir", message)
+        self._require_files_or_directory(RELEASED)
+
+    def _require_files_or_directory(self, needed: Sequence[str]) -> None:
+        missing = [f"--{name}" for name in needed if not self.is_set(name)]
+        if missing and not self.model_dir:
+            names = ", ".join(missing)
+            raise InputError(f"{names} must be given, or --model_dir.")
 
 
 def require_released(

@@ -16,10 +16,6 @@ from official_bert.options.model_source import (
 )
 
 
-def _not_stdin(path: str) -> str | None:
-    return None if path == "-" else existing_file(path)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Predict(ModelOptions, heading="Data"):
     """Options of `predict.py`."""
@@ -30,23 +26,21 @@ class Predict(ModelOptions, heading="Data"):
         None,
     )
     input_file: str = option(
-        "The file to predict, one example per line, without blank lines; -: "
-        "standard input, which is answered line by line.",
+        "The file to predict, one example per line; blank lines are skipped. "
+        "-: standard input, which is predicted line by line.",
         "-",
-        check=_not_stdin,
+        check=existing_file,
     )
     input_format: str = option(
-        "text: a text per line. tsv: a text, or two texts and a tab, per line; "
-        "a table if --text_a_column is known. csv: a table. jsonl: a JSON "
-        "value per line: a text, list or object. auto: by the file name, "
-        "otherwise text.",
+        "text: a text per line. tsv: a text or two per line, or a table if "
+        "--text_a_column is known. csv: a table. jsonl: a JSON value per line: "
+        "a text, list or object. auto: by the file name, otherwise text.",
         "auto",
         choices=("auto", "text", "tsv", "csv", "jsonl"),
     )
     text_a_column: str | None = option(
-        "The column of the text in TSV and CSV files, by name or by number "
-        "from 0, and in JSON objects. Default: as in training on your own "
-        "data.",
+        "The column of the text in tables and JSON objects, by name or by "
+        "number from 0. Default: as in training on your own data.",
         None,
     )
     text_b_column: str | None = option(
@@ -101,16 +95,14 @@ class Predict(ModelOptions, heading="Data"):
         ending = self.input_file.removesuffix(".gz").rpartition(".")[2]
         return ending if ending in ("tsv", "csv", "jsonl") else "text"
 
-    @property
-    def _is_table(self) -> bool:
-        return (
-            self.resolved_format in ("tsv", "csv") and self.input_file != "-"
-        ) or self.resolved_format == "jsonl"
-
     def __post_init__(self) -> None:
         super().__post_init__()
+        is_table = self.resolved_format in ("tsv", "csv")
+        has_columns = self.resolved_format == "jsonl" or (
+            is_table and self.input_file != "-"
+        )
         for name in ("text_a_column", "has_header"):
-            if self.is_set(name) and not self._is_table:
+            if self.is_set(name) and not has_columns:
                 message = "needs a .tsv, .csv or .jsonl file as --input_file."
                 raise self.error(name, message)
         if self.is_masked_lm:

@@ -28,21 +28,19 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         choices=("truncate_tail", "head_tail", "windows"),
     )
     window_stride: int = option(
-        "With --long_document=windows: number of tokens between the starts of "
-        "two windows; 0: half a window.",
+        "Tokens between the starts of two windows; 0: half a window.",
         0,
         at_least=0,
     )
     window_pooling: str = option(
-        "With --long_document=windows: how to combine the logits of windows.",
+        "How to combine the logits of windows.",
         "mean",
         choices=("mean", "max"),
     )
     language: str = option("XNLI: the language to evaluate.", "zh")
     train_language: str | None = option(
-        "XNLI: the language to train on. Default: --language, or en with "
-        "--translate_test. en gives the zero-shot setting, --language the "
-        "translate-train setting.",
+        "XNLI: the language to train on; en: zero-shot. Default: --language "
+        "(translate-train), or en with --translate_test.",
         None,
     )
     translate_test: bool = option(
@@ -62,9 +60,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Own data: the column of the second text, for pairs.", None
     )
     has_header: bool = option(
-        "Own data: whether the first line of TSV and CSV files names the "
-        "columns.",
-        True,
+        "Own data: whether the first line of tables names the columns.", True
     )
     label_column: str = option(
         "Own data: the column of the label; of comma-separated labels with "
