@@ -54,12 +54,12 @@ def count_words(options: BuildVocab) -> Counter[str]:
 
 def describe(vocab: list[str], words: Counter[str]) -> str:
     """Returns how many tokens and unknown words a text has."""
-    pieces = learning.count_tokens(vocab, words)
+    tokens = learning.count_tokens(vocab, words)
     num_words = words.total()
     return (
         f"{num_words:,} words ({len(words):,} different), "
-        f"{pieces.total() / num_words:.3f} tokens each, "
-        f"{pieces['[UNK]'] / num_words:.2%} unknown."
+        f"{tokens.total() / num_words:.3f} tokens each, "
+        f"{tokens['[UNK]'] / num_words:.2%} unknown."
     )
 
 

@@ -207,12 +207,12 @@ def test_checker_accepts_imports_from_lower_levels(tmp_path, path, source):
     assert check(tmp_path, path, source) == []
 
 
-def check(folder, path, source):
-    module = folder / "official_bert" / f"{path}.py"
+def check(directory, path, source):
+    module = directory / "official_bert" / f"{path}.py"
     module.parent.mkdir(parents=True, exist_ok=True)
-    (folder / "run_squad.py").write_text("from official_bert import tasks")
+    (directory / "run_squad.py").write_text("from official_bert import tasks")
     module.write_text(source)
-    return find_errors(folder)
+    return find_errors(directory)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Options of all commands: one frozen dataclass each, one field per flag.
 
-Flags of the 2018 release keep their names, defaults and meanings; the defaults
+Flags of the original keep their names, defaults and meanings; the defaults
 of all other flags keep its behavior. Values are checked when the options are
 created, before anything slow is imported or started.
 """

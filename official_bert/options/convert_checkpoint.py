@@ -46,7 +46,7 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
     output: str = option("The directory to write; new or empty.")
     to: str = option(
         "The output format. tf1: bert_model.ckpt, bert_config.json and "
-        "vocab.txt, as released in 2018.",
+        "vocab.txt, as originally released.",
         choices=("tf1", "huggingface", "keras_hub"),
     )
     input_format: str = option(

@@ -97,9 +97,9 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         between=(0, 1),
     )
     num_workers: int = option(
-        "Number of processes. The instances differ from those of 0, which "
-        "draws them as in 2018, but are the same for any other number. Memory "
-        "depends on the longest document, not on the size of the corpus.",
+        "Number of processes. 0 draws instances as the original does; any "
+        "other number gives the same instances, which differ from those of 0. "
+        "Memory depends on the longest document, not on the corpus.",
         0,
         at_least=0,
         conflicts=("runner",),

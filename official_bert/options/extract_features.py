@@ -52,9 +52,9 @@ class ExtractFeatures(cli.Options, heading="Data"):
     )
     normalize: bool = option("Divide each vector by its Euclidean norm.", False)
     output_format: str = option(
-        "jsonl: JSON lines, as in 2018. npy: with --pooling, a float32 array "
-        "[lines, layers * hidden size]. tfrecord: a tf.train.Example per line. "
-        "auto: by the file name, otherwise jsonl.",
+        "jsonl: JSON lines, as in the original. npy: with --pooling, a float32 "
+        "array [lines, layers * hidden size]. tfrecord: a tf.train.Example per "
+        "line. auto: by the file name, otherwise jsonl.",
         "auto",
         choices=("auto", "jsonl", "npy", "tfrecord"),
     )

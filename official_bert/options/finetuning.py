@@ -64,8 +64,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         between=(0, 1),
     )
     pad_to: str = option(
-        "Padding of training batches. max: to --max_seq_length, as in 2018. "
-        "bucket: batches of similar length; faster, in a different order.",
+        "Padding of training batches. max: to --max_seq_length, as in the "
+        "original. bucket: batches of similar length; faster, reordered.",
         "max",
         choices=("max", "bucket"),
     )

@@ -58,12 +58,12 @@ class RunSquad(FinetuningOptions, heading="Data"):
         "more than this.",
         0.0,
     )
-    # In 2018 padding positions compete for the n best logits, so that an answer
-    # is missing now and then.
+    # In the original, padding positions compete for the n best logits, and may
+    # replace an answer.
     eval_pad_to: str = option(
         "Padding of evaluation and prediction batches. max: to "
-        "--max_seq_length, as in 2018. bucket: batches of similar length; "
-        "faster, and no padding among the n best.",
+        "--max_seq_length, as in the original. bucket: batches of similar "
+        "length; faster, and no padding among the n best.",
         "max",
         choices=("max", "bucket"),
     )

@@ -64,7 +64,7 @@ class DeviceOptions(cli.Options, heading="Devices"):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingOptions(DeviceOptions, heading="Training"):
-    """The model to train, and how; the defaults are those of 2018."""
+    """The model to train, and how; with the defaults of the original."""
 
     command = ""  # The name of the command's file.
 
@@ -111,7 +111,7 @@ class TrainingOptions(DeviceOptions, heading="Training"):
     )
     learning_rate: float = option("Peak learning rate.", 5e-5, at_least=0)
     optimizer: str = option(
-        "adamw: the optimizer of 2018. lamb: for batches of thousands.",
+        "adamw: the original optimizer. lamb: for batches of thousands.",
         "adamw",
         choices=("adamw", "lamb"),
     )

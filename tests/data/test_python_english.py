@@ -118,13 +118,13 @@ def test_fragments_and_code_are_not_prose(sentence):
     assert not python_english.is_prose(sentence)
 
 
-def write_library(folder):
-    (folder / "b.py").write_text(
+def write_library(directory):
+    (directory / "b.py").write_text(
         '"""The first is here. The second is here."""\n'
         "def g():\n"
         '    """The last is here."""\n'
     )
-    (folder / "a.py").write_text(
+    (directory / "a.py").write_text(
         "raise SystemExit  # Must not be run.\n"
         "class A:\n"
         '    """This is a class. The first is here."""\n'
@@ -133,10 +133,10 @@ def write_library(folder):
         "def h():\n"
         '    """This is h. This is f."""\n'
     )
-    (folder / "one.py").write_text('"""This is all there is."""\n')
-    (folder / "broken.py").write_text('"""This is broken. It is."""\n(\n')
-    (folder / "test").mkdir()
-    (folder / "test" / "c.py").write_text('"""This is a test. It is."""\n')
+    (directory / "one.py").write_text('"""This is all there is."""\n')
+    (directory / "broken.py").write_text('"""This is broken. It is."""\n(\n')
+    (directory / "test").mkdir()
+    (directory / "test" / "c.py").write_text('"""This is a test. It is."""\n')
 
 
 def test_each_module_is_a_document_and_no_sentence_is_repeated(
@@ -189,10 +189,12 @@ def test_every_nth_document_is_held_out(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def output_dir(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("english")
+    directory = tmp_path_factory.mktemp("english")
     command = [sys.executable, "-W", "error", "-m", "data.python_english"]
-    subprocess.run([*command, f"--output_dir={folder}"], check=True, cwd=ROOT)
-    return folder
+    subprocess.run(
+        [*command, f"--output_dir={directory}"], check=True, cwd=ROOT
+    )
+    return directory
 
 
 def test_corpus_has_about_250000_words(output_dir):

@@ -104,14 +104,16 @@ def test_library_without_source_is_an_error(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def output_dir(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("signatures")
+    directory = tmp_path_factory.mktemp("signatures")
     command = [sys.executable, "-W", "error", "data/python_signatures.py"]
-    subprocess.run([*command, f"--output_dir={folder}"], check=True, cwd=ROOT)
-    return folder
+    subprocess.run(
+        [*command, f"--output_dir={directory}"], check=True, cwd=ROOT
+    )
+    return directory
 
 
-def read(folder, part):
-    header, *lines = (folder / f"{part}.tsv").read_text("utf-8").splitlines()
+def read(directory, part):
+    header, *lines = (directory / f"{part}.tsv").read_text("utf-8").splitlines()
     assert header == "signature\tsummary\tlabel"
     return [line.split("\t") for line in lines]
 
