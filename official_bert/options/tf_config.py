@@ -36,41 +36,33 @@ def hosts() -> list[str]:
 def require() -> None:
     """Raises `InputError` unless `TF_CONFIG` lists the hosts and this host."""
     text = os.environ.get("TF_CONFIG", "")
-    if fault := _find_fault(text):
+    try:
+        is_valid = _is_valid(json.loads(text))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        is_valid = False
+    if not is_valid:
         raise InputError(
-            "--distribution_strategy=multi_worker_mirrored: in the environment "
-            f"variable TF_CONFIG={text}, {fault}. Set it on each host, with "
-            f"the host's own index, for example {_EXAMPLE}."
+            "--distribution_strategy=multi_worker_mirrored needs the "
+            "environment variable TF_CONFIG: a list `worker` of HOST:PORT, "
+            "perhaps a `chief`, all different, and the `type` and `index` of "
+            f"this host. Received: {text!r}. For example: {_EXAMPLE}."
         )
 
 
-def _find_fault(text: str) -> str | None:
-    try:
-        config = json.loads(text)
-    except ValueError:
-        config = None
-    if not isinstance(config, dict):
-        return "the value must be a JSON object"
-    cluster, task = config.get("cluster"), config.get("task")
-    if not isinstance(cluster, dict) or "worker" not in cluster:
-        return "`cluster` must have `worker`"
-    if not set(cluster) <= {"worker", "chief"}:
-        return "`cluster` must have only `worker` and `chief`"
-    for job, addresses in cluster.items():
-        is_list = isinstance(addresses, list) and addresses
-        if not is_list or not all(map(_is_address, addresses)):
-            return f"`{job}` must be a list of HOST:PORT"
-    every = [address for addresses in cluster.values() for address in addresses]
-    if len(set(every)) != len(every) or len(cluster.get("chief", [])) > 1:
-        return "each HOST:PORT must be unique, and `chief` at most one"
-    if not isinstance(task, dict) or task.get("type") not in cluster:
-        return f"`type` in `task` must be one of {', '.join(cluster)}"
-    index, num_hosts = task.get("index"), len(cluster[task["type"]])
-    if type(index) is not int or not 0 <= index < num_hosts:
-        return f"`index` in `task` must be from 0 to {num_hosts - 1}"
-    return None
+def _is_valid(config: Any) -> bool:
+    cluster, task = config["cluster"], config["task"]
+    addresses = [address for job in cluster.values() for address in job]
+    return (
+        {"worker"} <= set(cluster) <= {"worker", "chief"}
+        and all(isinstance(job, list) and job for job in cluster.values())
+        and len(cluster.get("chief", [])) <= 1
+        and len(set(addresses)) == len(addresses)
+        and all(map(_is_address, addresses))
+        and type(task["index"]) is int
+        and 0 <= task["index"] < len(cluster[task["type"]])
+    )
 
 
 def _is_address(host: Any) -> bool:
-    match = _ADDRESS.fullmatch(host) if isinstance(host, str) else None
+    match = _ADDRESS.fullmatch(host)  # A TypeError, unless it is a string.
     return match is not None and 0 < int(match[1]) < 2**16

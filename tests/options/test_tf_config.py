@@ -40,27 +40,28 @@ def test_process_without_other_hosts_is_chief(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    "config",
     [
-        ("", "JSON object"),
-        ("{", "JSON object"),
-        ("[]", "JSON object"),
-        ({}, "`cluster`"),
-        ({"cluster": {"ps": HOSTS, "worker": HOSTS}}, "`cluster`"),
-        ({"cluster": {"worker": "a:1"}}, "`worker` .*HOST:PORT"),
-        ({"cluster": {"worker": ["a"]}}, "`worker` .*HOST:PORT"),
-        ({"cluster": {"worker": []}}, "`worker` .*HOST:PORT"),
-        ({"cluster": {"worker": [7]}}, "`worker` .*HOST:PORT"),
-        ({"cluster": {"worker": ["a:65536"]}}, "`worker` .*HOST:PORT"),
-        ({"cluster": {"worker": ["a:1", "a:1"]}}, "unique"),
-        ({"cluster": {"worker": HOSTS}}, "`type` .*worker"),
-        (make({"worker": HOSTS}, "chief", 0), "`type` .*worker"),
-        (make({"worker": HOSTS}, "worker", 2), "`index` .*0 to 1"),
-        (make({"worker": HOSTS}, "worker", "0"), "`index` .*0 to 1"),
+        "",
+        "{",
+        "[]",
+        {},
+        {"cluster": {"worker": HOSTS}},
+        make({"ps": HOSTS, "worker": HOSTS}, "worker", 0),
+        make({"worker": "a:1"}, "worker", 0),
+        make({"worker": ["a"]}, "worker", 0),
+        make({"worker": []}, "worker", 0),
+        make({"worker": [7]}, "worker", 0),
+        make({"worker": ["a:65536"]}, "worker", 0),
+        make({"worker": ["a:1", "a:1"]}, "worker", 0),
+        make({"worker": HOSTS, "chief": ["c:1", "d:1"]}, "worker", 0),
+        make({"worker": HOSTS}, "chief", 0),
+        make({"worker": HOSTS}, "worker", 2),
+        make({"worker": HOSTS}, "worker", "0"),
     ],
 )
-def test_invalid_tf_config_is_an_error(monkeypatch, config, message):
+def test_invalid_tf_config_is_an_error(monkeypatch, config):
     set_config(monkeypatch, config)
-    with pytest.raises(InputError, match=f"TF_CONFIG.*{message}"):
+    with pytest.raises(InputError, match="TF_CONFIG"):
         DeviceOptions(distribution_strategy="multi_worker_mirrored")
     DeviceOptions(distribution_strategy="mirrored")
