@@ -1,12 +1,12 @@
-"""How many rows of a task are answered in a second, and why.
+"""Sentences per second of prediction, with three ways to make batches.
 
-  python -m benchmarks.prediction FOLDER VOCAB_FILE 2000 [tiny mini ...]
+  python -m benchmarks.prediction DIRECTORY VOCAB_FILE 2000 [tiny mini ...]
 
-FOLDER is that of SST-2; the first 2,000 sentences of its training data are
-answered in batches of 32 by models of random weights. `padded` does as the 2018
-release does: one batch after the other, each padded to 128 pieces. `by length`
-has batches of similar length, and `overlapping`, as our commands do it, two of
-them at a time. Each is the best of five.
+DIRECTORY holds SST-2; the first 2,000 sentences of its training data are
+predicted in batches of 32 by models with random weights. `padded` runs one batch
+after the other, each padded to 128 tokens, as the original implementation does.
+`by length` makes batches of similar length. `overlapping` also prepares the
+next batch meanwhile, as our commands do. Each is the best of five.
 """
 
 import functools
@@ -23,13 +23,13 @@ ROUNDS = 5
 LENGTH = 128
 
 
-def main(folder: str, vocab_file: str, n: str, *models: str) -> None:
+def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
     """Prints a row for each model."""
-    task = glue.make_task(glue.TASKS["sst2"], folder)
+    task = glue.make_task(glue.TASKS["sst2"], directory)
     examples = task.examples("train")[: int(n)]
     tokenizer = BatchTokenizer(vocab_file)
     [rows] = task.featurize(examples, tokenizer, LENGTH, is_training=False)
-    print("model      rows   padded  by length  overlapping   ratios")
+    print("model     texts   padded  by length  overlapping   ratios")
     for model in models or ("tiny", "mini", "small", "base"):
         built = task.build_model(CELLS[model].config)
         padded, by_length = (
