@@ -3,10 +3,10 @@
   python -m benchmarks.prediction DIRECTORY VOCAB_FILE 2000 [tiny mini ...]
 
 DIRECTORY holds SST-2; the first 2,000 sentences of its training data are
-predicted in batches of 32 by models with random weights. `padded` runs one batch
-after the other, each padded to 128 tokens, as the original implementation does.
-`by length` makes batches of similar length. `overlapping` also prepares the
-next batch meanwhile, as our commands do. Each is the best of five.
+predicted in batches of 32 by models with random weights. `padded` runs one
+batch after the other, each padded to 128 tokens, as the original implementation
+does. `by length` makes batches of similar length. `overlapping`, as our
+commands, runs two of them at a time. Each is the best of five.
 """
 
 import functools
