@@ -105,7 +105,8 @@ class Options:
     def __post_init__(self) -> None:
         fields = dataclasses.fields(self)
         for field in fields:
-            self.require(field.name, lambda v, f=field: _value_error(f, v))
+            if message := _value_error(field, getattr(self, field.name)):
+                raise self.error(field.name, message)
         for field in fields:
             self._check_combinations(field)
         if self.one_of and not any(map(self.is_set, self.one_of)):

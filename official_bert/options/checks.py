@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable
 
 from official_bert import cli, files
-from official_bert.errors import InputError
 
 _CHECKPOINT_FILE = re.compile(
     r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"
@@ -63,13 +62,13 @@ def regular_expression(pattern: str) -> str | None:
     return None
 
 
-def require_package(flag: str, package: str) -> None:
-    """Raises `InputError` if a package that a flag needs is not installed."""
-    if importlib.util.find_spec(package) is None:
-        raise InputError(
-            f"{flag} needs the package {package}, which is not installed. "
-            "Install requirements.txt."
-        )
+def installed(package: str) -> cli.Check:
+    """Returns a check that accepts all values if a package is installed."""
+    return lambda _: (
+        None
+        if importlib.util.find_spec(package)
+        else f"needs the package {package}. Install requirements.txt."
+    )
 
 
 def require_outputs(

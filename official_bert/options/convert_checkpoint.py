@@ -9,8 +9,8 @@ from official_bert.cli import option
 from official_bert.errors import InputError
 from official_bert.options.checks import (
     existing_file,
+    installed,
     regular_expression,
-    require_package,
 )
 
 # Heads whose weights have the same names in a TF1 checkpoint.
@@ -96,7 +96,7 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         found = self.resolved_input_format
         self._check_formats(found)
         if "keras_hub" in (found, self.to):
-            require_package("Conversion from or to KerasHub", "keras_nlp")
+            self.require("to", installed("keras_nlp"))
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")
         # Of a run directory, the best checkpoint may be read.

@@ -6,7 +6,7 @@ import os
 from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
-from official_bert.options.checks import require_package
+from official_bert.options.checks import installed
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,
@@ -35,6 +35,7 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
         "Directory of the preprocessor module to write, which turns text into "
         "the inputs of the encoder.",
         None,
+        check=installed("tensorflow_text"),
     )
     max_seq_length: int = option(
         "Default number of tokens per sequence of the preprocessor, including "
@@ -48,8 +49,6 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.preprocessor_path:
-            require_package("--preprocessor_path", "tensorflow_text")
         self._check_model()
         outputs = {n: getattr(self, n) for n in self.one_of if self.is_set(n)}
         for name, path in outputs.items():

@@ -9,7 +9,7 @@ from absl import logging
 
 from official_bert import files, json_files, task_file
 from official_bert.cli import option
-from official_bert.options.checks import existing_file, require_package
+from official_bert.options.checks import existing_file, installed
 from official_bert.options.training import DeviceOptions, TrainingOptions
 
 # Outputs of a frozen BERT that a model on top can use; none: fine-tune BERT.
@@ -220,7 +220,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
 
     def _check_export(self) -> None:
         if self.export_text:
-            require_package("--do_export with --export_text", "tensorflow_text")
+            self.require("export_text", installed("tensorflow_text"))
         if self.export_tflite and self.bilstm_units:
             message = f"does not support --bilstm_size={self.bilstm_units}."
             raise self.error("export_tflite", message)

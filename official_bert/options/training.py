@@ -9,8 +9,8 @@ from official_bert.options import tf_config
 from official_bert.options.checks import (
     checkpoint_directory,
     existing_checkpoint,
+    installed,
     regular_expression,
-    require_package,
 )
 
 
@@ -130,6 +130,7 @@ class TrainingOptions(DeviceOptions, heading="Training"):
         "Draw training_curves and, for classification, confusion_matrix as "
         ".png and .html in --output_dir after the run.",
         False,
+        check=installed("matplotlib"),
     )
     iterations_per_loop: int = option(
         "Steps between returns to the host; 1000 means 1 without a TPU.",
@@ -160,8 +161,6 @@ class TrainingOptions(DeviceOptions, heading="Training"):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_model()
-        if self.plots:
-            require_package("--plots", "matplotlib")
         files.require_writable_directory(self.output_dir)
 
     def _check_model(self) -> None:
