@@ -34,12 +34,14 @@ def main(options: ConvertCheckpoint) -> None:
     from official_bert.checkpoints import conversion
 
     if options.strip_optimizer:
-        print(conversion.strip(options))
+        print(conversion.strip_optimizer(options))
         return
-    model = conversion.read(options)
-    if options.to == "tf1" and model.described.task is None:
-        described = dataclasses.replace(model.described, task=make_task(model))
-        model = dataclasses.replace(model, described=described)
+    model = conversion.open_model(options)
+    if options.to == "tf1" and model.description.task is None:
+        description = dataclasses.replace(
+            model.description, task=make_task(model)
+        )
+        model = dataclasses.replace(model, description=description)
     print(conversion.convert(model, options))
 
 
@@ -53,8 +55,9 @@ def make_task(model: Model) -> dict[str, Any] | None:
     from official_bert.tasks.tagging import TaggingTask
     from official_bert.tasks.text import TextTask
 
-    described, head, labels = model.described, model.head.name, model.labels
-    length = described.config.max_position_embeddings
+    description, labels = model.description, model.labels
+    head = model.head.name
+    length = description.config.max_position_embeddings
     if head == "question_answering":
         # The defaults 128 and 64, unless the model has few positions.
         task = SquadTask(
@@ -65,13 +68,13 @@ def make_task(model: Model) -> dict[str, Any] | None:
         task = TaggingTask(labels=labels).to_json()
     elif head == "sequence_classification":
         kind = "regression" if len(labels) == 1 else "classification"
-        if described.problem_type == "regression" and len(labels) > 1:
+        if description.problem_type == "regression" and len(labels) > 1:
             raise InputError(
                 f"{model.arrays.where}: a regression model must have one "
                 f"label. Received: {', '.join(labels)}. To convert only the "
                 "encoder, add --skip='^classifier'."
             )
-        if described.problem_type == "multi_label_classification":
+        if description.problem_type == "multi_label_classification":
             kind = "multilabel"
         labels = () if kind == "regression" else labels
         task = TextTask(task_type=kind, labels=labels).to_json()
@@ -80,7 +83,7 @@ def make_task(model: Model) -> dict[str, Any] | None:
     return {
         **task,
         "max_seq_length": length,
-        "do_lower_case": described.do_lower_case is not False,
+        "do_lower_case": description.do_lower_case is not False,
     }
 
 

@@ -99,13 +99,9 @@ def directory_size(path: str) -> int:
 
 
 def expand(patterns: str) -> list[str]:
-    """Returns the files that match comma-separated glob patterns.
+    """Returns the files of glob patterns, such as ``"a.txt,shards/*.gz"``.
 
-    Args:
-        patterns: Such as ``"a.txt,shards/*.gz"``.
-
-    Returns:
-        File names in the order of the patterns, sorted within each pattern.
+    They are in the order of the patterns, sorted within each pattern.
 
     Raises:
         InputError: A pattern matches nothing, or a directory.
@@ -136,19 +132,18 @@ def expand(patterns: str) -> list[str]:
 
 
 def beside_checkpoint(checkpoint: str, name: str) -> str | None:
-    """Returns the path of a file that belongs to a checkpoint, if it exists.
+    """Returns the path of a file in the directory of a checkpoint, or None.
 
     Args:
         checkpoint: Checkpoint prefix or run directory. For a checkpoint in
-            `BEST_DIRECTORY`, its parent is searched as well.
+            `BEST_DIRECTORY`, the parent directory is searched too.
         name: File name, such as ``"vocab.txt"``.
     """
-    is_directory = exists(checkpoint)
-    directory = checkpoint if is_directory else os.path.dirname(checkpoint)
-    candidates = [directory]
+    is_prefix = not exists(checkpoint)
+    directory = os.path.dirname(checkpoint) if is_prefix else checkpoint
+    paths = [os.path.join(directory, name)]
     if os.path.basename(directory) == BEST_DIRECTORY:
-        candidates.append(os.path.dirname(directory))
-    paths = [os.path.join(candidate, name) for candidate in candidates]
+        paths.append(os.path.join(os.path.dirname(directory), name))
     return next(filter(exists, paths), None)
 
 
@@ -156,11 +151,9 @@ def beside_checkpoint(checkpoint: str, name: str) -> str | None:
 
 
 def require(path: str, what: str) -> None:
-    """Raises `InputError` unless `path` is an existing file.
+    """Raises `InputError` unless the file exists.
 
-    Args:
-        path: The file.
-        what: Start of the message: "--vocab_file" or "The vocabulary".
+    The message starts with `what`: "--vocab_file" or "The vocabulary".
     """
     if not exists(path) or os.path.isdir(path):
         raise InputError(

@@ -1,1 +1,1 @@
-"""Weights on disk: {name of 2018: array} <-> TF1 checkpoints."""
+"""TF1 checkpoints: written, found, loaded strictly and converted."""

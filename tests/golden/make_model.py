@@ -1,10 +1,10 @@
-"""Extracts model.npz from recorded arrays of the 2018 release.
+"""Extracts model.npz from recorded arrays of the original implementation.
 
   python tests/golden/make_model.py GOLDEN_FOLDER
 
 It keeps one padded batch with the losses, logits and gradient norms, and the
-pre-training curve with its batches. Weights are not kept: recorded.py draws
-them.
+pre-training curve with its batches. Weights are not kept: recorded.py
+regenerates them.
 """
 
 import pathlib

@@ -1,9 +1,9 @@
-"""Makes `model_garden/`: checkpoints of Model Garden, and what its models say.
+"""Creates `model_garden/`: Model Garden checkpoints and their outputs.
 
   MODEL_GARDEN_PYTHON tests/golden/make_model_garden.py
 
 Run with a Python that has tf-models-official; made with 2.19.1. There are
-BertEncoderV2 and the older BertEncoder, each by itself and in a pretrainer.
+BertEncoderV2 and the older BertEncoder, each alone and in a pretrainer.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""Makes `transformers/`: models that transformers saved, and what they say.
+"""Creates `transformers/`: models saved by transformers, and their outputs.
 
   TRANSFORMERS_PYTHON tests/golden/make_transformers.py
 
 Run with a Python that has transformers and PyTorch; made with transformers
-5.23.0. `names.json` has the names and shapes of each class's arrays,
-`pretraining` a whole folder, with a tokenizer and recorded outputs.
+5.23.0. `names.json` holds the names and shapes of the arrays of each class,
+`pretraining` a complete directory with tokenizer and recorded outputs.
 """
 
 import json

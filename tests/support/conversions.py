@@ -1,4 +1,4 @@
-"""Small random models as released in 2018, and what they say."""
+"""Small random models as released in 2018, and their outputs."""
 
 import json
 import pathlib
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import convert_checkpoint
-from official_bert.checkpoints import loading, names, tf1
+from official_bert.checkpoints import loading, tf1, weights
 from official_bert.config import BertConfig
 from official_bert.modeling import finetuning_models as finetuning
 from official_bert.modeling.encoder import Bert
@@ -17,7 +17,7 @@ from support.transformers_process import INPUTS, SIZES
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrs"]
 
-HEADS = {head.name: head for head in names.HEADS}
+HEADS = {head.name: head for head in weights.HEADS}
 
 
 def convert(**flags: Any) -> None:
@@ -32,14 +32,14 @@ def convert(**flags: Any) -> None:
 def released(
     folder: pathlib.Path, head: str, num_classes: int = 3, **config: Any
 ) -> dict[str, np.ndarray]:
-    """Writes a random model, with the state of an optimizer."""
+    """Writes a random model with optimizer state; returns its weights."""
     folder.mkdir(exist_ok=True)
     sizes = BertConfig(**{**SIZES, **config})
     random = np.random.default_rng(5)
-    every = names.shapes(sizes, num_classes)
+    every = weights.shapes(sizes, num_classes)
     arrays = {
         name: random.normal(0.0, 0.4, every[name]).astype(np.float32)
-        for name in names.of_head(every, HEADS[head])
+        for name in weights.names_of_model(every, HEADS[head])
     }
     moments = {f"{name}/adam_m": array for name, array in arrays.items()}
     stored = {**arrays, **moments, "global_step": np.array(7, np.int64)}
@@ -50,7 +50,7 @@ def released(
 
 
 def arrays_of(folder: pathlib.Path) -> dict[str, np.ndarray]:
-    """Returns all arrays of a folder's checkpoint."""
+    """Returns all arrays of the checkpoint in a directory."""
     prefix = str(folder / "bert_model.ckpt")
     reader = tf1.open_reader(prefix)
     return {
@@ -60,7 +60,7 @@ def arrays_of(folder: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def assert_same(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]):
-    """Compares names and every bit."""
+    """Compares names and values bit for bit."""
     assert sorted(found) == sorted(wanted)
     for name, array in wanted.items():
         assert found[name].dtype == array.dtype
@@ -68,7 +68,7 @@ def assert_same(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]):
 
 
 def batch() -> dict[str, np.ndarray]:
-    """Returns transformers' inputs as ours are called; P is all of S."""
+    """Returns the inputs of transformers under our names; P is S."""
     ids = np.array(INPUTS["input_ids"], np.int32)
     positions = np.tile(np.arange(ids.shape[1], dtype=np.int32), (len(ids), 1))
     return {
@@ -80,7 +80,7 @@ def batch() -> dict[str, np.ndarray]:
 
 
 def outputs(folder: pathlib.Path, head: str) -> dict[str, np.ndarray]:
-    """Returns what our model says, by transformers' names of outputs."""
+    """Returns the outputs of our model under the names of transformers."""
     config = BertConfig.from_json_file(str(folder / "bert_config.json"))
     inputs = batch()
     if head in ("pretraining", "masked_lm", "next_sentence"):

@@ -1,7 +1,7 @@
-"""The weights and data that the 2018 release was recorded with.
+"""The weights and data that the original implementation was recorded with.
 
-Its weights were drawn, not trained, so that they need not be stored: each is
-normal noise whose seed is made of its name.
+Its weights were random, not trained, so that they need not be stored: each is
+normal noise with a seed computed from its name.
 """
 
 import math
@@ -44,7 +44,7 @@ RELU_CONFIG = BertConfig(
 
 
 def weight_value(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
-    """Returns the float32 value that the recorded model gave a weight."""
+    """Returns the float32 value of a weight in the recorded model."""
     random = np.random.RandomState(
         (zlib.crc32(name.encode()) + 1_000_003 * seed) % 2**31
     )
@@ -69,13 +69,13 @@ def weight_value(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 def set_weights(weights: Iterable[Any], seed: int) -> None:
-    """Gives every weight its recorded value."""
+    """Assigns every weight its recorded value."""
     for weight in weights:
         weight.assign(weight_value(weight.path, tuple(weight.shape), seed))
 
 
 def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Returns the arrays below `prefix`, without it."""
+    """Returns the arrays whose names start with `prefix`, without it."""
     return {
         name.removeprefix(prefix): arrays[name]
         for name in arrays
@@ -84,7 +84,7 @@ def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def finetuning_batches(arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the six batches of a recorded run, as the pipeline gives them."""
+    """Returns the six batches of a recorded run."""
     return [
         {
             name: tf.constant(

@@ -1,11 +1,11 @@
-"""What transformers does, in a Python of its own that has it and PyTorch.
+"""Runs transformers, in a Python of its own that has it and PyTorch.
 
   python tests/support/transformers_process.py make CLASS FOLDER HIDDEN_ACT
   python tests/support/transformers_process.py run CLASS FOLDER
 
-`make` saves a random model of CLASS; both then load the folder and leave what
-the model says of `INPUTS` in FOLDER/outputs.npz, `run` what was missing and
-left over in FOLDER/loading.json as well.
+`make` saves a random model of CLASS. Both then load FOLDER and write the
+outputs for `INPUTS` to FOLDER/outputs.npz; `run` also writes missing and
+unexpected names to FOLDER/loading.json.
 """
 
 import json

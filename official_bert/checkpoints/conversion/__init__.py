@@ -1,5 +1,9 @@
-"""Checkpoints of other formats: each says where it has a weight of 2018."""
+"""Converts models between TF1, Hugging Face, KerasHub and Model Garden."""
 
-from official_bert.checkpoints.conversion.formats import convert, read, strip
+from official_bert.checkpoints.conversion.converter import (
+    convert,
+    open_model,
+    strip_optimizer,
+)
 
-__all__ = ["convert", "read", "strip"]
+__all__ = ["convert", "open_model", "strip_optimizer"]

@@ -1,7 +1,8 @@
-"""KerasHub's preset folders: backbone, tokenizer and masked LM.
+"""KerasHub preset directories: backbone, tokenizer and masked LM.
 
-Its own classes read and write them; arrays are matched by the names their
-weights have.
+KerasHub's own classes read and write them; weights are matched by name. Its
+attention kernels have separate axes for heads and their size, [H, A, D] and
+[A, D, H], with the values in the same order.
 """
 
 import contextlib
@@ -14,13 +15,15 @@ import numpy as np
 from absl import logging
 
 from official_bert import json_files
-from official_bert.checkpoints.conversion.keras_hub_names import place
 from official_bert.checkpoints.conversion.model import (
-    Described,
+    Description,
     Model,
-    at_place,
+    Place,
+    match,
+    rename,
+    to_place,
 )
-from official_bert.checkpoints.names import Shape
+from official_bert.checkpoints.weights import Shape
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
@@ -28,14 +31,59 @@ _BACKBONE = "BertBackbone"
 _MASKED_LM = "BertMaskedLM"
 _TOKENIZER = "BertTokenizer"
 
+# Applied to a TF1 name, one after the other.
+_RULES = [
+    (r"^bert/embeddings/LayerNorm/", "embeddings_layer_norm/"),
+    (r"^bert/embeddings/token_type_", "segment_embedding/"),
+    (r"^bert/embeddings/word_", "token_embedding/"),
+    (r"^bert/embeddings/position_", "position_embedding/"),
+    (r"^bert/pooler/dense/", "pooled_dense/"),
+    (r"^bert/encoder/layer_(\d+)/", r"transformer_layer_\1/"),
+    (r"/attention/self/", "/self_attention_layer/"),
+    (r"/attention/output/dense/", "/self_attention_layer/attention_output/"),
+    (r"/attention/output/LayerNorm/", "/self_attention_layer_norm/"),
+    (r"/intermediate/dense/", "/feedforward_intermediate_dense/"),
+    (r"/output/dense/", "/feedforward_output_dense/"),
+    (r"/output/LayerNorm/", "/feedforward_layer_norm/"),
+    (r"^cls/predictions/transform/dense/", "mlm_head/intermediate_dense/"),
+    (
+        r"^cls/predictions/transform/LayerNorm/",
+        "mlm_head/intermediate_layer_norm/",
+    ),
+    (r"^cls/predictions/", "mlm_head/"),
+]
 
-class Weights:
-    """The arrays of a KerasHub model.
+# BertConfig field -> argument and attribute of BertBackbone.
+_CONFIG = {
+    "vocab_size": "vocabulary_size",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "hidden_dropout_prob": "dropout",
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+}
 
-    Args:
-        where: Its folder.
-        model: A `BertBackbone` or `BertMaskedLM`.
-    """
+
+def get_place(name: str, shape: Shape, config: BertConfig) -> Place:
+    """Returns the place of a TF1 weight in a KerasHub model."""
+    return Place(rename(name, _RULES), shape_by_heads(name, shape, config))
+
+
+def shape_by_heads(name: str, shape: Shape, config: BertConfig) -> Shape:
+    """Returns a shape whose attention axes are split into [A, D]."""
+    heads = config.num_attention_heads
+    size = config.hidden_size // heads
+    if "/attention/self/" in name:
+        return (*shape[:-1], heads, size)
+    if name.endswith("/attention/output/dense/kernel"):
+        return (heads, size, shape[-1])
+    return shape
+
+
+class _Weights:
+    """The weights of a KerasHub model in a preset directory."""
 
     def __init__(self, where: str, model: Any) -> None:
         self.where = where
@@ -45,31 +93,31 @@ class Weights:
         }
 
     def read(self, name: str) -> np.ndarray:
-        """Returns one of them."""
+        """Returns one array."""
         return np.asarray(self.variables[name])
 
 
-def read(folder: str) -> tuple[Weights, Described]:
+def open_model(directory: str, skip: str | None = None) -> Model:
     """Loads a preset.
 
     Raises:
-        InputError: It is damaged, or of another model than BERT.
+        InputError: It is damaged, or not a BERT preset.
     """
-    kind = _kind(folder)
+    kind = _preset_class(directory)
     import keras_nlp
 
     models = keras_nlp.models
-    tokenizer_file = os.path.join(folder, "tokenizer.json")
+    tokenizer_file = os.path.join(directory, "tokenizer.json")
     has_tokenizer = os.path.exists(tokenizer_file)
     if has_tokenizer and _class_in(tokenizer_file) != _TOKENIZER:
         raise InputError(
-            f"{tokenizer_file}: must be of a {_TOKENIZER}. Received: "
+            f"{tokenizer_file}: must be a {_TOKENIZER}. Received: "
             f"{_class_in(tokenizer_file)}."
         )
-    # By its whole path: a bare name may be that of a published model.
-    preset = os.path.abspath(folder)
+    # An absolute path: a bare name could be that of a published preset.
+    preset = os.path.abspath(directory)
     try:
-        with _quiet():
+        with _no_warnings():
             model = (
                 models.BertMaskedLM.from_preset(preset, preprocessor=None)
                 if kind == _MASKED_LM
@@ -80,45 +128,50 @@ def read(folder: str) -> tuple[Weights, Described]:
                 if has_tokenizer
                 else None
             )
-    # Whatever Keras makes of what is missing or wrong.
+    # Whatever Keras raises for missing or damaged files.
     except (ValueError, TypeError, KeyError, OSError) as error:
         raise InputError(
-            f"{folder}: must be a whole preset of KerasHub's {kind}. Received: "
-            f"one that KerasHub cannot load ({_first_line(error)})."
+            f"{directory}: must be a complete KerasHub preset of {kind}, which "
+            f"KerasHub can load. It reports: {_first_line(error)}"
         ) from error
     backbone = model.backbone if kind == _MASKED_LM else model
     if tokenizer and tokenizer.strip_accents != tokenizer.lowercase:
         logging.warning(
             "%s: its tokenizer has strip_accents=%s with lowercase=%s. Here "
-            "accents are dropped if and only if words are lower-cased: other "
-            "pieces.",
-            folder,
+            "accents are stripped if and only if text is lower-cased: other "
+            "tokens.",
+            directory,
             tokenizer.strip_accents,
             tokenizer.lowercase,
         )
-    described = Described(
-        config=_config(backbone),
-        vocab=_vocab(tokenizer) if tokenizer else None,
+    config = {ours: getattr(backbone, name) for ours, name in _CONFIG.items()}
+    description = Description(
+        config=BertConfig(
+            **config, attention_probs_dropout_prob=backbone.dropout
+        ),
+        vocab="".join(f"{token}\n" for token in tokenizer.get_vocabulary())
+        if tokenizer
+        else None,
         do_lower_case=bool(tokenizer.lowercase) if tokenizer else None,
     )
-    return Weights(folder, model), described
+    return match(_Weights(directory, model), description, get_place, skip=skip)
 
 
-def _kind(folder: str) -> str:
-    found = _class_in(os.path.join(folder, "config.json"))
+def _preset_class(directory: str) -> str:
+    found = _class_in(os.path.join(directory, "config.json"))
     if found != _BACKBONE:
         raise InputError(
-            f"{folder}: must be a preset of {_BACKBONE}. Received: {found}. "
+            f"{directory}: must be a preset of {_BACKBONE}. Received: {found}. "
             "Other models cannot be converted."
         )
-    if not os.path.exists(os.path.join(folder, "task.json")):
+    if not os.path.exists(os.path.join(directory, "task.json")):
         return _BACKBONE
-    found = _class_in(os.path.join(folder, "task.json"))
+    found = _class_in(os.path.join(directory, "task.json"))
     if found != _MASKED_LM:
         raise InputError(
-            f"{folder}: a preset must be of {_BACKBONE} or {_MASKED_LM}. "
+            f"{directory}: must be a preset of {_BACKBONE} or {_MASKED_LM}. "
             f"Received: {found}. Save its backbone alone: "
-            "`model.backbone.save_to_preset(folder)`."
+            "`model.backbone.save_to_preset(directory)`."
         )
     return _MASKED_LM
 
@@ -128,25 +181,7 @@ def _class_in(path: str) -> str:
     return str(name).rpartition(">")[2]
 
 
-def _config(backbone: Any) -> BertConfig:
-    return BertConfig(
-        vocab_size=backbone.vocabulary_size,
-        hidden_size=backbone.hidden_dim,
-        num_hidden_layers=backbone.num_layers,
-        num_attention_heads=backbone.num_heads,
-        intermediate_size=backbone.intermediate_dim,
-        hidden_dropout_prob=backbone.dropout,
-        attention_probs_dropout_prob=backbone.dropout,
-        max_position_embeddings=backbone.max_sequence_length,
-        type_vocab_size=backbone.num_segments,
-    )
-
-
-def _vocab(tokenizer: Any) -> str:
-    return "".join(f"{piece}\n" for piece in tokenizer.get_vocabulary())
-
-
-def write(model: Model, folder: str) -> None:
+def write(model: Model, directory: str) -> None:
     """Saves a preset.
 
     Raises:
@@ -155,19 +190,12 @@ def write(model: Model, folder: str) -> None:
     _check(model)
     import keras_nlp
 
-    config = model.described.config
-    with _quiet():
-        backbone = keras_nlp.models.BertBackbone(
-            vocabulary_size=config.vocab_size,
-            num_layers=config.num_hidden_layers,
-            num_heads=config.num_attention_heads,
-            hidden_dim=config.hidden_size,
-            intermediate_dim=config.intermediate_size,
-            dropout=config.hidden_dropout_prob or 0.0,
-            max_sequence_length=config.max_position_embeddings,
-            num_segments=config.type_vocab_size,
-        )
-        tokenizer = _tokenizer(model.described)
+    config = model.description.config
+    with _no_warnings():
+        arguments = {n: getattr(config, ours) for ours, n in _CONFIG.items()}
+        arguments["dropout"] = arguments["dropout"] or 0.0
+        backbone = keras_nlp.models.BertBackbone(**arguments)
+        tokenizer = _make_tokenizer(model.description)
         whole = backbone
         if model.head.name == "masked_lm":
             preprocessor = tokenizer and (
@@ -177,65 +205,61 @@ def write(model: Model, folder: str) -> None:
                 )
             )
             whole = keras_nlp.models.BertMaskedLM(backbone, preprocessor)
-        _assign(model, Weights(folder, whole))
-        whole.save_to_preset(folder)
+        variables = _Weights(directory, whole).variables
+        for name, shape in model.shapes.items():
+            place = get_place(name, shape, config)
+            variables[place.name].assign(to_place(model.read(name), place))
+        whole.save_to_preset(directory)
         if tokenizer and whole is backbone:
-            tokenizer.save_to_preset(folder)
+            tokenizer.save_to_preset(directory)
 
 
 def _check(model: Model) -> None:
     if model.head.name not in ("encoder", "masked_lm"):
-        # Of what is not masked LM, as the input calls it.
+        # The other weights, under their names in the input.
         others = [
             place.name
             for name, place in model.places.items()
             if not name.startswith(("bert/", "cls/predictions/"))
         ]
         raise InputError(
-            "A KerasHub preset holds an encoder, with or without masked LM. "
-            f"Received: a model with the head {model.head.name}. Leave that "
-            f"out with --skip='^({'|'.join(others)})$'."
+            "A KerasHub preset holds an encoder, with or without masked LM, "
+            f"but this model has the head {model.head.name}. Leave it out with "
+            f"--skip='^({'|'.join(others)})$'."
         )
-    config = model.described.config
+    config = model.description.config
     if (config.hidden_act or "").lower() != "gelu":
         raise InputError(
-            "KerasHub's BERTs have `hidden_act` gelu. Received: "
-            f"{config.hidden_act!r}, which it cannot hold."
+            "KerasHub's BERT models have `hidden_act` gelu. Received: "
+            f"{config.hidden_act!r}."
         )
     if config.is_left_to_right:
         raise InputError(
-            "KerasHub's BERTs read in both directions. Received: a model with "
-            "`is_left_to_right`, which it cannot hold."
+            "KerasHub's BERT models are bidirectional. Received: a model with "
+            "`is_left_to_right`."
         )
 
 
-def _tokenizer(described: Described) -> Any:
-    if described.vocab is None:
+def _make_tokenizer(description: Description) -> Any:
+    if description.vocab is None:
         return None
     import keras_nlp
 
-    lower = bool(described.do_lower_case)
-    lines = described.vocab.removesuffix("\n").split("\n")
+    lower = bool(description.do_lower_case)
+    lines = description.vocab.removesuffix("\n").split("\n")
     try:
         return keras_nlp.models.BertTokenizer(
             vocabulary=[line.strip() for line in lines],
             lowercase=lower,
-            # As the original does; by itself KerasHub keeps accents.
+            # As in the original; KerasHub's default keeps accents.
             strip_accents=lower,
         )
     except (RuntimeError, ValueError) as error:
         raise InputError(
-            "KerasHub's tokenizer must have each piece once, and [PAD], [UNK], "
-            "[CLS], [SEP] and [MASK]. Received: a vocabulary with which it "
-            f"fails ({_first_line(error)})."
+            "KerasHub's tokenizer needs each token once, and [PAD], [UNK], "
+            "[CLS], [SEP] and [MASK]. With this vocabulary it reports: "
+            f"{_first_line(error)}"
         ) from error
-
-
-def _assign(model: Model, weights: Weights) -> None:
-    config = model.described.config
-    for name, shape in model.shapes.items():
-        there = place(name, shape, config)
-        weights.variables[there.name].assign(at_place(model.read(name), there))
 
 
 def _first_line(error: Exception) -> str:
@@ -243,8 +267,8 @@ def _first_line(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps back Keras' remarks on models that were never compiled."""
+def _no_warnings() -> Iterator[None]:
+    """Suppresses Keras' warnings about models that were never compiled."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,13 +1,13 @@
 """Checkpoints of TensorFlow's Model Garden: TF2, with an object graph.
 
-Only arrays are read, by their names; none of the objects is made. There are two
-kinds of names, whose beginnings depend on what was saved::
+Only arrays are read, by name; none of the objects is created. There are two
+kinds of names, with prefixes that depend on the saved object::
 
     encoder/_transformer_layers/0/_attention_layer/_query_dense/kernel
     model/layer_with_weights-4/_attention_layer/_query_dense/kernel
 
-the first of `BertEncoderV2`, with or without `BertPretrainerV2` around it, the
-second of the older `BertEncoder`, as published TF2 checkpoints have them.
+The first are those of `BertEncoderV2`, alone or in a `BertPretrainerV2`; the
+second those of the older `BertEncoder`, as in published TF2 checkpoints.
 """
 
 import re
@@ -16,21 +16,21 @@ from typing import Any
 import numpy as np
 
 from official_bert.checkpoints import tf1
-from official_bert.checkpoints.conversion.keras_hub_names import by_heads
-from official_bert.checkpoints.conversion.model import Place
-from official_bert.checkpoints.names import Shape
+from official_bert.checkpoints.conversion.keras_hub import shape_by_heads
+from official_bert.checkpoints.conversion.model import Place, rename
+from official_bert.checkpoints.weights import Shape
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _VARIABLE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
-# What a training run's checkpoint holds besides weights.
-IGNORED = (
+# What the checkpoint of a training run holds beside weights.
+_IGNORED = (
     r"^save_counter$|^global_step$|^(model/)?optimizer/|/\.OPTIMIZER_SLOT/"
 )
 
-# Applied to a name of 2018, one after the other.
+# Applied to a TF1 name, one after the other.
 _RULES = [
     (r"^bert/embeddings/LayerNorm/", "_embedding_norm_layer/"),
     (r"^bert/embeddings/token_type_", "_type_embedding_layer/"),
@@ -51,15 +51,15 @@ _RULES = [
     (r"^cls/seq_relationship/output_bias", "next_sentence/out_proj/bias"),
 ]
 
-# What stands before the names, by what was saved as what.
-_BEGINNINGS = re.compile(r"^(model/)?(encoder_network/|encoder/)?")
+# Prefixes that depend on the saved object.
+_PREFIXES = re.compile(r"^(model/)?(encoder_network/|encoder/)?")
 
 _WORDS = "_embedding_layer/embeddings"
 
-# Other names of the same: the first of the list is that of `_RULES`.
+# Other names of the same weights -> the name that `_RULES` gives.
 _ALIASES = {
     "masked_lm/embedding_table": _WORDS,
-    # It reads the first token itself: as a pooler, and trained as one.
+    # A head with a pooler of its own, which is the trained one.
     **{
         f"{dense}/{name}": f"_pooler_layer/{name}"
         for dense in (
@@ -77,7 +77,7 @@ _ALIASES = {
     },
 }
 
-# layer_with_weights-N, before the layers and inside a pretrainer.
+# layer_with_weights-N before those of the Transformer layers.
 _FIRST_LAYERS = {
     0: "_embedding_layer",
     1: "_position_embedding_layer",
@@ -88,25 +88,25 @@ _NUMBERED = re.compile(r"^layer_with_weights-(\d+)/")
 _NESTED = re.compile(r"^layer_with_weights-0/(?=layer_with_weights-)")
 
 
-def place(name: str, shape: Shape, config: BertConfig) -> Place:
-    """Returns where a checkpoint has a weight of 2018."""
-    is_turned = name == "cls/seq_relationship/output_weights"
-    shape = shape[::-1] if is_turned else by_heads(name, shape, config)
-    for pattern, replacement in _RULES:
-        name = re.sub(pattern, replacement, name)
-    return Place(name, shape, is_turned)
+def get_place(name: str, shape: Shape, config: BertConfig) -> Place:
+    """Returns the place of a TF1 weight, under its name in `BertEncoderV2`."""
+    is_transposed = name == "cls/seq_relationship/output_weights"
+    shape = (
+        shape[::-1] if is_transposed else shape_by_heads(name, shape, config)
+    )
+    return Place(rename(name, _RULES), shape, is_transposed)
 
 
 class Variables:
-    """The arrays of a checkpoint, by the names that `BertEncoderV2` has.
+    """The arrays of a checkpoint, by their names in `BertEncoderV2`.
 
     Args:
-        prefix: The checkpoint's path without `.index`.
-        config: The model's sizes.
-        skip: Regular expression of names to leave out.
+        prefix: The checkpoint prefix.
+        config: The config of the model.
+        skip: Regular expression of stored names to leave out.
 
     Raises:
-        InputError: It is damaged, or has two arrays where one must be.
+        InputError: It is damaged, or has different arrays for one weight.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Variables:
         is_nested = any(_NESTED.match(_plain(name)) for name in stored)
         for name in sorted(stored):
             short = name.removesuffix(_VARIABLE)
-            if name == GRAPH or re.search(IGNORED, short):
+            if name == GRAPH or re.search(_IGNORED, short):
                 continue
             if skip and re.search(skip, short):
                 self.skipped.append(short)
@@ -136,7 +136,7 @@ class Variables:
             self.shapes[known] = tuple(stored[name])
 
     def read(self, name: str) -> np.ndarray:
-        """Returns one of them."""
+        """Returns one array."""
         return tf1.read_array(self._reader, self.where, self._stored[name])
 
     def _require_equal(self, known: str, other: str) -> None:
@@ -146,18 +146,17 @@ class Variables:
         both = [self._stored[known], other]
         shown = " and ".join(n.removesuffix(_VARIABLE) for n in both)
         raise InputError(
-            f"{self.where}: one weight must be stored once. Received: {shown}, "
-            f"which both are {known} and differ. Leave one out with --skip: of "
-            "poolers, that which was not trained."
+            f"{self.where}: {shown} are one weight, {known}, but differ. Leave "
+            "one out with --skip; of two poolers, the one not trained."
         )
 
 
 def _plain(name: str) -> str:
-    return _BEGINNINGS.sub("", name.removesuffix(_VARIABLE), count=1)
+    return _PREFIXES.sub("", name.removesuffix(_VARIABLE), count=1)
 
 
 def _canonical(name: str, num_layers: int, is_nested: bool) -> str:
-    """Returns the name that a weight has in `BertEncoderV2`."""
+    """Returns the name of a weight in `BertEncoderV2`."""
     if is_nested:
         inner = _NESTED.sub("", name)
         if inner != name:

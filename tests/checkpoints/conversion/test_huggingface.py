@@ -1,7 +1,7 @@
-"""Hugging Face folders in and out, against transformers itself.
+"""Hugging Face directories in and out, against transformers itself.
 
-What it saved is under `tests/golden/transformers`. Where the environment
-variable TRANSFORMERS_PYTHON names a Python that has it, it is run as well.
+`tests/golden/transformers` holds models that it saved. If the environment
+variable TRANSFORMERS_PYTHON names a Python with transformers, it is run too.
 """
 
 import json
@@ -30,20 +30,20 @@ from support.conversions import (
     released,
 )
 
-from official_bert.checkpoints import names
+from official_bert.checkpoints import weights
 from official_bert.checkpoints.conversion import huggingface
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "transformers"
-CLASSIFIERS = [h.name for h in HEADS.values() if h.parts == ("output_",)]
+CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
 
 every_head = pytest.mark.parametrize("head", HEADS)
 
 
 @pytest.fixture
 def theirs(tmp_path):
-    """A folder that transformers wrote: pre-training, without vocab.txt."""
+    """A pre-training model saved by transformers, without vocab.txt."""
     return shutil.copytree(GOLDEN / "pretraining", tmp_path / "theirs")
 
 
@@ -61,25 +61,25 @@ def test_names_and_shapes_are_those_of_transformers(head):
     # A BertModel by itself is its own root.
     listed = {
         name
-        if "." not in head.architecture and head.parts
+        if "." not in head.architecture and head.scopes
         else f"bert.{name}": tuple(shape)
         for name, shape in listed.items()
     }
     config = BertConfig(**transformers_process.SIZES)
-    every = names.shapes(config, num_classes=3)
+    every = weights.shapes(config, num_classes=3)
     if head.name == "multiple_choice":
-        every = names.shapes(config, num_classes=1)
+        every = weights.shapes(config, num_classes=1)
     places = [
-        huggingface.place(name, every[name], config)
-        for name in names.of_head(every, head)
+        huggingface.get_place(name, every[name], config)
+        for name in weights.names_of_model(every, head)
         if head.needs_pooler
         or head.name == "encoder"
-        or not name.startswith(names.POOLER)
+        or not name.startswith(weights.POOLER)
     ]
     assert {place.name: place.shape for place in places} == listed
 
 
-def test_a_model_of_transformers_says_the_same_here(theirs, tmp_path):
+def test_transformers_model_has_the_same_outputs_here(theirs, tmp_path):
     convert(input=theirs, output=tmp_path / "tf1", to="tf1")
     recorded = np.load(theirs / "outputs.npz")
     found = outputs(tmp_path / "tf1", "pretraining")
@@ -89,7 +89,7 @@ def test_a_model_of_transformers_says_the_same_here(theirs, tmp_path):
 
 
 @every_head
-def test_there_and_back_is_the_same(tmp_path, head, capsys):
+def test_model_is_unchanged_after_conversion_and_back(tmp_path, head, capsys):
     choices = 1 if head == "multiple_choice" else 3
     # As released for Chinese, with a key that nobody reads.
     arrays = released(tmp_path / "a", head, choices, hidden_dropout_prob=0.25)
@@ -113,7 +113,7 @@ def test_there_and_back_is_the_same(tmp_path, head, capsys):
 
 @pytest.mark.parametrize("old", [False, True])
 @every_head
-def test_files_of_other_versions(tmp_path, head, old):
+def test_files_of_other_versions_are_converted(tmp_path, head, old):
     """Old names, no `bert.`, buffers, tied copies, and several files."""
     arrays = released(tmp_path / "a", head, 1)
     to_hf(tmp_path / "a", head)
@@ -184,14 +184,16 @@ def test_half_precision_becomes_float32(tmp_path, kind):
 
 
 @pytest.mark.parametrize("head", ["masked_lm", "question_answering"])
-def test_a_pooler_that_is_not_there_is_made(tmp_path, capsys, head):
+def test_missing_pooler_is_newly_initialized(tmp_path, capsys, head):
     arrays = released(tmp_path / "a", head)
     to_hf(tmp_path / "a", head)
     path = tmp_path / "hf" / "model.safetensors"
     kept = {n: a for n, a in load_file(path).items() if "pooler" not in n}
     save_file(kept, path)
     convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
-    assert "Made anew: bert/pooler/dense/kernel" in capsys.readouterr().out
+    assert (
+        "Newly initialized: bert/pooler/dense/kernel" in capsys.readouterr().out
+    )
     found = arrays_of(tmp_path / "b")
     assert sorted(found) == sorted(arrays)
     kernel = found["bert/pooler/dense/kernel"]
@@ -199,7 +201,7 @@ def test_a_pooler_that_is_not_there_is_made(tmp_path, capsys, head):
     assert np.abs(kernel).max() <= 1.0  # Two deviations.
 
 
-def test_both_forms_of_gelu(tmp_path, theirs):
+def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
     released(tmp_path / "a", "encoder")
     to_hf(tmp_path / "a", "encoder")
     config = json.loads((tmp_path / "hf" / "config.json").read_text())
@@ -229,20 +231,22 @@ def test_both_forms_of_gelu(tmp_path, theirs):
         ({"vocab_size": 23}, r"wrong shape: .*word_emb.*\[23, 8\]"),
     ],
 )
-def test_other_models_are_refused(theirs, tmp_path, changes, message):
+def test_model_other_than_a_bert_of_2018_is_an_error(
+    theirs, tmp_path, changes, message
+):
     change_json(theirs / "config.json", **changes)
     with pytest.raises(InputError, match=message):
         convert(input=theirs, output=tmp_path / "b", to="tf1")
     assert not (tmp_path / "b").exists()
 
 
-def test_another_dropout_is_told(theirs, tmp_path, caplog):
+def test_other_classifier_dropout_is_reported(theirs, tmp_path, caplog):
     change_json(theirs / "config.json", classifier_dropout=0.1)
     convert(input=theirs, output=tmp_path / "b", to="tf1")
     assert "classifier_dropout" not in caplog.text
     change_json(theirs / "config.json", classifier_dropout=0.3)
     convert(input=theirs, output=tmp_path / "c", to="tf1")
-    assert "`classifier_dropout` is 0.3. Here the heads of" in caplog.text
+    assert "`classifier_dropout` is 0.3" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -252,13 +256,15 @@ def test_another_dropout_is_told(theirs, tmp_path, caplog):
         ({"tokenize_chinese_chars": False}, "`tokenize_chinese_chars` is fa"),
     ],
 )
-def test_other_tokenizers_are_told(theirs, tmp_path, caplog, changes, message):
+def test_unsupported_tokenizer_setting_is_reported(
+    theirs, tmp_path, caplog, changes, message
+):
     change_json(theirs / "tokenizer_config.json", **changes)
     convert(input=theirs, output=tmp_path / "b", to="tf1")
     assert message in caplog.text
 
 
-def test_other_vocabularies_are_refused(theirs, tmp_path):
+def test_tokenizer_must_be_wordpiece_with_consecutive_ids(theirs, tmp_path):
     path = theirs / "tokenizer.json"
     model = json.loads(path.read_text())["model"]
     change_json(path, model={**model, "vocab": {"[PAD]": 0, "[UNK]": 2}})
@@ -269,30 +275,30 @@ def test_other_vocabularies_are_refused(theirs, tmp_path):
         convert(input=theirs, output=tmp_path / "b", to="tf1")
 
 
-def test_a_larger_vocabulary_is_refused(theirs, tmp_path):
+def test_vocabulary_larger_than_the_model_is_an_error(theirs, tmp_path):
     (theirs / "vocab.txt").write_text("\n".join([*VOCAB, "t"]) + "\n")
-    with pytest.raises(InputError, match="25 lines"):
+    with pytest.raises(InputError, match="25 tokens"):
         convert(input=theirs, output=tmp_path / "b", to="tf1")
 
 
 @pytest.mark.parametrize("size", [0, 7, 200, -1])
-def test_weights_cut_short_are_refused(theirs, tmp_path, size):
+def test_truncated_weights_are_an_error(theirs, tmp_path, size):
     path = theirs / "model.safetensors"
     path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(InputError, match="must be a whole safetensors file"):
+    with pytest.raises(InputError, match="must be a complete safetensors file"):
         convert(input=theirs, output=tmp_path / "b", to="tf1")
 
 
-def test_an_untied_output_layer_is_refused(theirs, tmp_path):
+def test_untied_output_weights_are_an_error(theirs, tmp_path):
     path = theirs / "model.safetensors"
     stored = load_file(path)
     words = stored["bert.embeddings.word_embeddings.weight"]
     save_file({**stored, "cls.predictions.decoder.weight": words + 1}, path)
-    with pytest.raises(InputError, match="output layer of its own"):
+    with pytest.raises(InputError, match="untied"):
         convert(input=theirs, output=tmp_path / "b", to="tf1")
 
 
-def test_what_nobody_knows_is_refused_or_skipped(theirs, tmp_path, capsys):
+def test_unknown_array_is_an_error_unless_skipped(theirs, tmp_path, capsys):
     path = theirs / "model.safetensors"
     extra = {"crf.transitions": np.ones((2, 2), np.float32)}
     save_file({**load_file(path), **extra}, path)
@@ -302,7 +308,7 @@ def test_what_nobody_knows_is_refused_or_skipped(theirs, tmp_path, capsys):
     assert "Left out: crf.transitions." in capsys.readouterr().out
 
 
-def test_a_missing_part_is_named(theirs, tmp_path):
+def test_missing_shard_is_named(theirs, tmp_path):
     (theirs / "model.safetensors").unlink()
     index = theirs / "model.safetensors.index.json"
     index.write_text('{"weight_map": {"a": "part-1.safetensors"}}')
@@ -335,9 +341,11 @@ def transformers():
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @every_head
-def test_transformers_says_the_same_of_ours(tmp_path, transformers, head):
+def test_transformers_has_the_same_outputs_with_our_files(
+    tmp_path, transformers, head
+):
     choices = 1 if head == "multiple_choice" else 3
     released(tmp_path / "a", head, choices)
     to_hf(tmp_path / "a", head)
@@ -346,20 +354,22 @@ def test_transformers_says_the_same_of_ours(tmp_path, transformers, head):
     assert loading["missing_keys"] == []
     unread = [n for n in loading["unexpected_keys"] if "pooler" not in n]
     assert unread == []
-    _assert_equal(tmp_path / "hf", tmp_path / "a", head)
+    assert_same_outputs(tmp_path / "hf", tmp_path / "a", head)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("gelu", ["gelu_new", "gelu"])
 @every_head
-def test_theirs_say_the_same_here(tmp_path, transformers, head, gelu):
+def test_files_of_transformers_have_the_same_outputs_here(
+    tmp_path, transformers, head, gelu
+):
     name = HEADS[head].architecture
     transformers("make", name, tmp_path / "hf", gelu)
     convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
-    _assert_equal(tmp_path / "hf", tmp_path / "b", head)
+    assert_same_outputs(tmp_path / "hf", tmp_path / "b", head)
 
 
-def _assert_equal(theirs, ours, head):
+def assert_same_outputs(theirs, ours, head):
     found = outputs(ours, head)
     recorded = np.load(theirs / "outputs.npz")
     assert set(found) <= set(recorded)

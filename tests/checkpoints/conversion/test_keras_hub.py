@@ -149,7 +149,7 @@ def with_released_head(model):
 
 
 @pytest.mark.parametrize("head", ["encoder", "masked_lm"])
-def test_theirs_says_the_same_of_ours(tmp_path, head, capsys):
+def test_keras_hub_has_the_same_outputs(tmp_path, head, capsys):
     arrays = released(
         tmp_path / "a",
         head,
@@ -185,7 +185,9 @@ def test_theirs_says_the_same_of_ours(tmp_path, head, capsys):
 
 
 @pytest.mark.parametrize("lower", [True, False])
-def test_its_tokenizer_makes_the_same_pieces(tmp_path, shared_data, lower):
+def test_keras_hub_tokenizer_makes_the_same_tokens(
+    tmp_path, shared_data, lower
+):
     released(tmp_path / "a", "encoder", vocab_size=30522)
     vocab_file = shared_data / "vocab" / "uncased.txt"
     convert(
@@ -202,7 +204,7 @@ def test_its_tokenizer_makes_the_same_pieces(tmp_path, shared_data, lower):
     assert np.asarray(tokenizer(text)).tolist() == wanted
 
 
-def test_a_pretrained_model_goes_without_next_sentence(tmp_path, capsys):
+def test_pretrained_model_is_converted_without_next_sentence(tmp_path, capsys):
     arrays = released(tmp_path / "a", "pretraining")
     convert(
         input=tmp_path / "a",
@@ -216,7 +218,7 @@ def test_a_pretrained_model_goes_without_next_sentence(tmp_path, capsys):
     assert_same(arrays_of(tmp_path / "b"), kept)
 
 
-def test_what_is_lost_is_said(tmp_path, capsys):
+def test_config_values_not_kept_are_reported(tmp_path, capsys):
     released(tmp_path / "a", "encoder", attention_probs_dropout_prob=0.3)
     convert(input=tmp_path / "a", output=tmp_path / "kh", to="keras_hub")
     said = capsys.readouterr().out
@@ -229,17 +231,19 @@ def test_what_is_lost_is_said(tmp_path, capsys):
         ("pretraining", {}, r"--skip='\^\(cls/seq_relationship/output_weig"),
         ("question_answering", {}, "head question_answering"),
         ("encoder", {"hidden_act": "relu"}, "have `hidden_act` gelu"),
-        ("encoder", {"is_left_to_right": True}, "both directions"),
+        ("encoder", {"is_left_to_right": True}, "bidirectional"),
     ],
 )
-def test_what_it_cannot_hold_is_refused(tmp_path, head, config, message):
+def test_model_without_counterpart_in_keras_hub_is_an_error(
+    tmp_path, head, config, message
+):
     released(tmp_path / "a", head, **config)
     with pytest.raises(InputError, match=message):
         convert(input=tmp_path / "a", output=tmp_path / "kh", to="keras_hub")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_other_presets_are_refused(tmp_path):
+def test_preset_of_another_model_is_an_error(tmp_path):
     random_model(tmp_path / "kh")
     tokenizer = tmp_path / "kh" / "tokenizer.json"
     before = tokenizer.read_text()
@@ -258,15 +262,15 @@ def test_other_presets_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 100, 6000])
-def test_damaged_weights_are_refused(tmp_path, size):
+def test_damaged_preset_is_an_error(tmp_path, size):
     random_model(tmp_path / "kh", with_head=False)
     path = tmp_path / "kh" / "model.weights.h5"
     path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(InputError, match="must be a whole preset"):
+    with pytest.raises(InputError, match="complete KerasHub preset"):
         convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
 
 
-def test_other_accents_are_told(tmp_path, caplog):
+def test_other_treatment_of_accents_is_reported(tmp_path, caplog):
     random_model(tmp_path / "kh")
     path = tmp_path / "kh" / "tokenizer.json"
     path.write_text(
@@ -279,10 +283,10 @@ def test_other_accents_are_told(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("twice", ["a", "[MASK]"])
-def test_a_vocabulary_that_it_cannot_hold_is_told(tmp_path, twice):
-    """One piece is there twice, in place of another."""
+def test_vocabulary_with_a_repeated_token_is_an_error(tmp_path, twice):
+    """One token occurs twice, in place of another."""
     released(tmp_path / "a", "encoder")
     vocab = tmp_path / "a" / "vocab.txt"
     vocab.write_text(vocab.read_text().replace(twice + "\n", "b\n", 1))
-    with pytest.raises(InputError, match="must have each piece once, and"):
+    with pytest.raises(InputError, match="each token once, and"):
         convert(input=tmp_path / "a", output=tmp_path / "kh", to="keras_hub")

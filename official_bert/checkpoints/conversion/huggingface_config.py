@@ -1,4 +1,4 @@
-"""What is beside the weights in a Hugging Face folder: sizes and labels."""
+"""The files beside the weights in a Hugging Face directory."""
 
 import dataclasses
 import json
@@ -8,28 +8,22 @@ from typing import Any
 from absl import logging
 
 from official_bert import json_files, task_file
-from official_bert.checkpoints.conversion import huggingface_tokenizer
-from official_bert.checkpoints.conversion.model import Described, Model
+from official_bert.checkpoints.conversion import bert_tokenizer_files
+from official_bert.checkpoints.conversion.model import Description, Model
+from official_bert.checkpoints.weights import HEADS
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
 _CONFIG = "config.json"
 
-# What both configs have under the same name.
-_SIZES = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "initializer_range",
-)
+# Keys with the same name in both configs.
+_SIZES = {
+    field.name
+    for field in dataclasses.fields(BertConfig)
+    if field.name not in ("hidden_act", "is_left_to_right")
+}
 
-# Unknown to either, but in the files released for Chinese and multilingual.
+# Not used by either, but in the released Chinese and multilingual configs.
 _EXTRAS = (
     "directionality",
     "pooler_fc_size",
@@ -39,29 +33,24 @@ _EXTRAS = (
     "pooler_type",
 )
 
-# By what bert_config.json calls them. Its gelu is the tanh form, theirs the
-# exact one.
+# bert_config.json <-> config.json. "gelu" is the tanh approximation in the
+# former and the exact form in the latter.
+_SAME = {name: name for name in ("relu", "tanh", "linear")}
 _ACTIVATIONS = {
+    **_SAME,
     "gelu": "gelu_pytorch_tanh",
     "gelu_erf": "gelu",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
     "": "linear",
 }
 _OURS = {
-    "gelu": "gelu_erf",
-    "gelu_python": "gelu_erf",
-    "gelu_pytorch_tanh": "gelu",
-    "gelu_new": "gelu",
-    "gelu_fast": "gelu",
-    "gelu_accurate": "gelu",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
+    **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"),
+    **dict.fromkeys(
+        ("gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate"), "gelu"
+    ),
+    **_SAME,
 }
 
-# What a BERT of 2018 is, where a config says anything about it.
+# The values of every BERT of 2018, where a config has the key.
 _FIXED = {
     "model_type": "bert",
     "layer_norm_eps": 1e-12,
@@ -71,29 +60,29 @@ _FIXED = {
     "tie_word_embeddings": True,
 }
 
-# That of the 2018 release's heads, whatever else a config says.
+# Fixed in the heads of the original implementation.
 _CLASSIFIER_DROPOUT = 0.1
 
-_HEADS = {
-    "BertForSequenceClassification": "sequence_classification",
-    "BertForMultipleChoice": "multiple_choice",
-    "BertForTokenClassification": "token_classification",
-}
-
-_PROBLEMS = {
+# task.json -> `problem_type`, and the type of the classifier.
+_PROBLEM_TYPES = {
     "classification": "single_label_classification",
     "multilabel": "multi_label_classification",
     "regression": "regression",
 }
+_CLASSIFIERS = {
+    "text": "sequence_classification",
+    "choice": "multiple_choice",
+    "tagging": "token_classification",
+}
 
 
-def read(folder: str) -> Described:
-    """Reads all but the weights.
+def read(directory: str) -> Description:
+    """Reads everything but the weights.
 
     Raises:
-        InputError: Files are missing or damaged, or it is no BERT as of 2018.
+        InputError: Files are missing or damaged, or it is not a BERT of 2018.
     """
-    path = os.path.join(folder, _CONFIG)
+    path = os.path.join(directory, _CONFIG)
     given = json_files.read_object(path)
     for name, fixed in _FIXED.items():
         if given.get(name, fixed) != fixed:
@@ -103,7 +92,7 @@ def read(folder: str) -> Described:
                 "models cannot be converted."
             )
     known = {n: given[n] for n in (*_SIZES, *_EXTRAS) if n in given}
-    # Where transformers' defaults are others than ours.
+    # Defaults of transformers that differ from ours.
     known = {"type_vocab_size": 2, "vocab_size": 30522, **known}
     known["hidden_act"] = _activation(path, given.get("hidden_act", "gelu"))
     config = BertConfig.from_dict(known)
@@ -112,22 +101,24 @@ def read(folder: str) -> Described:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     architectures = given.get("architectures") or [""]
+    task = task_file.read(directory) if task_file.is_in(directory) else {}
     if given.get("classifier_dropout") not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
-            "%s: `classifier_dropout` is %s. Here the heads of 2018 drop out "
-            "%s, and so will what is made of it.",
+            "%s: `classifier_dropout` is %s. Here it is always %s.",
             path,
             given["classifier_dropout"],
             _CLASSIFIER_DROPOUT,
         )
-    return Described(
+    return Description(
         config=config,
-        vocab=huggingface_tokenizer.read_vocab(folder),
-        do_lower_case=huggingface_tokenizer.read_casing(folder),
-        task=_read_task(folder),
+        vocab=bert_tokenizer_files.read_vocab(directory),
+        do_lower_case=bert_tokenizer_files.read_casing(directory),
+        task=task if "kind" in task else None,
         labels=_read_labels(path, given),
         problem_type=given.get("problem_type"),
-        head=_HEADS.get(architectures[0]),
+        head=next(
+            (h.name for h in HEADS if h.architecture == architectures[0]), None
+        ),
     )
 
 
@@ -138,13 +129,6 @@ def _activation(path: str, theirs: Any) -> str:
             f"{', '.join(_OURS)}. Received: {theirs!r}."
         )
     return _OURS[theirs]
-
-
-def _read_task(folder: str) -> dict[str, Any] | None:
-    if not task_file.is_in(folder):
-        return None
-    given = task_file.read(folder)
-    return given if "kind" in given else None
 
 
 def _read_labels(path: str, given: dict[str, Any]) -> tuple[str, ...]:
@@ -166,43 +150,39 @@ def _read_labels(path: str, given: dict[str, Any]) -> tuple[str, ...]:
     return tuple(by_id[number] for number in range(len(by_id)))
 
 
-def write(model: Model, folder: str) -> None:
-    """Writes all but the weights.
+def write(model: Model, directory: str) -> None:
+    """Writes everything but the weights.
 
     Raises:
         InputError: transformers has no such model.
     """
-    described = model.described
-    if described.task is not None and "top" in described.task:
+    description = model.description
+    if description.task is not None and "top" in description.task:
         raise InputError(
-            "transformers has no model on frozen vectors or with a BiLSTM. "
-            f"Received: a task.json whose `top` is {described.task['top']}. "
-            "To convert the encoder alone, leave out what is above it with "
+            "transformers has no model with a pooling head (frozen BERT, "
+            f"BiLSTM). Received: task.json with `top` {description.task['top']}"
+            ". To convert the encoder alone, pass "
             "--skip='^(cls/squad/)?output_|^(bilstm|features)/'."
         )
-    path = os.path.join(folder, _CONFIG)
+    path = os.path.join(directory, _CONFIG)
     json_files.write(path, _config(model), sort_keys=True)
-    if described.vocab is not None:
-        huggingface_tokenizer.write(described, folder)
-    if described.task is not None:
-        # For the way back, and predict.py.
-        json_files.write(task_file.path_in(folder), described.task)
+    if description.vocab is not None:
+        bert_tokenizer_files.write(description, directory)
+    if description.task is not None:
+        # For converting back, and for predict.py.
+        json_files.write(task_file.path_in(directory), description.task)
 
 
 def _config(model: Model) -> dict[str, Any]:
-    config = model.described.config
-    for field in dataclasses.fields(BertConfig):
-        is_known = field.name in (*_SIZES, "hidden_act")
-        if not is_known and getattr(config, field.name) != field.default:
-            raise InputError(
-                f"A model with `{field.name}` has no counterpart among "
-                "transformers' BERTs. Received: "
-                f"{getattr(config, field.name)!r}. Use it here, or export it."
-            )
-    given = config.to_dict()
+    config = model.description.config
+    if config.is_left_to_right:
+        raise InputError(
+            "A model with `is_left_to_right` has no counterpart in "
+            "transformers. Use it here, or export it."
+        )
     activation = str(config.hidden_act or "").lower()
     found = {
-        **given,
+        **config.to_dict(),
         "architectures": [model.head.architecture],
         "model_type": "bert",
         "hidden_act": _ACTIVATIONS[activation],
@@ -220,20 +200,17 @@ def _config(model: Model) -> dict[str, Any]:
         "id2label": dict(enumerate(labels)),
         "label2id": {label: number for number, label in enumerate(labels)},
     }
-    if model.described.problem_type:
-        found["problem_type"] = model.described.problem_type
+    if model.description.problem_type:
+        found["problem_type"] = model.description.problem_type
     return found
 
 
 def labels_of_task(
     task: dict[str, Any],
 ) -> tuple[tuple[str, ...], str | None, str | None]:
-    """Returns labels, transformers' problem type and head of a `task.json`."""
-    labels = tuple(task.get("labels", ()))
-    problem = _PROBLEMS.get(task.get("task_type", ""))
-    heads = {
-        "text": "sequence_classification",
-        "choice": "multiple_choice",
-        "tagging": "token_classification",
-    }
-    return labels, problem, heads.get(task.get("kind", ""))
+    """Returns labels, `problem_type` and head for a `task.json`."""
+    return (
+        tuple(task.get("labels", ())),
+        _PROBLEM_TYPES.get(task.get("task_type", "")),
+        _CLASSIFIERS.get(task.get("kind", "")),
+    )

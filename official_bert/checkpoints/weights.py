@@ -1,0 +1,143 @@
+"""Names and shapes of the weights in TF1 checkpoints, heads included."""
+
+import functools
+import json
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.modeling.finetuning_models import (
+    SequenceClassifier,
+    SpanModel,
+)
+from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.options.convert_checkpoint import CLASSIFIERS
+
+Shape = tuple[int, ...]
+
+
+class Head(NamedTuple):
+    """The layers of a model above the encoder.
+
+    Attributes:
+        name: The value of `--head`.
+        scopes: What the names of its weights start with.
+        architecture: The transformers class with this head.
+        needs_pooler: Whether it uses the pooler, which that class then has.
+    """
+
+    name: str
+    scopes: tuple[str, ...]
+    architecture: str
+    needs_pooler: bool
+
+    @property
+    def is_finetuned(self) -> bool:
+        """Whether fine-tuning added it, so that `task.json` describes it."""
+        return any(map(is_finetuned, self.scopes))
+
+
+_MASKED_LM = "cls/predictions/"
+_NEXT_SENTENCE = "cls/seq_relationship/"
+_SPANS = "cls/squad/"
+_CLASSIFIER = "output_"
+
+HEADS = tuple(
+    Head(name, scopes, f"BertFor{suffix}" if scopes else "BertModel", pools)
+    for name, scopes, suffix, pools in [
+        ("encoder", (), "", False),
+        ("pretraining", (_MASKED_LM, _NEXT_SENTENCE), "PreTraining", True),
+        ("masked_lm", (_MASKED_LM,), "MaskedLM", False),
+        ("next_sentence", (_NEXT_SENTENCE,), "NextSentencePrediction", True),
+        (
+            *("sequence_classification", (_CLASSIFIER,)),
+            *("SequenceClassification", True),
+        ),
+        ("multiple_choice", (_CLASSIFIER,), "MultipleChoice", True),
+        ("token_classification", (_CLASSIFIER,), "TokenClassification", False),
+        ("question_answering", (_SPANS,), "QuestionAnswering", False),
+    ]
+)
+
+POOLER = "bert/pooler/dense/"
+
+
+def is_finetuned(name: str) -> bool:
+    """Whether a weight of this name belongs to a fine-tuned head."""
+    return name.startswith((_CLASSIFIER, _SPANS))
+
+
+def shapes(config: BertConfig, num_classes: int = 2) -> dict[str, Shape]:
+    """Returns {name: shape} of the encoder and of all heads.
+
+    Args:
+        config: The config of the model.
+        num_classes: C of the classifier's `output_weights` [C, H].
+    """
+    return dict(_shapes(config.to_json_string(), num_classes))
+
+
+class NoEncoder(keras.layers.Layer):
+    """Stands for the encoder in models of which only the head is wanted."""
+
+    def build(self) -> None:
+        """Creates no weights."""
+
+
+@functools.lru_cache(maxsize=8)
+def _shapes(config_json: str, num_classes: int) -> dict[str, Shape]:
+    config = BertConfig.from_dict(json.loads(config_json))
+    with tf.Graph().as_default():  # Its variables have no values.
+        models = [
+            PretrainingModel(config),
+            SpanModel(config, bert=NoEncoder()),
+            SequenceClassifier(config, num_classes, bert=NoEncoder()),
+        ]
+        return {
+            weight.path: tuple(weight.shape)
+            for model in models
+            for weight in model.trainable_variables
+        }
+
+
+def names_of_model(names: Iterable[str], head: Head) -> list[str]:
+    """Returns the names that a model with this head has."""
+    return [name for name in names if name.startswith(("bert/", *head.scopes))]
+
+
+def find_head(names: Iterable[str], known: str | None, where: str) -> Head:
+    """Returns the head of a model with weights of these names.
+
+    Args:
+        names: The names of its weights.
+        known: The `Head.name` of a classifier, if it is known.
+        where: The start of error messages.
+
+    Raises:
+        InputError: There are heads of several models, or a classifier of
+            unknown type.
+    """
+    scopes = (_MASKED_LM, _NEXT_SENTENCE, _SPANS, _CLASSIFIER)
+    found = {s for name in names for s in scopes if name.startswith(s)}
+    fitting = [head for head in HEADS if set(head.scopes) == found]
+    if len(fitting) > 1:
+        fitting = [head for head in fitting if head.name == known]
+    if fitting:
+        return fitting[0]
+    if found == {_CLASSIFIER}:
+        raise InputError(
+            f"{where}: the type of its classifier, `output_weights`, is not in "
+            "task.json or in `architectures`. Pass --head: "
+            f"{', '.join(CLASSIFIERS)}."
+        )
+    pattern = "|".join(f"^{re.escape(scope)}" for scope in sorted(found))
+    raise InputError(
+        f"{where}: a model must have one head. Received: "
+        f"{', '.join(sorted(found))}. Leave out all but one; --skip={pattern!r}"
+        " leaves out all."
+    )
