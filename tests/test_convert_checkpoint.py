@@ -26,11 +26,7 @@ TEXT_TASK = {
     "task_type": "classification",
     "labels": ["no", "perhaps", "yes"],
     "metric": "accuracy",
-    "long_documents": {
-        "mode": "truncate_tail",
-        "stride": 0,
-        "pooling": "mean",
-    },
+    "long_documents": {"mode": "truncate_tail", "stride": 0, "pooling": "mean"},
     "max_seq_length": 12,
     "do_lower_case": False,
 }

@@ -49,10 +49,7 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         "Mask whole words instead of single tokens.", False
     )
     max_seq_length: int = option(
-        "Maximum number of tokens per instance, including [CLS] and [SEP].",
-        128,
-        # [CLS], two [SEP], and one token per segment.
-        at_least=5,
+        "Tokens per instance, including [CLS] and [SEP].", 128, at_least=5
     )
     max_predictions_per_seq: int = option(
         "Maximum number of masked tokens per instance.", 20, at_least=1
@@ -64,9 +61,7 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         "Number of passes over the text, with different masks.", 10, at_least=1
     )
     masked_lm_prob: float = option(
-        "Proportion of tokens to mask.",
-        0.15,
-        between=(0, 1),
+        "Proportion of tokens to mask.", 0.15, between=(0, 1)
     )
     mask_share: float = option(
         "Proportion of masked tokens that become [MASK]. This, --random_share "
@@ -80,9 +75,7 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         between=(0, 1),
     )
     same_share: float = option(
-        "Proportion of masked tokens that stay unchanged.",
-        0.1,
-        between=(0, 1),
+        "Proportion of masked tokens that stay unchanged.", 0.1, between=(0, 1)
     )
     nsp: str = option(
         "The segments of an instance. next: two segments, where the second is "

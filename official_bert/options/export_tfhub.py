@@ -7,10 +7,7 @@ from official_bert import files, task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.options.checks import installed
-from official_bert.options.model_source import (
-    RELEASED,
-    ModelOptions,
-)
+from official_bert.options.model_source import RELEASED, ModelOptions
 from official_bert.tokenization import load_vocab
 
 

@@ -35,10 +35,7 @@ class ExtractFeatures(cli.Options, heading="Data"):
         "-1,-2,-3,-4",
     )
     max_seq_length: int = option(
-        "Maximum number of tokens per sequence, including [CLS] and [SEP]. "
-        "Longer texts are truncated.",
-        128,
-        at_least=3,
+        "Number of tokens to which longer texts are truncated.", 128, at_least=3
     )
     do_lower_case: bool = option(
         "Lower-case the text: true for uncased models.", True, heading="Model"

@@ -73,13 +73,11 @@ class Predict(ModelOptions, heading="Data"):
         "With --fill_mask: number of predictions for each [MASK].",
         5,
         at_least=1,
-        heading="Prediction and export",
     )
     score: bool = option(
         "Compute the pseudo-log-likelihood of each text and its "
         "perplexity per token, with a pre-trained model.",
         False,
-        heading="Prediction and export",
     )
 
     @property

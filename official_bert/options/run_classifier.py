@@ -56,9 +56,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         at_least=0,
     )
     window_pooling: str = option(
-        "How to combine the logits of windows.",
-        "mean",
-        choices=("mean", "max"),
+        "How to combine the logits of windows.", "mean", choices=("mean", "max")
     )
     language: str = option("XNLI: the language to evaluate.", "zh")
     train_language: str | None = option(

@@ -44,8 +44,7 @@ class RunSquad(FinetuningOptions, heading="Data"):
         "Whether some questions have no answer, as in SQuAD 2.0.", False
     )
     n_best_size: int = option(
-        "Number of start and end positions to combine, and of answers in "
-        "nbest_predictions.json.",
+        "Number of answers in nbest_predictions.json.",
         20,
         at_least=1,
         heading="Prediction and export",
