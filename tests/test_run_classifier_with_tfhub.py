@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import hub_modules, tiny
-from support.review_runs import told_again
+from support.review_runs import parse_command_line
 
 import run_classifier
 import run_classifier_with_tfhub
@@ -207,7 +207,7 @@ def test_a_model_on_our_module_is_used_without_it_and_told_nothing(
     shutil.copytree(trained, output)
     before = (output / "test_results.tsv").read_bytes()
     (output / "test_results.tsv").unlink()
-    again = told_again("--do_predict", f"--output_dir={output}")
+    again = parse_command_line("--do_predict", f"--output_dir={output}")
     assert again.do_lower_case is True  # As the module; the flag is not read.
     run_classifier.main(again)
     assert (output / "test_results.tsv").read_bytes() == before
@@ -219,4 +219,4 @@ def test_a_model_on_another_module_needs_it(trained, tmp_path):
     task = json.loads((output / "task.json").read_text())
     (output / "task.json").write_text(json.dumps({**task, "hub_module": "x"}))
     with pytest.raises(InputError, match="--bert_config_file is required"):
-        told_again("--do_predict", f"--output_dir={output}")
+        parse_command_line("--do_predict", f"--output_dir={output}")

@@ -1,4 +1,4 @@
-"""Films to tell good from bad in SST-2's files, and runs on them."""
+"""SST-2 files with a task that a tiny model learns, and runs on them."""
 
 import json
 
@@ -24,17 +24,17 @@ CONFIG = {
 
 
 def sentences(number, seed):
-    """Returns texts of one telling word among others, and what it tells."""
+    """Yields sentences with one positive or negative word, and their label."""
     random = np.random.RandomState(seed)
     for _ in range(number):
-        telling = random.randint(6)
+        sentiment = random.randint(6)
         words = [WORDS[6 + i] for i in random.randint(0, 4, random.randint(24))]
-        words.insert(random.randint(len(words) + 1), WORDS[telling])
-        yield " ".join(words), int(telling < 3)
+        words.insert(random.randint(len(words) + 1), WORDS[sentiment])
+        yield " ".join(words), int(sentiment < 3)
 
 
 def write(folder):
-    """Writes SST-2's files, a vocabulary and a config; returns the folder."""
+    """Writes SST-2's files, a vocabulary and a config; returns `folder`."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     (folder / "vocab.txt").write_text("\n".join(special + WORDS) + "\n")
     (folder / "bert_config.json").write_text(json.dumps(CONFIG))
@@ -50,7 +50,7 @@ def write(folder):
 
 
 def run(folder, output="out", **changes):
-    """Runs the command on the films; returns the output folder."""
+    """Runs the command on the files; returns the output directory."""
     run_classifier.main(
         RunClassifier(
             **{
@@ -71,18 +71,20 @@ def run(folder, output="out", **changes):
     return folder / output
 
 
-def told_again(*arguments):
-    """Returns the options of a command line, with what is remembered."""
+def parse_command_line(*arguments):
+    """Returns the options of a command line, with an earlier run's defaults."""
     values = flags.FlagValues()
     cli.define_flags(RunClassifier, values)
     values(["run_classifier.py", *arguments])
     return cli.options_from_flags(RunClassifier, values)
 
 
-def weights(folder):
-    """Returns {name: array} of the latest checkpoint, moments included."""
-    prefix = run_directory.latest(str(folder))
-    reader = tf.train.load_checkpoint(prefix)
+def weights(folder, step=None):
+    """Returns {name: array} of a checkpoint, the latest by default."""
+    prefix = folder / f"model.ckpt-{step}"
+    reader = tf.train.load_checkpoint(
+        run_directory.latest(str(folder)) if step is None else str(prefix)
+    )
     return {
         name: reader.get_tensor(name)
         for name in reader.get_variable_to_shape_map()
@@ -90,5 +92,4 @@ def weights(folder):
 
 
 def read_json(path):
-    """Returns what a JSON file holds."""
     return json.loads(path.read_text())

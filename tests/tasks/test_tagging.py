@@ -1,0 +1,359 @@
+"""Tagging: windows, features, answers, metrics and files."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from official_bert.errors import InputError
+from official_bert.tasks.conll import ConllData, Sentence
+from official_bert.tasks.tagging import TaggingTask, Window, make_windows
+from official_bert.tasks.task import FeatureRow, Outputs, RowFeatures
+from official_bert.tokenization import BatchTokenizer, FullTokenizer
+
+TOKENS = ("jim", "hen", "##son", "was", "a", "puppet", "##eer", ".", "'")
+WORDS = ["Jim", "Henson", "was", "a", "puppeteer"]
+LABELS = ("B-PER", "I-PER", "O")
+TAGS = ["B-PER", "I-PER", "O", "O", "O"]
+TASK = TaggingTask(labels=LABELS)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "first", "last", "room", "expected"),
+    [
+        ([1] * 16, 4, 10, 10, [(2, 4, 10, 12)]),  # As drawn in the module.
+        ([1] * 16, 0, 6, 10, [(0, 0, 6, 10)]),
+        ([1] * 16, 1, 7, 10, [(0, 1, 7, 10)]),
+        ([1] * 16, 10, 16, 10, [(6, 10, 16, 16)]),
+        ([1] * 16, 3, 13, 10, [(3, 3, 13, 13)]),
+        # Words are not divided.
+        ([3, 3, 1, 3, 3], 2, 3, 6, [(2, 2, 3, 4)]),
+        ([3, 3, 1, 3, 3], 2, 3, 7, [(1, 2, 3, 4)]),
+        # A long sentence is predicted in parts.
+        ([1] * 10, 0, 10, 8, [(0, 0, 4, 8), (2, 4, 8, 10), (2, 8, 10, 10)]),
+        ([1, 4, 1], 0, 3, 4, [(0, 0, 1, 1), (1, 1, 2, 2), (2, 2, 3, 3)]),
+        ([], 0, 0, 5, []),
+    ],
+)
+def test_windows_have_context_on_both_sides(sizes, first, last, room, expected):
+    windows = list(make_windows(sizes, first, last, room))
+    assert windows == [Window(*window) for window in expected]
+
+
+def test_windows_predict_every_word_once_and_waste_no_room():
+    rng = random.Random(1)
+    num_split = 0
+    for _ in range(3000):
+        room = rng.randint(1, 30)
+        most = rng.choice([1, 3, 8])
+        sizes = rng.choices(range(1, min(room, most) + 1), k=rng.randint(1, 60))
+        first, last = sorted(rng.choices(range(len(sizes) + 1), k=2))
+        windows = list(make_windows(sizes, first, last, room))
+        num_split += len(windows) > 1
+        predicted = [n for w in windows for n in range(w.first, w.last)]
+        assert predicted == list(range(first, last))
+        assert len(windows) <= 1 or sum(sizes[first:last]) > room
+        for begin, a, b, end in windows:
+            assert 0 <= begin <= a < b <= end <= len(sizes)
+            used = sum(sizes[begin:end])
+            assert used <= room
+            # No neighbour fits, except for words that cannot be divided: room
+            # that they leave on the left is used on the right.
+            assert end == len(sizes) or used + sizes[end] > room
+            left, right = sum(sizes[begin:a]), sum(sizes[b:end])
+            if begin > 0 and end < len(sizes):
+                assert abs(left - right) <= 2 * most
+            if begin > 0:
+                assert left + sizes[begin - 1] > (room - sum(sizes[a:b])) // 2
+    assert num_split > 500
+
+
+@pytest.fixture
+def make_tokenizer(tmp_path):
+    """A function that makes a tokenizer with these tokens."""
+
+    def make(*tokens, do_lower_case=True):
+        path = tmp_path / "vocab.txt"
+        lines = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *tokens]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return BatchTokenizer(str(path), do_lower_case=do_lower_case)
+
+    return make
+
+
+def sentence(words, tags=None):
+    return Sentence(words, tags, words)
+
+
+def rows_of(task, tokenizer, examples, max_seq_length=128):
+    """Returns (index of the example, features) of each row."""
+    rows = task.feature_rows(examples, tokenizer, max_seq_length)
+    return [(row.example, row.row) for row in rows]
+
+
+def correct_answers(task, examples, rows, length):
+    """Returns the answers for logits that are highest at the labels."""
+    logits = np.zeros((len(rows), length, len(task.labels)), np.float32)
+    for output, (_, row) in zip(logits, rows, strict=True):
+        for position, label in enumerate(row["label_ids"]):
+            is_labelled = row["label_mask"][position]
+            output[position, label if is_labelled else -1] = 1.0
+    schema = task.schema(length, is_training=False)
+    features = RowFeatures(examples, [FeatureRow(*row) for row in rows], schema)
+    zeros = np.zeros(len(rows))
+    return task.answers(features, Outputs(list(logits), zeros, zeros))
+
+
+def test_the_first_token_of_a_word_has_its_label(make_tokenizer):
+    tokenizer = make_tokenizer(*TOKENS)
+    [(number, row)] = rows_of(TASK, tokenizer, [sentence(WORDS, TAGS)])
+    assert number == 0
+    tokens = tokenizer.convert_ids_to_tokens(row["input_ids"])
+    assert " ".join(tokens) == "[CLS] jim hen ##son was a puppet ##eer [SEP]"
+    assert row["label_mask"] == [0, 1, 1, 0, 1, 1, 1, 0, 0]
+    assert row["label_ids"] == [0, 0, 1, 0, 2, 2, 2, 0, 0]
+    assert row["segment_ids"] == [0] * 9
+    assert row["input_mask"] == [1] * 9
+    assert set(row) == set(TASK.schema(128, is_training=True))
+
+
+ODD_WORDS = [
+    *("\u200b", "\x00\ufffd", "é", "Jim's", "中文", "qqq", "a" * 300),
+    "New York",
+]
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_words_are_tokenized_like_the_reference_tokenizer_does(
+    make_tokenizer, tmp_path, do_lower_case
+):
+    letters = "abeino中文s"
+    tokenizer = make_tokenizer(
+        *dict.fromkeys([*TOKENS, *letters, *(f"##{c}" for c in letters)]),
+        *("new", "york", "N"),
+        do_lower_case=do_lower_case,
+    )
+    reference = FullTokenizer(str(tmp_path / "vocab.txt"), do_lower_case)
+    rng = random.Random(0)
+    for _ in range(200):
+        words = [
+            rng.choice(ODD_WORDS)
+            if rng.random() < 0.3
+            else "".join(
+                rng.choices("abeNIno'中.é\u0301S", k=rng.randint(1, 7))
+            )
+            for _ in range(rng.randint(1, 12))
+        ]
+        tags = rng.choices(LABELS, k=len(words))
+        tokens, labels = ["[CLS]"], [None]
+        for word, tag in zip(words, tags, strict=True):
+            tokens_of_word = reference.tokenize(word) or ["[UNK]"]
+            tokens += tokens_of_word
+            labels += [tag] + [None] * (len(tokens_of_word) - 1)
+        [(_, row)] = rows_of(TASK, tokenizer, [sentence(words, tags)], 999)
+        expected = reference.convert_tokens_to_ids([*tokens, "[SEP]"])
+        assert row["input_ids"] == expected
+        assert [
+            LABELS[label] if is_labelled else None
+            for label, is_labelled in zip(
+                row["label_ids"], row["label_mask"], strict=True
+            )
+        ] == [*labels, None]
+
+
+def random_documents(rng, num_documents):
+    """Returns sentences whose tags are the numbers of their words."""
+    sentences, count = [], 0
+    for _ in range(num_documents):
+        lengths = rng.choices([1, 2, 5, 30], k=rng.randint(1, 6))
+        vocabulary = [*WORDS, "\u200b", "puppeteers"]
+        document = rng.choices(vocabulary, k=sum(lengths))
+        start = 0
+        for length in lengths:
+            tags = [str(count + i) for i in range(length)]
+            words = document[start : start + length]
+            sentences.append(Sentence(words, tags, document, start))
+            start += length
+            count += length
+    return sentences, tuple(map(str, range(count)))
+
+
+@pytest.mark.parametrize("document_context", [False, True])
+def test_every_word_is_labelled_in_one_row(make_tokenizer, document_context):
+    tokenizer = make_tokenizer(*TOKENS, "##s")
+    rng = random.Random(0)
+    for max_seq_length in [*range(3, 12), 16, 33, 64] * 2:
+        examples, labels = random_documents(rng, 5)
+        task = TaggingTask(labels=labels, document_context=document_context)
+        rows = rows_of(task, tokenizer, examples, max_seq_length)
+        assert max(len(row["input_ids"]) for _, row in rows) <= max_seq_length
+        labelled = [
+            (number, row["label_ids"][position], row["input_ids"][position])
+            for number, row in rows
+            for position in np.flatnonzero(row["label_mask"])
+        ]
+        assert labelled == [
+            (number, int(tag), tokenizer.vocab[first])
+            for number, example in enumerate(examples)
+            for word, tag in zip(example.words, example.tags, strict=True)
+            for first in (tokenizer.tokenize(word) or ["[UNK]"])[:1]
+        ]
+        answers = correct_answers(task, examples, rows, 70)
+        assert answers == [example.tags for example in examples]
+
+
+@pytest.mark.parametrize(
+    ("max_seq_length", "expected"),
+    [
+        (7, ["ABcde", "bCDEf", "deFgh", "fGHIJ"]),
+        (128, ["ABcdefghij", "abCDEfghij", "abcdeFghij", "abcdefGHIJ"]),
+    ],
+)
+def test_document_context_fills_the_sequence(
+    make_tokenizer, max_seq_length, expected
+):
+    tokenizer = make_tokenizer(*"abcdefghij")
+    document = list("abcdefghij")
+    examples = [
+        Sentence(document[a:b], ["X"] * (b - a), document, a)
+        for a, b in ((0, 2), (2, 5), (5, 6), (6, 10))
+    ]
+    task = TaggingTask(labels=("X",), document_context=True)
+    texts = []
+    for _, row in rows_of(task, tokenizer, examples, max_seq_length):
+        _, *tokens, _ = tokenizer.convert_ids_to_tokens(row["input_ids"])
+        _, *mask, _ = row["label_mask"]
+        pairs = zip(tokens, mask, strict=True)
+        texts.append("".join(t.upper() if m else t for t, m in pairs))
+    assert texts == expected
+
+
+def test_predictions_are_written_beside_the_data(make_tokenizer, tmp_path):
+    text = "-DOCSTART- O\n\n" + "".join(
+        f"{word} {tag}\n" for word, tag in zip(WORDS * 3, TAGS * 3, strict=True)
+    )
+    text += "\n\x00 O\n\n"
+    (tmp_path / "test.txt").write_text(text)
+    task = TaggingTask(labels=LABELS, data=ConllData(str(tmp_path)))
+    examples = task.examples("test")
+    rows = rows_of(task, make_tokenizer(*TOKENS), examples, 5)
+    answers = correct_answers(task, examples, rows, 5)
+    task.write_predictions(str(tmp_path), "test", examples, answers)
+    lines = (tmp_path / "test_predictions.txt").read_text().split("\n")
+    assert [line.rpartition(" ")[0] for line in lines] == text.split("\n")
+    assert [line.split()[-1:] for line in lines] == [
+        line.split()[-1:] for line in text.split("\n")
+    ]
+    results = task.metrics(examples, answers)
+    assert results["f1"] == results["accuracy"] == 1.0
+    assert results["support"] == 3
+
+
+@pytest.mark.parametrize("text", ["a\nb\n", "a DT\nb NN\n"])
+def test_test_data_without_known_tags_is_predicted_but_not_evaluated(
+    tmp_path, text
+):
+    (tmp_path / "test.txt").write_text(text)
+    task = TaggingTask(labels=LABELS, data=ConllData(str(tmp_path)))
+    examples = task.examples("test")
+    assert [s.tags for s in examples] == [None]
+    task.write_predictions(str(tmp_path), "test", examples, [["O", "B-PER"]])
+    lines = zip(text.splitlines(), ("O", "B-PER"), strict=True)
+    assert (tmp_path / "test_predictions.txt").read_text() == "".join(
+        f"{line} {tag}\n" for line, tag in lines
+    )
+    assert task.metrics(examples, [["O", "B-PER"]]) == {}
+    (tmp_path / "dev.txt").write_text(text)
+    with pytest.raises(InputError, match=r"dev\.txt:1: "):
+        task.examples("dev")
+
+
+@pytest.mark.parametrize(
+    ("labels", "main_metric"),
+    [
+        (("B-PER", "I-PER", "O"), "f1"),
+        (("B", "E", "M", "S"), "f1"),
+        (("NOUN", "O"), "accuracy"),
+    ],
+)
+def test_the_main_metric_depends_on_the_tags(labels, main_metric):
+    task = TaggingTask(labels=labels)
+    assert task.main_metric == main_metric
+    examples = [sentence(["a", "b"], [labels[0], labels[1]])]
+    assert task.metrics(examples, [list(labels[:2])])[main_metric] == 1.0
+
+
+def test_the_loss_is_that_of_labelled_tokens():
+    logits = np.random.RandomState(0).normal(size=(2, 5, 3)).astype(np.float32)
+    batch = {
+        "label_ids": np.array([[0, 2, 0, 1, 0], [0, 1, 0, 0, 0]]),
+        "label_mask": np.array([[0, 1, 0, 1, 0], [0, 1, 0, 0, 0]]),
+    }
+    weights = TASK.weights(batch).numpy()
+    losses = np.asarray(TASK.losses(logits, batch)) * weights
+    exact = logits.astype(np.float64)
+    log_probs = exact - np.log(np.exp(exact).sum(-1, keepdims=True))
+    expected = -(log_probs[0, 1, 2] + log_probs[0, 3, 1] + log_probs[1, 1, 1])
+    assert losses.sum() == pytest.approx(expected, rel=1e-6)
+    assert weights.sum() == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("Jim  Henson\twas", ["Jim", "Henson", "was"]),
+        (["Jim", "was here"], ["Jim", "was here"]),
+        ({"tokens": ["Jim"]}, ["Jim"]),
+        ("", []),
+        ([], []),
+    ],
+)
+def test_texts_lists_and_objects_are_parsed(make_tokenizer, given, words):
+    task = TaggingTask(labels=LABELS, document_context=True)
+    example = task.parse(given, "line 1")
+    assert example == sentence(words)
+    rows = rows_of(task, make_tokenizer(*TOKENS), [example])
+    [answer] = correct_answers(task, [example], rows, 128)
+    assert len(answer) == len(words)
+
+
+def test_the_words_before_and_after_are_parsed():
+    given = {"tokens": ["Jim"], "before": ["the"], "after": ["was", "here"]}
+    document = ["the", "Jim", "was", "here"]
+    assert TASK.parse(given, "") == Sentence(["Jim"], None, document, 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(None, 3, {"text": "a"}, {"tokens": "a b"}, ["a", 1], ["a", ""]),
+        {"tokens": ["a"], "before": "b"},
+        {"tokens": ["a"], "after": [1]},
+    ],
+)
+def test_other_values_are_an_error(given):
+    with pytest.raises(InputError, match=r"^line 7: "):
+        TASK.parse(given, "line 7")
+
+
+def test_answers_have_entities_if_the_tags_have_prefixes():
+    answer = TASK.answer_to_json(sentence(WORDS), TAGS)
+    assert json.loads(json.dumps(answer)) == {
+        "tokens": WORDS,
+        "tags": TAGS,
+        "entities": [
+            {"type": "PER", "start": 0, "end": 2, "text": "Jim Henson"}
+        ],
+    }
+    task = TaggingTask(labels=("NOUN", "VERB"))
+    answer = task.answer_to_json(sentence(["a", "b"]), ["NOUN", "VERB"])
+    assert answer == {"tokens": ["a", "b"], "tags": ["NOUN", "VERB"]}
+
+
+@pytest.mark.parametrize("document_context", [False, True])
+def test_a_task_is_restored_from_json(document_context):
+    task = TaggingTask(labels=LABELS, document_context=document_context)
+    described = json.loads(json.dumps(task.to_json()))
+    assert described["kind"] == "tagging"
+    assert TaggingTask.from_json(described) == task

@@ -1,0 +1,313 @@
+"""run_classifier.py on tagging, also with a BiLSTM and a frozen BERT."""
+
+import json
+import random
+import shutil
+
+import numpy as np
+import pytest
+from support import recorded, tiny
+from support.review_runs import read_json, weights
+
+import run_classifier
+from official_bert import tasks
+from official_bert.checkpoints import run_directory
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
+from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.options import RunClassifier
+
+FIRST_NAMES = ["ada", "grace", "jo"]
+LAST_NAMES = ["lovelace", "hopper"]
+OTHER = ["sees", "a", "dog", "and", "runs"]
+VOCAB = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", *FIRST_NAMES, "lovelace", "hop"),
+    *("##per", *OTHER),
+]
+CONFIG = {
+    **tiny.CONFIG,
+    "vocab_size": len(VOCAB),
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "intermediate_size": 32,
+}
+
+
+def sentence(rng):
+    """Returns the lines of a sentence with names."""
+    lines = []
+    for _ in range(rng.randint(1, 8)):
+        if rng.random() < 0.5:
+            lines.append(f"{rng.choice(OTHER)} O\n")
+        else:
+            first, last = rng.choice(FIRST_NAMES), rng.choice(LAST_NAMES)
+            lines += [f"{first} B-PER\n", f"{last} I-PER\n"]
+    return "".join(lines)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Config, vocabulary, CoNLL files, and a checkpoint of pre-training."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = random.Random(0)
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    (folder / "vocab.txt").write_text("".join(f"{v}\n" for v in VOCAB))
+    for name, number in (("train", 64), ("valid", 20), ("test", 20)):
+        sentences = "\n".join(sentence(rng) for _ in range(number))
+        (folder / f"{name}.txt").write_text(f"-DOCSTART- O\n\n{sentences}")
+    model = PretrainingModel(BertConfig.from_dict(CONFIG))
+    recorded.set_weights(model.trainable_variables, 3)
+    arrays = {w.path: w.numpy() for w in model.trainable_variables}
+    run_directory.save(str(folder / "pretrained"), 0, arrays, None, keep=1)
+    return folder
+
+
+@pytest.fixture
+def folder(data, tmp_path):
+    """A copy of `data` for one test."""
+    shutil.copytree(data, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def options(folder, name="out", **changes):
+    return RunClassifier(
+        **{
+            "task_name": "NER",
+            "data_dir": str(folder),
+            "bert_config_file": str(folder / "bert_config.json"),
+            "vocab_file": str(folder / "vocab.txt"),
+            "output_dir": str(folder / name),
+            "max_seq_length": 10,
+            "train_batch_size": 8,
+            "num_train_epochs": 1.0,
+            "learning_rate": 1e-2,
+            "do_train": True,
+            **changes,
+        }
+    )
+
+
+def run(folder, name="out", **changes):
+    run_classifier.main(options(folder, name, **changes))
+    return folder / name
+
+
+def run_with_bilstm(folder, name="out", **changes):
+    checkpoint = str(folder / "pretrained")
+    flags = {"init_checkpoint": checkpoint, "bilstm_size": 16, **changes}
+    return run(folder, name, **flags)
+
+
+def columns(path):
+    return [line.split() for line in path.read_text().splitlines()]
+
+
+def assert_predictor_agrees(output, folder):
+    """Compares `Predictor` with the file of predictions, which it returns."""
+    predicted = columns(output / "test_predictions.txt")
+    blocks = (folder / "test.txt").read_text().split("\n\n")[1:]
+    sentences = [
+        [line.split()[0] for line in block.splitlines()] for block in blocks
+    ]
+    answers = Predictor.from_dir(str(output))(sentences)
+    tags = [tag for answer in answers for tag in answer["tags"]]
+    assert tags == [line[-1] for line in predicted[1:] if line]
+    return predicted
+
+
+@pytest.mark.slow
+def test_names_are_learned_and_predicted_without_the_training_data(folder):
+    flags = {"pad_to": "bucket", "num_train_epochs": 8.0}
+    output = run(folder, do_eval=True, do_predict=True, **flags)
+    results = read_json(output / "eval_results.json")
+    assert results["f1"] > 0.9
+    assert results["accuracy"] > 0.9
+    predicted = assert_predictor_agrees(output, folder)
+    assert [line[:-1] for line in predicted] == columns(folder / "test.txt")
+    (folder / "train.txt").unlink()
+    (output / "test_predictions.txt").unlink()
+    run(folder, do_train=False, do_predict=True)
+    assert columns(output / "test_predictions.txt") == predicted
+
+
+@pytest.mark.slow
+def test_document_context_is_used(folder):
+    """The tag of `runs` depends on the sentence before."""
+    rng = random.Random(0)
+    for name, number in (("train", 128), ("valid", 32), ("test", 16)):
+        text = ""
+        for _ in range(number):
+            word, tag = rng.choice([("ada", "X"), ("dog", "Y")])
+            text += f"-DOCSTART- O\n\n{word} Z\n\nruns {tag}\n\n"
+        (folder / f"{name}.txt").write_text(text)
+    output = run(
+        folder,
+        task_name="tagging",
+        do_eval=True,
+        document_context=True,
+        num_train_epochs=4.0,
+    )
+    results = read_json(output / "eval_results.json")
+    assert results["accuracy"] > 0.95  # Without context it is about 0.75.
+    answers = Predictor.from_dir(str(output))(
+        [{"tokens": ["runs"], "before": [word]} for word in ("ada", "dog")]
+    )
+    assert [answer["tags"] for answer in answers] == [["X"], ["Y"]]
+
+
+def test_labels_come_from_a_file_or_the_model_or_the_training_data(folder):
+    labels = folder / "labels.txt"
+    labels.write_text("O\n\nI-PER\nB-PER\nB-LOC\n")
+    task = tasks.get(options(folder, label_file=str(labels)))
+    assert task.labels == ("O", "I-PER", "B-PER", "B-LOC")
+    evaluated = options(folder, do_train=False, do_eval=True, task_name="pos")
+    for flags in (options(folder), evaluated):
+        assert tasks.get(flags).labels == ("B-PER", "I-PER", "O")
+    (folder / "out").mkdir()
+    described = json.dumps({"kind": "tagging", "labels": ["A"]})
+    (folder / "out" / "task.json").write_text(described)
+    assert tasks.get(evaluated).labels == ("A",)
+
+
+@pytest.mark.parametrize(
+    ("trained", "flag", "key"),
+    [
+        ({"kind": "tagging", "labels": ["A", "B", "C"]}, "do_train", "labels"),
+        ({"kind": "text", "labels": ["A"]}, "do_predict", "kind"),
+        ({"kind": "squad"}, "do_predict", "kind"),
+    ],
+)
+def test_a_model_of_another_task_is_an_error(folder, trained, flag, key):
+    (folder / "out").mkdir()
+    (folder / "out" / "task.json").write_text(json.dumps(trained))
+    with pytest.raises(InputError, match=rf"task\.json: .*`{key}`"):
+        run(folder, **{"do_train": False, flag: True})
+
+
+def test_a_tag_that_the_training_data_lacks_is_reported(folder):
+    path = folder / "valid.txt"
+    path.write_text(path.read_text() + "\nzoo B-LOC\n")
+    number = len(path.read_text().splitlines())
+    with pytest.raises(InputError, match=rf"valid\.txt:{number}: .*'B-LOC'"):
+        run(folder, do_eval=True)
+
+
+@pytest.mark.slow
+def test_a_frozen_bert_does_not_change_and_the_layers_above_learn(folder):
+    output = run_with_bilstm(
+        folder,
+        feature_layers="weighted_sum_all",
+        num_train_epochs=6.0,
+        pad_to="bucket",
+        do_eval=True,
+        do_predict=True,
+    )
+    before, after = weights(folder / "pretrained"), weights(output)
+    bert = {name for name in before if name.startswith("bert/")}
+    for name in bert:
+        np.testing.assert_array_equal(after[name], before[name], name)
+    slots = {name for name in after if name.endswith(("adam_m", "adam_v"))}
+    above = set(after) - bert - slots - {"global_step"}
+    assert {name.partition("/")[0] for name in above} == {
+        *("bilstm", "features", "output_weights", "output_bias"),
+    }
+    assert len(slots) == 2 * len(above)
+    assert np.any(after["features/layer_weights"])
+    assert after["features/scale"] != [1]
+    assert np.any(after["output_bias"])
+    assert read_json(output / "eval_results.json")["f1"] > 0.8
+    assert_predictor_agrees(output, folder)
+    # Weights of another `feature_layers` would fit.
+    with pytest.raises(InputError, match="`top`"):
+        run_with_bilstm(folder, feature_layers="last")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("feature_layers", ["none", "concat_last_4"])
+def test_a_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
+    folder, feature_layers
+):
+    flags = {
+        "feature_layers": feature_layers,
+        "save_checkpoints_steps": 5,
+        "keep_checkpoint_max": 9,
+    }
+    whole = run_with_bilstm(folder, "whole", **flags)
+    shutil.copytree(whole, folder / "resumed")
+    for path in (folder / "resumed").glob("model.ckpt-8.*"):
+        path.unlink()
+    (folder / "resumed" / "checkpoint").unlink()
+    resumed = weights(run_with_bilstm(folder, "resumed", **flags))
+    expected = weights(whole)
+    assert set(resumed) == set(expected)
+    assert expected["global_step"] == 8
+    for name, array in expected.items():
+        np.testing.assert_array_equal(resumed[name], array, name)
+    if feature_layers == "none":
+        before = weights(folder / "pretrained")
+        for name in before:
+            if name.startswith("bert/") and "pooler" not in name:
+                assert np.any(expected[name] != before[name]), name
+        assert expected["bilstm/layer_1/backward/kernel"].shape == (32, 64)
+        top = {"feature_layers": "none", "bilstm_size": 16}
+        assert read_json(whole / "task.json")["top"] == top
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("feature_layers", "changes"),
+    [
+        ("weighted_sum_last_4", {"jit_compile": True}),
+        ("none", {"mixed_precision": "bfloat16"}),
+        (
+            "none",
+            {
+                "gradient_accumulation_steps": 2,
+                "remat": True,
+                "distribution_strategy": "mirrored",
+            },
+        ),
+    ],
+    ids=str,
+)
+def test_a_bilstm_learns_however_it_is_computed(
+    folder, feature_layers, changes
+):
+    output = run_with_bilstm(
+        folder,
+        feature_layers=feature_layers,
+        num_train_epochs=6.0,
+        do_eval=True,
+        learning_rate=3e-3 if feature_layers == "none" else 1e-2,
+        **changes,
+    )
+    results = read_json(output / "eval_results.json")
+    assert results["accuracy"] > 0.8  # Guessing gives less than 0.5.
+
+
+@pytest.mark.slow
+def test_layers_above_bert_can_be_swept(folder):
+    sweep = "feature_layers=none,embeddings;bilstm_size=0,4"
+    run_with_bilstm(folder, sweep=sweep, bilstm_size=None)
+    table = (folder / "out" / "sweep.tsv").read_text().splitlines()
+    assert len(table) == 1 + 4
+    for layers in ("none", "embeddings"):
+        for size in (0, 4):
+            name = f"feature_layers={layers},bilstm_size={size}"
+            found = weights(folder / "out" / name)
+            assert ("bilstm/layer_0/forward/bias" in found) == (size > 0)
+            slot = "bert/encoder/layer_0/output/dense/bias/adam_m"
+            assert (slot in found) == (layers == "none")
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, 0),
+        ({"feature_layers": "last"}, 768),
+        ({"feature_layers": "last", "bilstm_size": 0}, 0),
+    ],
+)
+def test_the_default_bilstm_has_the_paper_s_size(folder, flags, expected):
+    assert options(folder, **flags).bilstm_units == expected
