@@ -1,4 +1,4 @@
-"""One text or a pair: losses, answers, and what is written of them."""
+"""Tasks on texts: losses, features, answers, metrics, parsing."""
 
 import json
 import math
@@ -24,7 +24,7 @@ def batch(**values):
     return {name: tf.constant(value) for name, value in values.items()}
 
 
-def test_losses_of_classes():
+def test_classification_has_cross_entropy():
     logits = np.random.RandomState(0).normal(size=(5, 3)) * 4
     labels = [0, 2, 1, 1, 0]
     found = CLASSES.losses(
@@ -35,8 +35,7 @@ def test_losses_of_classes():
     np.testing.assert_allclose(found, expected, rtol=2e-6)
 
 
-def test_losses_of_several_labels():
-    """The mean over the labels of -y log p - (1 - y) log(1 - p)."""
+def test_multi_label_has_mean_binary_cross_entropy():
     logits = np.random.RandomState(1).normal(size=(4, 3)) * 8
     labels = np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]])
     found = TOPICS.losses(
@@ -47,14 +46,14 @@ def test_losses_of_several_labels():
     np.testing.assert_allclose(found, -terms.mean(axis=1), rtol=2e-6)
 
 
-def test_losses_of_numbers():
+def test_regression_has_squared_error():
     found = SCORE.losses(
         tf.constant([[1.5], [-2.0]]), batch(label_ids=[[4.0], [0.25]])
     )
     np.testing.assert_allclose(found, [2.5**2, 2.25**2])
 
 
-def test_padding_weighs_nothing():
+def test_padding_examples_have_weight_zero():
     given = batch(is_real_example=[[1], [0], [1]])
     np.testing.assert_array_equal(CLASSES.weights(given), [1.0, 0.0, 1.0])
 
@@ -78,7 +77,7 @@ def tokenizer(tmp_path):
         (SCORE, None, [0]),
     ],
 )
-def test_labels_in_rows(tokenizer, task, label, expected):
+def test_labels_become_features(tokenizer, task, label, expected):
     example = TextExample("dev-1", "Good cat", "bad", label)
     [(number, row)] = task.feature_rows([example], tokenizer, 16)
     assert number == 0
@@ -89,7 +88,7 @@ def test_labels_in_rows(tokenizer, task, label, expected):
     assert task.schema(16)["label_ids"].is_float == (task is SCORE)
 
 
-def test_windows_are_rows_of_one_example(tokenizer):
+def test_windows_are_features_of_one_example(tokenizer):
     task = TextTask(
         task_type="classification",
         labels=("no", "yes"),
@@ -127,7 +126,7 @@ def answers(task, *logits, numbers=None):
     return task.answers(features, Outputs(arrays, zeros, zeros))
 
 
-def test_answers_and_predictions():
+def test_predictions_are_the_likeliest_label_or_all_likely_ones_or_a_number():
     found = answers(CLASSES, (1.0, 2.0, 0.0), (3.0, 0.0, 1.0))
     np.testing.assert_allclose(np.sum(found, axis=1), 1.0, rtol=1e-6)
     assert CLASSES.predictions(found) == ["yes", "no"]
@@ -139,7 +138,7 @@ def test_answers_and_predictions():
     assert answers(CLASSES) == []
 
 
-def test_answers_as_people_read_them():
+def test_answers_have_probabilities_or_a_score():
     example = TextExample("", "x")
     [answer] = answers(CLASSES, (0.0, math.log(2.0), 0.0))
     found = json.loads(json.dumps(CLASSES.answer_to_json(example, answer)))
@@ -162,7 +161,7 @@ def metrics(task, labels, *logits):
     )
 
 
-def test_metrics():
+def test_metrics_depend_on_the_task_type():
     found = metrics(
         CLASSES, ["no", "yes", "yes"], (1, 0, 0), (0, 1, 0), (0, 0, 1)
     )
@@ -196,7 +195,7 @@ def test_metrics():
         ),
     ],
 )
-def test_json_there_and_back(task):
+def test_a_task_is_restored_from_json(task):
     told = json.loads(json.dumps(task.to_json()))
     assert TextTask.from_json(told) == task
 
@@ -213,7 +212,7 @@ def test_json_there_and_back(task):
         ({"text_a": "a", "text_b": None}, "a", None),
     ],
 )
-def test_what_can_be_parsed(given, text_a, text_b):
+def test_texts_pairs_and_objects_are_parsed(given, text_a, text_b):
     found = CLASSES.parse(given, "x:1")
     assert found == TextExample("x:1", text_a, text_b)
 
@@ -225,6 +224,6 @@ def test_what_can_be_parsed(given, text_a, text_b):
         *({}, {"text_b": "b"}, {"text": 5}, ["a", ["b"]]),
     ],
 )
-def test_what_cannot(given):
-    with pytest.raises(InputError, match=r"^x:1: must be a text, a pair"):
+def test_other_values_are_an_error(given):
+    with pytest.raises(InputError, match=r"^x:1: "):
         CLASSES.parse(given, "x:1")

@@ -1,4 +1,4 @@
-"""XNLI: Chinese as the original reads it, and all that its users want more."""
+"""XNLI: Chinese like the original, and all other languages."""
 
 import pytest
 from support import recorded_texts, tiny
@@ -17,7 +17,7 @@ HEADER = (
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
-def test_equals_the_original(golden, shared_data, tmp_path, split):
+def test_features_equal_the_original(golden, shared_data, tmp_path, split):
     tokenizer = recorded_texts.tokenizer(golden, shared_data, tmp_path, "XNLI")
     options = tiny.options(
         tmp_path,
@@ -36,7 +36,7 @@ def line(language, text, label="neutral"):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Both archives, unpacked, with a line or two in each file."""
+    """The unpacked archives, with a line or two in each file."""
     (tmp_path / "multinli").mkdir()
     (tmp_path / "xnli").mkdir()
     for language in ("zh", "de", "en"):
@@ -64,7 +64,9 @@ def folder(tmp_path):
         ({"language": "de", "translate_test": True}, "en", "de by machine"),
     ],
 )
-def test_languages(folder, flags, train, evaluated):
+def test_flags_choose_the_languages_of_training_and_evaluation(
+    folder, flags, train, evaluated
+):
     task = tasks.get(tiny.options(folder, task_name="xnli", **flags))
     [example] = task.examples("train")
     assert example.text_a == f"train {train}"
@@ -79,7 +81,7 @@ def test_languages(folder, flags, train, evaluated):
         assert found[1].label == "entailment"
 
 
-def test_the_test_set_is_evaluated_after_the_other(folder):
+def test_the_test_set_is_evaluated_after_the_development_set(folder):
     task = tasks.get(tiny.options(folder, task_name="xnli"))
     assert task.splits("dev") == ["dev", "test"]
     assert task.splits("test") == ["test"]
@@ -88,7 +90,7 @@ def test_the_test_set_is_evaluated_after_the_other(folder):
     assert task.splits("dev") == ["dev"]
 
 
-def test_languages_that_are_not_there(folder):
+def test_a_missing_language_is_reported(folder):
     data = XnliData(str(folder), "fr", "fr", False)
     with pytest.raises(InputError, match=r"'fr'\. Received: de, zh\."):
         data.read("dev")
@@ -97,18 +99,18 @@ def test_languages_that_are_not_there(folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
-        ("zh\tneutral\ta\tb", "at least 8 columns"),
-        ("", "at least 8 columns"),
+        ("zh\tneutral\ta\tb", "8 columns"),
+        ("", "8 columns"),
         (line("zh", "a", "nonsense"), "Received: 'nonsense'"),
     ],
 )
-def test_wrong_lines_are_named(folder, text, complaint):
+def test_malformed_lines_are_reported(folder, text, message):
     path = folder / "xnli.dev.tsv"
     path.write_text(f"{HEADER}\n{line('zh', 'a')}\n{text}\n")
     task = xnli.make(tiny.options(folder, task_name="xnli"))
-    with pytest.raises(InputError, match=complaint) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         task.examples("dev")
     assert str(caught.value).startswith(f"{path}:3: ")
 
