@@ -9,7 +9,7 @@ Each choice is paired with the context and scored on its own::
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -92,17 +92,6 @@ class ChoiceColumns(NamedTuple):
 DEFAULT_COLUMNS = ChoiceColumns()
 
 
-class ChoiceData(Protocol):
-    """A data set of a `ChoiceTask`."""
-
-    def read(self, split: str) -> list[ChoiceExample]:
-        """Reads `train`, `dev` or `test`.
-
-        Raises:
-            InputError: The file is missing or malformed.
-        """
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceTask(Task):
     """Multiple choice.
@@ -111,7 +100,7 @@ class ChoiceTask(Task):
         num_choices: C, the number of choices of every example.
         long_documents: How texts are cut, other than into windows.
         columns: The keys of JSON objects.
-        data: The data set.
+        data: The data set: `read(split)` returns the examples.
     """
 
     num_choices: int = saved_field(int)
@@ -119,7 +108,6 @@ class ChoiceTask(Task):
         LongDocuments, default=documents.TRUNCATE_TAIL
     )
     columns: ChoiceColumns = saved_field(ChoiceColumns, default=DEFAULT_COLUMNS)
-    data: ChoiceData | None = None
 
     kind = "choice"
     main_metric = "accuracy"

@@ -5,7 +5,7 @@ Files are TSV without quoting; columns are counted from 0.
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -91,31 +91,34 @@ class Columns(NamedTuple):
         return TextExample(guid, text_a, text_b, label)
 
 
+_PAIRS = Columns(1, 2, label=3)
+_TEST_PAIRS = Columns(1, 2, guid=0)
+_FILES = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
+
+
 class GlueTask(NamedTuple):
     """One task.
 
     Attributes:
         labels: In the order of their ids; empty in regression.
-        train: Columns of train.tsv and the development sets; None if the task
-            has only a test set.
+        train: Columns of train.tsv and the development sets.
         test: Columns of the test sets. `guid` is the benchmark's own id. CoLA's
             and MRPC's test examples are numbered, as in the original
             implementation.
-        submission: Names of the files to submit, without `.tsv`.
+        submission: {test split: the file to submit, without `.tsv`}.
         metric: A metric of `text.TextTask`.
-        dev_files: The development sets.
-        test_files: The test sets.
+        files: {split: file}. A split called like dev_mismatched, in addition to
+            dev, is optional.
         skips_short_rows: Whether rows with too few columns, of which the
             published files have some, are skipped and counted.
     """
 
     labels: Sequence[str]
-    train: Columns | None
+    train: Columns
     test: Columns
-    submission: Sequence[str]
+    submission: Mapping[str, str]
     metric: str = "accuracy"
-    dev_files: Sequence[str] = ("dev.tsv",)
-    test_files: Sequence[str] = ("test.tsv",)
+    files: Mapping[str, str] = _FILES
     skips_short_rows: bool = False
 
 
@@ -124,27 +127,27 @@ TASKS = {
         _BINARY,
         Columns(3, label=1, has_header=False),
         Columns(1),
-        ("CoLA",),
+        {"test": "CoLA"},
         metric="matthews",
     ),
     "sst2": GlueTask(
-        _BINARY, Columns(0, label=1), Columns(1, guid=0), ("SST-2",)
+        _BINARY, Columns(0, label=1), Columns(1, guid=0), {"test": "SST-2"}
     ),
     "mrpc": GlueTask(
         _BINARY,
         Columns(3, 4, label=0),
         Columns(3, 4),
-        ("MRPC",),
+        {"test": "MRPC"},
         metric="accuracy_and_f1",
     ),
     "stsb": GlueTask(
-        (), Columns(7, 8, label=9), Columns(7, 8, guid=0), ("STS-B",)
+        (), Columns(7, 8, label=9), Columns(7, 8, guid=0), {"test": "STS-B"}
     ),
     "qqp": GlueTask(
         _BINARY,
         Columns(3, 4, label=5),
-        Columns(1, 2, guid=0),
-        ("QQP",),
+        _TEST_PAIRS,
+        {"test": "QQP"},
         metric="accuracy_and_f1",
         skips_short_rows=True,
     ),
@@ -152,25 +155,24 @@ TASKS = {
         INFERENCE,
         Columns(8, 9, label=-1, guid=0),
         Columns(8, 9, guid=0),
-        ("MNLI-m", "MNLI-mm"),
-        dev_files=("dev_matched.tsv", "dev_mismatched.tsv"),
-        test_files=("test_matched.tsv", "test_mismatched.tsv"),
+        {"test": "MNLI-m", "test_mismatched": "MNLI-mm"},
+        files={
+            "train": "train.tsv",
+            "dev": "dev_matched.tsv",
+            "dev_mismatched": "dev_mismatched.tsv",
+            "test": "test_matched.tsv",
+            "test_mismatched": "test_mismatched.tsv",
+        },
     ),
-    "qnli": GlueTask(
-        _ENTAILMENT, Columns(1, 2, label=3), Columns(1, 2, guid=0), ("QNLI",)
-    ),
-    "rte": GlueTask(
-        _ENTAILMENT, Columns(1, 2, label=3), Columns(1, 2, guid=0), ("RTE",)
-    ),
-    "wnli": GlueTask(
-        _BINARY, Columns(1, 2, label=3), Columns(1, 2, guid=0), ("WNLI",)
-    ),
+    "qnli": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, {"test": "QNLI"}),
+    "rte": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, {"test": "RTE"}),
+    "wnli": GlueTask(_BINARY, _PAIRS, _TEST_PAIRS, {"test": "WNLI"}),
     "ax": GlueTask(
         INFERENCE,
-        None,
-        Columns(1, 2, guid=0),
-        ("AX",),
-        test_files=("diagnostic.tsv",),
+        _PAIRS,
+        _TEST_PAIRS,
+        {"test": "AX"},
+        files={"test": "diagnostic.tsv"},
     ),
 }
 
@@ -200,11 +202,7 @@ def make_task(
 
 @dataclasses.dataclass(frozen=True)
 class GlueData:
-    """The files of a task: a `text.TextData`.
-
-    MNLI's second development and test set, `dev_mismatched` and
-    `test_mismatched`, are optional.
-    """
+    """The files of a task: a `text.TextData`."""
 
     task: GlueTask
     data_dir: str
@@ -212,29 +210,25 @@ class GlueData:
     def splits(self, mode: str) -> Sequence[str]:
         """Returns `mode`, and its mismatched set if there is one."""
         mismatched = f"{mode}_mismatched"
-        if len(self._files(mode)) > 1 and files.exists(self._path(mismatched)):
+        if mismatched in self.task.files and files.exists(
+            self._path(mismatched)
+        ):
             return [mode, mismatched]
         return [mode]
 
-    def _files(self, mode: str) -> Sequence[str]:
-        if mode == "train":
-            return ["train.tsv"]
-        return self.task.dev_files if mode == "dev" else self.task.test_files
-
     def _path(self, split: str) -> str:
-        name = self._files(split.partition("_")[0])[_is_mismatched(split)]
-        return os.path.join(self.data_dir, name)
+        return os.path.join(self.data_dir, self.task.files[split])
 
     def read(self, split: str) -> list[TextExample]:
         """Reads a file."""
+        if split not in self.task.files:
+            raise InputError(
+                f"This task has no {split} data, only a test set for a model "
+                "trained on MNLI. Use --do_predict alone."
+            )
         path = self._path(split)
         is_test = split.startswith("test")
         columns = self.task.test if is_test else self.task.train
-        if columns is None:
-            raise InputError(
-                "This task has only a test set, and needs a model trained on "
-                f"MNLI. It has no {path!r}. Use --do_predict alone."
-            )
         files.require(path, f"The {split} data")
         examples = []
         skips_short_rows = self.task.skips_short_rows
@@ -262,10 +256,6 @@ class GlueData:
         ids: Iterable[Any] = range(len(predictions))
         if self.task.test.guid is not None:
             ids = [example.guid.partition("-")[2] for example in examples]
-        name = self.task.submission[_is_mismatched(split)]
+        name = self.task.submission[split]
         text = tables.predictions_table(ids, predictions, "index")
         return f"{name}.tsv", text
-
-
-def _is_mismatched(split: str) -> bool:
-    return split.endswith("_mismatched")

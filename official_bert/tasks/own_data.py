@@ -264,7 +264,7 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
 
 @dataclasses.dataclass(frozen=True)
 class OwnChoices(OwnData):
-    """Multiple choice: a `choice.ChoiceData`.
+    """Multiple choice, for `ChoiceTask.data`.
 
     Attributes:
         columns: The columns of the texts.

@@ -29,7 +29,7 @@ def make(options: RunClassifier) -> ChoiceTask:
 
 @dataclasses.dataclass(frozen=True)
 class SwagData:
-    """SWAG's files: a `choice.ChoiceData`."""
+    """SWAG's files, for `ChoiceTask.data`."""
 
     data_dir: str
 

@@ -126,7 +126,7 @@ def test_lines_are_read_as_recorded_in_the_original_s_errors_json(
 @pytest.mark.parametrize("has_header", [False, True])
 def test_a_byte_order_mark_is_not_part_of_the_first_cell(tmp_path, has_header):
     columns = glue.Columns(0, label=1, has_header=has_header)
-    task = glue.GlueTask(("0", "1"), columns, glue.Columns(0), ("X",))
+    task = glue.GlueTask(("0", "1"), columns, glue.Columns(0), {"test": "X"})
     header = "\ufeffsentence\tlabel\n" if has_header else "\ufeff"
     (tmp_path / "train.tsv").write_text(f"{header}x\t1\n")
     [example] = glue.GlueData(task, str(tmp_path)).read("train")
@@ -208,7 +208,7 @@ def test_ax_has_only_a_test_set(tmp_path):
     write(tmp_path / "diagnostic.tsv", *rows)
     task = make("AX", tmp_path)
     assert task.examples("test") == [TextExample("test-0", "x", "y")]
-    with pytest.raises(InputError, match=r"dev\.tsv"):
+    with pytest.raises(InputError, match="no dev data"):
         task.examples("dev")
 
 
@@ -256,17 +256,17 @@ def test_predictions_are_written_for_submission(
 
 def test_submissions_have_the_names_of_glue_s_sample_submission():
     found = {name: task.submission for name, task in glue.TASKS.items()}
-    assert found == {
-        "ax": ("AX",),
-        "cola": ("CoLA",),
-        "mnli": ("MNLI-m", "MNLI-mm"),
-        "mrpc": ("MRPC",),
-        "qnli": ("QNLI",),
-        "qqp": ("QQP",),
-        "rte": ("RTE",),
-        "sst2": ("SST-2",),
-        "stsb": ("STS-B",),
-        "wnli": ("WNLI",),
+    assert {name: [*files.values()] for name, files in found.items()} == {
+        "ax": ["AX"],
+        "cola": ["CoLA"],
+        "mnli": ["MNLI-m", "MNLI-mm"],
+        "mrpc": ["MRPC"],
+        "qnli": ["QNLI"],
+        "qqp": ["QQP"],
+        "rte": ["RTE"],
+        "sst2": ["SST-2"],
+        "stsb": ["STS-B"],
+        "wnli": ["WNLI"],
     }
 
 
