@@ -86,11 +86,9 @@ class OwnData:
         has_header = self.options.has_header
         return tables.read(path, self.file_format, has_header=has_header)
 
-    def guid(self, row: Row, split: str, default_column: str = "") -> str:
+    def guid(self, row: Row, split: str) -> str:
         """Returns the cell of `--id_column`, or split and line."""
         column = self.options.id_column
-        if column is None and default_column in row.cells:
-            column = default_column
         return f"{split}-{row.line}" if column is None else row.name(column)
 
 
@@ -283,7 +281,9 @@ class OwnChoices(OwnData):
         for column in (*self.columns[:2], self.options.question_column):
             if column is not None:
                 row.get(column)
-        guid = self.guid(row, split, default_column="id")
+        guid = self.guid(row, split)
+        if self.options.id_column is None and "id" in row.cells:
+            guid = row.name("id")
         example = self.columns.example(
             row.cells, guid, row.where, self.num_choices
         )

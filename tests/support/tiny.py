@@ -1,4 +1,4 @@
-"""A model small enough to learn in seconds, and what runs of it leave."""
+"""A model that learns in seconds, and runs of run_classifier.py with it."""
 
 import json
 
@@ -10,18 +10,8 @@ from official_bert.options import RunClassifier
 from support import recorded
 
 WORDS = [
-    "good",
-    "bad",
-    "cat",
-    "dog",
-    "red",
-    "blue",
-    "sun",
-    "rain",
-    "what",
-    "is",
-    "it",
-    "?",
+    *("good", "bad", "cat", "dog", "red", "blue", "sun", "rain"),
+    *("what", "is", "it", "?"),
 ]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 CONFIG = {
@@ -38,42 +28,47 @@ CONFIG = {
 }
 
 
-def options(folder, **changes):
-    """Returns options on a model written to `folder`, which has the data."""
-    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+def write_model_files(folder, config):
+    """Writes `bert_config.json` and `vocab.txt`."""
+    (folder / "bert_config.json").write_text(json.dumps(config))
     (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-    given = {
-        "bert_config_file": str(folder / "bert_config.json"),
-        "vocab_file": str(folder / "vocab.txt"),
-        "data_dir": str(folder),
-        "output_dir": str(folder / "out"),
-        "max_seq_length": 16,
-        "train_batch_size": 16,
-        "learning_rate": 2e-3,
-        "num_train_epochs": 8.0,
-        "do_train": True,
-        "do_eval": True,
-        "do_predict": True,
-        **changes,
-    }
-    return RunClassifier(**given)
+
+
+def options(folder, **changes):
+    """Writes the model's files beside the data in `folder`; returns options."""
+    write_model_files(folder, CONFIG)
+    return RunClassifier(
+        **{
+            "bert_config_file": str(folder / "bert_config.json"),
+            "vocab_file": str(folder / "vocab.txt"),
+            "data_dir": str(folder),
+            "output_dir": str(folder / "out"),
+            "max_seq_length": 16,
+            "train_batch_size": 16,
+            "learning_rate": 2e-3,
+            "num_train_epochs": 8.0,
+            "do_train": True,
+            "do_eval": True,
+            "do_predict": True,
+            **changes,
+        }
+    )
 
 
 def run(folder, **changes):
-    """Runs the command; returns the output folder and what it evaluated."""
+    """Runs the command; returns the output directory and eval_results.json."""
     run_classifier.main(options(folder, **changes))
     results = (folder / "out" / "eval_results.json").read_text()
     return folder / "out", json.loads(results)
 
 
 def save(folder, model, config, seed, **others):
-    """Leaves a model with drawn weights in a folder, as training does.
+    """Writes a run directory with random weights, as if it had been trained.
 
     `others` are arrays beside the weights.
     """
     folder.mkdir(exist_ok=True)
-    (folder / "bert_config.json").write_text(json.dumps(config))
-    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    write_model_files(folder, config)
     recorded.set_weights(model.trainable_variables, seed)
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     arrays |= {"global_step": np.int64(3), **others}

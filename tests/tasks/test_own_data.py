@@ -28,14 +28,14 @@ def write_jsonl(path, *rows):
 
 
 def test_columns_are_given_by_name_or_by_number(tmp_path):
-    write(tmp_path / "train.csv", 'n,text,label\n7,"a, b",yes\n8,c, no\n')
+    write(tmp_path / "train.csv", ',text,label\n7,"a, b",yes\n8,c, no\n')
     expected = [
         TextExample("train-2", "a, b", None, "yes"),
         TextExample("train-3", "c", None, "no"),
     ]
     for flags in ({}, {"text_a_column": "1", "label_column": "2"}):
         assert make(tmp_path, **flags).examples("train") == expected
-    flags = {"text_b_column": "text", "text_a_column": "n", "id_column": "0"}
+    flags = {"text_b_column": "text", "text_a_column": "0", "id_column": "0"}
     assert make(tmp_path, **flags).examples("train") == [
         TextExample("7", "7", "a, b", "yes"),
         TextExample("8", "8", "c", "no"),
