@@ -389,8 +389,6 @@ def test_malformed_data_is_reported_before_anything_is_written(
             {"do_train": True, "num_train_epochs": 0.01},
             "--num_train_epochs=0.01",
         ),
-        ({"do_train": True, "freeze": "0-2"}, "--freeze.*0-2"),
-        ({"do_train": True, "early_stopping": 2}, "--early_stopping.*2"),
         ({"do_eval": True}, "--init_checkpoint"),
         (
             {
@@ -440,7 +438,7 @@ def test_the_casing_of_released_models_is_checked(
         )
 
 
-def test_flags_reach_the_schedule_the_data_and_each_layer_s_rate(
+def test_flags_reach_the_schedule_the_data_and_the_rates_of_layers(
     folder, monkeypatch
 ):
     seen = {}

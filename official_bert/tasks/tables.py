@@ -93,11 +93,10 @@ class Row(NamedTuple):
 
     def require_label(
         self, column: str, label: str, labels: Sequence[str]
-    ) -> str:
-        """Returns a label if it is one of the known ones."""
+    ) -> None:
+        """Raises `InputError` unless a label is one of the known ones."""
         if label not in labels:
             raise self.error(column, f"be one of {', '.join(labels)}", label)
-        return label
 
     def error(self, column: str, must: str, value: Any) -> InputError:
         """Returns the error "column must ...", for the caller to raise."""

@@ -115,9 +115,8 @@ def test_odd_pairs_equal_the_original(golden, shared_data, case):
         ("\ufeffg\t1\t\tx\n", "x"),
     ],
 )
-def test_lines_are_read_as_recorded_in_the_original_s_errors_json(
-    tmp_path, line, text
-):
+def test_lines_are_read_like_the_original_reads_them(tmp_path, line, text):
+    """As recorded in golden/classifier/errors.json, for CoLA."""
     (tmp_path / "dev.tsv").write_bytes(line.encode())
     [example] = make("CoLA", tmp_path).examples("dev")
     assert example == TextExample("dev-0", text, None, "1")
@@ -172,7 +171,7 @@ def test_short_rows_of_qqp_are_skipped(tmp_path):
     assert guids == ["train-1", "train-3"]
 
 
-def test_the_submission_has_the_benchmark_s_ids(tmp_path):
+def test_the_submission_has_the_ids_of_the_benchmark(tmp_path):
     """A skipped row does not move the ids of those after it."""
     header = ["id", "question1", "question2"]
     rows = [["0", "What?", "Who?"], ["1", "What?"], ["2", "Why?", "How?"]]
@@ -254,7 +253,7 @@ def test_predictions_are_written_for_submission(
     assert {p.name: p.read_text() for p in tmp_path.iterdir()} == expected
 
 
-def test_submissions_have_the_names_of_glue_s_sample_submission():
+def test_submissions_have_the_names_of_the_sample_submission():
     found = {name: task.submission for name, task in glue.TASKS.items()}
     assert {name: [*files.values()] for name, files in found.items()} == {
         "ax": ["AX"],

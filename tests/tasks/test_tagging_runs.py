@@ -309,5 +309,5 @@ def test_layers_above_bert_can_be_swept(folder):
         ({"feature_layers": "last", "bilstm_size": 0}, 0),
     ],
 )
-def test_the_default_bilstm_has_the_paper_s_size(folder, flags, expected):
+def test_the_default_bilstm_has_the_size_of_the_paper(folder, flags, expected):
     assert options(folder, **flags).bilstm_units == expected
