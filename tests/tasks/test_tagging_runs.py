@@ -235,13 +235,14 @@ def test_a_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
     }
     whole = run_with_bilstm(folder, "whole", **flags)
     shutil.copytree(whole, folder / "resumed")
-    for path in (folder / "resumed").glob("model.ckpt-8.*"):
+    for path in (folder / "resumed").glob("model.ckpt-1*"):
         path.unlink()
     (folder / "resumed" / "checkpoint").unlink()
+    assert run_directory.latest(str(folder / "resumed")).endswith("-5")
     resumed = weights(run_with_bilstm(folder, "resumed", **flags))
     expected = weights(whole)
     assert set(resumed) == set(expected)
-    assert expected["global_step"] == 8
+    assert expected["global_step"] > 10
     for name, array in expected.items():
         np.testing.assert_array_equal(resumed[name], array, name)
     if feature_layers == "none":
@@ -288,17 +289,15 @@ def test_a_bilstm_learns_however_it_is_computed(
 
 @pytest.mark.slow
 def test_layers_above_bert_can_be_swept(folder):
-    sweep = "feature_layers=none,embeddings;bilstm_size=0,4"
+    sweep = "feature_layers=embeddings;bilstm_size=0,4"
     run_with_bilstm(folder, sweep=sweep, bilstm_size=None)
     table = (folder / "out" / "sweep.tsv").read_text().splitlines()
-    assert len(table) == 1 + 4
-    for layers in ("none", "embeddings"):
-        for size in (0, 4):
-            name = f"feature_layers={layers},bilstm_size={size}"
-            found = weights(folder / "out" / name)
-            assert ("bilstm/layer_0/forward/bias" in found) == (size > 0)
-            slot = "bert/encoder/layer_0/output/dense/bias/adam_m"
-            assert (slot in found) == (layers == "none")
+    assert len(table) == 1 + 2
+    for size in (0, 4):
+        name = f"feature_layers=embeddings,bilstm_size={size}"
+        found = weights(folder / "out" / name)
+        assert ("bilstm/layer_0/forward/bias" in found) == (size > 0)
+        assert "bert/encoder/layer_0/output/dense/bias/adam_m" not in found
 
 
 @pytest.mark.parametrize(
