@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import tensorflow as tf
-from support import recorded
+from support import pretraining_records, recorded, tiny
 
 import create_pretraining_data
 import run_pretraining
@@ -18,49 +18,32 @@ from official_bert.inputs import records, schemas, tfrecords
 from official_bert.options import CreatePretrainingData, RunPretraining
 from official_bert.pretraining_data import instance_records
 
+ROOT = pathlib.Path(create_pretraining_data.__file__).parent
 TEXT = (
     "The cat sat on the mat .\nIt was warm there .\nThen it slept .\n\n"
     "A dog came by .\nThe dog saw the cat .\nBoth ran .\n"
 )
-TOKENS = (
-    "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm there "
-    "then slept a dog came by saw both ran ##s"
+WORDS = (
+    "the cat sat on mat . it was warm there then slept a dog came by saw both "
+    "ran ##s"
 )
-SIZES = {
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 16,
-    "type_vocab_size": 2,
-}
+SIZES = {"max_seq_length": 16, "max_predictions_per_seq": 3}
 
 
 @pytest.fixture
 def directory(tmp_path):
-    (tmp_path / "text.txt").write_text(TEXT)
-    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS.split()) + "\n")
-    return tmp_path
+    return pretraining_records.write_inputs(tmp_path, TEXT, WORDS.split())
 
 
-def make(directory, **changes):
-    options = CreatePretrainingData(
-        **{
-            "input_file": str(directory / "text.txt"),
-            "output_file": str(directory / "out.tfrecord"),
-            "vocab_file": str(directory / "vocab.txt"),
-            "max_seq_length": 16,
-            "max_predictions_per_seq": 3,
-            **changes,
-        }
+def make(directory, output_file=None, **changes):
+    return pretraining_records.make(
+        directory, output_file or directory / "out", **{**SIZES, **changes}
     )
-    create_pretraining_data.main(options)
-    return [pathlib.Path(name).read_bytes() for name in options.output_files()]
 
 
 def test_records_fit_the_schema(directory):
     make(directory)
-    name = str(directory / "out.tfrecord")
+    name = str(directory / "out")
     data = records.RecordFiles([name], schemas.pretraining_schema(16, 3))
     records.check_files(data, 25)
     records.check_all_records(data, 25)
@@ -76,10 +59,10 @@ def test_instances_go_to_the_outputs_in_turn(directory, monkeypatch):
     make(directory)
     names = [str(directory / name) for name in "abc"]
     monkeypatch.setattr(instance_records, "BATCH_SIZE", 7)
-    make(directory, output_file=",".join(names))
-    whole = list(tf.data.TFRecordDataset(str(directory / "out.tfrecord")))
+    make(directory, ",".join(names))
+    whole = list(tfrecords.read(str(directory / "out")))
     for i, name in enumerate(names):
-        assert list(tf.data.TFRecordDataset(name)) == whole[i::3]
+        assert list(tfrecords.read(name)) == whole[i::3]
 
 
 def test_globs_and_gzip_give_the_same_records(directory):
@@ -91,36 +74,25 @@ def test_globs_and_gzip_give_the_same_records(directory):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "content", "message"),
     [
-        (b"", r"text\.txt: .* text"),
-        (b"\n \n", r"text\.txt: .* text"),
-        (b"fine\nbad \xff\n", r"text\.txt:2: text must be UTF-8"),
+        ("text.txt", b"", r"text\.txt: "),
+        ("text.txt", b"\n \n", r"text\.txt: "),
+        ("text.txt", b"fine\nbad \xff\n", r"text\.txt:2: .* UTF-8"),
+        ("vocab.txt", b"a\nb\n", r"vocab\.txt: .*without \[PAD\], \[UNK\]"),
+        ("config.json", b'{"vocab_size": 24}', "vocab_size=24"),
     ],
 )
-def test_unusable_text_is_an_error_and_keeps_the_output(
-    directory, text, message
+def test_unusable_input_is_an_error_and_keeps_the_output(
+    directory, name, content, message
 ):
-    before = make(directory)
-    (directory / "text.txt").write_bytes(text)
-    with pytest.raises(InputError, match=message):
-        make(directory)
-    assert (directory / "out.tfrecord").read_bytes() == before[0]
-
-
-def test_vocabulary_without_special_tokens_is_an_error(directory):
-    (directory / "vocab.txt").write_text("a\nb\n")
-    with pytest.raises(InputError, match=r"without \[PAD\], \[UNK\]"):
-        make(directory)
-
-
-def test_vocabulary_larger_than_the_models_is_an_error(directory):
-    config = directory / "bert_config.json"
-    config.write_text('{"vocab_size": 24}')
-    with pytest.raises(InputError, match="vocab_size=24"):
-        make(directory, bert_config_file=str(config))
+    config = directory / "config.json"
     config.write_text('{"vocab_size": 25}')
-    make(directory, bert_config_file=str(config))
+    before = make(directory, bert_config_file=str(config))
+    (directory / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        make(directory, bert_config_file=str(config))
+    assert [(directory / "out").read_bytes()] == before
 
 
 def test_interrupted_run_leaves_no_files(directory, monkeypatch):
@@ -134,27 +106,26 @@ def test_interrupted_run_leaves_no_files(directory, monkeypatch):
     assert sorted(directory.iterdir()) == before
 
 
-@pytest.mark.parametrize("num_workers", [0, 1])
-def test_compressed_records_train_a_model(directory, num_workers):
-    plain = make(directory, num_workers=num_workers)
-    zipped = make(directory, num_workers=num_workers, compress=True)
-    assert gzip.decompress(zipped[0]) == plain[0]
-    assert len(zipped[0]) < len(plain[0]) / 2
-    config = {**SIZES, "vocab_size": 25}
+def test_compressed_records_train_a_model(directory):
+    for num_workers in (0, 1):
+        [plain] = make(directory, num_workers=num_workers)
+        [zipped] = make(directory, num_workers=num_workers, compress=True)
+        assert gzip.decompress(zipped) == plain
+        assert len(zipped) < len(plain) / 2
+    config = {**tiny.CONFIG, "vocab_size": 25}
     (directory / "bert_config.json").write_text(json.dumps(config))
     run_pretraining.main(
         RunPretraining(
             bert_config_file=str(directory / "bert_config.json"),
-            input_file=str(directory / "out.tfrecord"),
+            input_file=str(directory / "out"),
             output_dir=str(directory / "model"),
-            max_seq_length=16,
-            max_predictions_per_seq=3,
             train_batch_size=4,
             num_train_steps=2,
             num_warmup_steps=1,
             max_eval_steps=1,
             do_train=True,
             do_eval=True,
+            **SIZES,
         )
     )
     results = (directory / "model" / "eval_results.txt").read_text()
@@ -164,18 +135,16 @@ def test_compressed_records_train_a_model(directory, num_workers):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"runner": "DirectRunner", "num_workers": 2},
-            "--num_workers=2 conflicts",
-        ),
-        ({"beam_options": "--x"}, "--beam_options=--x needs --runner"),
-        ({"runner": "Spark"}, "--runner=Spark .*DirectRunner, Fl"),
+        ({"runner": "DirectRunner", "num_workers": 2}, "--num_workers"),
+        ({"beam_options": "--x"}, "--beam_options"),
+        ({"runner": "Spark"}, "--runner=Spark"),
         ({"num_workers": -1}, "--num_workers=-1"),
-        ({"input_file": "/no/such/text"}, "'/no/such/text' does not exist"),
+        ({"input_file": "/no/such/text"}, "/no/such/text"),
         ({"vocab_file": "/no/such/file"}, "--vocab_file=/no/such/file"),
+        ({"max_seq_length": 4}, "--max_seq_length=4"),
     ],
 )
-def test_invalid_flags_are_errors_before_the_run(directory, changes, message):
+def test_invalid_flags_are_errors(directory, changes, message):
     before = sorted(directory.iterdir())
     with pytest.raises(InputError, match=message):
         make(directory, **changes)
@@ -203,60 +172,46 @@ def test_records_equal_those_of_the_originals_command(golden, tmp_path):
             vocab_file=str(golden / "e2e" / "inputs" / "vocab.txt"),
         )
     )
-    expected = golden / "e2e" / "inputs" / "pretrain.tfrecord"
     ours, theirs = (
         [
             recorded.decode(r)
             for r in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
         ]
-        for path in (output, expected)
+        for path in (output, golden / "e2e" / "inputs" / "pretrain.tfrecord")
     )
     assert len(ours) > 20
     assert ours == theirs
 
 
-ROOT = pathlib.Path(create_pretraining_data.__file__).parent
-
-
-def test_command_does_not_import_tensorflow(directory):
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_command_does_not_import_tensorflow(directory, num_workers):
     code = (
         "import sys, create_pretraining_data\n"
         "from official_bert.options import CreatePretrainingData\n"
         "create_pretraining_data.main(CreatePretrainingData("
         "input_file='text.txt', vocab_file='vocab.txt', output_file='out',"
-        "max_seq_length=16, max_predictions_per_seq=3, num_workers={}))\n"
-        "assert not {{'tensorflow', 'keras'}} & set(sys.modules)"
+        f"num_workers={num_workers}, **{SIZES}))\n"
+        "assert not {'tensorflow', 'keras'} & set(sys.modules)"
     )
-    for num_workers in (0, 1):
-        subprocess.run(
-            [sys.executable, "-c", code.format(num_workers)],
-            cwd=directory,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            check=True,
-        )
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
 
 
 @pytest.mark.slow
-def test_command_line_reports_results_and_errors(directory):
+def test_command_line_reports_its_result(directory):
     command = [
-        sys.executable,
-        str(ROOT / "create_pretraining_data.py"),
+        *(sys.executable, str(ROOT / "create_pretraining_data.py")),
         f"--input_file={directory / 'text.txt'}",
         f"--output_file={directory / 'out'}",
         f"--vocab_file={directory / 'vocab.txt'}",
-        "--do_lower_case=True",
-        "--max_seq_length=16",
-        "--max_predictions_per_seq=3",
-        "--masked_lm_prob=0.15",
-        "--random_seed=12345",
-        "--dupe_factor=5",
+        *("--do_lower_case=True", "--max_seq_length=16"),
+        *("--max_predictions_per_seq=3", "--masked_lm_prob=0.15"),
+        *("--random_seed=12345", "--dupe_factor=5"),
     ]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "Wrote" in result.stderr
-    command[6] = "--max_seq_length=4"
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 1
-    assert result.stderr.startswith(
-        "create_pretraining_data.py: error: --max_seq_length=4"
-    )

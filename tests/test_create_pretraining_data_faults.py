@@ -9,19 +9,21 @@ import sys
 import time
 
 import pytest
+from support import pretraining_records
 
 import create_pretraining_data
 
 ROOT = pathlib.Path(create_pretraining_data.__file__).parent
 DOCUMENT = "the cat sat on the mat .\nit was warm there .\nthen it slept .\n\n"
-TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm"
 
 
 @pytest.fixture
 def directory(tmp_path):
-    (tmp_path / "text.txt").write_text(DOCUMENT * 2)
-    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS.split()) + "\n")
-    return tmp_path
+    return pretraining_records.write_inputs(
+        tmp_path,
+        DOCUMENT * 2,
+        ["the", "cat", "sat", "on", "mat", ".", "it", "was", "warm"],
+    )
 
 
 def start(directory, *arguments, limit=None):

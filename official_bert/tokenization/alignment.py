@@ -38,7 +38,7 @@ def align(text: str, offset: int, do_lower_case: bool) -> Aligned:
     """Normalizes a text as `normalize.normalize` and keeps track of characters.
 
     Args:
-        text: Any string.
+        text: A string without whitespace, except what `normalize` removes.
         offset: The position of its first character.
         do_lower_case: Whether to lower-case it and strip accents.
 
@@ -49,6 +49,8 @@ def align(text: str, offset: int, do_lower_case: bool) -> Aligned:
     """
     places = range(offset, offset + len(text))
     spans = [(place, place + 1) for place in places]
+    if text.isascii() and text.isalnum():  # Most words: only case may change.
+        return text.lower() if do_lower_case else text, spans
     text, spans = _translate(text, spans, CLEAN)
     if not do_lower_case:
         return _translate(text, spans, ISOLATE_CASED)

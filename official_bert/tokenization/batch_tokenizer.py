@@ -26,6 +26,9 @@ MAX_ENTRIES = 2**18
 # Longer words rarely recur and are not remembered.
 MAX_REMEMBERED_LENGTH = 64
 
+# Text between whitespace. `BasicTokenizer` removes VT, FF, U+001C to U+001F and
+# U+0085, which Python takes for whitespace, before it splits the text.
+_CHUNK = re.compile(r"(?:\S|[\v\f\x1c-\x1f\x85])+")
 _WORD = re.compile(r"\S+")
 
 # The packed id of unknown words if the vocabulary lacks [UNK].
@@ -133,15 +136,24 @@ class BatchTokenizer(FullTokenizer):
                 tokens += self._unpack(self._ids_of_word[part])
                 spans.append((offset, offset + len(part)))
             else:
-                normalized, char_spans = align(part, offset, self._lowers_case)
-                for word in _WORD.finditer(normalized):
-                    of_word = self._unpack(self._ids_of_word[word.group()])
-                    tokens += of_word
-                    spans += _token_spans(
-                        of_word, char_spans[word.start() : word.end()]
+                for chunk in _CHUNK.finditer(part):
+                    self._add_aligned(
+                        chunk.group(), offset + chunk.start(), tokens, spans
                     )
             offset += len(part)
         return tokens, spans
+
+    def _add_aligned(
+        self, text: str, offset: int, tokens: list[str], spans: list[Span]
+    ) -> None:
+        """Adds the tokens and spans of text without whitespace."""
+        normalized, char_spans = align(text, offset, self._lowers_case)
+        for word in _WORD.finditer(normalized):
+            of_word = self._unpack(self._ids_of_word[word.group()])
+            tokens += of_word
+            spans += _token_spans(
+                of_word, char_spans[word.start() : word.end()]
+            )
 
     def _pack(self, text: str | bytes) -> bytes:
         """Returns the token ids of a text as the bytes of int32."""

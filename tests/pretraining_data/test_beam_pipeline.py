@@ -4,10 +4,10 @@ import logging
 import random
 
 import pytest
+from support import pretraining_records
+from support.pretraining_records import make
 
-import create_pretraining_data
 from official_bert.errors import InputError
-from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import parallel
 
 pytest.importorskip(
@@ -17,35 +17,17 @@ pytest.importorskip(
 # Beam and its dependencies raise warnings of their own.
 pytestmark = pytest.mark.filterwarnings("default")
 
-TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm ##s"
+WORDS = ["the", "cat", "sat", "on", "mat", ".", "it", "was", "warm"]
 
 
 @pytest.fixture
-def directory(tmp_path):
-    words = TOKENS.split()[5:-1]
+def inputs(tmp_path):
     rng = random.Random(1)
-    lines = [" ".join(rng.choices(words, k=9)) for _ in range(400)]
+    lines = [" ".join(rng.choices(WORDS, k=9)) for _ in range(400)]
     lines[::20] = [""] * 20
-    (tmp_path / "text.txt").write_text("\n".join(lines))
-    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS.split()))
-    return tmp_path
-
-
-def make(directory, names, **changes):
-    before = set(directory.iterdir())
-    create_pretraining_data.main(
-        CreatePretrainingData(
-            input_file=str(directory / "text.txt"),
-            output_file=",".join(str(directory / name) for name in names),
-            vocab_file=str(directory / "vocab.txt"),
-            max_seq_length=32,
-            max_predictions_per_seq=5,
-            **changes,
-        )
+    return pretraining_records.write_inputs(
+        tmp_path, "\n".join(lines), [*WORDS, "##s"]
     )
-    outputs = {directory / name for name in names}
-    assert set(directory.iterdir()) == before | outputs  # No other files.
-    return [(directory / name).read_bytes() for name in names]
 
 
 @pytest.mark.parametrize(
@@ -59,23 +41,26 @@ def make(directory, names, **changes):
     ],
     ids=str,
 )
-def test_records_equal_those_of_workers(directory, changes):
+def test_records_equal_those_of_workers(inputs, changes):
     logging.getLogger().setLevel(logging.WARNING)
-    beam = make(directory, ["a", "b"], runner="DirectRunner", **changes)
+    outputs = f"{inputs}/a,{inputs}/b"
+    beam = make(inputs, outputs, runner="DirectRunner", **changes)
+    names = {path.name for path in inputs.iterdir()}
+    assert names == {"text.txt", "vocab.txt", "a", "b"}
     local = {k: v for k, v in changes.items() if k != "beam_options"}
-    assert beam == make(directory, ["c", "d"], num_workers=1, **local)
+    assert beam == make(inputs, outputs, num_workers=1, **local)
 
 
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
         ({"runner": "DataflowRunner", "beam_options": "--region=x"}, "project"),
-        ({"beam_options": "--direct_num_workers=many"}, "2"),  # Raised by Beam.
+        ({"beam_options": "--direct_num_workers=many"}, "2"),  # Beam's error.
     ],
 )
 def test_runner_and_its_options_are_checked_before_the_text_is_read(
-    directory, monkeypatch, changes, error
+    inputs, monkeypatch, changes, error
 ):
     monkeypatch.setattr(parallel, "store_corpus", None)
     with pytest.raises((InputError, SystemExit), match=error):
-        make(directory, ["a"], **{"runner": "DirectRunner", **changes})
+        make(inputs, inputs / "a", **{"runner": "DirectRunner", **changes})

@@ -9,10 +9,7 @@ import json
 
 import numpy as np
 import pytest
-
-import create_pretraining_data
-from official_bert.inputs import records, schemas
-from official_bert.options import CreatePretrainingData
+from support import pretraining_records
 
 VOCAB_SIZE = 30522
 MASK = 103
@@ -40,25 +37,21 @@ def measured(request, golden, shared_data, tmp_path_factory, tolerance):
     ours = []
     for seed in range(NUM_SEEDS):
         name = str(tmp_path_factory.mktemp("records") / "out")
-        create_pretraining_data.main(
-            CreatePretrainingData(
-                input_file=str(golden / "pretraining_data/corpus_large.txt"),
-                output_file=name,
-                vocab_file=str(vocab_file),
-                do_whole_word_mask=request.param == "wwm",
-                dupe_factor=2,
-                random_seed=seed,
-                num_workers=1,
-            )
+        pretraining_records.make(
+            golden,
+            name,
+            input_file=str(golden / "pretraining_data/corpus_large.txt"),
+            vocab_file=str(vocab_file),
+            max_seq_length=128,
+            max_predictions_per_seq=20,
+            do_whole_word_mask=request.param == "wwm",
+            dupe_factor=2,
+            random_seed=seed,
+            num_workers=1,
         )
-        ours.append(figures(read(name), continues))
+        rows = pretraining_records.parse(name, 128, 20)
+        ours.append(figures(rows, continues))
     return tolerance[request.param], ours
-
-
-def read(name):
-    schema = schemas.pretraining_schema(128, 20)
-    [batch] = records.read(name).batch(10_000).as_numpy_iterator()
-    return {k: v.numpy() for k, v in records.parse(schema, batch).items()}
 
 
 def figures(rows, continues):

@@ -55,71 +55,28 @@ def mask_many(
 both = pytest.mark.parametrize("choose", [mask_one, mask_many])
 
 
-def test_number_of_predictions_is_rounded_half_to_even():
-    def number(num_tokens, prob, at_most):
-        counts = masking.num_to_predict(np.arange(512), prob, at_most)
-        for length, count in enumerate(counts):  # As in the original.
-            assert count == min(at_most, max(1, round(length * prob)))
-        return counts[num_tokens]
-
-    assert number(30, 0.15, 20) == 4  # 4.5
-    assert number(50, 0.15, 20) == 8  # 7.5
-    assert number(30, 0.0, 20) == 1
-    assert number(30, 0.15, 2) == 2
+@pytest.mark.parametrize(
+    ("prob", "at_most"), [(0.15, 20), (0.0, 20), (0.15, 2)]
+)
+def test_number_of_predictions_is_rounded_half_to_even(prob, at_most):
+    counts = masking.num_to_predict(np.arange(512), prob, at_most)
+    assert counts.tolist() == [  # As in the original implementation.
+        min(at_most, max(1, round(length * prob))) for length in range(512)
+    ]
 
 
 @both
-def test_positions_ascend_and_are_those_of_tokens(choose):
-    for seed in range(20):
-        positions, replacements = choose([False] * 60, 9, seed, False)
-        assert positions == sorted(set(positions))
-        assert len(positions) == len(replacements) == 9
-    everything, _ = choose([False] * 5, 7, 0, False)
-    assert everything == [1, 2, 3, 4, 5]
-
-
-@both
-def test_every_position_is_equally_likely(choose):
+def test_positions_ascend_and_are_equally_likely(choose):
     counts = collections.Counter()
     for seed in range(2000):
-        counts.update(choose([False] * 20, 3, seed, False).positions)
+        positions, replacements = choose([False] * 20, 3, seed, False)
+        assert positions == sorted(set(positions))
+        assert len(positions) == len(replacements) == 3
+        counts.update(positions)
     assert sorted(counts) == list(range(1, 21))
     # Six standard deviations of 2000 draws of 0.15.
     assert all(abs(count - 300) < 96 for count in counts.values())
-
-
-@both
-def test_default_replacements_are_80_10_10(choose):
-    kinds = collections.Counter()
-    tokens = collections.Counter()
-    for seed in range(400):
-        for replacement in choose([False] * 100, 15, seed, False).replacements:
-            if replacement in (MASK, KEEP):
-                kinds[replacement] += 1
-            else:
-                kinds["random"] += 1
-                tokens[replacement] += 1
-    total = kinds.total()
-    # Four standard errors of a share of 6000.
-    assert abs(kinds[MASK] / total - 0.8) < 0.021
-    assert abs(kinds[KEEP] / total - 0.1) < 0.016
-    assert abs(kinds["random"] / total - 0.1) < 0.016
-    assert set(tokens) <= set(TOKEN_IDS)
-    assert len(tokens) > 95
-
-
-@both
-def test_replacement_does_not_depend_on_the_positions(choose):
-    """80% [MASK], whichever two of four places are masked."""
-    masked, chosen = collections.Counter(), collections.Counter()
-    for seed in range(2000):
-        places, replacements = choose([False] * 4, 2, seed, False)
-        for number, replacement in enumerate(replacements):
-            chosen[(*places, number)] += 1
-            masked[(*places, number)] += replacement == MASK
-    shares = [masked[case] / number for case, number in chosen.items()]
-    # Six standard deviations of 333 draws of 0.8.
-    assert shares == pytest.approx([0.8] * 12, abs=0.13)
+    assert choose([False] * 5, 7, 0, False).positions == [1, 2, 3, 4, 5]
 
 
 # Table 8 of the paper and the remaining corner cases: mask, keep, random.
@@ -141,11 +98,14 @@ def test_replacements_have_the_requested_shares(choose, mask, keep, rest):
     requested = Replacements(
         mask=mask / 100, random=rest / 100, keep=keep / 100
     )
-    counts = collections.Counter()
+    counts, tokens = collections.Counter(), collections.Counter()
     for seed in range(400):
         for replacement in choose([False] * 100, 15, seed, True, requested)[1]:
-            known = replacement in (MASK, KEEP)
-            counts[replacement if known else "random"] += 1
+            if replacement in (MASK, KEEP):
+                counts[replacement] += 1
+            else:
+                counts["random"] += 1
+                tokens[replacement] += 1
     shares = {MASK: mask, KEEP: keep, "random": rest}
     wanted = {kind: share for kind, share in shares.items() if share}
     assert counts.keys() == wanted.keys()
@@ -153,45 +113,54 @@ def test_replacements_have_the_requested_shares(choose, mask, keep, rest):
         found = [counts[kind] for kind in wanted]
         expected = [60 * share for share in wanted.values()]
         assert scipy.stats.chisquare(found, expected).pvalue > 1e-3
+    if rest:
+        assert set(tokens) <= set(TOKEN_IDS)
+        assert len(tokens) > 95
 
 
 @both
-def test_whole_words_are_masked_together(choose):
-    words = [{1, 2, 3}, {4}, {5, 6}]
-    seen = set()
-    for seed in range(60):
-        continues = [False, True, True, False, False, True]
-        positions = set(choose(continues, 4, seed, True).positions)
-        assert positions
-        for word in words:
-            assert word <= positions or not word & positions
-        seen.add(tuple(sorted(positions)))
-    assert seen == {(1, 2, 3, 4), (4, 5, 6)}
+def test_replacement_does_not_depend_on_the_positions(choose):
+    masked, chosen = collections.Counter(), collections.Counter()
+    for seed in range(2000):
+        places, replacements = choose([False] * 4, 2, seed, False)
+        for number, replacement in enumerate(replacements):
+            chosen[(*places, number)] += 1
+            masked[(*places, number)] += replacement == MASK
+    shares = [masked[case] / number for case, number in chosen.items()]
+    # Six standard deviations of 333 draws of 0.8.
+    assert shares == pytest.approx([0.8] * 12, abs=0.13)
 
 
 @both
-def test_word_that_is_too_long_is_skipped(choose):
-    for seed in range(20):
-        assert choose([False, True, True, False], 1, seed, True).positions == [
-            4
-        ]
+@pytest.mark.parametrize(
+    ("continues", "wanted", "expected"),
+    [
+        # The words 1-3, 4 and 5-6, of which 4 tokens are masked.
+        ([0, 1, 1, 0, 0, 1], 4, {(1, 2, 3, 4), (4, 5, 6)}),
+        # A word that is too long is skipped.
+        ([0, 1, 1, 0], 1, {(4,)}),
+        # A continuation at the start counts as a word.
+        ([1, 1, 0], 2, {(1, 2), (3,)}),
+    ],
+)
+def test_whole_words_are_masked_together(choose, continues, wanted, expected):
+    continues = [bool(flag) for flag in continues]
+    seen = {
+        tuple(choose(continues, wanted, seed, True).positions)
+        for seed in range(60)
+    }
+    assert seen == expected
 
 
-@both
-def test_continuation_at_the_start_counts_as_a_word(choose):
-    for seed in range(20):
-        chosen = choose([True, True, False], 2, seed, True).positions
-        assert chosen in ([1, 2], [3])
-
-
-def test_masks_do_not_depend_on_the_other_sequences():
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_masks_do_not_depend_on_the_other_sequences(whole_words):
     rng = np.random.default_rng(0)
     keys = rng.integers(0, 2**63, 50).astype(np.uint64)
     is_maskable = rng.random((50, 40)) < 0.8
     continues = rng.random((50, 40)) < 0.3
     wanted = rng.integers(1, 8, 50)
 
-    def choose(rows, whole_words):
+    def choose(rows):
         return masking.mask_sequences(
             is_maskable[rows],
             continues[rows] if whole_words else None,
@@ -202,12 +171,12 @@ def test_masks_do_not_depend_on_the_other_sequences():
             keys[rows],
         )
 
-    for whole_words in (False, True):
-        together = choose(slice(None), whole_words)
-        for row in range(50):
-            alone = choose(slice(row, row + 1), whole_words)
-            for one, many in zip(alone, together, strict=True):
-                np.testing.assert_array_equal(one[0], many[row])
+    together = choose(slice(None))
+    for row in range(50):
+        for one, many in zip(
+            choose(slice(row, row + 1)), together, strict=True
+        ):
+            np.testing.assert_array_equal(one[0], many[row])
 
 
 def test_random_numbers_equal_those_of_the_authors_splitmix64():
@@ -220,4 +189,4 @@ def test_random_numbers_equal_those_of_the_authors_splitmix64():
     ]
     key = np.array([1234567], np.uint64)
     assert masking.random_numbers(key, 5)[0].tolist() == expected
-    assert masking.random_numbers(key, 3, skip=2)[0].tolist() == (expected[2:])
+    assert masking.random_numbers(key, 3, skip=2)[0].tolist() == expected[2:]

@@ -65,6 +65,11 @@ def test_spans_of_random_texts_give_the_tokens(
         ("中a\n中\x0b\u3000\u0301 a", ["中", "a", "中", "a"]),
         # Marks that are reordered share a span.
         ("a\U0001d16d\u302e", ["a\U0001d16d\u302e"] * 3),
+        # Other words are not affected by that.
+        (
+            "a\U0001d16d\u302e x\u302e",
+            ["a\U0001d16d\u302e"] * 3 + ["x", "\u302e"],
+        ),
     ],
 )
 def test_spans_cover_the_characters_that_make_each_token(

@@ -237,7 +237,7 @@ def test_odd_vocabularies(make_vocab):
 def test_a_token_is_missing(make_vocab, token):
     vocab_file = make_vocab(*[t for t in MARKS if t != token], "a")
 
-    with pytest.raises(InputError, match=r"vocab\.txt: .* must have \["):
+    with pytest.raises(InputError, match=r"vocab\.txt: .* without \["):
         GraphTokenizer(vocab_file, True)
 
 

@@ -1,0 +1,53 @@
+"""Runs `create_pretraining_data.py` in this process and reads its records."""
+
+import pathlib
+
+import create_pretraining_data
+from official_bert.inputs import records, schemas
+from official_bert.options import CreatePretrainingData
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def write_inputs(directory, text, tokens):
+    """Writes `text.txt`, and `vocab.txt` with special tokens and `tokens`."""
+    (directory / "text.txt").write_text(text)
+    vocab = "\n".join([*SPECIAL, *tokens]) + "\n"
+    (directory / "vocab.txt").write_text(vocab)
+    return directory
+
+
+def make(inputs, output_file, **changes):
+    """Makes records of the files in `inputs`; returns the bytes of each file.
+
+    Args:
+        inputs: A directory with `text.txt` and `vocab.txt`.
+        output_file: One or more files, comma-separated.
+        changes: Other options; sequences have 32 tokens by default.
+    """
+    options = CreatePretrainingData(
+        **{
+            "input_file": str(inputs / "text.txt"),
+            "output_file": str(output_file),
+            "vocab_file": str(inputs / "vocab.txt"),
+            "max_seq_length": 32,
+            "max_predictions_per_seq": 5,
+            **changes,
+        }
+    )
+    create_pretraining_data.main(options)
+    return [pathlib.Path(name).read_bytes() for name in options.output_files()]
+
+
+def parse(path, max_seq_length, max_predictions_per_seq, packed=None):
+    """Returns {feature: array} of all records of a file.
+
+    `packed` is the `max_sequences_per_row` of packed records.
+    """
+    sizes = max_seq_length, max_predictions_per_seq
+    if packed:
+        schema = schemas.packed_schema(*sizes, packed)
+    else:
+        schema = schemas.pretraining_schema(*sizes)
+    [batch] = records.read(str(path)).batch(100_000).as_numpy_iterator()
+    return {k: v.numpy() for k, v in records.parse(schema, batch).items()}
