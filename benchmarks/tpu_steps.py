@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.ops import gen_stateless_random_ops_v2 as random_ops
 
 from benchmarks.sizes import SIZES
-from official_bert.checkpoints import names
+from official_bert.checkpoints import weights
 from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
@@ -132,7 +132,7 @@ def first_guess(case: Case) -> int:
     """Estimates the number of examples that fit."""
     config, width = case.config, 2 if case.precision == "bfloat16" else 4
     # Weights, two moments, gradients; then activations for the backward pass.
-    shapes = names.shapes(config).values()
+    shapes = weights.shapes(config).values()
     fixed = 16.0 * sum(map(math.prod, shapes))
     scores = config.num_attention_heads * case.length
     layer = case.length * (8 * width * config.hidden_size + width * scores)

@@ -9,7 +9,7 @@ import runpy
 
 import pytest
 
-from official_bert.checkpoints import names
+from official_bert.checkpoints import weights
 from official_bert.config import RELEASED, BertConfig
 from official_bert.errors import InputError
 
@@ -168,7 +168,7 @@ WITH_HEADS = ("bert/", "cls/predictions", "cls/seq_relationship")
 
 
 def count_weights(config, prefixes):
-    shapes = names.shapes(config)
+    shapes = weights.shapes(config)
     return sum(math.prod(shapes[n]) for n in shapes if n.startswith(prefixes))
 
 

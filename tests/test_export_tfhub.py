@@ -8,7 +8,7 @@ import tensorflow as tf
 from support import hub_modules
 
 import export_tfhub
-from official_bert.checkpoints import names, run_directory
+from official_bert.checkpoints import run_directory, weights
 from official_bert.errors import InputError
 from official_bert.options import ExportTfhub
 
@@ -38,7 +38,7 @@ def test_writes_two_modules_that_fit(folder, tmp_path, capsys):
     export_tfhub.main(options(folder, **both, do_lower_case=False))
 
     printed = capsys.readouterr().out
-    shapes = names.shapes(hub_modules.CONFIG)
+    shapes = weights.shapes(hub_modules.CONFIG)
     sizes = [math.prod(shapes[n]) for n in shapes if n.startswith("bert/")]
     assert f"{sum(sizes):,} weights" in printed
     assert "with the masked LM head" in printed

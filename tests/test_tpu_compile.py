@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import tpu_compile
 from benchmarks.tpu_steps import Case, Step
-from official_bert.checkpoints import names
+from official_bert.checkpoints import weights
 
 TINY = Case("pretraining", 128, "tiny", "float32", False)
 
@@ -69,7 +69,7 @@ def test_step_compiles_for_a_tpu_with_the_expected_costs(compiler, precision):
     config = case.config
     hidden, layers = config.hidden_size, config.num_hidden_layers
     # Weights and both moments, updated in place.
-    sizes = {n: math.prod(s) for n, s in names.shapes(config).items()}
+    sizes = {n: math.prod(s) for n, s in weights.shapes(config).items()}
     heads = ("bert/", "cls/predictions", "cls/seq_relationship")
     state = 3 * 4 * sum(sizes[n] for n in sizes if n.startswith(heads))
     assert state <= found["aliased"] <= found["arguments"] <= 1.01 * state
