@@ -43,7 +43,9 @@ class BuildVocab(cli.Options):
     )
     hidden_size: int = option("Hidden size.", 768, at_least=1)
     num_hidden_layers: int = option("Number of layers.", 12, at_least=1)
-    num_attention_heads: int = option("Attention heads.", 12, at_least=1)
+    num_attention_heads: int = option(
+        "Number of attention heads.", 12, at_least=1
+    )
     max_position_embeddings: int = option(
         "Maximum sequence length.", 512, at_least=1
     )

@@ -36,8 +36,8 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         "files or glob patterns, comma-separated. .gz files are decompressed."
     )
     output_file: str = option(
-        "TFRecord files to write, comma-separated. Instances are distributed "
-        "over them in turn."
+        "TFRecord files to write, comma-separated. Instances are written to "
+        "them in turn."
     )
     vocab_file: str = option(
         "The vocabulary of the model.", check=existing_file
@@ -55,7 +55,7 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         "Maximum number of masked tokens per instance.", 20, at_least=1
     )
     random_seed: int = option(
-        "Random seed. The output depends on it only.", 12345
+        "Random seed: the same seed gives the same output.", 12345
     )
     dupe_factor: int = option(
         "Number of passes over the text, with different masks.", 10, at_least=1
@@ -104,7 +104,7 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         choices=RUNNERS,
     )
     beam_options: str | None = option(
-        "Flags of the Beam runner, as one string: '--flink_master=HOST:8081'.",
+        "Flags of the Beam runner, as one string.",
         None,
         needs="runner",
         check=_shell_words,

@@ -30,7 +30,9 @@ class Demo(cli.Options):
         "Hidden size of the model.", 128, at_least=1, heading="Model"
     )
     num_hidden_layers: int = option("Number of layers.", 2, at_least=1)
-    num_attention_heads: int = option("Attention heads.", 4, at_least=1)
+    num_attention_heads: int = option(
+        "Number of attention heads.", 4, at_least=1
+    )
     max_seq_length: int = option(
         "Tokens per instance.", 64, between=(5, 512), heading="Data"
     )

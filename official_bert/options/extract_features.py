@@ -30,15 +30,16 @@ class ExtractFeatures(cli.Options, heading="Data"):
     init_checkpoint: str = option(
         "TF1 checkpoint, for example uncased_L-12_H-768_A-12/bert_model.ckpt."
     )
+    do_lower_case: bool = option(
+        "Lower-case the text: true for uncased models.", True, heading="Model"
+    )
     layers: str = option(
         "The layers to write, comma-separated: 0 is the lowest, -1 the top.",
         "-1,-2,-3,-4",
+        heading="Data",
     )
     max_seq_length: int = option(
-        "Number of tokens to which longer texts are truncated.", 128, at_least=3
-    )
-    do_lower_case: bool = option(
-        "Lower-case the text: true for uncased models.", True, heading="Model"
+        "Maximum number of tokens; longer texts are truncated.", 128, at_least=3
     )
     batch_size: int = option("Sequences per step.", 32, at_least=1)
     pooling: str = option(

@@ -128,8 +128,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Examples per prediction step.", 8, at_least=1
     )
     do_export: bool = option(
-        "Whether to export the model for TensorFlow Serving, without data if "
-        "nothing else is to do.",
+        "Whether to export the model for TensorFlow Serving. Alone, this needs "
+        "no data.",
         False,
     )
     export_dir: str | None = option(

@@ -133,7 +133,7 @@ class TrainingOptions(DeviceOptions, heading="Training"):
         check=installed("matplotlib"),
     )
     iterations_per_loop: int = option(
-        "Steps between returns to the host; 1000 means 1 without a TPU.",
+        "Steps between returns to the host. The default means 1 without a TPU.",
         1000,
         at_least=1,
     )
