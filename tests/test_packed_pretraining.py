@@ -4,146 +4,107 @@ import json
 
 import pytest
 import tensorflow as tf
-from support import recorded
+from support import pretraining_runs, recorded
 
 import create_pretraining_data
-import run_pretraining
 from official_bert.errors import InputError
-from official_bert.options import CreatePretrainingData, RunPretraining
+from official_bert.options import CreatePretrainingData
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm"
-CONFIG = {
+CONFIG = pretraining_runs.CONFIG | {
     "vocab_size": 14,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
     "max_position_embeddings": 64,
-    "type_vocab_size": 2,
 }
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A directory with a config, and the same text packed and not packed."""
+    folder = tmp_path_factory.mktemp("packed")
     document = "the cat sat on the mat .\nit was warm .\nthe cat sat .\n\n"
-    (tmp_path / "text.txt").write_text(document * 6)
-    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS.split()) + "\n")
-    (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
-    return tmp_path
-
-
-def make(folder, **changes):
-    options = CreatePretrainingData(
-        **{
-            "input_file": str(folder / "text.txt"),
-            "output_file": str(folder / "out.tfrecord"),
-            "vocab_file": str(folder / "vocab.txt"),
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 12,
-            "pack_sequences": True,
-            **changes,
-        }
-    )
-    create_pretraining_data.main(options)
-    return [
-        recorded.decode(record)
-        for record in tf.data.TFRecordDataset(
-            options.output_files()
-        ).as_numpy_iterator()
-    ]
-
-
-def run(folder, **changes):
-    run_pretraining.main(
-        RunPretraining(
-            **{
-                "bert_config_file": str(folder / "bert_config.json"),
-                "input_file": str(folder / "out.tfrecord"),
-                "output_dir": str(folder / "out"),
-                "max_seq_length": 64,
-                "max_predictions_per_seq": 12,
-                "train_batch_size": 4,
-                "num_train_steps": 3,
-                "num_warmup_steps": 1,
-                "max_eval_steps": 2,
-                "do_train": True,
-                "pack_sequences": True,
-                **changes,
-            }
+    (folder / "text.txt").write_text(document * 6)
+    (folder / "vocab.txt").write_text("\n".join(TOKENS.split()) + "\n")
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    for name, is_packed in (("packed", True), ("plain", False)):
+        create_pretraining_data.main(
+            CreatePretrainingData(
+                input_file=str(folder / "text.txt"),
+                output_file=str(folder / name),
+                vocab_file=str(folder / "vocab.txt"),
+                max_seq_length=64,
+                max_predictions_per_seq=12,
+                pack_sequences=is_packed,
+            )
         )
-    )
+    return folder
+
+
+def read(path):
+    dataset = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    return list(map(recorded.decode, dataset))
 
 
 def instances(row):
     """Yields token ids, masked positions and label of each instance."""
     for number, start in enumerate(row["next_sentence_positions"], 1):
         size = row["input_mask"].count(number)
-        yield (
-            row["input_ids"][start : start + size],
-            [
-                (position - start, label)
-                for position, label, weight in zip(
-                    row["masked_lm_positions"],
-                    row["masked_lm_ids"],
-                    row["masked_lm_weights"],
-                    strict=True,
-                )
-                if weight and start <= position < start + size
-            ],
-            row["next_sentence_labels"][number - 1],
+        predictions = zip(
+            row["masked_lm_positions"],
+            row["masked_lm_ids"],
+            row["masked_lm_weights"],
+            strict=True,
         )
+        masked = [
+            (position - start, label)
+            for position, label, weight in predictions
+            if weight and start <= position < start + size
+        ]
+        label = row["next_sentence_labels"][number - 1]
+        yield row["input_ids"][start : start + size], masked, label
 
 
-@pytest.mark.parametrize("num_workers", [0, 1])
-def test_packing_keeps_all_instances_in_fewer_rows(folder, num_workers):
-    packed = make(folder, num_workers=num_workers)
-    plain = make(folder, pack_sequences=False, num_workers=num_workers)
+def test_packing_keeps_all_instances_in_fewer_rows(folder):
+    packed, plain = read(folder / "packed"), read(folder / "plain")
     assert len(packed) < len(plain) / 2
-    assert make(folder, num_workers=num_workers) == packed
-    unpacked = [p for row in packed for p in instances(row) if p[0]]
+    unpacked = [i for row in packed for i in instances(row) if i[0]]
     expected = [
         next(instances({**row, "next_sentence_positions": [0]}))
         for row in plain
     ]
     assert sorted(unpacked) == sorted(expected)
-    assert sum(sum(row["next_sentence_weights"]) for row in packed) == len(
-        unpacked
-    )
+    weights = [sum(row["next_sentence_weights"]) for row in packed]
+    assert sum(weights) == len(unpacked)
 
 
-@pytest.mark.slow
-def test_rows_do_not_depend_on_the_number_of_workers(folder):
-    assert make(folder, num_workers=1) == make(folder, num_workers=2)
+def run(folder, tmp_path, records, **changes):
+    settings = {
+        "input_file": str(folder / records),
+        "max_seq_length": 64,
+        "max_predictions_per_seq": 12,
+        "do_train": True,
+        "pack_sequences": True,
+    }
+    return pretraining_runs.run(folder, tmp_path, **(settings | changes))
 
 
-def test_packed_records_train_and_evaluate_both_tasks(folder):
-    make(folder)
-    run(folder, do_eval=True)
-    results = (folder / "out" / "eval_results.txt").read_text()
-    assert "next_sentence_accuracy" in results
-    assert "masked_lm_loss" in results
+def test_packed_records_train_and_evaluate_both_tasks(folder, tmp_path):
+    output = run(folder, tmp_path, "packed", do_eval=True)
+    found = pretraining_runs.results(output)
+    assert {"masked_lm_loss", "next_sentence_accuracy"} <= set(found)
 
 
 @pytest.mark.parametrize(
-    ("made", "read", "message"),
+    ("records", "changes", "message"),
     [
-        (True, {"pack_sequences": False}, "--pack_sequences"),
-        (False, {}, "--pack_sequences"),
-        (True, {"max_sequences_per_row": 8}, "--max_sequences_per_row=16"),
-        (True, {"max_seq_length": 32}, "--max_seq_length=64"),
+        ("packed", {"pack_sequences": False}, "--pack_sequences"),
+        ("plain", {}, "--pack_sequences"),
+        ("packed", {"max_sequences_per_row": 8}, "--max_sequences_per_row=16"),
+        ("packed", {"max_seq_length": 32}, "--max_seq_length=64"),
     ],
-    ids=["packed, flag missing", "flag, not packed", "other K", "other length"],
 )
 def test_records_that_do_not_fit_the_flags_are_an_error(
-    folder, made, read, message
+    folder, tmp_path, records, changes, message
 ):
-    make(folder, pack_sequences=made)
     with pytest.raises(InputError, match=message):
-        run(folder, **read)
-    assert not list((folder / "out").glob("model.ckpt*"))
-
-
-def test_too_few_predictions_per_row_are_an_error(folder):
-    with pytest.raises(InputError, match=r"max_predictions_per_seq.*\b10\b"):
-        make(folder, max_predictions_per_seq=9)
-    make(folder, max_predictions_per_seq=10)
+        run(folder, tmp_path, records, **changes)
+    assert not list(tmp_path.glob("model.ckpt*"))

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -170,47 +171,43 @@ def _mean_losses(losses: np.ndarray, batch_size: int) -> dict[str, float]:
     }
 
 
+@dataclasses.dataclass
 class Evaluations:
     """Evaluations during training, for `--eval_every` and `--early_stopping`.
 
     Each one is a line of `eval_history.jsonl`. The weights with the best main
     metric are kept in `best`.
 
-    Args:
+    Attributes:
         forward: The model, with the batch size of evaluation.
+        data: {split: its examples}.
         directory: Where this process writes.
         first_step: The step at which training resumes. Later evaluations in
             the history are forgotten: training will come to them again.
         weights: {name in a checkpoint: variable} to keep of the best model,
             `global_step` included.
-
-    Attributes:
-        every: Steps between evaluations; 0 for none.
     """
 
-    def __init__(
-        self,
-        forward: Forward,
-        tokenizer: BatchTokenizer,
-        data: Mapping[str, Sequence[Any]],
-        options: FinetuningOptions,
-        directory: str,
-        first_step: int,
-        weights: Mapping[str, Any],
-    ) -> None:
-        self.every = options.eval_every
-        self._forward = forward
-        self._tokenizer = tokenizer
-        self._data = data
-        self._options = options
-        self._directory = directory
-        self._weights = weights
-        self._metric = forward.task.main_metric
+    forward: Forward
+    tokenizer: BatchTokenizer
+    data: Mapping[str, Sequence[Any]]
+    options: FinetuningOptions
+    directory: str
+    first_step: int
+    weights: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self._metric = self.forward.task.main_metric
         self._history = [
             entry
-            for entry in _read_history(options.output_dir)
-            if entry["global_step"] <= first_step
+            for entry in _read_history(self.options.output_dir)
+            if entry["global_step"] <= self.first_step
         ]
+
+    @property
+    def every(self) -> int:
+        """Steps between evaluations."""
+        return self.options.eval_every
 
     def should_stop(self, step: int, num_steps: int) -> bool:
         """Evaluates the model if that is due; returns whether to stop early.
@@ -224,7 +221,7 @@ class Evaluations:
         # An earlier run may have evaluated this step before it was killed.
         if is_due and step not in [e["global_step"] for e in self._history]:
             self._evaluate(step)
-        patience = self._options.early_stopping
+        patience = self.options.early_stopping
         stops = 0 < patience <= self._evaluations_since_best()
         if stops:
             logging.info("Early stopping after step %d.", step)
@@ -232,8 +229,8 @@ class Evaluations:
 
     def _evaluate(self, step: int) -> None:
         """Evaluates on the first development set and updates the history."""
-        splits = self._forward.task.splits("dev")[:1]
-        metrics = evaluate(self._forward, self._tokenizer, self._data, splits)
+        splits = self.forward.task.splits("dev")[:1]
+        metrics = evaluate(self.forward, self.tokenizer, self.data, splits)
         results = {"global_step": step, **metrics}
         score = results[self._metric]
         is_best = all(score > entry[self._metric] for entry in self._history)
@@ -244,22 +241,22 @@ class Evaluations:
                 if isinstance(value, (int, float))
             }
         )
-        if self._options.is_chief:
+        if self.options.is_chief:
             if is_best:
                 self._save_best(step)
             files.write_text(
-                os.path.join(self._options.output_dir, _HISTORY),
+                os.path.join(self.options.output_dir, _HISTORY),
                 "".join(json.dumps(entry) + "\n" for entry in self._history),
             )
         logging.info("Step %d: %s = %.4f", step, self._metric, score)
         reporting.write_summary(
-            self._directory, reporting.original_results(results, self._metric)
+            self.directory, reporting.original_results(results, self._metric)
         )
 
     def _save_best(self, step: int) -> None:
-        directory = os.path.join(self._options.output_dir, files.BEST_DIRECTORY)
+        directory = os.path.join(self.options.output_dir, files.BEST_DIRECTORY)
         files.make_directory(directory)
-        arrays = {name: w.numpy() for name, w in self._weights.items()}
+        arrays = {name: w.numpy() for name, w in self.weights.items()}
         run_directory.save(directory, step, arrays, resume=None, keep=1)
 
     def _evaluations_since_best(self) -> int:

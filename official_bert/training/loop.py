@@ -113,8 +113,14 @@ def train(
         logging.info("Nothing to train: step %d of %d.", step, num_steps)
     if step == 0:
         checkpointing.save(trainer.state, step, start, options)
+    writer = (
+        tf.summary.create_file_writer(options.output_dir)
+        if options.is_chief
+        else tf.summary.create_noop_writer()
+    )
     with (
-        _summary_writer(options) as writer,
+        contextlib.closing(writer),
+        writer.as_default(),
         progress.bar(
             description="Training",
             total=num_steps,
@@ -267,18 +273,6 @@ class StepRunner:
                 for name, column in columns.items()
             }
         return {name: column.stack() for name, column in columns.items()}
-
-
-@contextlib.contextmanager
-def _summary_writer(options: TrainingOptions) -> Iterator[Any]:
-    """Yields the writer of TensorBoard events; only the chief's writes."""
-    writer = (
-        tf.summary.create_file_writer(options.output_dir)
-        if options.is_chief
-        else tf.summary.create_noop_writer()
-    )
-    with contextlib.closing(writer), writer.as_default():
-        yield writer
 
 
 def _require_finite(

@@ -92,19 +92,7 @@ def gradients(model, batch, num_micro_batches=1, scale=None):
     }
 
 
-def test_recomputed_layers_draw_the_same_dropout_masks(batch):
-    model = make_model()
-    losses, expected = gradients(model, batch)
-    model.bert.encoder.recompute = recompute_in_backward
-    recomputed_losses, found = gradients(model, batch)
-    assert float(recomputed_losses["loss"]) == float(losses["loss"])
-    for path, gradient in expected.items():
-        np.testing.assert_allclose(
-            found[path], gradient, rtol=1e-5, atol=1e-7, err_msg=path
-        )
-
-
-def test_recomputed_layer_is_traced_for_its_gradient_again(batch):
+def test_recomputed_layers_run_twice_with_the_same_dropout_masks(batch):
     model = make_model()
     calls = []
     for layer in model.bert.encoder.layers:
@@ -113,11 +101,16 @@ def test_recomputed_layer_is_traced_for_its_gradient_again(batch):
             calls.append(1),
             attend(*args, **kwargs),
         )[1]
-    gradients(model, batch)
+    losses, expected = gradients(model, batch)
     assert len(calls) == 2
     model.bert.encoder.recompute = recompute_in_backward
-    gradients(model, batch)
+    recomputed_losses, found = gradients(model, batch)
     assert len(calls) == 2 + 4
+    assert float(recomputed_losses["loss"]) == float(losses["loss"])
+    for path, gradient in expected.items():
+        np.testing.assert_allclose(
+            found[path], gradient, rtol=1e-5, atol=1e-7, err_msg=path
+        )
 
 
 def test_micro_batches_have_different_dropout_masks(batch):
