@@ -45,9 +45,12 @@ def assert_close_weights(output, expected):
     found, expected = weights(output), weights(expected)
     assert set(found) == set(expected)
     for name, value in expected.items():
-        np.testing.assert_allclose(
-            found[name], value, rtol=0, atol=2e-5, err_msg=name
-        )
+        # The softmax does not depend on the bias of keys, so its gradient is
+        # only rounding error, which Adam scales up.
+        if not name.endswith("/key/bias"):
+            np.testing.assert_allclose(
+                found[name], value, rtol=0, atol=2e-5, err_msg=name
+            )
 
 
 SLOW = pytest.mark.slow
