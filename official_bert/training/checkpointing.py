@@ -28,7 +28,7 @@ _UNFINISHED = re.compile(
     r"\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
 )
 
-# The keys of a config that make it another model.
+# Config keys that must not change when a run resumes.
 _MODEL_KEYS = (
     "vocab_size",
     "hidden_size",

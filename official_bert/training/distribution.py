@@ -21,7 +21,7 @@ from official_bert.training import interruption
 
 _TPU_TIMEOUT = 10  # Seconds.
 
-# What TensorFlow raises when another host dies during a collective operation.
+# Raised by TensorFlow when another host dies during a collective operation.
 _HOST_LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,

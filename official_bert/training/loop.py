@@ -181,7 +181,7 @@ def steps_until_milestone(
 
 
 def is_multiple(step: int, every: int) -> bool:
-    """Whether `step` is due for something done every N steps; 0 for never."""
+    """Whether `step` is a multiple of `every`; never, if that is 0."""
     return bool(every) and step % every == 0
 
 
@@ -197,7 +197,7 @@ class StepRunner:
         self._trainer = trainer
         self._seed = seed
         options = trainer.options
-        # This is where it is decided what XLA compiles. It cannot compile the
+        # The one place that decides what XLA compiles. It cannot compile the
         # sums over several GPUs or CPUs, so there it compiles only the part
         # before them. On TPUs `strategy.run` compiles everything.
         is_alone = trainer.strategy.num_replicas_in_sync == 1

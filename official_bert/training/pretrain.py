@@ -205,7 +205,7 @@ def _model_inputs(
     """Checks the ids of batches, and prepares them for left-to-right models."""
 
     def prepare(batch: dict[str, Any]) -> dict[str, Any]:
-        # Only CPUs, and only without XLA, would report such an id.
+        # Without this, only CPUs without XLA report an id out of range.
         for name in ("input_ids", "masked_lm_ids"):
             tf.debugging.assert_non_negative(batch[name])
             tf.debugging.assert_less(batch[name], config.vocab_size)

@@ -198,7 +198,7 @@ def random_bits(seed: Any, site: int, shape: Any) -> Any:
     `seed` is int32 [2], `site` the number of the layer that needs the bits.
     """
     size = tf.reduce_prod(shape)
-    # The generator is paid by 32-bit words.
+    # The generator draws 32-bit words, each of which gives two values.
     words = tf.random.stateless_uniform(
         [(size + 1) // 2],
         tf.bitwise.bitwise_xor(seed, [0, site]),

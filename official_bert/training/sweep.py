@@ -22,8 +22,8 @@ from official_bert.training import finetune, loop
 Setting = Mapping[str, Any]
 Result = tuple[Setting, Mapping[str, Any]]
 
-# The sweep sets the first three itself. The others change the task, whose
-# results would not belong in one table.
+# Flags that the sweep sets itself, and flags that change what is measured: such
+# results do not belong in one table.
 _CANNOT_VARY = {
     "sweep",
     "output_dir",
@@ -94,7 +94,7 @@ def run(task: Task, options: RunClassifier) -> None:
 
 
 def _complete(options: RunClassifier) -> None:
-    """Does what is still missing of a run."""
+    """Trains, evaluates, predicts and plots, whatever is missing."""
     if files.exists(os.path.join(options.output_dir, _RESULTS)):
         if not options.do_predict or _has_predicted(options):
             if options.plots:
