@@ -204,21 +204,19 @@ def require_free_directory(
     """
     if not is_remote(path) and os.path.isfile(path):
         raise InputError(
-            f"{flag} must be a directory. Received: {path!r}, which is a file. "
-            "Name a directory that does not exist yet."
+            f"{flag}={path} must be a directory, but is a file. Choose another."
         )
     for name in inputs:
         outer, inner = os.path.realpath(path), os.path.realpath(name)
         if os.path.join(inner, "").startswith(os.path.join(outer, "")):
             raise InputError(
-                f"{flag}={path!r} contains the input {name!r} and would "
-                "replace it. Name another directory."
+                f"{flag}={path} contains the input {name} and would replace "
+                "it. Choose another."
             )
     if not overwrite and list_directory(path):
         raise InputError(
-            f"{flag} must be new or empty. Received: {path!r}, which contains "
-            "files. Name another directory, or pass --overwrite to replace "
-            "everything in it."
+            f"{flag}={path} must be new or empty. Choose another, or pass "
+            "--overwrite to replace everything in it."
         )
     require_writable_directory(os.path.dirname(path.rstrip("/")) or ".")
 

@@ -4,7 +4,7 @@ import functools
 import json
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -93,7 +93,7 @@ class NoEncoder(keras.layers.Layer):
 def _shapes(config_json: str, num_classes: int) -> dict[str, Shape]:
     config = BertConfig.from_dict(json.loads(config_json))
     with tf.Graph().as_default():  # Its variables have no values.
-        models = [
+        models: list[Any] = [
             PretrainingModel(config),
             SpanModel(config, bert=NoEncoder()),
             SequenceClassifier(config, num_classes, bert=NoEncoder()),
