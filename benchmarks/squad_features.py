@@ -1,13 +1,13 @@
-"""How many questions of SQuAD become records in a second of processor time.
+"""Measures how many SQuAD questions become records in a CPU second.
 
   python -m benchmarks.squad_features TRAIN_FILE VOCAB_FILE
 
-The reference goes question by question as the 2018 release does: it tokenizes
-each word of a paragraph for each question about it, and compares all windows
-for each piece. It is given the first thousand questions of the shuffled file,
-the engine all of them. Both write their records to a file. The last row is the
-same once more, with nothing changed. The last line says how many of the
-reference's records have the same bytes. It takes about twenty seconds.
+The reference works question by question, like the original: it tokenizes each
+word of a paragraph for each question about it, and compares all windows for
+each token. It gets the first thousand questions of the shuffled file,
+`write_records` all of them; both write a file. The row "unchanged" calls
+`write_records` again with the same input. The last line says how many records
+of the reference have the same bytes. It takes about twenty seconds.
 """
 
 import os
@@ -35,34 +35,34 @@ MAX_SEQ_LENGTH = 384
 NUM_QUESTIONS = 1000
 
 
-def windows(num_pieces: int, room: int) -> Iterator[tuple[int, int]]:
+def windows(num_tokens: int, room: int) -> Iterator[tuple[int, int]]:
     start = 0
-    while start + room < num_pieces:
+    while start + room < num_tokens:
         yield start, room
         start += min(room, TASK.doc_stride)
-    yield start, num_pieces - start
+    yield start, num_tokens - start
 
 
 def has_most_context(
-    window: tuple[int, int], piece: int, all_windows: list[tuple[int, int]]
+    window: tuple[int, int], token: int, all_windows: list[tuple[int, int]]
 ) -> bool:
     best, best_score = window, -1.0
     for start, length in all_windows:
-        context = min(piece - start, start + length - 1 - piece)
+        context = min(token - start, start + length - 1 - token)
         if context >= 0 and context + 0.01 * length > best_score:
             best, best_score = (start, length), context + 0.01 * length
     return best == window
 
 
 def answer_span(
-    example: SquadExample, pieces: list[str], words: list[int], answer: str
+    example: SquadExample, tokens: list[str], words: list[int], answer: str
 ) -> tuple[int, int]:
     first_word, last_word = example.answer_span
     first = words.index(first_word)
     last = len(words) - 1 - words[::-1].index(last_word)
     for start in range(first, last + 1):
         for end in range(last, start - 1, -1):
-            if " ".join(pieces[start : end + 1]) == answer:
+            if " ".join(tokens[start : end + 1]) == answer:
                 return start, end
     return first, last
 
@@ -74,25 +74,25 @@ def padded(values: list[int]) -> list[int]:
 def reference(
     examples: list[SquadExample], tokenizer: FullTokenizer
 ) -> Iterator[dict[str, Any]]:
-    """Yields what each record holds."""
+    """Yields the features of each record."""
     unique_id = FIRST_UNIQUE_ID
     for example in examples:
         question = tokenizer.tokenize(example.question_text)
         question = question[: TASK.max_query_length]
         cut = [tokenizer.tokenize(word) for word in example.doc_tokens]
-        pieces = [piece for word in cut for piece in word]
+        tokens = [token for word in cut for token in word]
         words = [i for i, word in enumerate(cut) for _ in word]
         answer = " ".join(tokenizer.tokenize(example.orig_answer_text or ""))
-        first, last = answer_span(example, pieces, words, answer)
+        first, last = answer_span(example, tokens, words, answer)
         offset = len(question) + 2
         room = MAX_SEQ_LENGTH - offset - 1
-        all_windows = list(windows(len(pieces), room))
+        all_windows = list(windows(len(tokens), room))
         for start, length in all_windows:
-            window = pieces[start : start + length]
-            for piece in range(start, start + length):
-                has_most_context((start, length), piece, all_windows)
-            tokens = text_inputs.add_special_tokens(question, window)
-            ids = tokenizer.convert_tokens_to_ids(tokens)
+            window = tokens[start : start + length]
+            for token in range(start, start + length):
+                has_most_context((start, length), token, all_windows)
+            packed = text_inputs.add_special_tokens(question, window)
+            ids = tokenizer.convert_tokens_to_ids(packed)
             segments = text_inputs.make_segment_ids(len(ids), len(question))
             is_inside = start <= first and last < start + length
             shift = offset - start

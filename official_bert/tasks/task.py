@@ -47,16 +47,11 @@ class Features(abc.ABC):
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
     ) -> dict[str, np.ndarray]:
-        """Returns some of the features as one batch.
-
-        Args:
-            indices: Which of the N features, at most `batch_size`.
-            length: The length that sequences are padded to.
-            batch_size: B. Missing features are all zeros.
+        """Returns the features with the given indices as one batch.
 
         Returns:
-            {name: int32 or float32 array [B, length]} in the shapes of
-            `Task.schema`.
+            {name: int32 or float32 array}, sequences [B, length], as in
+            `Task.schema`. Missing features are all zeros.
         """
 
 
@@ -161,10 +156,7 @@ class Task(abc.ABC):
     @property
     @abc.abstractmethod
     def main_metric(self) -> str:
-        """The name of the metric by which models are compared; more is better.
-
-        One of the keys of `metrics`.
-        """
+        """The key of `metrics` by which models are compared; more is better."""
 
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the names of the parts of the data.
@@ -207,7 +199,7 @@ class Task(abc.ABC):
         tokenizer: BatchTokenizer,
         max_seq_length: int,
     ) -> Iterator[FeatureRow]:
-        """Yields the features of examples; not used if `featurize` is."""
+        """Yields the features of examples, unless `featurize` is overridden."""
         raise NotImplementedError
 
     @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""From pieces back to the text that they were made of."""
+"""From predicted tokens to the text of the context that they stand for."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ from official_bert.tokenization.normalize import normalize
 
 
 class OriginalText(NamedTuple):
-    """Part of a paragraph, ready for predictions to be found in it.
+    """Words of a context, aligned with their tokenized form.
 
     Attributes:
-        text: Its words, with one space between them.
-        tokenized: The same as the pieces have it.
-        places: Where in `text` each character of `tokenized` is that is no
-            space. Empty if tokenizing added or removed characters, as it does
-            with Hangul.
+        text: The words, separated by one space.
+        tokenized: The normalized text, with spaces between tokens.
+        places: The offset in `text` of each character of `tokenized` other than
+            spaces. Empty if normalizing added or removed characters, as in
+            Hangul.
     """
 
     text: str
@@ -22,12 +22,7 @@ class OriginalText(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str, do_lower_case: bool) -> "OriginalText":
-        """Tokenizes a text.
-
-        Args:
-            text: The words of the paragraph.
-            do_lower_case: Whether the pieces are lower case without accents.
-        """
+        """Normalizes words as the tokenizer does."""
         tokenized = " ".join(normalize(text, do_lower_case).split())
         places = [i for i, char in enumerate(text) if char != " "]
         if len(places) != _num_letters(tokenized):
@@ -36,32 +31,29 @@ class OriginalText(NamedTuple):
 
 
 def join_tokens(tokens: list[str]) -> str:
-    """Returns the words of WordPiece tokens, with one space between them."""
+    """Returns the words of WordPiece tokens, separated by one space."""
     text = " ".join(tokens).replace(" ##", "").replace("##", "")
     return " ".join(text.split())
 
 
 def get_final_text(pred_text: str, original: OriginalText) -> str:
-    """Finds the part of the original text that a prediction stands for.
+    """Returns the part of the original text that a prediction stands for.
 
-    A prediction is made of pieces, which are lower case and have punctuation
-    apart. What is wanted is written as the paragraph has it, but without what
-    the prediction leaves out of the words that it begins and ends in::
+    Predicted tokens are normalized, and punctuation is separated. The result
+    has the form of the context, without the parts of its first and last word
+    that were not predicted::
 
         pred_text   steve smith
         original    Steve Smith's
         result      Steve Smith
 
-    The original is tokenized in the same way to find the prediction in it. Then
-    both have the same characters but for spaces, by which places are counted.
-
     Args:
-        pred_text: The words of the predicted pieces.
-        original: The words of the paragraph that these are part of.
+        pred_text: The words of the predicted tokens.
+        original: The words of the context that contain them.
 
     Returns:
-        Part of the original text; all of it if the prediction is not in it, or
-        if it has no `places`.
+        A part of the original text; all of it if the prediction is not found in
+        it, or if `places` is empty.
     """
     text, tokenized, places = original
     if not places or not pred_text or pred_text != pred_text.strip(" "):

@@ -24,19 +24,14 @@ from official_bert.tasks.squad.answer_text import (
     get_final_text,
     join_tokens,
 )
-from official_bert.tasks.squad.squad_features import (
-    SquadFeatures,
-    Windows,
-    find_owners,
-)
+from official_bert.tasks.squad.squad_examples import SquadExample
+from official_bert.tasks.squad.squad_features import SquadFeatures, find_owners
 
 _Logits = npt.NDArray[np.floating[Any]]
 
 # `null_odds.json` holds this number for questions without any candidate. It is
 # above every threshold, and finite for evaluation scripts.
 NO_CANDIDATE_ODDS = 1_000_000.0
-
-_WINDOWS_PER_BLOCK = 1024
 
 
 class DecodingOptions(NamedTuple):
@@ -73,49 +68,30 @@ class Candidate(NamedTuple):
         return self.start_logit + self.end_logit
 
 
-class Spans(NamedTuple):
-    """The spans of one question, best first.
+class SquadAnswer(NamedTuple):
+    """The prediction for a question.
 
     Attributes:
-        first: int [N], the first token, counted in the paragraph.
-        last: int [N], the last token.
-        start_logits: float64 [N].
-        end_logits: float64 [N].
-        no_answer: The candidate for "no answer": the span ([CLS], [CLS]) of the
-            window where its score is lowest. Zeros if there are no windows.
+        text: The answer, "" for none. In SQuAD 1.1 "empty" if no answer was
+            found, as in the original.
+        n_best: Texts with probabilities and logits, best first.
+        null_odds: The score of "no answer" minus that of the best text; None in
+            SQuAD 1.1.
     """
 
-    first: npt.NDArray[np.intp]
-    last: npt.NDArray[np.intp]
-    start_logits: npt.NDArray[np.float64]
-    end_logits: npt.NDArray[np.float64]
-    no_answer: Candidate
+    text: str
+    n_best: list[dict[str, Any]]
+    null_odds: float | None
 
 
-class Predictions(NamedTuple):
-    """The content of the prediction files, by question id.
-
-    Attributes:
-        answers: {question: text}, "" for "no answer". In SQuAD 1.1 "empty" if
-            no answer was found, as in the original.
-        n_best: {question: texts with logits and probabilities, best first}.
-        null_odds: {question: score of "no answer" minus that of the best text};
-            empty unless `version_2_with_negative`.
-    """
-
-    answers: dict[str, str]
-    n_best: dict[str, list[dict[str, Any]]]
-    null_odds: dict[str, float]
-
-
-def predict(
+def decode(
     features: SquadFeatures,
     start_logits: _Logits,
     end_logits: _Logits,
     options: DecodingOptions,
     *,
     show_progress: bool = False,
-) -> Predictions:
+) -> list[SquadAnswer]:
     """Chooses the answers to all questions.
 
     Args:
@@ -134,126 +110,116 @@ def predict(
             f"Logits must have shape [W, S] = {shape}. Received: "
             f"{start_logits.shape} and {end_logits.shape}."
         )
-    predictions = Predictions({}, {}, {})
-    shown = progress.bar(
-        features.examples,
+    indices = progress.bar(
+        range(len(features.examples)),
         description="Decoding",
         unit="question",
         disable=not show_progress,
     )
-    all_spans = best_spans(features, start_logits, end_logits, options)
-    for index, (example, spans) in enumerate(
-        zip(shown, all_spans, strict=True)
-    ):
-        texts = _texts(features, index, spans)
-        _add_prediction(
-            predictions, example.qas_id, texts, spans.no_answer, options
+    limits = np.searchsorted(
+        features.windows.example, np.arange(len(features.examples) + 1)
+    ).tolist()
+    answers = []
+    for index in indices:
+        windows = slice(limits[index], limits[index + 1])
+        logits = np.stack([start_logits[windows], end_logits[windows]])
+        logits = logits.astype(np.float64)
+        spans = _best_spans(features, windows, *logits, options)
+        answers.append(
+            _choose(_texts(features, index, spans), _no_answer(logits), options)
         )
-    return predictions
+    return answers
 
 
-def best_spans(
+def _no_answer(logits: npt.NDArray[np.float64]) -> Candidate:
+    """Returns the span ([CLS], [CLS]) of the window where its score is lowest.
+
+    A question has an answer if one of its windows has. Zeros without windows.
+    """
+    cls_logits = logits[:, :, 0]
+    if not cls_logits.size:
+        return Candidate("", 0.0, 0.0)
+    lowest = int(np.argmin(cls_logits.sum(axis=0)))
+    return Candidate("", *cls_logits[:, lowest].tolist())
+
+
+class _Spans(NamedTuple):
+    """The spans of a question, best first: tokens of the paragraph, logits."""
+
+    first: npt.NDArray[np.intp]
+    last: npt.NDArray[np.intp]
+    start_logits: npt.NDArray[np.float64]
+    end_logits: npt.NDArray[np.float64]
+
+
+def _best_spans(
     features: SquadFeatures,
-    start_logits: _Logits,
-    end_logits: _Logits,
+    part: slice,
+    start_logits: npt.NDArray[np.float64],
+    end_logits: npt.NDArray[np.float64],
     options: DecodingOptions,
-) -> Iterator[Spans]:
-    """Yields the spans of each question.
+) -> _Spans:
+    """Combines the best starts and ends of each window of a question.
 
     A span starts at one of the `n_best_size` best starts of a window that owns
     this token, and ends at one of the window's best ends. Of equal spans, the
-    earlier comes first. For arguments, see `predict`.
+    earlier comes first.
+
+    Args:
+        features: The windows of all questions.
+        part: The windows of this question.
+        start_logits: [N, S], of these windows.
+        end_logits: [N, S].
+        options: How to choose.
     """
-    windows = features.windows
-    starts = _highest(start_logits, options.n_best_size)
-    ends = _highest(end_logits, options.n_best_size)
-    cls_logits = np.stack([start_logits[:, 0], end_logits[:, 0]])
-    cls_logits = cls_logits.astype(np.float64)
-    limits = np.searchsorted(
-        windows.example, np.arange(len(features.examples) + 1)
-    )
-    for begin, end in zip(
-        limits[:-1].tolist(), limits[1:].tolist(), strict=True
-    ):
-        part = slice(begin, end)
-        no_answer = Candidate("", 0.0, 0.0)
-        if end > begin:
-            logits = cls_logits[:, part]
-            # A question has an answer if one of its windows has.
-            lowest = int(np.argmin(logits.sum(axis=0)))
-            no_answer = Candidate("", *logits[:, lowest].tolist())
-        yield _spans_of_question(
-            Windows(*(column[part] for column in windows)),
-            features.offsets[part, np.newaxis],
-            _Highest(*(array[part] for array in starts)),
-            _Highest(*(array[part] for array in ends)),
-            options.max_answer_length,
-            no_answer,
-        )
-
-
-class _Highest(NamedTuple):
-    """The n highest logits of windows and their positions; both [W, n]."""
-
-    positions: npt.NDArray[np.intp]
-    logits: npt.NDArray[np.float64]
-
-
-def _highest(logits: _Logits, number: int) -> _Highest:
-    """Returns the highest logits of each window; of equal ones, the first."""
-    positions = np.zeros((len(logits), min(number, logits.shape[1])), np.intp)
-    for start in range(0, len(logits), _WINDOWS_PER_BLOCK):
-        block = slice(start, start + _WINDOWS_PER_BLOCK)
-        order = np.argsort(-logits[block], axis=1, kind="stable")
-        positions[block] = order[:, :number]
-    found = np.take_along_axis(logits, positions, 1)
-    return _Highest(positions, found.astype(np.float64))
-
-
-def _spans_of_question(
-    windows: Windows,
-    offsets: npt.NDArray[np.int32],
-    starts: _Highest,
-    ends: _Highest,
-    max_answer_length: int,
-    no_answer: Candidate,
-) -> Spans:
-    """Combines the best starts and ends of each window of one question."""
+    _, starts, lengths = (column[part] for column in features.windows)
+    offsets = features.offsets[part, np.newaxis]
+    limits = offsets + lengths[:, np.newaxis]
     # From positions in the input sequence to tokens of the paragraph.
-    shifts = windows.start[:, np.newaxis] - offsets
-    limits = offsets + windows.length[:, np.newaxis]
-    first, last = starts.positions + shifts, ends.positions + shifts
-    is_start = (starts.positions >= offsets) & (starts.positions < limits)
-    is_end = (ends.positions >= offsets) & (ends.positions < limits)
-    owners = find_owners(windows.start, windows.length)
+    shifts = starts[:, np.newaxis] - offsets
+    start = _highest(start_logits, options.n_best_size)
+    end = _highest(end_logits, options.n_best_size)
+    first, last = start + shifts, end + shifts
+    is_start = (start >= offsets) & (start < limits)
+    is_end = (end >= offsets) & (end < limits)
+    owners = find_owners(starts, lengths)
     window = np.arange(len(first))[:, np.newaxis]
     is_start &= owners[np.where(is_start, first, 0)] == window
 
-    lengths = last[:, np.newaxis, :] - first[:, :, np.newaxis] + 1
-    is_span = (lengths > 0) & (lengths <= max_answer_length)
+    span_lengths = last[:, np.newaxis, :] - first[:, :, np.newaxis] + 1
+    is_span = (span_lengths > 0) & (span_lengths <= options.max_answer_length)
     is_span &= is_start[:, :, np.newaxis] & is_end[:, np.newaxis, :]
     w, i, j = np.nonzero(is_span)
-    start_logits, end_logits = starts.logits[w, i], ends.logits[w, j]
-    order = np.argsort(-(start_logits + end_logits), kind="stable")
-    columns = (first[w, i], last[w, j], start_logits, end_logits)
-    return Spans(*(column[order] for column in columns), no_answer)
+    found = _Spans(
+        first[w, i],
+        last[w, j],
+        start_logits[w, start[w, i]],
+        end_logits[w, end[w, j]],
+    )
+    order = np.argsort(-(found.start_logits + found.end_logits), kind="stable")
+    return _Spans(*(column[order] for column in found))
+
+
+def _highest(logits: _Logits, number: int) -> npt.NDArray[np.intp]:
+    """Returns the positions of the highest logits; of equal ones, the first."""
+    return np.argsort(-logits, axis=1, kind="stable")[:, :number]
 
 
 def _texts(
-    features: SquadFeatures, index: int, spans: Spans
+    features: SquadFeatures, index: int, spans: _Spans
 ) -> Iterator[Candidate]:
     """Yields the texts of the spans of a question, best first.
 
     Results are cached: a word may be a whole passage, as in Chinese, and
     contain thousands of spans.
     """
-    words = features.examples[index].doc_tokens
+    doc_tokens = features.examples[index].doc_tokens
     tokenizer = features.tokenizer
 
     @functools.cache
     def original_text(first_word: int, last_word: int) -> OriginalText:
         return OriginalText.from_text(
-            " ".join(words[first_word : last_word + 1]),
+            " ".join(doc_tokens[first_word : last_word + 1]),
             tokenizer.basic_tokenizer.do_lower_case,
         )
 
@@ -261,33 +227,21 @@ def _texts(
     def final_text(predicted: str, first_word: int, last_word: int) -> str:
         return get_final_text(predicted, original_text(first_word, last_word))
 
-    offset = features.paragraphs.splits[features.paragraph[index]]
-    begins, ends = offset + spans.first, offset + spans.last
-    columns = (
-        begins,
-        ends,
-        features.words[begins],
-        features.words[ends],
-        spans.start_logits,
-        spans.end_logits,
-    )
-    for begin, end, first_word, last_word, start_logit, end_logit in zip(
-        *(column.tolist() for column in columns), strict=True
+    ids, words = features.paragraphs[index], features.words[index]
+    for first, last, start_logit, end_logit in zip(
+        *(column.tolist() for column in spans), strict=True
     ):
-        ids = features.paragraphs.ids[begin : end + 1].tolist()
-        predicted = join_tokens(tokenizer.convert_ids_to_tokens(ids))
-        text = final_text(predicted, first_word, last_word)
+        tokens = tokenizer.convert_ids_to_tokens(ids[first : last + 1].tolist())
+        text = final_text(
+            join_tokens(tokens), int(words[first]), int(words[last])
+        )
         yield Candidate(text, start_logit, end_logit)
 
 
-def _add_prediction(
-    predictions: Predictions,
-    question: str,
-    texts: Iterator[Candidate],
-    no_answer: Candidate,
-    options: DecodingOptions,
-) -> None:
-    """Adds the entries of one question to all files."""
+def _choose(
+    texts: Iterator[Candidate], no_answer: Candidate, options: DecodingOptions
+) -> SquadAnswer:
+    """Returns the answer to a question, given its texts, best first."""
     if options.version_2_with_negative:
         texts = _with_no_answer(texts, no_answer)
     best: dict[str, Candidate] = {}
@@ -297,7 +251,7 @@ def _add_prediction(
         best.setdefault("", no_answer)
     candidates = list(best.values()) or [Candidate("empty", 0.0, 0.0)]
     probabilities = softmax([candidate.score for candidate in candidates])
-    predictions.n_best[question] = [
+    n_best = [
         {
             "text": candidate.text,
             "probability": probability,
@@ -308,15 +262,14 @@ def _add_prediction(
             candidates, probabilities, strict=True
         )
     ]
-    answer = candidates[0].text
-    if options.version_2_with_negative:
-        odds, answer = NO_CANDIDATE_ODDS, ""
-        if text := next((c for c in candidates if c.text), None):
-            odds = no_answer.score - text.start_logit - text.end_logit
-            if odds <= options.null_score_diff_threshold:
-                answer = text.text
-        predictions.null_odds[question] = odds
-    predictions.answers[question] = answer
+    if not options.version_2_with_negative:
+        return SquadAnswer(candidates[0].text, n_best, None)
+    text = next((c for c in candidates if c.text), None)
+    if text is None:
+        return SquadAnswer("", n_best, NO_CANDIDATE_ODDS)
+    odds = no_answer.score - text.start_logit - text.end_logit
+    is_answer = odds <= options.null_score_diff_threshold
+    return SquadAnswer(text.text if is_answer else "", n_best, odds)
 
 
 def _with_no_answer(
@@ -343,18 +296,34 @@ def softmax(scores: Sequence[float]) -> list[float]:
     return [power / total for power in powers]
 
 
-def write_predictions(output_dir: str, predictions: Predictions) -> None:
+def write_predictions(
+    output_dir: str,
+    examples: Sequence[SquadExample],
+    answers: Sequence[SquadAnswer],
+) -> None:
     """Writes `predictions.json`, `nbest_predictions.json`, `null_odds.json`.
 
     Without null odds, the file of an earlier run is removed.
     """
+    by_id = {e.qas_id: a for e, a in zip(examples, answers, strict=True)}
     for name, content in [
-        ("predictions.json", predictions.answers),
-        ("nbest_predictions.json", predictions.n_best),
-        ("null_odds.json", predictions.null_odds),
+        ("predictions.json", {id: a.text for id, a in by_id.items()}),
+        ("nbest_predictions.json", {id: a.n_best for id, a in by_id.items()}),
+        ("null_odds.json", null_odds(examples, answers)),
     ]:
         path = os.path.join(output_dir, name)
         if content:
             files.write_text(path, json.dumps(content, indent=4) + "\n")
         elif files.exists(path):
             files.remove(path)
+
+
+def null_odds(
+    examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
+) -> dict[str, float]:
+    """Returns {question id: null odds}, empty in SQuAD 1.1."""
+    return {
+        example.qas_id: answer.null_odds
+        for example, answer in zip(examples, answers, strict=True)
+        if answer.null_odds is not None
+    }

@@ -7,8 +7,7 @@ segment_ids    0    0   0  0  0   0   1   1  1  1   1   1   1     0     0
 ```
 
 Each paragraph is tokenized once, however many questions there are about it.
-Only token ids and the bounds of the windows are kept; batches are made from
-them on demand.
+Only token ids and the bounds of windows are kept; batches are made on demand.
 
 A paragraph that is too long is read in windows, so that a token may occur in
 several. It counts only in the window in which it has the most context on both
@@ -23,7 +22,7 @@ sides, the window's "owned" tokens::
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,23 +42,6 @@ FIRST_UNIQUE_ID = 1_000_000_000
 NUM_SPECIAL = 3  # [CLS] question [SEP] window [SEP]
 
 
-class TokenIds(NamedTuple):
-    """The token ids of many texts, one after the other.
-
-    Attributes:
-        ids: int32 [N], ids in the vocabulary.
-        splits: int64 [number of texts + 1]; text i has the ids from
-            `splits[i]` to `splits[i + 1]`, exclusive.
-    """
-
-    ids: Ints
-    splits: npt.NDArray[np.int64]
-
-    def text(self, index: int) -> Ints:
-        """Returns the ids of one text."""
-        return self.ids[self.splits[index] : self.splits[index + 1]]
-
-
 class Windows(NamedTuple):
     """The windows of many examples, in the order of the examples.
 
@@ -74,18 +56,17 @@ class Windows(NamedTuple):
     length: Ints
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class SquadFeatures(Features):
     """The features of E examples: one for each of W windows.
 
     Attributes:
         examples: The questions.
         tokenizer: The tokenizer that made the token ids.
-        questions: The token ids of each example's question, truncated.
-        paragraphs: The token ids of each paragraph.
-        words: int32 [N], the index of each paragraph token's word in
-            `Paragraph.doc_tokens`.
-        paragraph: int32 [E], the index of each example's paragraph.
+        questions: E int32 arrays, the token ids of the questions, truncated.
+        paragraphs: E int32 arrays, the token ids of the paragraphs; questions
+            about the same paragraph share one array.
+        words: E int32 arrays, the index in `doc_tokens` of each token's word.
         windows: The windows.
         max_seq_length: S.
         labels: {name: int32 [W]}, see `answer_labels`; empty for predicting.
@@ -93,10 +74,9 @@ class SquadFeatures(Features):
 
     examples: Sequence[SquadExample]
     tokenizer: BatchTokenizer
-    questions: TokenIds
-    paragraphs: TokenIds
-    words: Ints
-    paragraph: Ints
+    questions: Sequence[Ints]
+    paragraphs: Sequence[Ints]
+    words: Sequence[Ints]
     windows: Windows
     max_seq_length: int
     labels: dict[str, Ints] = dataclasses.field(default_factory=dict)
@@ -104,7 +84,7 @@ class SquadFeatures(Features):
     @functools.cached_property
     def offsets(self) -> Ints:
         """int32 [W], the position of each window in its input sequence."""
-        lengths = np.diff(self.questions.splits).astype(np.int32)
+        lengths = np.array([len(ids) for ids in self.questions], np.int32)
         return lengths[self.windows.example] + 2
 
     @property
@@ -119,31 +99,30 @@ class SquadFeatures(Features):
         """See `Features`."""
         selected = np.asarray(indices)
         bounds = np.stack([*self.windows, self.offsets])[:, selected]
-        input_ids = np.zeros((batch_size, length), np.int32)
+        input_ids = np.zeros((len(selected), length), np.int32)
         cls, sep = (self.tokenizer.vocab[t] for t in ("[CLS]", "[SEP]"))
         for row, (example, start, size, offset) in zip(
-            input_ids, bounds.T.tolist(), strict=False
+            input_ids, bounds.T.tolist(), strict=True
         ):
-            tokens = self.paragraphs.text(self.paragraph[example])
             row[0] = cls
-            row[1 : offset - 1] = self.questions.text(example)
-            row[offset - 1] = sep
-            row[offset : offset + size] = tokens[start : start + size]
-            row[offset + size] = sep
+            row[1 : offset - 1] = self.questions[example]
+            row[offset - 1] = row[offset + size] = sep
+            tokens = self.paragraphs[example][start : start + size]
+            row[offset : offset + size] = tokens
         _, _, sizes, offsets = bounds[..., np.newaxis]
         position = np.arange(length)
         is_token = position <= offsets + sizes
         columns = {
             "unique_ids": selected[:, np.newaxis] + FIRST_UNIQUE_ID,
-            "input_ids": input_ids[: len(selected)],
+            "input_ids": input_ids,
             "input_mask": is_token,
             "segment_ids": is_token & (position >= offsets),
         }
         for name, values in self.labels.items():
             columns[name] = values[selected, np.newaxis]
-        num_missing = batch_size - len(selected)
+        missing = ((0, batch_size - len(selected)), (0, 0))
         return {
-            name: np.pad(values.astype(np.int32), ((0, num_missing), (0, 0)))
+            name: np.pad(values.astype(np.int32), missing)
             for name, values in columns.items()
         }
 
@@ -176,43 +155,46 @@ def make_features(
     minimum = max_query_length + NUM_SPECIAL + 1
     if max_query_length < 0 or max_seq_length < minimum:
         raise InputError(
-            "`max_seq_length` must leave room for a question of "
-            f"`max_query_length` tokens and {NUM_SPECIAL} special tokens. "
-            f"Received: max_seq_length={max_seq_length}, "
-            f"max_query_length={max_query_length}. Pass at least "
-            f"--max_seq_length={minimum}."
+            f"--max_seq_length={max_seq_length} must be at least {minimum} for "
+            f"--max_query_length={max_query_length}: a question, "
+            f"{NUM_SPECIAL} special tokens and a window of one token."
         )
     if doc_stride < 1:
-        raise InputError(
-            f"`doc_stride` must be at least 1. Received: {doc_stride}."
-        )
+        raise InputError(f"--doc_stride={doc_stride} must be at least 1.")
     distinct = dict.fromkeys(example.paragraph for example in examples)
     index_of = {paragraph: index for index, paragraph in enumerate(distinct)}
+    chosen = [index_of[example.paragraph] for example in examples]
     shown = progress.bar(
         distinct,
         description="Tokenizing",
         unit="paragraph",
         disable=not show_progress,
     )
+    # Word by word, as in the original.
     encoded = tokenizer.encode_lines(
         word for paragraph in shown for word in paragraph.doc_tokens
     )
     num_words = [len(paragraph.doc_tokens) for paragraph in distinct]
-    first_words = np.cumsum([0, *num_words])
-    splits = encoded.row_splits[first_words]
-    words = np.arange(first_words[-1]) - np.repeat(first_words[:-1], num_words)
-    questions = _encode_questions(examples, tokenizer, max_query_length)
-    paragraph = np.array([index_of[e.paragraph] for e in examples], np.int32)
+    ends = np.cumsum(num_words)
+    word = np.arange(ends[-1]) - np.repeat(ends - num_words, num_words)
+    words = np.repeat(word, np.diff(encoded.row_splits)).astype(np.int32)
+    splits = encoded.row_splits[ends[:-1]]
+    tokens_of, words_of = np.split(encoded.ids, splits), np.split(words, splits)
+    questions = [
+        ids[:max_query_length]
+        for ids in _tokenize(tokenizer, (e.question_text for e in examples))
+    ]
     features = SquadFeatures(
         examples=examples,
         tokenizer=tokenizer,
         questions=questions,
-        paragraphs=TokenIds(encoded.ids, splits),
-        words=np.repeat(words, np.diff(encoded.row_splits)).astype(np.int32),
-        paragraph=paragraph,
+        paragraphs=[tokens_of[index] for index in chosen],
+        words=[words_of[index] for index in chosen],
         windows=make_windows(
-            np.diff(splits)[paragraph],
-            max_seq_length - NUM_SPECIAL - np.diff(questions.splits),
+            np.array([len(tokens_of[index]) for index in chosen]),
+            np.array(
+                [max_seq_length - NUM_SPECIAL - len(q) for q in questions]
+            ),
             doc_stride,
         ),
         max_seq_length=max_seq_length,
@@ -222,18 +204,9 @@ def make_features(
     return features
 
 
-def _encode_questions(
-    examples: Sequence[SquadExample],
-    tokenizer: BatchTokenizer,
-    max_query_length: int,
-) -> TokenIds:
-    """Returns the first tokens of each question."""
-    encoded = tokenizer.encode_lines(e.question_text for e in examples)
-    lengths = np.diff(encoded.row_splits)
-    starts = np.repeat(encoded.row_splits[:-1], lengths)
-    is_kept = np.arange(len(encoded.ids)) - starts < max_query_length
-    kept = np.minimum(lengths, max_query_length)
-    return TokenIds(encoded.ids[is_kept], np.append(0, np.cumsum(kept)))
+def _tokenize(tokenizer: BatchTokenizer, texts: Iterable[str]) -> list[Ints]:
+    encoded = tokenizer.encode_lines(texts)
+    return np.split(encoded.ids, encoded.row_splits[1:-1])
 
 
 def make_windows(num_tokens: Any, room: Any, doc_stride: int) -> Windows:
@@ -296,9 +269,17 @@ def answer_labels(features: SquadFeatures) -> dict[str, Ints]:
         sequence, 0 (the position of [CLS]) unless the window contains the whole
         answer; and the example's `is_impossible`, 0 or 1. All int32 [W].
     """
-    windows = features.windows
-    first, last = _answer_spans(features)[:, windows.example]
-    is_impossible = np.array([e.is_impossible for e in features.examples], bool)
+    windows, examples = features.windows, features.examples
+    texts = (example.orig_answer_text or "" for example in examples)
+    columns = (
+        examples,
+        _tokenize(features.tokenizer, texts),
+        features.paragraphs,
+        features.words,
+    )
+    spans = [_answer_span(*row) for row in zip(*columns, strict=True)]
+    first, last = np.array(spans, np.int32)[windows.example].T
+    is_impossible = np.array([example.is_impossible for example in examples])
     is_impossible = is_impossible[windows.example]
     is_inside = (
         (first >= windows.start)
@@ -313,42 +294,26 @@ def answer_labels(features: SquadFeatures) -> dict[str, Ints]:
     }
 
 
-def _answer_spans(features: SquadFeatures) -> Ints:
-    """Returns [2, E], the first and last token of answers in paragraphs."""
-    examples = features.examples
-    encoded = features.tokenizer.encode_lines(
-        example.orig_answer_text or "" for example in examples
-    )
-    answers = TokenIds(encoded.ids, encoded.row_splits)
-    spans = np.zeros((2, len(examples)), np.int32)
-    for index, example in enumerate(examples):
-        if example.is_impossible or not example.doc_tokens:
-            continue
-        begin, end = features.paragraphs.splits[features.paragraph[index] :][:2]
-        words = features.words[begin:end]
-        start_word, end_word = example.answer_span
-        # Spaces before the first word have the word index -1. Like the
-        # original, take it for the last word.
-        start_word %= len(example.doc_tokens)
-        first = int(words.searchsorted(start_word))
-        last = int(words.searchsorted(end_word + 1)) - 1
-        tokens = features.paragraphs.ids[begin + first : begin + last + 1]
-        found = _find(answers.text(index).tolist(), tokens.tolist())
-        if found is not None:
-            first += found
-            last = first + len(answers.text(index)) - 1
-        spans[:, index] = first, last
-    return spans
+def _answer_span(
+    example: SquadExample, answer: Ints, tokens: Ints, words: Ints
+) -> tuple[int, int]:
+    """Returns the first and last token of an answer, counted in its paragraph.
 
-
-def _find(answer: list[int], tokens: list[int]) -> int | None:
-    """Returns where the answer is within the tokens of the answer's words.
-
-    The answer to "When was he born?" may be the 1895 of the word
-    "(1895-1943).". None if its tokens do not occur.
+    They are the tokens of the answer itself if these occur within the answer's
+    words, and else all tokens of these words. The answer to "When was he born?"
+    may be the 1895 of the word "(1895-1943).".
     """
-    length = len(answer)
-    for start in range(len(tokens) - length + 1 if length else 0):
-        if tokens[start : start + length] == answer:
-            return start
-    return None
+    if example.is_impossible or not example.doc_tokens:
+        return 0, 0
+    start_word, end_word = example.answer_span
+    # Spaces before the first word have the word index -1. Like the original,
+    # take it for the last word.
+    start_word %= len(example.doc_tokens)
+    first = int(words.searchsorted(start_word))
+    last = int(words.searchsorted(end_word + 1)) - 1
+    candidates, wanted = tokens[first : last + 1].tolist(), answer.tolist()
+    length = len(wanted)
+    for start in range(len(candidates) - length + 1 if length else 0):
+        if candidates[start : start + length] == wanted:
+            return first + start, first + start + length - 1
+    return first, last

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,7 +20,7 @@ from official_bert.options.run_squad import RunSquad
 from official_bert.tasks.squad import squad_decoding
 from official_bert.tasks.squad.squad_decoding import (
     DecodingOptions,
-    Predictions,
+    SquadAnswer,
 )
 from official_bert.tasks.squad.squad_examples import (
     Paragraph,
@@ -39,22 +39,6 @@ from official_bert.tasks.task import (
     shuffle_examples,
 )
 from official_bert.tokenization import BatchTokenizer
-
-
-class SquadAnswer(NamedTuple):
-    """The prediction for a question.
-
-    Attributes:
-        text: The answer, "" for none. In SQuAD 1.1 "empty" if no answer was
-            found, as in the original.
-        n_best: Texts with probabilities and logits, best first.
-        null_odds: The score of "no answer" minus that of the best text; None in
-            SQuAD 1.1.
-    """
-
-    text: str
-    n_best: list[dict[str, Any]]
-    null_odds: float | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -174,21 +158,13 @@ class SquadTask(Task):
             logits, outputs.logits, lengths, strict=True
         ):
             target[:length] = source[:length]
-        predictions = squad_decoding.predict(
+        return squad_decoding.decode(
             features,
             logits[..., 0],
             logits[..., 1],
             self.decoding,
             show_progress=self.show_progress,
         )
-        return [
-            SquadAnswer(
-                predictions.answers[example.qas_id],
-                predictions.n_best[example.qas_id],
-                predictions.null_odds.get(example.qas_id),
-            )
-            for example in features.examples
-        ]
 
     def metrics(
         self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
@@ -203,10 +179,12 @@ class SquadTask(Task):
             logging.info("%s has no answers: no metrics are computed", place)
             return {}
         dataset = json_files.read_object(self.predict_file)["data"]
-        predictions = _predictions(examples, answers)
-        return squad_metrics.evaluate(
-            dataset, predictions.answers, predictions.null_odds or None
-        )
+        texts = {
+            example.qas_id: answer.text
+            for example, answer in zip(examples, answers, strict=True)
+        }
+        null_odds = squad_decoding.null_odds(examples, answers)
+        return squad_metrics.evaluate(dataset, texts, null_odds or None)
 
     def write_predictions(
         self,
@@ -216,9 +194,7 @@ class SquadTask(Task):
         answers: Sequence[SquadAnswer],
     ) -> None:
         """Writes `predictions.json` and the original's other JSON files."""
-        squad_decoding.write_predictions(
-            folder, _predictions(examples, answers)
-        )
+        squad_decoding.write_predictions(folder, examples, answers)
 
     def parse(self, given: Any, where: str) -> SquadExample:
         """Takes an object with question and context, or a list of both."""
@@ -290,23 +266,4 @@ def _decoding_options(options: RunSquad) -> DecodingOptions:
         options.max_answer_length,
         options.version_2_with_negative,
         options.null_score_diff_threshold,
-    )
-
-
-def _predictions(
-    examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
-) -> Predictions:
-    """Returns the answers by the id of the question."""
-    by_id = {
-        example.qas_id: answer
-        for example, answer in zip(examples, answers, strict=True)
-    }
-    return Predictions(
-        {name: answer.text for name, answer in by_id.items()},
-        {name: answer.n_best for name, answer in by_id.items()},
-        {
-            name: answer.null_odds
-            for name, answer in by_id.items()
-            if answer.null_odds is not None
-        },
     )

@@ -92,8 +92,7 @@ def test_features_and_records_equal_the_original(folder, released_tokenizer):
         is_owner = owners[start : start + length] == record["doc_span_index"]
         found = "".join(map(str, is_owner.astype(int)))
         assert found == record["is_max_context"]
-        begin = features.paragraphs.splits[features.paragraph[example]] + start
-        words = features.words[begin : begin + length]
+        words = features.words[example][start : start + length]
         assert words.tolist() == record["token_to_orig"]
         for name, labels in features.labels.items():
             name = name.replace("positions", "position")
@@ -118,23 +117,25 @@ def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
     )
     logits = np.load(folder / "logits.npz")
     names = squad_decoding.DecodingOptions._fields
-    predictions = squad_decoding.predict(
+    answers = squad_decoding.decode(
         features,
         logits["start_logits"],
         logits["end_logits"],
         squad_decoding.DecodingOptions(**{n: params[n] for n in names}),
     )
     # The original crashes on these questions.
-    for name in {
+    crashes = {
         *params["left_out_no_features"],
         *params["left_out_original_crashes"],
-    }:
-        assert predictions.answers[name] == ""
-        odds = predictions.null_odds[name]
-        assert odds == squad_decoding.NO_CANDIDATE_ODDS
-        for results in predictions:
-            del results[name]
-    squad_decoding.write_predictions(str(tmp_path), predictions)
+    }
+    kept = []
+    for example, answer in zip(features.examples, answers, strict=True):
+        if example.qas_id in crashes:
+            odds = squad_decoding.NO_CANDIDATE_ODDS
+            assert (answer.text, answer.null_odds) == ("", odds)
+        else:
+            kept.append((example, answer))
+    squad_decoding.write_predictions(str(tmp_path), *zip(*kept, strict=True))
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     expected = {
         path.name: path.read_bytes()

@@ -36,7 +36,7 @@ def make(read, make_tokenizer):
 
 
 def predict(features, start_logits, end_logits, **options):
-    return squad_decoding.predict(
+    return squad_decoding.decode(
         features,
         np.asarray(start_logits, np.float32),
         np.asarray(end_logits, np.float32),
@@ -100,7 +100,7 @@ def test_n_best_are_the_best_of_all_spans(
             n_best_size=number,
             max_answer_length=longest,
             version_2_with_negative=version_2,
-        ).n_best["q0"]
+        )[0].n_best
         spans = spans_by_hand(
             features, start_logits, end_logits, number, longest
         )
@@ -141,8 +141,7 @@ def test_answers_have_the_casing_of_the_context(make, first, last, expected):
     features = make(CONTEXT)
     offset = features.offsets[0]
     found = predict(features, *peak(features, 0, first + offset, last + offset))
-    assert found.answers == {"q0": expected}
-    assert found.null_odds == {}
+    assert [(a.text, a.null_odds) for a in found] == [(expected, None)]
 
 
 def test_only_the_window_with_most_context_counts(make):
@@ -150,10 +149,10 @@ def test_only_the_window_with_most_context_counts(make):
     start, offset = features.windows.start[1], features.offsets[1]
     # The first token of window 1 has context on its left in window 0.
     found = predict(features, *peak(features, 1, offset, offset))
-    assert found.answers["q0"] != "c"
+    assert found[0].text != "c"
     position = start + offset
     found = predict(features, *peak(features, 0, position, position))
-    assert found.answers["q0"] == "c"
+    assert found[0].text == "c"
 
 
 def test_no_answer_wins_by_more_than_the_threshold(make):
@@ -162,15 +161,14 @@ def test_no_answer_wins_by_more_than_the_threshold(make):
     logits[:, 0, 0] = 2.0
     logits[:, 0, features.offsets[0]] = 1.5
     for threshold, expected in [(0.0, ""), (0.99, ""), (1.0, "A"), (2.0, "A")]:
-        found = predict(
+        [found] = predict(
             features,
             *logits,
             version_2_with_negative=True,
             null_score_diff_threshold=threshold,
         )
-        assert found.answers == {"q0": expected}
-        assert found.null_odds == {"q0": 1.0}
-        assert [c["text"] for c in found.n_best["q0"]][:2] == ["", "A"]
+        assert (found.text, found.null_odds) == (expected, 1.0)
+        assert [c["text"] for c in found.n_best][:2] == ["", "A"]
 
 
 def test_no_answer_has_the_logits_of_the_window_with_the_lowest_score(make):
@@ -178,8 +176,8 @@ def test_no_answer_has_the_logits_of_the_window_with_the_lowest_score(make):
     logits = np.zeros((2, len(features.lengths), 14))
     logits[0, :, 0] = 5.0
     logits[0, 1, 0] = -3.0
-    found = predict(features, *logits, version_2_with_negative=True)
-    [candidate] = [c for c in found.n_best["q0"] if c["text"] == ""]
+    [found] = predict(features, *logits, version_2_with_negative=True)
+    [candidate] = [c for c in found.n_best if c["text"] == ""]
     assert candidate["start_logit"] == -3.0
 
 
@@ -200,19 +198,19 @@ def test_a_long_word_is_normalized_once(make, monkeypatch):
     features = make("a.b" * 50)
     texts = {"a", ".", "b", "a.", ".b", "ba"}
     logits = random_logits(features)
-    n_best = predict(features, *logits, max_answer_length=2).n_best["q0"]
-    assert {candidate["text"] for candidate in n_best} == texts
+    [found] = predict(features, *logits, max_answer_length=2)
+    assert {candidate["text"] for candidate in found.n_best} == texts
     assert calls.count("normalize") == 1
     assert calls.count("get_final_text") == len(texts)
 
 
 @pytest.mark.parametrize("version_2", [False, True])
 def test_the_first_of_equal_spans_wins(make, version_2):
-    found = predict(
+    [found] = predict(
         make("ab cd"), *np.zeros((2, 1, 14)), version_2_with_negative=version_2
     )
-    assert found.answers == {"q0": "a"}
-    texts = [candidate["text"] for candidate in found.n_best["q0"]]
+    assert found.text == "a"
+    texts = [candidate["text"] for candidate in found.n_best]
     expected = ["a", "ab", "ab c", "ab cd", "b", "b c", "b cd", "c", "cd", "d"]
     assert texts == expected + [""] * version_2
 
@@ -220,42 +218,38 @@ def test_the_first_of_equal_spans_wins(make, version_2):
 def test_questions_without_span_are_empty_in_version_1(make):
     """As in the original."""
     features = make("Ab")
-    found = predict(features, *peak(features, 0, 0, 0), n_best_size=1)
-    assert found.answers == {"q0": "empty"}
+    [found] = predict(features, *peak(features, 0, 0, 0), n_best_size=1)
     candidate = {"text": "empty", "probability": 1.0}
-    assert found.n_best["q0"] == [
-        {**candidate, "start_logit": 0.0, "end_logit": 0.0}
-    ]
+    candidate |= {"start_logit": 0.0, "end_logit": 0.0}
+    assert found == ("empty", [candidate], None)
     found = predict(make("ab", " \n", "cd"), *np.zeros((2, 2, 14)))
-    assert found.answers == {"q0": "a", "q1": "empty", "q2": "c"}
-    found = predict(make(" "), *np.zeros((2, 0, 14)))
-    assert found.answers == {"q0": "empty"}
+    assert [answer.text for answer in found] == ["a", "empty", "c"]
+    [found] = predict(make(" "), *np.zeros((2, 0, 14)))
+    assert found.text == "empty"
 
 
 def test_questions_without_span_have_no_answer_in_version_2(make):
     """The original crashes."""
     features = make("Ab")
-    found = predict(
+    [found] = predict(
         features,
         *peak(features, 0, 0, 0),
         n_best_size=1,
         version_2_with_negative=True,
     )
-    assert found.answers == {"q0": ""}
-    assert found.null_odds == {"q0": squad_decoding.NO_CANDIDATE_ODDS}
     candidate = {"text": "", "probability": 1.0}
-    assert found.n_best["q0"] == [
-        {**candidate, "start_logit": 9.0, "end_logit": 9.0}
-    ]
+    candidate |= {"start_logit": 9.0, "end_logit": 9.0}
+    odds = squad_decoding.NO_CANDIDATE_ODDS
+    assert found == ("", [candidate], odds)
     found = predict(
         make("", "ab", "\x00"),
         *np.zeros((2, 1, 14)),
         version_2_with_negative=True,
         null_score_diff_threshold=2e6,
     )
-    assert found.answers == {"q0": "", "q1": "a", "q2": ""}
-    assert found.null_odds["q0"] == squad_decoding.NO_CANDIDATE_ODDS
-    assert [c["text"] for c in found.n_best["q2"]] == [""]
+    assert [answer.text for answer in found] == ["", "a", ""]
+    assert found[0].null_odds == odds
+    assert [c["text"] for c in found[2].n_best] == [""]
 
 
 def test_logits_of_another_shape_are_an_error(make):
@@ -274,17 +268,18 @@ def test_prediction_files_replace_those_of_an_earlier_run(
 ):
     features = make(CONTEXT, "gh Ij")
     logits = random_logits(features)
-    found = predict(features, *logits, version_2_with_negative=version_2)
+    answers = predict(features, *logits, version_2_with_negative=version_2)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/null_odds.json").write_text("{}")
-    squad_decoding.write_predictions(str(tmp_path / "out"), found)
+    squad_decoding.write_predictions(
+        str(tmp_path / "out"), features.examples, answers
+    )
     written = {p.name: p.read_text() for p in (tmp_path / "out").iterdir()}
-    expected = {
-        "predictions.json": found.answers,
-        "nbest_predictions.json": found.n_best,
-        **({"null_odds.json": found.null_odds} if version_2 else {}),
-    }
+    names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
+    columns = zip(*answers, strict=True)
     assert written == {
-        name: json.dumps(content, indent=4) + "\n"
-        for name, content in expected.items()
+        name: json.dumps(dict(zip(["q0", "q1"], column, strict=True)), indent=4)
+        + "\n"
+        for name, column in zip(names, columns, strict=True)
+        if version_2 or name != "null_odds.json"
     }

@@ -9,8 +9,11 @@ from support import tiny
 
 from official_bert.errors import InputError
 from official_bert.options import RunSquad
-from official_bert.tasks.squad.squad_decoding import DecodingOptions
-from official_bert.tasks.squad.squad_task import SquadAnswer, SquadTask, make
+from official_bert.tasks.squad.squad_decoding import (
+    DecodingOptions,
+    SquadAnswer,
+)
+from official_bert.tasks.squad.squad_task import SquadTask, make
 from official_bert.tasks.task import Outputs
 
 LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
