@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from official_bert import progress
 from official_bert.errors import InputError
-from official_bert.tasks.squad.squad_examples import SquadExample
+from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
 from official_bert.tokenization import BatchTokenizer
 
@@ -164,22 +164,15 @@ def make_features(
     distinct = dict.fromkeys(example.paragraph for example in examples)
     index_of = {paragraph: index for index, paragraph in enumerate(distinct)}
     chosen = [index_of[example.paragraph] for example in examples]
-    shown = progress.bar(
-        distinct,
-        description="Tokenizing",
-        unit="paragraph",
-        disable=not show_progress,
+    tokens_of, words_of = _tokenize_paragraphs(
+        tokenizer,
+        progress.bar(
+            distinct,
+            description="Tokenizing",
+            unit="paragraph",
+            disable=not show_progress,
+        ),
     )
-    # Word by word, as in the original.
-    encoded = tokenizer.encode_lines(
-        word for paragraph in shown for word in paragraph.doc_tokens
-    )
-    num_words = [len(paragraph.doc_tokens) for paragraph in distinct]
-    ends = np.cumsum(num_words)
-    word = np.arange(ends[-1]) - np.repeat(ends - num_words, num_words)
-    words = np.repeat(word, np.diff(encoded.row_splits)).astype(np.int32)
-    splits = encoded.row_splits[ends[:-1]]
-    tokens_of, words_of = np.split(encoded.ids, splits), np.split(words, splits)
     questions = [
         ids[:max_query_length]
         for ids in _tokenize(tokenizer, (e.question_text for e in examples))
@@ -202,6 +195,32 @@ def make_features(
     if is_training:
         features.labels.update(answer_labels(features))
     return features
+
+
+def _tokenize_paragraphs(
+    tokenizer: BatchTokenizer, paragraphs: Iterable[Paragraph]
+) -> tuple[list[Ints], list[Ints]]:
+    """Returns token ids and the index of each token's word, per paragraph.
+
+    Like the original, it tokenizes word by word, but each distinct word once.
+    """
+    index_of: dict[str, int] = {}
+    indices: list[int] = []
+    num_words = []
+    for paragraph in paragraphs:
+        num_words.append(len(paragraph.doc_tokens))
+        for word in paragraph.doc_tokens:
+            indices.append(index_of.setdefault(word, len(index_of)))
+    encoded = tokenizer.encode_lines(index_of)
+    begins = encoded.row_splits[np.array(indices, np.intp)]
+    counts = encoded.row_splits[np.array(indices, np.intp) + 1] - begins
+    splits = np.append(0, np.cumsum(counts))
+    shifts = np.repeat(begins - splits[:-1], counts)
+    ids = encoded.ids[np.arange(splits[-1]) + shifts]
+    words = np.concatenate([np.arange(n, dtype=np.int32) for n in num_words])
+    words = np.repeat(words, counts)
+    limits = splits[np.cumsum(num_words)[:-1]]
+    return np.split(ids, limits), np.split(words, limits)
 
 
 def _tokenize(tokenizer: BatchTokenizer, texts: Iterable[str]) -> list[Ints]:
