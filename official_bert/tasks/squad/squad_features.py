@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from official_bert import progress
 from official_bert.errors import InputError
-from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
+from official_bert.tasks.squad.squad_examples import SquadExample
 from official_bert.tasks.task import Features
 from official_bert.tokenization import BatchTokenizer
 
@@ -164,19 +164,19 @@ def make_features(
     distinct = dict.fromkeys(example.paragraph for example in examples)
     index_of = {paragraph: index for index, paragraph in enumerate(distinct)}
     chosen = [index_of[example.paragraph] for example in examples]
-    tokens_of, words_of = _tokenize_paragraphs(
-        tokenizer,
-        progress.bar(
-            distinct,
-            description="Tokenizing",
-            unit="paragraph",
-            disable=not show_progress,
-        ),
+    shown = progress.bar(
+        distinct,
+        description="Tokenizing",
+        unit="paragraph",
+        disable=not show_progress,
     )
-    questions = [
-        ids[:max_query_length]
-        for ids in _tokenize(tokenizer, (e.question_text for e in examples))
-    ]
+    tokens_of, words_of = _tokenize(
+        tokenizer, (paragraph.doc_tokens for paragraph in shown)
+    )
+    tokens, _ = _tokenize(
+        tokenizer, (example.question_text.split(" ") for example in examples)
+    )
+    questions = [ids[:max_query_length] for ids in tokens]
     features = SquadFeatures(
         examples=examples,
         tokenizer=tokenizer,
@@ -197,35 +197,37 @@ def make_features(
     return features
 
 
-def _tokenize_paragraphs(
-    tokenizer: BatchTokenizer, paragraphs: Iterable[Paragraph]
+def _tokenize(
+    tokenizer: BatchTokenizer, texts: Iterable[Sequence[str]]
 ) -> tuple[list[Ints], list[Ints]]:
-    """Returns token ids and the index of each token's word, per paragraph.
+    """Returns the token ids of texts, and the index of each token's word.
 
     Like the original, it tokenizes word by word, but each distinct word once.
+
+    Args:
+        tokenizer: The model's tokenizer.
+        texts: The words of each text.
     """
+    texts = list(texts)
     index_of: dict[str, int] = {}
-    indices: list[int] = []
-    num_words = []
-    for paragraph in paragraphs:
-        num_words.append(len(paragraph.doc_tokens))
-        for word in paragraph.doc_tokens:
-            indices.append(index_of.setdefault(word, len(index_of)))
+    indices = np.array(
+        [
+            index_of.setdefault(word, len(index_of))
+            for words in texts
+            for word in words
+        ],
+        np.intp,
+    )
     encoded = tokenizer.encode_lines(index_of)
-    begins = encoded.row_splits[np.array(indices, np.intp)]
-    counts = encoded.row_splits[np.array(indices, np.intp) + 1] - begins
+    begins = encoded.row_splits[indices]
+    counts = encoded.row_splits[indices + 1] - begins
     splits = np.append(0, np.cumsum(counts))
     shifts = np.repeat(begins - splits[:-1], counts)
     ids = encoded.ids[np.arange(splits[-1]) + shifts]
-    words = np.concatenate([np.arange(n, dtype=np.int32) for n in num_words])
-    words = np.repeat(words, counts)
+    num_words = [len(words) for words in texts]
+    word = np.concatenate([np.arange(n, dtype=np.int32) for n in num_words])
     limits = splits[np.cumsum(num_words)[:-1]]
-    return np.split(ids, limits), np.split(words, limits)
-
-
-def _tokenize(tokenizer: BatchTokenizer, texts: Iterable[str]) -> list[Ints]:
-    encoded = tokenizer.encode_lines(texts)
-    return np.split(encoded.ids, encoded.row_splits[1:-1])
+    return np.split(ids, limits), np.split(np.repeat(word, counts), limits)
 
 
 def make_windows(num_tokens: Any, room: Any, doc_stride: int) -> Windows:
@@ -289,13 +291,11 @@ def answer_labels(features: SquadFeatures) -> dict[str, Ints]:
         answer; and the example's `is_impossible`, 0 or 1. All int32 [W].
     """
     windows, examples = features.windows, features.examples
-    texts = (example.orig_answer_text or "" for example in examples)
-    columns = (
-        examples,
-        _tokenize(features.tokenizer, texts),
-        features.paragraphs,
-        features.words,
+    answers, _ = _tokenize(
+        features.tokenizer,
+        ((example.orig_answer_text or "").split(" ") for example in examples),
     )
+    columns = (examples, answers, features.paragraphs, features.words)
     spans = [_answer_span(*row) for row in zip(*columns, strict=True)]
     first, last = np.array(spans, np.int32)[windows.example].T
     is_impossible = np.array([example.is_impossible for example in examples])
