@@ -22,6 +22,7 @@ sides, the window's "owned" tokens::
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ import numpy.typing as npt
 
 from official_bert import progress
 from official_bert.errors import InputError
-from official_bert.tasks.squad.squad_examples import SquadExample
+from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
 from official_bert.tokenization import BatchTokenizer
 
@@ -170,13 +171,11 @@ def make_features(
         unit="paragraph",
         disable=not show_progress,
     )
-    tokens_of, words_of = _tokenize(
-        tokenizer, (paragraph.doc_tokens for paragraph in shown)
-    )
-    tokens, _ = _tokenize(
-        tokenizer, (example.question_text.split(" ") for example in examples)
-    )
-    questions = [ids[:max_query_length] for ids in tokens]
+    tokens_of, words_of = _tokenize_words(tokenizer, shown)
+    questions = [
+        ids[:max_query_length]
+        for ids in _tokenize(tokenizer, (e.question_text for e in examples))
+    ]
     features = SquadFeatures(
         examples=examples,
         tokenizer=tokenizer,
@@ -197,28 +196,18 @@ def make_features(
     return features
 
 
-def _tokenize(
-    tokenizer: BatchTokenizer, texts: Iterable[Sequence[str]]
+def _tokenize_words(
+    tokenizer: BatchTokenizer, paragraphs: Iterable[Paragraph]
 ) -> tuple[list[Ints], list[Ints]]:
-    """Returns the token ids of texts, and the index of each token's word.
+    """Returns token ids and the index of each token's word, per paragraph.
 
     Like the original, it tokenizes word by word, but each distinct word once.
-
-    Args:
-        tokenizer: The model's tokenizer.
-        texts: The words of each text.
     """
-    texts = list(texts)
-    index_of: dict[str, int] = {}
-    indices = np.array(
-        [
-            index_of.setdefault(word, len(index_of))
-            for words in texts
-            for word in words
-        ],
-        np.intp,
-    )
+    texts = [paragraph.doc_tokens for paragraph in paragraphs]
+    all_words = list(itertools.chain.from_iterable(texts))
+    index_of = {word: i for i, word in enumerate(dict.fromkeys(all_words))}
     encoded = tokenizer.encode_lines(index_of)
+    indices = np.fromiter(map(index_of.__getitem__, all_words), np.intp)
     begins = encoded.row_splits[indices]
     counts = encoded.row_splits[indices + 1] - begins
     splits = np.append(0, np.cumsum(counts))
@@ -226,8 +215,17 @@ def _tokenize(
     ids = encoded.ids[np.arange(splits[-1]) + shifts]
     num_words = [len(words) for words in texts]
     word = np.concatenate([np.arange(n, dtype=np.int32) for n in num_words])
-    limits = splits[np.cumsum(num_words)[:-1]]
-    return np.split(ids, limits), np.split(np.repeat(word, counts), limits)
+    limits = splits[np.cumsum([0, *num_words])]
+    return _split(ids, limits), _split(np.repeat(word, counts), limits)
+
+
+def _tokenize(tokenizer: BatchTokenizer, texts: Iterable[str]) -> list[Ints]:
+    encoded = tokenizer.encode_lines(texts)
+    return _split(encoded.ids, encoded.row_splits)
+
+
+def _split(values: Ints, limits: npt.NDArray[np.int64]) -> list[Ints]:
+    return [values[i:j] for i, j in itertools.pairwise(limits.tolist())]
 
 
 def make_windows(num_tokens: Any, room: Any, doc_stride: int) -> Windows:
@@ -291,10 +289,8 @@ def answer_labels(features: SquadFeatures) -> dict[str, Ints]:
         answer; and the example's `is_impossible`, 0 or 1. All int32 [W].
     """
     windows, examples = features.windows, features.examples
-    answers, _ = _tokenize(
-        features.tokenizer,
-        ((example.orig_answer_text or "").split(" ") for example in examples),
-    )
+    texts = (example.orig_answer_text or "" for example in examples)
+    answers = _tokenize(features.tokenizer, texts)
     columns = (examples, answers, features.paragraphs, features.words)
     spans = [_answer_span(*row) for row in zip(*columns, strict=True)]
     first, last = np.array(spans, np.int32)[windows.example].T
