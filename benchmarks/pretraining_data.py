@@ -1,18 +1,19 @@
-"""How many instances for pre-training are made in a second, in which memory.
+"""Measures how many pre-training instances are made per second, and the memory.
 
   python -m benchmarks.pretraining_data CORPUS VOCAB_FILE [NUM_COPIES]
 
-CORPUS has one sentence a line. `create_pretraining_data.py` is run as its user
-runs it, and all is counted from its start to its end: sequences of 128, ten
-rounds, the first 20,000 lines. The default mode has one core. Then the whole
-corpus, and with NUM_COPIES that many times over, to see memory stay. Memory is
-the largest sum of the resident sets of all processes, looked at every 20 ms.
+CORPUS has one sentence per line. `create_pretraining_data.py` runs as a command
+on the first 20,000 lines, with sequences of 128 tokens and ten rounds; the time
+includes its start. The default mode has one core. Then it runs on the whole
+corpus, and with NUM_COPIES on that many copies, to show that memory does not
+grow. Memory is the largest sum of the resident sets of all processes, sampled
+every 20 ms.
 
-The ratio is to the 3,980 instances a second of the 2018 release itself, which
-is not run here. It took 16.1 seconds for the 64,189 instances of 20,000 lines
-of Wikipedia, on one quiet core of the machine that the figures in README.md are
-from, with Python 3.11 and the import of TensorFlow 2.21 counted. On another day
-52 seconds had been measured.
+The ratio is to the 3,980 instances per second of the original implementation,
+which is not run here. It took 16.1 seconds for the 64,189 instances of 20,000
+lines of Wikipedia on one quiet core of the machine of README.md, with Python
+3.11 and the import of TensorFlow 2.21 included. On another day it took 52
+seconds.
 """
 
 import itertools
@@ -34,22 +35,22 @@ HEADER = "{:16} {:>9} {:>10} {:>8} {:>12} {:>6} {:>8}"
 
 
 def processes(group: int) -> Iterator[pathlib.Path]:
-    """Yields the folders of /proc of a process group."""
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    """Yields the /proc directories of a process group."""
+    for directory in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # It is gone by now.
+            fields = (directory / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # It has ended.
             continue
         if int(fields[2]) == group:
-            yield folder
+            yield directory
 
 
 def resident(group: int) -> float:
-    """Returns the megabytes that a process group has in memory."""
+    """Returns the resident memory of a process group in megabytes."""
     pages = 0
-    for folder in processes(group):
+    for directory in processes(group):
         try:
-            pages += int((folder / "statm").read_text().split()[1])
+            pages += int((directory / "statm").read_text().split()[1])
         except OSError:
             continue
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -73,22 +74,22 @@ def run(arguments: list[str], core: int | None) -> tuple[int, float, float]:
             time.sleep(0.02)
         seconds = time.perf_counter() - start
         log.seek(0)
-        told = log.read()
-    written = re.search(r"Wrote (\d+) records", told)
+        output = log.read()
+    written = re.search(r"Wrote (\d+) records", output)
     if process.returncode or not written:
-        raise SystemExit(told)
+        raise SystemExit(output)
     return int(written[1]), seconds, peak
 
 
 def show(
-    mode: str, inputs: str, num_lines: int, vocab_file: str, folder: str
+    mode: str, inputs: str, num_lines: int, vocab_file: str, directory: str
 ) -> None:
     workers = int(mode.rpartition("=")[2]) if "=" in mode else 0
     instances, seconds, peak = run(
         [
             f"--input_file={inputs}",
             f"--vocab_file={vocab_file}",
-            f"--output_file={folder}/out",
+            f"--output_file={directory}/out",
             f"--num_workers={workers}",
         ],
         min(os.sched_getaffinity(0)) if workers < 2 else None,
@@ -100,17 +101,17 @@ def show(
 
 def main(corpus: str, vocab_file: str, num_copies: str = "1") -> None:
     print(HEADER.format(*COLUMNS))
-    with tempfile.TemporaryDirectory() as folder:
-        head = os.path.join(folder, "head.txt")
+    with tempfile.TemporaryDirectory() as directory:
+        head = os.path.join(directory, "head.txt")
         with open(corpus, "rb") as source, open(head, "wb") as target:
             target.writelines(itertools.islice(source, NUM_LINES))
             num_lines = NUM_LINES + sum(1 for _ in source)
         for mode in ("default", "--num_workers=1", "--num_workers=2"):
-            show(mode, head, NUM_LINES, vocab_file, folder)
+            show(mode, head, NUM_LINES, vocab_file, directory)
         for copies in sorted({1, int(num_copies)}):
             inputs = ",".join([corpus] * copies)
             lines = num_lines * copies
-            show("--num_workers=2", inputs, lines, vocab_file, folder)
+            show("--num_workers=2", inputs, lines, vocab_file, directory)
 
 
 if __name__ == "__main__":

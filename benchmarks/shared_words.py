@@ -1,11 +1,12 @@
-r"""What the words that two texts share tell of MRPC, RTE and STS-B.
+r"""A baseline for MRPC, RTE and STS-B: the tokens that two texts share.
 
-  python -m benchmarks.shared_words FOLDER VOCAB_FILE
+  python -m benchmarks.shared_words DIRECTORY VOCAB_FILE
 
-FOLDER has `glue/MRPC`, `glue/RTE` and `glue/STS-B` in it. Of each pair two
-numbers are known: how many different pieces its texts share, as a part of
-those of both, and of those of the shorter. A linear model of them is fitted on
-the training data. Below it, a BERT has not learned to compare.
+DIRECTORY contains `glue/MRPC`, `glue/RTE` and `glue/STS-B`. Each pair has two
+features: the number of different tokens that both texts contain, divided by the
+number in either text and by the number in the shorter one. A linear model is
+fitted on the training data. A BERT below this baseline has not learned to
+compare texts.
 """
 
 import sys
@@ -26,32 +27,32 @@ Floats = npt.NDArray[np.float64]
 def shared(
     examples: Sequence[TextExample], tokenizer: BatchTokenizer
 ) -> Floats:
-    """Returns both parts of each pair, float64 [N, 2]."""
+    """Returns the features of each pair, float64 [N, 2]."""
     texts = (text for e in examples for text in (e.text_a, e.text_b or ""))
-    pieces = map(set, tokenizer.tokenize_lines_to_ids(texts))
-    parts = [
+    tokens = map(set, tokenizer.tokenize_lines_to_ids(texts))
+    features = [
         (len(a & b) / len(a | b), len(a & b) / min(len(a), len(b)))
-        for a, b in zip(pieces, pieces, strict=True)
+        for a, b in zip(tokens, tokens, strict=True)
     ]
-    return np.array(parts)
+    return np.array(features)
 
 
-def main(folder: str, vocab_file: str) -> None:
+def main(directory: str, vocab_file: str) -> None:
     tokenizer = BatchTokenizer(vocab_file)
     for name in ("MRPC", "RTE", "STS-B"):
         row = glue.TASKS[name.lower().replace("-", "")]
-        task = glue.make_task(row, f"{folder}/glue/{name}")
+        task = glue.make_task(row, f"{directory}/glue/{name}")
         train, dev = task.examples("train"), task.examples("dev")
-        known, asked = shared(train, tokenizer), shared(dev, tokenizer)
+        known, unseen = shared(train, tokenizer), shared(dev, tokenizer)
         labels = [example.label for example in train]
         wanted = [example.label for example in dev]
         if name == "STS-B":
-            said = LinearRegression().fit(known, labels).predict(asked)
-            pearson = pearson_and_spearman(wanted, said)["pearson"]
+            predicted = LinearRegression().fit(known, labels).predict(unseen)
+            pearson = pearson_and_spearman(wanted, predicted)["pearson"]
             print(f"{name:6} pearson  {100 * pearson:.1f}")
         else:
             model = LogisticRegression().fit(known, labels)
-            print(f"{name:6} accuracy {100 * model.score(asked, wanted):.1f}")
+            print(f"{name:6} accuracy {100 * model.score(unseen, wanted):.1f}")
 
 
 if __name__ == "__main__":

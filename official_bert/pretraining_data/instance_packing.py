@@ -57,9 +57,7 @@ class _Row(NamedTuple):
 def best_fit(sizes: Sequence[Size], limits: Limits) -> list[list[int]]:
     """Puts each instance, longest first, into the fullest row with room for it.
 
-    Args:
-        sizes: The sizes of the instances, none above the limits.
-        limits: The capacity of a row.
+    No size may exceed the limits.
 
     Returns:
         The indices of the instances in each row, ascending. Rows are sorted by
@@ -99,12 +97,8 @@ def pack_batches(
 ) -> Iterator[Columns]:
     """Packs a few batches at a time, in bounded memory.
 
-    Args:
-        batches: As for `pack`, all but the last of the same size.
-        limits: The capacity of a row.
-
-    Yields:
-        Packed rows in batches of at most that size.
+    All batches but the last must have the same size, which packed batches do
+    not exceed.
     """
     remaining = iter(batches)
     while some := list(itertools.islice(remaining, _BATCHES_PER_PACK)):
@@ -121,15 +115,7 @@ def pack_batches(
 
 
 def pack(columns: Columns, limits: Limits) -> Columns:
-    """Packs the instances of a batch.
-
-    Args:
-        columns: The features of `schemas.pretraining_schema`.
-        limits: The capacity of a row.
-
-    Returns:
-        The features of `schemas.packed_schema`, in fewer rows.
-    """
+    """Turns features of `pretraining_schema` into those of `packed_schema`."""
     lengths = np.count_nonzero(columns["input_mask"], axis=1).tolist()
     counts = np.count_nonzero(columns["masked_lm_weights"], axis=1).tolist()
     sizes = list(map(Size, lengths, counts))

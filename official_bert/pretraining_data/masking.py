@@ -132,14 +132,10 @@ def mask_sequence(
 def whole_words(
     positions: Iterable[int], is_continuation: Iterable[bool]
 ) -> list[Sequence[int]]:
-    """Groups positions by words.
+    """Groups the positions of tokens by words, without [CLS] and [SEP].
 
     A continuation ("##...") joins the token before it. If segment B starts with
     one, that token is in segment A, as in the original implementation.
-
-    Args:
-        positions: The positions of tokens other than [CLS] and [SEP].
-        is_continuation: Whether each token starts with "##".
     """
     words: list[list[int]] = []
     for position, continues in zip(positions, is_continuation, strict=True):
@@ -217,14 +213,10 @@ def mask_sequences(
 def random_numbers(
     keys: _Keys, number: int, skip: int = 0
 ) -> npt.NDArray[np.uint64]:
-    """Returns uint64 [n, number], a SplitMix64 stream for each key.
+    """Returns uint64 [n, number], a SplitMix64 stream for each of n keys.
 
     See Steele, Lea and Flood: Fast splittable pseudorandom number generators.
-
-    Args:
-        keys: uint64 [n], the seeds.
-        number: Numbers to draw from each stream.
-        skip: Numbers to skip before.
+    The first `skip` numbers of each stream are left out.
     """
     steps = np.arange(skip + 1, skip + number + 1, dtype=np.uint64)
     z = keys[:, np.newaxis] + steps * np.uint64(0x9E3779B97F4A7C15)

@@ -57,7 +57,7 @@ def document_pairs(
     options: CreatePretrainingData,
     rng: random.Random,
 ) -> Iterator[Pair]:
-    """Returns the pairs whose segment A comes from one document.
+    """Yields the pairs whose segment A comes from one document.
 
     Args:
         document: The document.
@@ -67,26 +67,30 @@ def document_pairs(
         options: Lengths, probabilities and the kind of pairs.
         rng: The random stream.
     """
+    num_special = 2 if options.nsp == "none" else 3  # [CLS], [SEP], [SEP].
+    max_num_tokens = options.max_seq_length - num_special
+    target_length = _target_length(max_num_tokens, options, rng)
     if options.nsp == "none":
-        return _single_segments(document, options, rng)
-    if options.nsp == "sop":
-        return _ordered_pairs(document, options, rng)
-    return _next_pairs(
-        document, index, num_documents, document_at, options, rng
-    )
+        pairs = _single_segments(document, target_length)
+    elif options.nsp == "sop":
+        pairs = _ordered_pairs(document, target_length, rng)
+    else:
+
+        def draw_other() -> Document:
+            return document_at(_other_document(index, num_documents, rng))
+
+        pairs = _next_pairs(document, draw_other, target_length, rng)
+    for pair in pairs:
+        yield _truncate(pair, max_num_tokens, rng)
 
 
 def _next_pairs(
     document: Document,
-    index: int,
-    num_documents: int,
-    document_at: Callable[[int], Document],
-    options: CreatePretrainingData,
+    draw_other: Callable[[], Document],
+    target_length: int,
     rng: random.Random,
 ) -> Iterator[Pair]:
     """Yields next sentence pairs: section 3.1, task 2 of the BERT paper."""
-    max_num_tokens = options.max_seq_length - 3  # [CLS], [SEP], [SEP].
-    target_length = _target_length(max_num_tokens, options, rng)
     start = 0
     while start < len(document) - 1:
         end = _reach(document, start, target_length)
@@ -97,22 +101,19 @@ def _next_pairs(
 
         is_random_next = end - start == 1 or rng.random() < 0.5
         if is_random_next:
-            other = document_at(_other_document(index, num_documents, rng))
             wanted = target_length - (span_a[1] - span_a[0])
-            span_b = _random_place(other, wanted, rng)
+            span_b = _random_span(draw_other(), wanted, rng)
             start = middle  # The remaining sentences are used again.
         else:
             span_b = document[middle], document[end]
             start = end
-        yield _truncate(*span_a, *span_b, is_random_next, max_num_tokens, rng)
+        yield Pair(*span_a, *span_b, is_random_next)
 
 
 def _ordered_pairs(
-    document: Document, options: CreatePretrainingData, rng: random.Random
+    document: Document, target_length: int, rng: random.Random
 ) -> Iterator[Pair]:
     """Yields sentence order pairs: section 3.1 of Lan et al., 2019 (ALBERT)."""
-    max_num_tokens = options.max_seq_length - 3  # [CLS], [SEP], [SEP].
-    target_length = _target_length(max_num_tokens, options, rng)
     start, last = 0, len(document) - 1
     while start < last:
         # At least two sentences, if the document has as many left.
@@ -126,26 +127,19 @@ def _ordered_pairs(
         start = end
         if middle == behind:
             continue
-        is_swapped = rng.random() < 0.5
-        spans = (first, middle, middle, behind)
-        if is_swapped:
-            spans = (middle, behind, first, middle)
-        yield _truncate(*spans, is_swapped, max_num_tokens, rng)
+        if rng.random() < 0.5:
+            yield Pair(middle, behind, first, middle, True)
+        else:
+            yield Pair(first, middle, middle, behind, False)
 
 
-def _single_segments(
-    document: Document, options: CreatePretrainingData, rng: random.Random
-) -> Iterator[Pair]:
+def _single_segments(document: Document, target_length: int) -> Iterator[Pair]:
     """Yields single segments of whole sentences."""
-    max_num_tokens = options.max_seq_length - 2  # [CLS], [SEP].
-    target_length = _target_length(max_num_tokens, options, rng)
     start = 0
     while start < len(document) - 1:
         end = _reach(document, start, target_length)
-        first, behind = document[start], document[end]
-        yield _truncate(
-            first, behind, behind, behind, False, max_num_tokens, rng
-        )
+        behind = document[end]
+        yield Pair(document[start], behind, behind, behind, False)
         start = end
 
 
@@ -180,7 +174,7 @@ def _other_document(index: int, num_documents: int, rng: random.Random) -> int:
     return other
 
 
-def _random_place(
+def _random_span(
     document: Document, length: int, rng: random.Random
 ) -> tuple[int, int]:
     """Returns a random span of whole sentences with about `length` tokens."""
@@ -189,16 +183,9 @@ def _random_place(
     return int(document[start]), int(document[end])
 
 
-def _truncate(
-    start_a: int,
-    end_a: int,
-    start_b: int,
-    end_b: int,
-    is_random_next: bool,
-    max_num_tokens: int,
-    rng: random.Random,
-) -> Pair:
+def _truncate(pair: Pair, max_num_tokens: int, rng: random.Random) -> Pair:
     """Removes tokens at random ends of the longer segment until both fit."""
+    start_a, end_a, start_b, end_b, is_random_next = pair
     length_a, length_b = end_a - start_a, end_b - start_b
     for _ in range(length_a + length_b - max_num_tokens):
         is_front = rng.random() < 0.5
@@ -208,5 +195,6 @@ def _truncate(
         else:
             length_b -= 1
             start_b += is_front
-    end_a, end_b = start_a + length_a, start_b + length_b
-    return Pair(start_a, end_a, start_b, end_b, is_random_next)
+    return Pair(
+        start_a, start_a + length_a, start_b, start_b + length_b, is_random_next
+    )

@@ -51,14 +51,9 @@ class EncodedLines(NamedTuple):
 class BatchTokenizer(FullTokenizer):
     """A `FullTokenizer` for large amounts of text.
 
-    It has the same output but normalizes whole texts at once (`normalize.py`)
-    and remembers the token ids of every word. The vocabulary must not change
-    after construction.
-
-    Args:
-        vocab_file: A text file with one token per line.
-        do_lower_case: Whether to lower-case text and strip accents.
-        never_split: Tokens that are kept whole wherever they occur in a text.
+    It takes the same arguments and has the same output, but normalizes whole
+    texts at once (`normalize.py`) and remembers the token ids of every word.
+    The vocabulary must not change after construction.
     """
 
     def __init__(
@@ -116,15 +111,10 @@ class BatchTokenizer(FullTokenizer):
         "Ça coûte" -> ["ca", "co", "##ute"], [(0, 2), (3, 5), (5, 8)]
         ```
 
-        Args:
-            text: A string, or UTF-8 bytes; offsets are then into the decoded
-                string.
-
         Returns:
-            The tokens, and the (start, end) of each in characters of `text`.
-            `text[start:end]` is what became the token; for [UNK], the whole
-            unknown word. Tokens made from one character have its span.
-            `alignment.py` has all rules.
+            The tokens, and the (start, end) of each in characters of the
+            decoded text: the characters that became the token or, for [UNK],
+            the whole unknown word. `alignment.py` has all rules.
         """
         tokens: list[str] = []
         spans: list[Span] = []

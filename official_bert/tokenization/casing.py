@@ -32,10 +32,6 @@ def validate_case_matches_checkpoint(
     A released checkpoint is recognized by the name of its directory, such as
     "uncased_L-12_H-768_A-12/bert_model.ckpt". Other names are not checked.
 
-    Args:
-        do_lower_case: Whether the run lower-cases its text.
-        init_checkpoint: The checkpoint that the run starts from.
-
     Raises:
         InputError: The model was trained with the other casing. The message is
             that of the 2018 release.

@@ -1,10 +1,11 @@
 """The reference tokenizer of the 2018 release, character by character."""
 
+import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable, Iterator
 
+from official_bert.errors import InputError
 from official_bert.tokenization import characters, vocab
-from official_bert.tokenization.never_split import NeverSplit
 
 
 class FullTokenizer:
@@ -57,19 +58,11 @@ class FullTokenizer:
         return tokens
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of `tokens`.
-
-        Raises:
-            KeyError: A token is not in the vocabulary.
-        """
+        """Returns the ids of `tokens`; `KeyError` if one is unknown."""
         return vocab.convert_tokens_to_ids(self.vocab, tokens)
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-        """Returns the tokens with these `ids`.
-
-        Raises:
-            KeyError: The vocabulary has no such id.
-        """
+        """Returns the tokens with these `ids`; `KeyError` if one is unknown."""
         return vocab.convert_ids_to_tokens(self.inv_vocab, ids)
 
 
@@ -80,9 +73,7 @@ class BasicTokenizer:
     "Ça coûte 5$, 北京!" -> ["ca", "coute", "5", "$", ",", "北", "京", "!"]
     ```
 
-    Args:
-        do_lower_case: Whether to lower-case text and strip accents.
-        never_split: Tokens that are kept whole wherever they occur in a text.
+    The arguments are those of `FullTokenizer`.
     """
 
     def __init__(
@@ -166,14 +157,55 @@ class WordpieceTokenizer:
         return None
 
 
-def convert_to_unicode(text: str | bytes) -> str:
-    """Returns `text` as a string.
+class NeverSplit:
+    """Separates some tokens from the text around them.
 
-    Args:
-        text: A string, or UTF-8 bytes, of which invalid ones are dropped.
+    ```
+    "a [MASK]. b" -> ("a ", False), ("[MASK]", True), (". b", False)
+    ```
+
+    Tokens are case-sensitive. If one is the start of another, the longer one is
+    matched. Raises `InputError` for a single string, and for tokens that are
+    empty or contain whitespace.
+    """
+
+    def __init__(self, tokens: tuple[str, ...] = ()):
+        if isinstance(tokens, str) or any(t.split() != [t] for t in tokens):
+            raise InputError(
+                "`never_split` must be a sequence of tokens without "
+                f"whitespace. Received: {tokens!r}. "
+                "Pass a tuple such as ('[MASK]',)."
+            )
+        self.tokens = tuple(tokens)
+        by_length = sorted(self.tokens, key=len, reverse=True)
+        self._pattern = re.compile(f"({'|'.join(map(re.escape, by_length))})")
+
+    def require_in(self, vocab: Container[str]) -> None:
+        """Raises `InputError` if a token is not in the vocabulary."""
+        missing = [token for token in self.tokens if token not in vocab]
+        if missing:
+            raise InputError(
+                "The tokens of `never_split` must be in the vocabulary. "
+                f"Received: {', '.join(missing)}, which are not. "
+                "Remove them, or add them to the vocabulary file."
+            )
+
+    def split(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Yields the parts of `text`, and whether each is such a token."""
+        if not self.tokens:
+            yield text, False
+            return
+        # As the pattern has a group, `re.split` returns text and matches
+        # alternately, starting and ending with text.
+        for index, part in enumerate(self._pattern.split(text)):
+            yield part, index % 2 == 1
+
+
+def convert_to_unicode(text: str | bytes) -> str:
+    """Decodes UTF-8, without invalid bytes; strings are returned as they are.
 
     Raises:
-        ValueError: `text` is neither.
+        ValueError: `text` is neither a string nor bytes.
     """
     if isinstance(text, str):
         return text
@@ -194,32 +226,28 @@ def whitespace_tokenize(text: str) -> list[str]:
 
 def _clean(text: str) -> str:
     """Removes invisible characters and replaces whitespace by spaces."""
-    output = []
-    for char in text:
-        if characters.is_removed(char):
-            continue
-        output.append(" " if characters.is_whitespace(char) else char)
-    return "".join(output)
+    return "".join(
+        " " if characters.is_whitespace(char) else char
+        for char in text
+        if not characters.is_removed(char)
+    )
 
 
 def _isolate_chinese(text: str) -> str:
-    output = []
-    for char in text:
-        output.append(f" {char} " if characters.is_chinese(char) else char)
-    return "".join(output)
+    return "".join(
+        f" {char} " if characters.is_chinese(char) else char for char in text
+    )
 
 
 def _strip_accents(word: str) -> str:
     """Decomposes characters (NFD) and removes nonspacing marks.
 
-    The characters stay decomposed: a Hangul syllable becomes two or three
-    letters.
+    The result stays decomposed: a Hangul syllable becomes two or three letters.
     """
-    output = []
-    for char in unicodedata.normalize("NFD", word):
-        if not characters.is_nonspacing_mark(char):
-            output.append(char)
-    return "".join(output)
+    decomposed = unicodedata.normalize("NFD", word)
+    return "".join(
+        char for char in decomposed if not characters.is_nonspacing_mark(char)
+    )
 
 
 def _split_punctuation(word: str) -> list[str]:

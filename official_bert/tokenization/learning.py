@@ -27,9 +27,6 @@ def count_words(
     """Counts the words of a text, as split by `BasicTokenizer`.
 
     Memory depends on the number of different words, not on the text's length.
-
-    Returns:
-        {word: frequency}.
     """
     words: Counter[str] = Counter()
     for line in lines:
@@ -40,15 +37,7 @@ def count_words(
 def count_tokens(
     vocab: Iterable[str], word_counts: Mapping[str, int]
 ) -> Counter[str]:
-    """Counts the WordPiece tokens of words.
-
-    Args:
-        vocab: The known tokens.
-        word_counts: {word: frequency}.
-
-    Returns:
-        {token: frequency}; "[UNK]" for unknown words.
-    """
+    """Counts the WordPiece tokens of {word: frequency}, "[UNK]" included."""
     tokenizer = WordpieceTokenizer(frozenset(vocab))
     tokens: Counter[str] = Counter()
     for word, count in word_counts.items():

@@ -22,11 +22,7 @@ from official_bert.tokenization import characters
 
 
 class CharacterTable(dict[int, str]):
-    """A table for `str.translate` that computes its entries when needed.
-
-    Args:
-        replace: Returns the replacement of a character.
-    """
+    """A table for `str.translate` that computes its entries when needed."""
 
     def __init__(self, replace: Callable[[str], str]):
         super().__init__()
@@ -61,14 +57,9 @@ _ASCII_PUNCTUATION = tuple((char, f" {char} ") for char in string.punctuation)
 
 
 def normalize(text: str, do_lower_case: bool) -> str:
-    """Returns the words of `BasicTokenizer`, separated by whitespace.
+    """Separates the words of a text by whitespace.
 
-    Args:
-        text: Any string.
-        do_lower_case: Whether to lower-case it and strip accents.
-
-    Returns:
-        A string whose `split()` is `BasicTokenizer(do_lower_case).tokenize`.
+    The `split()` of the result is `BasicTokenizer(do_lower_case).tokenize`.
     """
     if text.isascii():
         return _normalize_ascii(text, do_lower_case)

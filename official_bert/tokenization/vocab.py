@@ -55,27 +55,19 @@ def require_tokens(
 def convert_by_vocab(
     vocab: Mapping[_Key, _Value], items: Iterable[_Key]
 ) -> list[_Value]:
-    """Looks up tokens or ids.
-
-    Args:
-        vocab: {token: id} or {id: token}.
-        items: The keys to look up.
-
-    Raises:
-        KeyError: An item is not in `vocab`.
-    """
+    """Returns the values of `items`; `KeyError` if `vocab` lacks one."""
     return [vocab[item] for item in items]
 
 
 def convert_tokens_to_ids(
     vocab: Mapping[str, int], tokens: Iterable[str]
 ) -> list[int]:
-    """Returns the ids of `tokens`; `KeyError` if `vocab` lacks one."""
+    """Converts tokens with {token: id}; `KeyError` if one is unknown."""
     return convert_by_vocab(vocab, tokens)
 
 
 def convert_ids_to_tokens(
     inv_vocab: Mapping[int, str], ids: Iterable[int]
 ) -> list[str]:
-    """Returns the tokens with these `ids`; `KeyError` if there is none."""
+    """Converts ids with {id: token}; `KeyError` if one is unknown."""
     return convert_by_vocab(inv_vocab, ids)
