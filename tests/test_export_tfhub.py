@@ -1,4 +1,4 @@
-"""The command as its user runs it: both modules, or one clear message."""
+"""`export_tfhub.py` writes both modules, or ends with an error."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def options(folder, **changes):
 
 
 @pytest.mark.slow
-def test_writes_two_modules_that_fit(folder, tmp_path, capsys):
+def test_encoder_and_preprocessor_fit(folder, tmp_path, capsys):
     encoder, preprocessor = str(tmp_path / "a/e"), str(tmp_path / "a/p")
     both = {"export_path": encoder, "preprocessor_path": preprocessor}
     export_tfhub.main(options(folder, **both, do_lower_case=False))
@@ -60,7 +60,9 @@ def test_writes_two_modules_that_fit(folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_takes_a_runs_folder(folder, tmp_path, capsys):
+def test_model_dir_names_checkpoint_vocabulary_and_casing(
+    folder, tmp_path, capsys
+):
     for name in ("bert_config.json", "vocab.txt"):
         (tmp_path / name).write_text((folder / name).read_text())
     for path in folder.glob("bert_model.ckpt.*"):
@@ -75,7 +77,7 @@ def test_takes_a_runs_folder(folder, tmp_path, capsys):
     assert not bool(tf.saved_model.load(path).do_lower_case)
 
 
-def test_a_run_is_its_best_checkpoint_and_init_checkpoint_its_newest(
+def test_model_dir_is_its_best_and_init_checkpoint_its_newest_checkpoint(
     folder, tmp_path, monkeypatch
 ):
     for name in ("bert_config.json", "vocab.txt"):
@@ -101,7 +103,7 @@ def test_a_run_is_its_best_checkpoint_and_init_checkpoint_its_newest(
     assert found == [f"{run}/best", run]
 
 
-def test_what_is_read_is_never_replaced(folder):
+def test_inputs_are_never_replaced(folder):
     for path in (folder, folder.parent):
         with pytest.raises(InputError, match="_path="):
             options(folder, export_path=str(path), overwrite=True)
@@ -113,7 +115,7 @@ def test_what_is_read_is_never_replaced(folder):
         )
 
 
-def test_what_is_wrong_is_said_at_once(folder, tmp_path):
+def test_bad_options_are_errors_before_anything_is_written(folder, tmp_path):
     new = str(tmp_path / "new")
     both = {"export_path": new, "preprocessor_path": str(tmp_path / "other")}
     for changes, message in [

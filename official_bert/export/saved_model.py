@@ -1,4 +1,4 @@
-"""SavedModels, and texts that lie in their folders."""
+"""SavedModels with text files beside their own files."""
 
 import os
 from collections.abc import Mapping
@@ -10,27 +10,18 @@ from official_bert import files
 
 
 def save(
-    module: Any,
-    folder: str,
-    signatures: Any,
-    texts: Mapping[str, str] | None = None,
+    module: Any, directory: str, signatures: Any, texts: Mapping[str, str] = {}
 ) -> None:
-    """Writes a SavedModel.
-
-    Args:
-        module: What is saved.
-        folder: Where to, such as `files.replacing_directory` gives.
-        signatures: As `tf.saved_model.save` takes them.
-        texts: {path in the folder: what to write there as well}.
+    """Does `tf.saved_model.save`, and writes `texts` by path in `directory`.
 
     Raises:
-        OSError: The disk is full, or the like.
+        OSError: The files cannot be written.
     """
     try:
-        tf.saved_model.save(module, folder, signatures)
+        tf.saved_model.save(module, directory, signatures)
     except tf.errors.OpError as error:
         raise OSError(error.message) from error
-    for name, text in (texts or {}).items():
-        path = os.path.join(folder, name)
+    for name, text in texts.items():
+        path = os.path.join(directory, name)
         files.make_directory(os.path.dirname(path))
         files.write_text(path, text)

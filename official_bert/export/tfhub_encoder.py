@@ -1,9 +1,9 @@
 """A BERT as a TF Hub encoder: a SavedModel that others can fine-tune.
 
-Its interface is that of the encoders published by TensorFlow ("Common
-SavedModel APIs for text tasks" in TensorFlow's documentation), and beside it
-the signatures of the modules that the 2018 release had on the Hub. Who loads it
-needs TensorFlow and nothing of this project.
+The interface is that of the encoders published by TensorFlow ("Common
+SavedModel APIs for text tasks" in TensorFlow's documentation), with the
+signatures of the original implementation's modules. It can be loaded with
+TensorFlow alone.
 """
 
 import re
@@ -21,7 +21,7 @@ from official_bert.hub import modules
 from official_bert.modeling.layers import StepContext, gather_positions
 from official_bert.modeling.pretraining_model import PretrainingModel
 
-# Which of a checkpoint's weights a module has.
+# The checkpoint's weights that a module has.
 _ENCODER = "bert/"
 _MASKED_LM = "cls/predictions/"
 
@@ -35,9 +35,9 @@ class Exported(NamedTuple):
 
     Attributes:
         num_bytes: The size of all files.
-        num_weights: How many numbers there are in the encoder.
+        num_weights: The number of parameters of the encoder.
         has_masked_lm: Whether the module has `mlm`.
-        left_out: Names of what else the checkpoint has, moments aside.
+        left_out: The checkpoint's other variables, without optimizer state.
     """
 
     num_bytes: int
@@ -54,49 +54,49 @@ def export(
     *,
     do_lower_case: bool,
 ) -> Exported:
-    """Writes a module: all of it, or nothing under that name.
+    """Writes a module; an interrupted export changes nothing.
 
     Loaded with `tf.saved_model.load` or `hub.load`, it is called with a dict of
-    int32 Tensors [B, S]: `input_word_ids`, `input_mask`, `input_type_ids`, and
-    with `training`, which is False if not given. It returns a dict:
-    `pooled_output` and `default`, [B, H]; `sequence_output`, [B, S, H];
-    `encoder_outputs`, a list of one such for each layer. `mlm`, which is there
-    if the checkpoint has the head, takes `masked_lm_positions` [B, P] as well
-    and returns `mlm_logits` [B, P, V] in place of `default`. In training,
-    dropout differs from call to call.
+    int32 Tensors [B, S], `input_word_ids`, `input_mask` and `input_type_ids`,
+    and with `training` (default: False). It returns a dict: `pooled_output` and
+    `default`, [B, H]; `sequence_output`, [B, S, H]; `encoder_outputs`, a list
+    of one [B, S, H] for each layer. If the checkpoint has the masked-LM head,
+    `mlm` also takes `masked_lm_positions` [B, P] and returns `mlm_logits`
+    [B, P, V] in place of `default`. In training, dropout differs at every call.
 
     Args:
-        config: Of the model.
-        init_checkpoint: A TF1 checkpoint, or a run's folder, whose newest is
-            meant; heads other than that for masked LM are left out.
-        vocab_file: The vocabulary; it becomes part of the module.
-        export_path: Folder for the module; what stands there is replaced.
-        do_lower_case: Whether the model wants text lower-cased.
+        config: The model's.
+        init_checkpoint: A TF1 checkpoint, or a run directory for its newest.
+            Only the masked-LM head is exported with the encoder.
+        vocab_file: The vocabulary, which becomes part of the module.
+        export_path: The module's directory, which is replaced if it exists.
+        do_lower_case: Whether the model is uncased.
 
     Raises:
-        InputError: The checkpoint does not fit the config, or the disk is full.
+        InputError: The checkpoint does not fit the config, or the module cannot
+            be written.
     """
     prefix = run_directory.resolve(init_checkpoint)
     stored = tf1.open_reader(prefix).get_variable_to_shape_map()
     has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
     model = PretrainingModel(config)
-    wanted = (_ENCODER, _MASKED_LM) if has_masked_lm else (_ENCODER,)
+    exported = (_ENCODER, _MASKED_LM) if has_masked_lm else (_ENCODER,)
     weights = [
         weight
         for weight in model.trainable_variables
-        if weight.path.startswith(wanted)
+        if weight.path.startswith(exported)
     ]
     loading.load(
         loading.by_name(weights), init_checkpoint, may_skip=loading.NOT_BERT
     )
     logging.info("Loaded %s", prefix)
-    module, signatures = _make_module(
-        model, vocab_file, do_lower_case, has_masked_lm
-    )
+    module = _make_module(model, has_masked_lm)
+    module.vocab_file = tf.saved_model.Asset(vocab_file)
+    module.do_lower_case = tf.Variable(do_lower_case, trainable=False)
     logging.info("Writing %s", export_path)
-    with files.replacing_directory(export_path) as folder:
+    with files.replacing_directory(export_path) as directory:
         texts = {modules.CONFIG: config.to_json_string()}
-        saved_model.save(module, folder, signatures, texts)
+        saved_model.save(module, directory, _signatures(model, module), texts)
     return Exported(
         files.directory_size(export_path),
         model.bert.count_params(),
@@ -104,30 +104,19 @@ def export(
         sorted(
             name
             for name in stored
-            if not name.startswith(wanted)
+            if not name.startswith(exported)
             and not re.search(loading.OPTIMIZER_STATE, name)
         ),
     )
 
 
-class _Calls(NamedTuple):
-    """What a module can be asked.
+def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
+    """Returns the module, and with it `mlm`."""
 
-    Attributes:
-        model: With its weights.
-        info: What has `vocab_file` and `do_lower_case`.
-    """
-
-    model: PretrainingModel
-    info: Any
-
-    def encode(self, inputs: Tensors, training: bool = False) -> Tensors:
-        """The module itself."""
-        output = self.model.bert(
-            inputs["input_word_ids"],
-            inputs["input_mask"],
-            inputs["input_type_ids"],
-            training=StepContext(_draw_anew) if training else False,
+    def encode(inputs: Tensors, training: bool = False) -> Tensors:
+        output = model.bert(
+            *(inputs[name] for name in _INPUTS),
+            training=StepContext(_random_bits) if training else False,
         )
         return {
             "default": output.pooled_output,
@@ -136,88 +125,80 @@ class _Calls(NamedTuple):
             "encoder_outputs": output.encoder_outputs,
         }
 
-    def guess_masked(self, inputs: Tensors, training: bool = False) -> Tensors:
-        """`mlm`."""
-        outputs = self.encode(inputs, training)
-        del outputs["default"]  # It is not in those that are published.
-        outputs["mlm_logits"] = self.model.masked_lm(
+    def predict_masked(inputs: Tensors, training: bool = False) -> Tensors:
+        outputs = encode(inputs, training)
+        del outputs["default"]  # The published modules do not have it here.
+        outputs["mlm_logits"] = model.masked_lm(
             gather_positions(
                 outputs["sequence_output"], inputs["masked_lm_positions"]
             ),
-            tf.convert_to_tensor(self.model.bert.embeddings.word_embeddings),
+            tf.convert_to_tensor(model.bert.embeddings.word_embeddings),
         )
         return outputs
 
-    def tokens(self, input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
-        """The signature of 2018."""
-        output = self.model.bert(input_ids, input_mask, segment_ids)
+    weights = [weight.value for weight in model.bert.trainable_variables]
+    module = _trainable(weights, encode, _INPUTS)
+    if has_masked_lm:
+        head = model.masked_lm.trainable_variables
+        module.mlm = _trainable(
+            [*weights, *(weight.value for weight in head)],
+            predict_masked,
+            (*_INPUTS, "masked_lm_positions"),
+        )
+    return module
+
+
+def _random_bits(site: int, shape: Any) -> Any:
+    """Returns bits for dropout that differ at every call and site."""
+    bits = tf.random.uniform(shape, maxval=2**16, dtype=tf.int32)
+    return tf.cast(bits, tf.uint16)
+
+
+def _signatures(model: PretrainingModel, module: Any) -> dict[str, Any]:
+    """Returns the signatures of the original implementation's modules."""
+
+    def tokens(input_ids: Any, input_mask: Any, segment_ids: Any) -> Tensors:
+        output = model.bert(input_ids, input_mask, segment_ids)
         return {
             "pooled_output": output.pooled_output,
             "sequence_output": output.sequence_output,
         }
 
-    def tokenization_info(self) -> Tensors:
-        """The signature of 2018."""
+    def tokenization_info() -> Tensors:
         return {
-            "vocab_file": self.info.vocab_file.asset_path,
-            "do_lower_case": self.info.do_lower_case,
+            "vocab_file": module.vocab_file.asset_path,
+            "do_lower_case": module.do_lower_case,
         }
 
-
-def _draw_anew(site: int, shape: Any) -> Any:
-    """Returns random bits for dropout, others at every call and site."""
-    bits = tf.random.uniform(shape, maxval=2**16, dtype=tf.int32)
-    return tf.cast(bits, tf.uint16)
-
-
-def _make_module(
-    model: PretrainingModel,
-    vocab_file: str,
-    do_lower_case: bool,
-    has_masked_lm: bool,
-) -> tuple[Any, dict[str, Any]]:
-    """Returns what to save of a model with its weights, and its signatures."""
-    weights = [weight.value for weight in model.bert.trainable_variables]
-    module = _trainable(weights)
-    module.vocab_file = tf.saved_model.Asset(vocab_file)
-    module.do_lower_case = tf.Variable(do_lower_case, trainable=False)
-    calls = _Calls(model, module)
-    module.__call__ = _traced(calls.encode, _INPUTS)
-    if has_masked_lm:
-        head = model.masked_lm.trainable_variables
-        module.mlm = _trainable([*weights, *(weight.value for weight in head)])
-        module.mlm.__call__ = _traced(
-            calls.guess_masked, (*_INPUTS, "masked_lm_positions")
-        )
     ids = [_ids(name) for name in ("input_ids", "input_mask", "segment_ids")]
-    signatures = {
-        "tokens": tf.function(
-            calls.tokens, input_signature=ids, autograph=False
-        ),
+    return {
+        "tokens": tf.function(tokens, input_signature=ids, autograph=False),
         "tokenization_info": tf.function(
-            calls.tokenization_info, input_signature=[], autograph=False
+            tokenization_info, input_signature=[], autograph=False
         ),
     }
-    return module, signatures
 
 
-def _trainable(weights: list[tf.Variable]) -> Any:
-    """Returns something to save whose weights are found by who loads it."""
+def _trainable(
+    weights: list[tf.Variable], call: Any, input_names: Iterable[str]
+) -> Any:
+    """Returns a callable to save, whose weights are found when it is loaded.
+
+    Args:
+        weights: Those that `call` uses.
+        call: A function of a dict of ids and of `training`.
+        input_names: The keys of that dict.
+    """
     # A tf.Module would lose its `variables`.
     saved = tf.train.Checkpoint()
     saved.variables = list(weights)
     saved.trainable_variables = list(weights)
     saved.regularization_losses = []
-    return saved
-
-
-def _traced(call: Any, names: Iterable[str]) -> Any:
-    """Returns a function of a dict of ids, for training and without."""
-    function = tf.function(call, autograph=False)
-    inputs = {name: _ids(name) for name in names}
+    saved.__call__ = tf.function(call, autograph=False)
+    inputs = {name: _ids(name) for name in input_names}
     for training in (False, True):
-        function.get_concrete_function(inputs, training=training)
-    return function
+        saved.__call__.get_concrete_function(inputs, training=training)
+    return saved
 
 
 def _ids(name: str) -> tf.TensorSpec:

@@ -1,21 +1,20 @@
 """A tokenizer as a TF Hub preprocessor: a SavedModel from texts to ids.
 
-Its interface is that of the preprocessors published by TensorFlow ("Common
-SavedModel APIs for text tasks" in TensorFlow's documentation); its pieces are
-those of `FullTokenizer`. Who loads it needs `tensorflow_text`, and nothing of
-this project.
+The interface is that of the preprocessors published by TensorFlow ("Common
+SavedModel APIs for text tasks" in TensorFlow's documentation). Tokens are those
+of `FullTokenizer`. It can be loaded with TensorFlow and `tensorflow_text`.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from official_bert import files
 from official_bert.errors import InputError
-from official_bert.export import saved_model
+from official_bert.export import graph_packing, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 
-# The published names of special tokens' ids.
+# Published names of the ids of special tokens.
 _SPECIAL_TOKENS = {
     "start_of_sequence_id": "[CLS]",
     "end_of_segment_id": "[SEP]",
@@ -23,133 +22,98 @@ _SPECIAL_TOKENS = {
     "mask_id": "[MASK]",
 }
 
-_TEXTS = (tf.TensorSpec([None], tf.string, name="sentences"),)
-
-# [CLS] and a [SEP] for each of two segments.
-SHORTEST = 3
+MIN_SEQ_LENGTH = 3  # [CLS] and one [SEP] for each of two segments.
 
 
 def export_preprocessor(
     path: str, vocab_file: str, do_lower_case: bool, seq_length: int = 128
 ) -> None:
-    """Writes a preprocessor: all of it, or nothing under that name.
+    """Writes a preprocessor; an interrupted export changes nothing.
 
     Loaded with `tf.saved_model.load` or `hub.load`, after `tensorflow_text` has
-    been imported, `preprocessor` can be asked for:
+    been imported, `preprocessor` offers:
 
     * `preprocessor(texts)`: string [B] -> `input_word_ids`, `input_mask`,
       `input_type_ids`, each int32 [B, seq_length];
-    * `preprocessor.tokenize(texts)` -> int32 [B, (words), (pieces)];
-    * `preprocessor.tokenize_with_offsets(texts)` -> a list of the same, and
-      int64, the bytes where each piece starts and ends in its text;
+    * `preprocessor.tokenize(texts)` -> int32 [B, (words), (tokens)];
+    * `preprocessor.tokenize_with_offsets(texts)` -> a list of the same and, as
+      int64, the bytes at which each token begins and before which it ends;
     * `preprocessor.tokenize.get_special_tokens_dict()` -> int32 [] each:
-      `vocab_size`, `start_of_sequence_id`, `end_of_segment_id`, and where the
+      `vocab_size`, `start_of_sequence_id`, `end_of_segment_id`, and if the
       vocabulary has them, `padding_id` and `mask_id`;
     * `preprocessor.bert_pack_inputs(segments, seq_length=...)`: a list of one
-      segment or two, int32 [B, (pieces)] or [B, (words), (pieces)], -> the
-      three tensors. A pair that is too long loses the ends of the longer one.
+      or two segments, int32 [B, (tokens)] or [B, (words), (tokens)], -> the
+      three tensors. If a pair is too long, the longer segment is truncated.
 
     Args:
-        path: Folder for the SavedModel; what stands there is replaced.
-        vocab_file: The vocabulary; it becomes part of it.
-        do_lower_case: Whether the model wants text lower-cased.
-        seq_length: What rows are shortened and padded to, unless told.
+        path: The directory, which is replaced if it exists.
+        vocab_file: The vocabulary, which becomes part of the SavedModel.
+        do_lower_case: Whether the model is uncased.
+        seq_length: The default length of sequences, with special tokens.
 
     Raises:
         InputError: `seq_length` is too short, the vocabulary cannot be used, or
-            the disk is full.
+            the SavedModel cannot be written.
     """
-    if seq_length < SHORTEST:
+    if seq_length < MIN_SEQ_LENGTH:
         raise InputError(
-            f"Sequences must have room for [CLS] and two [SEP], {SHORTEST} "
-            f"pieces. Received: {seq_length}. Give more."
+            f"seq_length={seq_length} must be at least {MIN_SEQ_LENGTH}, for "
+            "[CLS] and two [SEP]."
         )
     module = _make_module(vocab_file, do_lower_case, seq_length)
-    with files.replacing_directory(path) as folder:
-        saved_model.save(module, folder, module.__call__)
-
-
-class _Calls(NamedTuple):
-    """What a preprocessor can be asked.
-
-    Attributes:
-        tokenizer: What knows the vocabulary.
-        seq_length: Of rows, unless another is asked for.
-    """
-
-    tokenizer: GraphTokenizer
-    seq_length: int
-
-    def preprocess(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The module itself."""
-        pieces = self.tokenizer.tokenize(texts)
-        return self.tokenizer.pack([pieces], self.seq_length)
-
-    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """`tokenize`."""
-        return self.tokenizer.tokenize_words(texts)
-
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
-        """`tokenize_with_offsets`."""
-        return list(self.tokenizer.tokenize_words_with_offsets(texts))
-
-    def special_tokens(self) -> dict[str, tf.Tensor]:
-        """`tokenize.get_special_tokens_dict`."""
-        vocab = self.tokenizer.vocab
-        special = {"vocab_size": max(vocab.values()) + 1}
-        for name, token in _SPECIAL_TOKENS.items():
-            if token in vocab:
-                special[name] = vocab[token]
-        return {name: tf.constant(id_) for name, id_ in special.items()}
+    with files.replacing_directory(path) as directory:
+        saved_model.save(module, directory, module.__call__)
 
 
 def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
-    calls = _Calls(GraphTokenizer(vocab_file, do_lower_case), seq_length)
+    tokenizer = GraphTokenizer(vocab_file, do_lower_case)
+    vocab = tokenizer.vocab
+    padding_id = vocab.get("[PAD]", 0)
+
+    # Arguments missing in a call of the loaded function are taken from the
+    # defaults of the saved one.
+    def pack(
+        segments: list[tf.RaggedTensor], seq_length: Any = seq_length
+    ) -> dict[str, tf.Tensor]:
+        return graph_packing.pack(
+            segments, seq_length, tokenizer.special_ids, padding_id
+        )
+
+    def special_tokens() -> dict[str, tf.Tensor]:
+        ids = {
+            name: vocab[token]
+            for name, token in _SPECIAL_TOKENS.items()
+            if token in vocab
+        }
+        ids["vocab_size"] = max(vocab.values()) + 1
+        return {name: tf.constant(id_) for name, id_ in ids.items()}
+
+    texts = [tf.TensorSpec([None], tf.string, name="sentences")]
+    special = _callable(special_tokens, [])
     # A tf.Module would lose its `variables`.
-    module = tf.train.Checkpoint()
+    module = _callable(lambda texts: pack([tokenizer.tokenize(texts)]), texts)
     module.vocab_file = tf.saved_model.Asset(vocab_file)
-    module.__call__ = _traced(calls.preprocess, _TEXTS)
-    module.tokenize = _callable(calls.tokenize, _TEXTS)
+    module.tokenize = _callable(tokenizer.tokenize_words, texts)
+    module.tokenize.get_special_tokens_dict = special
     module.tokenize_with_offsets = _callable(
-        calls.tokenize_with_offsets, _TEXTS
+        lambda texts: list(tokenizer.tokenize_words_with_offsets(texts)), texts
     )
-    special_tokens = _callable(calls.special_tokens, ())
-    module.tokenize.get_special_tokens_dict = special_tokens
-    module.tokenize_with_offsets.get_special_tokens_dict = special_tokens
-    module.bert_pack_inputs = _Packer(calls)
+    module.tokenize_with_offsets.get_special_tokens_dict = special
+    module.bert_pack_inputs = _callable(pack)
+    length = tf.TensorSpec([], tf.int32, name="seq_length")
+    for num_segments in (1, 2):
+        for rank in (2, 3):
+            spec = tf.RaggedTensorSpec([None] * rank, tf.int32)
+            module.bert_pack_inputs.__call__.get_concrete_function(
+                [spec] * num_segments, seq_length=length
+            )
     return module
 
 
-def _traced(call: Any, signature: tuple[tf.TensorSpec, ...]) -> Any:
-    return tf.function(call, input_signature=signature, autograph=False)
-
-
-def _callable(call: Any, signature: tuple[tf.TensorSpec, ...]) -> Any:
-    """Returns something to save that is called, and may have parts."""
+def _callable(call: Any, signature: list[tf.TensorSpec] | None = None) -> Any:
+    """Returns something to save that can be called and have attributes."""
     saved = tf.train.Checkpoint()
-    saved.__call__ = _traced(call, signature)
+    saved.__call__ = tf.function(
+        call, input_signature=signature, autograph=False
+    )
     return saved
-
-
-class _Packer(tf.train.Checkpoint):
-    """`bert_pack_inputs`, for segments by piece or by word and piece."""
-
-    def __init__(self, calls: _Calls):
-        super().__init__()
-        tokenizer, default = calls
-
-        # What is left out of a call to a loaded function is filled in from the
-        # defaults of the saved one, so that these must be this one's.
-        def pack(
-            segments: list[tf.RaggedTensor], seq_length: Any = default
-        ) -> dict[str, tf.Tensor]:
-            return tokenizer.pack(segments, seq_length)
-
-        self.__call__ = tf.function(pack, autograph=False)
-        length = tf.TensorSpec([], tf.int32, name="seq_length")
-        for num_segments in (1, 2):
-            for rank in (2, 3):
-                spec = tf.RaggedTensorSpec([None] * rank, tf.int32)
-                self.__call__.get_concrete_function(
-                    [spec] * num_segments, seq_length=length
-                )

@@ -1,9 +1,9 @@
-"""What becomes of each character of Unicode, as arrays.
+"""The treatment of every character of Unicode, as arrays.
 
-They are filled by `official_bert.tokenization` itself, one character after the
-other, and so hold what Python's own Unicode tables say. What one character
-cannot know, because it depends on those around it, is marked and left to
-`characters.py`: expansions, marks that change places, the last sigma of a word.
+The arrays are filled from `official_bert.tokenization` and Python's Unicode
+tables, one character at a time. What depends on the characters around one
+(sigmas that may end a word, characters that become several, marks that change
+places) is only flagged here and done by `graph_normalizer`.
 """
 
 import enum
@@ -15,102 +15,87 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert.tokenization import characters
-from official_bert.tokenization.normalize import CLEAN, ISOLATE_UNCASED
-
-Ints = npt.NDArray[np.int32]
 
 NUM_CODE_POINTS = 0x110000
 PAGE_SIZE = 256
 
 SIGMA, FINAL_SIGMA = ord("Σ"), ord("ς")
 
-# An entry is (what it becomes - the code point) * ENTRY + flags. Differences
-# make pages alike, so that few need to be kept.
+# An entry is (replacement - code point) * ENTRY + flags + kind. Differences
+# make many pages equal, so that few have to be stored.
 ENTRY = 16
 KIND_BITS = 7
-NEEDS_CARE = 8
+NEEDS_CARE = 8  # The entry does not describe all that becomes of it.
 
 
 class Kind(enum.IntEnum):
-    """What a character is to the words around it.
+    """How a character affects the words around it.
 
-    From PUNCTUATION on, they end the word before them and start a new one.
+    From PUNCTUATION on, a character ends the word before it, and a new word
+    starts after it.
     """
 
     LETTER = 0
-    MARK = 1  # An accent, which is dropped.
-    REMOVED = 2  # As if it had never been there.
+    MARK = 1  # An accent that is dropped.
+    REMOVED = 2  # Treated as if it were not in the text.
     PUNCTUATION = 3  # A word of its own.
-    CHINESE = 4  # As well, and accents after it are not its own.
+    CHINESE = 4  # A word of its own, to which following accents do not belong.
     SPACE = 5
 
 
 class Casing(enum.IntEnum):
-    """What a character is to a sigma that asks whether it ends its word."""
+    """How a character affects whether a sigma is the last letter of a word."""
 
     NEITHER = 0
     CASED = 1
-    IGNORED = 2  # It looks beyond this one.
+    IGNORED = 2  # The next character decides.
 
 
 class PagedTable(NamedTuple):
-    """A number for every code point, in pages of which equal ones are shared.
+    """A number for every code point, in pages; equal pages are stored once.
 
     Attributes:
         page_of: int32 [NUM_CODE_POINTS / PAGE_SIZE], by `point // PAGE_SIZE`.
-        pages: int32 [pages * PAGE_SIZE], one page after the other.
+        pages: int32 [number of pages * PAGE_SIZE].
     """
 
-    page_of: Ints
-    pages: Ints
-
-
-class Expansions(NamedTuple):
-    """What characters become that do not stay what they are.
-
-    Row 0 is for all others, and stands for one character.
-
-    Attributes:
-        rows: The row of each code point.
-        starts: int32 [rows], where in `items` a row starts.
-        lengths: int32 [rows], how many characters it has.
-        items: int32, each a code point * ENTRY + its kind.
-    """
-
-    rows: PagedTable
-    starts: Ints
-    lengths: Ints
-    items: Ints
+    page_of: npt.NDArray[np.int32]
+    pages: npt.NDArray[np.int32]
 
 
 class UncasedTables(NamedTuple):
-    """What is needed to lower-case words and to drop their accents.
+    """Lower-casing and removal of accents.
 
     Attributes:
-        entries: See `ENTRY`; with NEEDS_CARE where that does not say it all.
-        expansions: Characters in lower case and decomposed, accents and all.
-        combining: Canonical combining classes, which put marks in order.
+        entries: See `ENTRY`.
+        expansion_of: The index of each character in `expansions`.
+        expansions: For characters that change, their lower-cased and decomposed
+            characters, as code point * ENTRY + kind. The first stands for all
+            characters that stay the same.
+        combining: Canonical combining classes, which order marks.
         casing: `Casing`.
     """
 
     entries: PagedTable
-    expansions: Expansions
+    expansion_of: PagedTable
+    expansions: list[list[int]]
     combining: PagedTable
     casing: PagedTable
 
 
 @functools.cache
 def cased_entries() -> PagedTable:
-    """Returns entries where every character stays what it is."""
-    return _paged({point: int(_kind(chr(point))) for point in _special()})
+    """Returns the entries of cased models: characters keep their code point."""
+    return _paged({point: _kind(chr(point)) for point in _special_points()})
 
 
 @functools.cache
 def uncased_tables() -> UncasedTables:
-    """Returns the tables for uncased models."""
+    """Returns the tables of uncased models."""
     entries: dict[int, int] = {}
-    expanded: dict[int, list[int]] = {}
-    for point in _special():
+    expansion_of: dict[int, int] = {}
+    expansions = [[0]]
+    for point in _special_points():
         char = chr(point)
         kind = _kind(char)
         if kind in (Kind.REMOVED, Kind.SPACE):
@@ -118,59 +103,55 @@ def uncased_tables() -> UncasedTables:
             continue
         parts = unicodedata.normalize("NFD", char.lower())
         kinds = [
-            kind if kind == Kind.CHINESE else _kind_of_part(part)
+            kind if kind == Kind.CHINESE else _decomposed_kind(part)
             for part in parts
         ]
         entries[point] = (ord(parts[0]) - point) * ENTRY + kinds[0]
-        if not _first_says_it_all(parts):
+        if not _is_first_enough(parts):
             entries[point] |= NEEDS_CARE
         if parts != char:
-            expanded[point] = [
-                ord(part) * ENTRY + part_kind
-                for part, part_kind in zip(parts, kinds, strict=True)
-            ]
+            expansion_of[point] = len(expansions)
+            pairs = zip(parts, kinds, strict=True)
+            expansions.append([ord(part) * ENTRY + k for part, k in pairs])
     return UncasedTables(
         _paged(entries),
-        _expansions(expanded),
-        _paged({p: unicodedata.combining(chr(p)) for p in _special()}),
-        _paged({p: _casing(chr(p)) for p in _special()}),
+        _paged(expansion_of),
+        expansions,
+        _paged({p: unicodedata.combining(chr(p)) for p in _special_points()}),
+        _paged({p: _casing(chr(p)) for p in _special_points()}),
     )
 
 
 @functools.cache
-def _special() -> list[int]:
-    """Returns the code points that can be something else than a letter."""
+def _special_points() -> list[int]:
+    """Returns the code points that can be anything but a letter."""
     return [
         point
         for point in range(NUM_CODE_POINTS)
-        # Unassigned, private, and halves of pairs, which UTF-8 does not have.
+        # Unassigned, private, and surrogates, which UTF-8 does not have.
         if unicodedata.category(chr(point)) not in ("Cn", "Co", "Cs")
         or characters.is_chinese(chr(point))
     ]
 
 
 def _kind(char: str) -> Kind:
-    """Returns the kind of a character of the text."""
-    cleaned = CLEAN[ord(char)]
-    if not cleaned:
+    if characters.is_removed(char):
         return Kind.REMOVED
     if char.isspace():
         return Kind.SPACE
-    if cleaned != char:
+    if characters.is_chinese(char):
         return Kind.CHINESE
     return Kind.PUNCTUATION if characters.is_punctuation(char) else Kind.LETTER
 
 
-def _kind_of_part(char: str) -> Kind:
-    """Returns the kind of a character that has been decomposed."""
-    isolated = ISOLATE_UNCASED[ord(char)]
-    if not isolated:
+def _decomposed_kind(char: str) -> Kind:
+    if characters.is_nonspacing_mark(char):
         return Kind.MARK
-    return Kind.LETTER if isolated == char else Kind.PUNCTUATION
+    return Kind.PUNCTUATION if characters.is_punctuation(char) else Kind.LETTER
 
 
-def _first_says_it_all(parts: str) -> bool:
-    """Whether what follows the first part is dropped, and nothing moves."""
+def _is_first_enough(parts: str) -> bool:
+    """Whether all parts but the first are dropped, and none can move."""
     kept = [p for p in parts if not characters.is_nonspacing_mark(p)]
     if not kept:
         return len(parts) == 1
@@ -178,27 +159,15 @@ def _first_says_it_all(parts: str) -> bool:
 
 
 def _casing(char: str) -> Casing:
-    # `str.lower` itself says it. It looks beyond a character that is ignored,
-    # at the "a".
+    # `str.lower` decides. If it ignores the character, it looks at the "a".
     if not f"a{char}Σ".lower().endswith("ς"):
         return Casing.NEITHER
     is_cased = f"{char}Σ".lower().endswith("ς")
     return Casing.CASED if is_cased else Casing.IGNORED
 
 
-def _expansions(expanded: dict[int, list[int]]) -> Expansions:
-    rows = [[0], *expanded.values()]
-    lengths = np.array([len(row) for row in rows], np.int32)
-    return Expansions(
-        _paged({point: row for row, point in enumerate(expanded, start=1)}),
-        np.cumsum(lengths, dtype=np.int32) - lengths,
-        lengths,
-        np.array([item for row in rows for item in row], np.int32),
-    )
-
-
 def _paged(values: dict[int, int]) -> PagedTable:
-    """Packs values by code point; those that are not there are 0."""
+    """Returns the table of values by code point; all others are 0."""
     table = np.zeros(NUM_CODE_POINTS, np.int32)
     table[list(values)] = list(values.values())
     pages, page_of = np.unique(

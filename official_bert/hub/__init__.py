@@ -1,4 +1,4 @@
-"""Modules of the TF Hub, ours and others', as Keras layers that learn."""
+"""TF Hub modules as trainable Keras layers."""
 
 from official_bert.hub.hub_encoder import HubEncoder
 

@@ -1,4 +1,4 @@
-"""A module of the TF Hub as a Keras layer, all of which learns."""
+"""TF Hub modules as Keras layers whose weights can be trained."""
 
 import collections
 import contextlib
@@ -14,8 +14,8 @@ from official_bert.errors import InputError
 from official_bert.hub import modules
 from official_bert.tokenization import load_vocab
 
-# What the signature `tokens` of 2018 calls the inputs.
-_OLD_NAMES = {
+# Inputs, and their names in the signature `tokens` of modules of 2018.
+_TF1_NAMES = {
     "input_word_ids": "input_ids",
     "input_mask": "input_mask",
     "input_type_ids": "segment_ids",
@@ -26,10 +26,10 @@ _OLD_NAMES = {
 class HubEncoder(keras.layers.Layer):
     """A text encoder of the TF Hub: ours, a published one, or one of 2018.
 
-    A Keras layer that merely holds a SavedModel trains nothing of it, and says
-    nothing. This one has the module's variables as its weights, so that any
-    optimizer finds and moves them; they are called as in the module. With
-    `trainable=False`, or set so later, it is frozen, its dropout as well.
+    A Keras layer that merely holds a SavedModel does not train it. This one has
+    the module's variables as its weights, under the names in the module, so
+    that any optimizer updates them. If `trainable` is False, the weights are
+    frozen and there is no dropout.
 
     ```
     texts = keras.Input([], dtype="string")
@@ -38,30 +38,30 @@ class HubEncoder(keras.layers.Layer):
     logits = keras.layers.Dense(2)(outputs["pooled_output"])
     ```
 
-    Modules of 2018 have one graph for training and another without its
-    dropout. The latter is used for both, so inside of them nothing is dropped.
+    Modules of 2018 have one graph with dropout and one without. The latter is
+    used for training too.
 
     Args:
-        handle: The module's folder, or its address.
+        handle: The module's directory or address.
 
     Call arguments:
         inputs: A dict of int Tensors [B, S]: `input_word_ids`, `input_mask`,
             `input_type_ids`.
 
     Returns:
-        A dict: `pooled_output` [B, H], `sequence_output` [B, S, H], and what
-        else the module gives, such as a list `encoder_outputs`.
+        A dict: `pooled_output` [B, H], `sequence_output` [B, S, H], and any
+        other outputs of the module, such as a list `encoder_outputs`.
 
     Raises:
-        InputError: There is no such module, or it is no text encoder.
+        InputError: There is no such module, or it is not a text encoder.
     """
 
     def __init__(self, handle: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.handle = handle
         self.module = modules.load(handle)
-        self._is_old = not callable(self.module)
-        if self._is_old and "tokens" not in self.module.signatures:
+        self._is_tf1 = not callable(self.module)
+        if self._is_tf1 and "tokens" not in self.module.signatures:
             raise InputError(
                 f"{handle}: must be a text encoder, which can be called or has "
                 "a signature `tokens`. Received: a module with the signatures "
@@ -78,51 +78,51 @@ class HubEncoder(keras.layers.Layer):
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
-        inputs = {name: tf.cast(inputs[name], tf.int32) for name in _OLD_NAMES}
-        if not self._is_old:
+        inputs = {name: tf.cast(inputs[name], tf.int32) for name in _TF1_NAMES}
+        if not self._is_tf1:
             is_training = bool(training and self.trainable)
             return dict(self.module(inputs, training=is_training))
         return self.module.signatures["tokens"](
-            **{_OLD_NAMES[name]: value for name, value in inputs.items()}
+            **{_TF1_NAMES[name]: value for name, value in inputs.items()}
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what Keras needs to make the layer again: the handle."""
+        """Returns the arguments of the constructor."""
         return {**super().get_config(), "handle": self.handle}
 
 
 def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
-    """Returns a module's variables as Keras knows them, not copies of them."""
+    """Returns Keras variables that wrap a module's variables, not copies."""
     variables = list(getattr(module, "variables", ()))
     trainable = getattr(
         module, "trainable_variables", [v for v in variables if v.trainable]
     )
     if not trainable:
         raise InputError(
-            f"{handle}: must have variables to train. Received: a module "
-            "without. It can only be used as it is; so can modules of 2018 "
-            "with reference variables, which TensorFlow 2 does not find."
+            f"{handle}: must have trainable variables. TensorFlow 2 finds none "
+            "in modules of 2018 with reference variables."
         )
-    learning = {id(variable) for variable in trainable}
-    # Some modules list what they train and nothing else.
-    rest = [v for v in variables if id(v) not in learning]
-    every = [*trainable, *rest]
+    is_trainable = {id(variable) for variable in trainable}
+    # Some modules list only their trainable variables.
+    frozen = [v for v in variables if id(v) not in is_trainable]
     return [
-        _as_weight(variable, name, id(variable) in learning)
-        for variable, name in zip(every, _names(every), strict=True)
+        _as_weight(variable, name, id(variable) in is_trainable)
+        for variable, name in _named([*trainable, *frozen])
     ]
 
 
-def _names(variables: Sequence[tf.Variable]) -> list[str]:
-    """Returns the variables' names, each made the only one of its kind."""
+def _named(
+    variables: Sequence[tf.Variable],
+) -> list[tuple[tf.Variable, str]]:
+    """Returns each variable with its name; equal names get a number."""
     seen: collections.Counter[str] = collections.Counter()
-    names = []
+    named = []
     for variable in variables:
         name = variable.name.partition(":")[0]
-        number = seen[name]
+        suffix = f"_{seen[name]}" if seen[name] else ""
+        named.append((variable, name + suffix))
         seen[name] += 1
-        names.append(f"{name}_{number}" if number else name)
-    return names
+    return named
 
 
 def _as_weight(
@@ -142,12 +142,12 @@ def _as_weight(
 
 
 class HubOutput(NamedTuple):
-    """What a module says about a batch, named as our own BERT does.
+    """The outputs of a module, named as those of `modeling.encoder.Bert`.
 
     Attributes:
         sequence_output: [B, S, H].
         pooled_output: [B, H].
-        encoder_outputs: [B, S, H] of every layer, if the module gives them.
+        encoder_outputs: [B, S, H] of every layer, if the module has them.
     """
 
     sequence_output: Any
@@ -155,20 +155,21 @@ class HubOutput(NamedTuple):
     encoder_outputs: list[Any]
 
 
+@keras.saving.register_keras_serializable("official_bert")
 class HubBert(keras.layers.Layer):
-    """A `HubEncoder` that is called like `modeling.encoder.Bert`.
+    """A `HubEncoder` with the interface of `modeling.encoder.Bert`.
 
     Args:
-        handle: The module's folder, or its address.
+        handle: The module's directory or address.
 
     Attributes:
-        config: Of the module, if it is ours; else what is known of its sizes.
-        is_ours: Whether `export_tfhub.py` wrote it. Then its weights have the
-            names of 2018.
+        config: The module's, if it is ours; otherwise the sizes that are known.
+        is_ours: Whether `export_tfhub.py` wrote the module. Then its weights
+            have the original implementation's names.
     """
 
-    def __init__(self, handle: str) -> None:
-        super().__init__(name="bert")
+    def __init__(self, handle: str, name: str = "bert", **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
         self.encoder = HubEncoder(handle)
         self.built = True
         config = modules.read_config(handle)
@@ -176,10 +177,14 @@ class HubBert(keras.layers.Layer):
         self.config = config or self._known_sizes()
 
     def build(self, input_ids_shape: Any = (None, None)) -> None:
-        """Does nothing: the weights are there."""
+        """Does nothing: the weights exist already."""
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
+        return {**super().get_config(), "handle": self.encoder.handle}
 
     def _known_sizes(self) -> BertConfig:
-        """Runs the module on a word; what it does not tell has no limit."""
+        """Runs the module on a few tokens; unknown sizes have no limit."""
         ids = tf.zeros([1, 3], tf.int32)
         output = self(ids, tf.ones_like(ids), ids)
         positions = [
@@ -206,11 +211,11 @@ class HubBert(keras.layers.Layer):
     ) -> HubOutput:
         """Runs the module on int Tensors [B, S].
 
-        It makes the vectors of all tokens, whichever positions are asked for.
+        `output_positions` selects vectors, but saves no computation.
         """
         inputs = (input_ids, input_mask, segment_ids)
         outputs = self.encoder(
-            dict(zip(_OLD_NAMES, inputs, strict=True)), training=training
+            dict(zip(_TF1_NAMES, inputs, strict=True)), training=training
         )
         sequence_output = outputs["sequence_output"]
         if output_positions is not None:

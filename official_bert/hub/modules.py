@@ -1,4 +1,4 @@
-"""Finding a module of the TF Hub, and what it says about itself."""
+"""Loads TF Hub modules, and reads their vocabulary and config."""
 
 import os
 from typing import Any, NamedTuple
@@ -9,18 +9,18 @@ from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, short_reason
 
-# Modules of 2018 have it, and several graphs: for training, and without tags.
-_OLD_FORMAT = "tfhub_module.pb"
+# Only in modules of 2018. Of their graphs, the one without tags is loaded.
+_TF1_FORMAT = "tfhub_module.pb"
 
-# Modules of ours say what they are made of, beside a module's own files.
+# Only in modules that `export_tfhub.py` wrote.
 CONFIG = os.path.join("assets.extra", "bert_config.json")
 
 
 class TextInfo(NamedTuple):
-    """How text becomes what a module reads.
+    """How text is tokenized for a module.
 
     Attributes:
-        vocab_file: Its vocabulary.
+        vocab_file: The module's vocabulary.
         do_lower_case: Whether text is lower-cased.
     """
 
@@ -29,20 +29,20 @@ class TextInfo(NamedTuple):
 
 
 def resolve(handle: str) -> str:
-    """Returns the folder of a module, after fetching it if need be.
+    """Returns the directory of a module, which is downloaded if necessary.
 
     Args:
-        handle: A folder, or an address that `tensorflow_hub` knows.
+        handle: A directory, or an address that `tensorflow_hub` supports.
 
     Raises:
-        InputError: There is nothing.
+        InputError: There is no module.
     """
     if not files.is_remote(handle):
         if os.path.isdir(handle):
             return handle
-        raise _no_module(handle, "there is no such folder")
+        raise _no_module(handle, "there is no such directory")
     try:
-        # It takes a second to import, and a folder does not need it.
+        # The import takes a second, and directories do not need it.
         import tensorflow_hub as hub
 
         return str(hub.resolve(handle))
@@ -52,35 +52,35 @@ def resolve(handle: str) -> str:
 
 def _no_module(handle: str, reason: str) -> InputError:
     return InputError(
-        "A Hub module must be a folder or an address that can be reached. "
-        f"Received: {handle!r} ({reason}). Check it; or fetch the module by "
-        "hand, unpack it, and give its folder."
+        f"{handle}: must be the directory of a TF Hub module or an address "
+        f"that can be reached ({reason}). Check it, or download and unpack the "
+        "module and pass its directory."
     )
 
 
 def load(handle: str) -> Any:
-    """Loads a module, of today's format or that of 2018.
+    """Loads a module in the SavedModel format or in that of 2018.
 
     Raises:
-        InputError: It is no module.
+        InputError: There is no such module, or it cannot be loaded.
     """
     path = resolve(handle)
-    is_old = files.exists(os.path.join(path, _OLD_FORMAT))
+    is_tf1 = files.exists(os.path.join(path, _TF1_FORMAT))
     try:
-        return tf.saved_model.load(path, tags=[] if is_old else None)
+        return tf.saved_model.load(path, tags=[] if is_tf1 else None)
     except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
-        # Of operations that TensorFlow does not have it says so at length.
         raise InputError(
-            f"{path}: must be a TF Hub module that encodes texts, a SavedModel "
-            f"that TensorFlow alone can load. Received: {short_reason(error)}"
+            f"{path}: must be a TF Hub module that encodes text, a SavedModel "
+            "that TensorFlow can load without other packages "
+            f"({short_reason(error)})."
         ) from error
 
 
 def text_info(module: Any, handle: str) -> TextInfo:
-    """Returns which vocabulary and casing a loaded module wants.
+    """Returns the vocabulary and casing of a loaded module.
 
     Raises:
-        InputError: It does not say.
+        InputError: The module does not contain them.
     """
     if hasattr(module, "vocab_file") and hasattr(module, "do_lower_case"):
         vocab_file = module.vocab_file.asset_path
@@ -90,14 +90,14 @@ def text_info(module: Any, handle: str) -> TextInfo:
         vocab_file, do_lower_case = info["vocab_file"], info["do_lower_case"]
     else:
         raise InputError(
-            f"{handle}: must have a vocabulary: `vocab_file` and "
-            "`do_lower_case`, or the signature `tokenization_info`. Received: "
-            "a module without. Use one for BERT's WordPieces."
+            f"{handle}: must contain its vocabulary, as `vocab_file` and "
+            "`do_lower_case` or in the signature `tokenization_info`. Use a "
+            "module for BERT's WordPiece tokens."
         )
     return TextInfo(vocab_file.numpy().decode(), bool(do_lower_case.numpy()))
 
 
 def read_config(handle: str) -> BertConfig | None:
-    """Returns the config of a module that `export_tfhub.py` wrote."""
+    """Returns the config of a module, if `export_tfhub.py` wrote it."""
     path = os.path.join(resolve(handle), CONFIG)
     return BertConfig.from_json_file(path) if files.exists(path) else None

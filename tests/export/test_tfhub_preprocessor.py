@@ -1,4 +1,4 @@
-"""A preprocessor is what its users know, and its pieces are the reference's."""
+"""An exported preprocessor has TensorFlow's interface and our tokens."""
 
 import itertools
 import json
@@ -11,7 +11,9 @@ import pytest
 import tensorflow as tf
 
 from official_bert.errors import InputError
+from official_bert.export import graph_packing
 from official_bert.export.tfhub_preprocessor import export_preprocessor
+from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.tokenization import BatchTokenizer, load_vocab
 
 TOKENS = [
@@ -20,7 +22,7 @@ TOKENS = [
 ]
 TEXTS = ["Ça coûte 5$, 北京!", "", "Dürers ΑΣ"]
 
-# What a user does who has none of this project.
+# A user who does not have this project.
 LOAD = """
 import json, sys
 sys.modules["official_bert"] = None
@@ -70,9 +72,7 @@ def preprocessor(path):
 
 
 @pytest.mark.slow
-def test_whoever_loads_it_needs_nothing_of_this_project(
-    path, vocab_file, tmp_path
-):
+def test_preprocessor_works_without_this_project(path, vocab_file, tmp_path):
     result = subprocess.run(
         [sys.executable, "-c", LOAD, path, json.dumps(TEXTS)],
         env={**os.environ, "PYTHONPATH": ""},
@@ -81,73 +81,53 @@ def test_whoever_loads_it_needs_nothing_of_this_project(
         capture_output=True,
     )
 
-    told = json.loads(result.stdout)
+    found = json.loads(result.stdout)
     reference = BatchTokenizer(vocab_file)
     aligned = [reference.tokenize_with_offsets(text) for text in TEXTS]
-    assert [flat(words) for words in told["words"]] == [
-        reference.convert_tokens_to_ids(pieces) for pieces, _ in aligned
+    assert [flat(words) for words in found["words"]] == [
+        reference.convert_tokens_to_ids(tokens) for tokens, _ in aligned
     ]
-    words, starts, limits = told["offsets"]
-    assert words == told["words"]
+    words, starts, limits = found["offsets"]
+    assert words == found["words"]
     for text, (_, spans), *bounds in zip(
         TEXTS, aligned, starts, limits, strict=True
     ):
         spans = [
-            [len(text[:place].encode()) for place in span] for span in spans
+            [len(text[:offset].encode()) for offset in span] for span in spans
         ]
-        found = zip(*(flat(places) for places in bounds), strict=True)
-        assert [list(span) for span in found] == spans
-    assert told["rows"]["input_word_ids"] == [
+        pairs = zip(*(flat(offsets) for offsets in bounds), strict=True)
+        assert [list(pair) for pair in pairs] == spans
+    assert found["rows"]["input_word_ids"] == [
         [2, 5, 6, 7, 9, 10, 1, 12, 13, 11, 3, 0],
         [2, 3] + [0] * 10,
         [2, 14, 8, 16, 17, 3] + [0] * 6,
     ]
-    assert [sum(row) for row in told["rows"]["input_mask"]] == [11, 2, 6]
-    assert told["served"] == ["input_mask", "input_type_ids", "input_word_ids"]
-    assert told["vocab"].split() == TOKENS
-    assert told["variables"] == 0
+    assert [sum(row) for row in found["rows"]["input_mask"]] == [11, 2, 6]
+    assert found["served"] == ["input_mask", "input_type_ids", "input_word_ids"]
+    assert found["vocab"].split() == TOKENS
+    assert found["variables"] == 0
 
 
 @pytest.mark.parametrize("num_segments", [1, 2])
 @pytest.mark.parametrize("by_word", [True, False])
-def test_packing(preprocessor, num_segments, by_word):
-    pieces = preprocessor.tokenize(tf.constant(TEXTS))
-    segments = [pieces if by_word else pieces.merge_dims(1, 2)] * num_segments
+def test_one_or_two_segments_are_packed(preprocessor, num_segments, by_word):
+    tokens = preprocessor.tokenize(tf.constant(TEXTS))
+    segments = [tokens if by_word else tokens.merge_dims(1, 2)] * num_segments
+    pack = preprocessor.bert_pack_inputs
 
-    packed = preprocessor.bert_pack_inputs(segments)
-    shorter = preprocessor.bert_pack_inputs(segments, seq_length=7)
-    same = preprocessor.bert_pack_inputs(segments, tf.constant(7))
-
-    ids_of_texts = [flat(row) for row in pieces.to_list()]
-    for number, ids in enumerate(ids_of_texts):
-        # Nine pieces, none, and four.
-        rows = {12: packed, 7: shorter}
-        for length, found in rows.items():
-            room = length - 1 - num_segments
-            kept = ids[:room] if num_segments == 1 else ids[: (room + 1) // 2]
-            row = [2, *kept, 3]
-            types = [0] * len(row)
-            if num_segments == 2:
-                other = ids[: room // 2]
-                row += [*other, 3]
-                types += [1] * (len(other) + 1)
-            padding = [0] * (length - len(row))
-            assert found["input_word_ids"][number].numpy().tolist() == [
-                *row,
-                *padding,
-            ]
-            assert found["input_type_ids"][number].numpy().tolist() == [
-                *types,
-                *padding,
-            ]
-    np.testing.assert_equal(
-        {name: rows.numpy() for name, rows in shorter.items()},
-        {name: rows.numpy() for name, rows in same.items()},
-    )
+    for length, packed in [
+        (12, pack(segments)),
+        (7, pack(segments, seq_length=7)),
+        (7, pack(segments, tf.constant(7))),
+    ]:
+        expected = graph_packing.pack(segments, length, SpecialIds(2, 3))
+        assert packed.keys() == expected.keys()
+        for name, values in expected.items():
+            np.testing.assert_array_equal(packed[name], values)
 
 
 @pytest.mark.slow
-def test_in_models_as_in_the_tutorials(path, vocab_file):
+def test_tf_keras_models_of_the_tutorials_can_be_built(path, vocab_file):
     hub = pytest.importorskip("tensorflow_hub")
     tf_keras = pytest.importorskip("tf_keras")
     texts = tf.constant(TEXTS)
@@ -182,7 +162,7 @@ def test_in_models_as_in_the_tutorials(path, vocab_file):
 
 
 @pytest.mark.parametrize("part", ["tokenize", "tokenize_with_offsets"])
-def test_special_tokens(preprocessor, part):
+def test_special_tokens_have_their_published_names(preprocessor, part):
     special = getattr(preprocessor, part).get_special_tokens_dict()
 
     assert {name: int(id_) for name, id_ in special.items()} == {
@@ -195,7 +175,7 @@ def test_special_tokens(preprocessor, part):
     assert special["padding_id"].dtype == tf.int32
 
 
-def test_in_a_pipeline(preprocessor):
+def test_preprocessor_can_be_mapped_over_a_dataset(preprocessor):
     dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2)
 
     batches = list(dataset.map(preprocessor, num_parallel_calls=2))
@@ -204,7 +184,7 @@ def test_in_a_pipeline(preprocessor):
 
 
 @pytest.mark.slow
-def test_a_cased_one(tmp_path, vocab_file):
+def test_cased_preprocessor_keeps_case(tmp_path, vocab_file):
     path = str(tmp_path / "cased")
     export_preprocessor(path, vocab_file, do_lower_case=False)
 
@@ -215,9 +195,9 @@ def test_a_cased_one(tmp_path, vocab_file):
     assert rows[0, :5].numpy().tolist() == [2, 14, 1, 3, 0]
 
 
-def test_faults(tmp_path, vocab_file):
+def test_bad_arguments_are_errors_and_write_nothing(tmp_path, vocab_file):
     path = tmp_path / "preprocessor"
-    with pytest.raises(InputError, match="Received: 2"):
+    with pytest.raises(InputError, match="seq_length=2"):
         export_preprocessor(str(path), vocab_file, True, seq_length=2)
     with pytest.raises(InputError, match="nowhere"):
         export_preprocessor(str(path), str(tmp_path / "nowhere.txt"), True)

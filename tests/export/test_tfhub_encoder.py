@@ -1,4 +1,4 @@
-"""An exported encoder says what our BERT says, to who has none of it."""
+"""An exported encoder equals our BERT, without this project."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.export import tfhub_encoder
 
-# What a user does who has TensorFlow and nothing else.
+# A user who has TensorFlow and nothing else.
 LOAD = """
 import json, sys
 for name in ("official_bert", "tensorflow_hub", "tf_keras", "keras_nlp"):
@@ -39,17 +39,16 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Returns our model, and the module's folder."""
-    folder = tmp_path_factory.mktemp("encoder")
-    model = hub_modules.write_files(folder)
-    path, written = hub_modules.export(folder)
-    return model, path, written
+def exported(tmp_path_factory):
+    """Our model, the module's directory, and what `export` returned."""
+    directory = tmp_path_factory.mktemp("encoder")
+    model = hub_modules.write_files(directory)
+    return model, *hub_modules.export(directory)
 
 
 @pytest.fixture(scope="module")
-def module(made):
-    return tf.saved_model.load(made[1])
+def module(exported):
+    return tf.saved_model.load(exported[1])
 
 
 @pytest.fixture(scope="module")
@@ -57,23 +56,26 @@ def case():
     return recorded.part(np.load(recorded.EXTRACT / "model.npz"), "case/")
 
 
-def given(case):
+def inputs_of(case):
+    """Returns the recorded inputs of our model and of a module."""
     arrays = recorded.part(case, "in/")
     ours = [arrays[n] for n in ("input_ids", "input_mask", "segment_ids")]
     return ours, hub_modules.inputs(*ours)
 
 
-def test_equals_the_original(module, case):
-    _, inputs = given(case)
-    outputs = module(inputs)
+def predict_masked(module, case):
     positions = tf.constant(case["in/masked_lm_positions"])
-    guessed = module.mlm({**inputs, "masked_lm_positions": positions})
+    _, inputs = inputs_of(case)
+    return module.mlm({**inputs, "masked_lm_positions": positions})
+
+
+def test_outputs_equal_the_original(module, case):
+    outputs = predict_masked(module, case)
+    log_probs = tf.nn.log_softmax(outputs["mlm_logits"])
     found = {
         "sequence_output_every8": outputs["sequence_output"][:, ::8],
         "pooled_output": outputs["pooled_output"],
-        "mlm_log_probs": tf.reshape(
-            tf.nn.log_softmax(guessed["mlm_logits"]), [-1, 513]
-        ),
+        "mlm_log_probs": tf.reshape(log_probs, [-1, 513]),
     }
     compared = [name for name in found if f"out/{name}" in case]
     assert len(compared) >= 2
@@ -84,18 +86,15 @@ def test_equals_the_original(module, case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["base", "relu"])
-def test_equals_all_that_is_recorded(golden, name, tmp_path):
-    folder = golden / "model" / name
-    config = BertConfig.from_json_file(str(folder / "bert_config.json"))
-    seed = {"base": 101, "relu": 102}[name]
+@pytest.mark.parametrize(("name", "seed"), [("base", 101), ("relu", 102)])
+def test_outputs_equal_all_recorded_ones(golden, name, seed, tmp_path):
+    directory = golden / "model" / name
+    config = BertConfig.from_json_file(str(directory / "bert_config.json"))
     hub_modules.write_files(tmp_path, config, seed=seed)
     module = tf.saved_model.load(hub_modules.export(tmp_path, config)[0])
-    arrays = np.load(folder / "pad.npz")
-    _, inputs = given(arrays)
-    positions = tf.constant(arrays["in/masked_lm_positions"])
+    arrays = np.load(directory / "pad.npz")
 
-    outputs = module.mlm({**inputs, "masked_lm_positions": positions})
+    outputs = predict_masked(module, arrays)
 
     for key in ("sequence_output", "pooled_output"):
         np.testing.assert_allclose(
@@ -109,20 +108,15 @@ def test_equals_all_that_is_recorded(golden, name, tmp_path):
         )
 
 
-def test_equals_our_own_model(made, module, case):
-    model, _, _ = made
-    ours, inputs = given(case)
+def test_outputs_and_signature_equal_our_model(exported, module, case):
+    model, _, _ = exported
+    ours, inputs = inputs_of(case)
     expected = model.bert(*ours)
 
     outputs = module(inputs)
 
-    assert set(outputs) == {
-        "default",
-        "pooled_output",
-        "sequence_output",
-        "encoder_outputs",
-    }
     assert isinstance(outputs["encoder_outputs"], list)
+    assert len(outputs) == 4
     for one, other in [
         (outputs["default"], expected.pooled_output),
         (outputs["pooled_output"], expected.pooled_output),
@@ -130,45 +124,38 @@ def test_equals_our_own_model(made, module, case):
         *zip(outputs["encoder_outputs"], expected.encoder_outputs, strict=True),
     ]:
         np.testing.assert_allclose(one, other, atol=1e-5)
-    old = module.signatures["tokens"](
+    signature = module.signatures["tokens"](
         input_ids=inputs["input_word_ids"],
         input_mask=inputs["input_mask"],
         segment_ids=inputs["input_type_ids"],
     )
-    assert set(old) == {"pooled_output", "sequence_output"}
-    for name, values in old.items():
+    assert set(signature) == {"pooled_output", "sequence_output"}
+    for name, values in signature.items():
         np.testing.assert_allclose(values, outputs[name], atol=1e-6)
-
-
-def test_guesses_what_our_own_model_guesses(made, module, case):
-    model, _, _ = made
-    arrays = recorded.part(case, "in/")
-    positions = arrays["masked_lm_positions"]
-    _, inputs = given(case)
-
-    outputs = module.mlm({**inputs, "masked_lm_positions": positions})
-
+    masked = predict_masked(module, case)
+    assert set(masked) == {*outputs, "mlm_logits"} - {"default"}
     np.testing.assert_allclose(
-        outputs["mlm_logits"], model(arrays).masked_lm_logits, atol=1e-5
+        masked["mlm_logits"],
+        model(recorded.part(case, "in/")).masked_lm_logits,
+        atol=1e-5,
     )
-    assert set(outputs) == {*module(inputs), "mlm_logits"} - {"default"}
 
 
-def test_gradients_are_those_of_our_own_model(made, module, case):
-    model, _, _ = made
-    ours, inputs = given(case)
+def test_gradients_equal_our_model(exported, module, case):
+    model, _, _ = exported
+    ours, inputs = inputs_of(case)
 
     def gradients(call, variables):
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(tf.sin(call()))
         return tape.gradient(loss, variables)
 
-    own = [weight.value for weight in model.bert.trainable_variables]
-    expected = gradients(lambda: model.bert(*ours).pooled_output, own)
+    weights = [weight.value for weight in model.bert.trainable_variables]
+    expected = gradients(lambda: model.bert(*ours).pooled_output, weights)
     found = gradients(
         lambda: module(inputs)["pooled_output"], module.trainable_variables
     )
-    for variable, one, other in zip(own, found, expected, strict=True):
+    for variable, one, other in zip(weights, found, expected, strict=True):
         np.testing.assert_allclose(
             tf.convert_to_tensor(one),
             tf.convert_to_tensor(other),
@@ -177,29 +164,25 @@ def test_gradients_are_those_of_our_own_model(made, module, case):
         )
 
 
-def test_drops_anew_at_every_call_in_training_only(module, case):
-    _, inputs = given(case)
+def test_dropout_differs_at_every_call_in_training_only(module, case):
+    _, inputs = inputs_of(case)
 
-    def call(training):
-        return module(inputs, training=training)["pooled_output"].numpy()
+    def embeddings(training):
+        outputs = module(inputs, training=training)
+        return outputs["encoder_outputs"][0].numpy()
 
     tf.random.set_seed(5)
-    one, other = call(True), call(True)
-    assert np.abs(one - other).max() > 0.01
-    np.testing.assert_array_equal(call(False), call(False))
-    # Dropout changes no mean: over many calls, embeddings are the same but for
-    # 0.095 (with 100 calls 0.099), as normalization is not linear.
-    first = [
-        module(inputs, training=True)["encoder_outputs"][0].numpy()
-        for _ in range(400)
-    ]
-    still = module(inputs)["encoder_outputs"][0].numpy()
-    assert np.abs(np.mean(first, axis=0) - still).mean() < 0.1
-    assert np.abs(first[0] - still).mean() > 0.2
+    without = embeddings(False)
+    np.testing.assert_array_equal(embeddings(False), without)
+    samples = [embeddings(True) for _ in range(200)]
+    assert np.abs(samples[0] - samples[1]).max() > 0.01
+    assert np.abs(samples[0] - without).mean() > 0.2
+    # The mean over calls differs by 0.095 only, because of normalization.
+    assert np.abs(np.mean(samples, axis=0) - without).mean() < 0.1
 
 
-def test_says_what_it_is(made, module):
-    model, _, written = made
+def test_module_contains_names_vocabulary_and_casing(exported, module):
+    model, _, written = exported
     names = [f"{w.path}:0" for w in model.bert.trainable_variables]
     assert [variable.name for variable in module.variables] == names
     assert [v.name for v in module.trainable_variables] == names
@@ -226,10 +209,10 @@ def test_says_what_it_is(made, module):
 
 
 @pytest.mark.slow
-def test_needs_none_of_this_project(made, module, tmp_path):
+def test_module_works_without_this_project(exported, module, tmp_path):
     ids = [[2, 5, 7, 3], [2, 6, 3, 3]]
     result = subprocess.run(
-        [sys.executable, "-c", LOAD, made[1], json.dumps(ids)],
+        [sys.executable, "-c", LOAD, exported[1], json.dumps(ids)],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -239,12 +222,12 @@ def test_needs_none_of_this_project(made, module, tmp_path):
     found = json.loads(result.stdout)
     expected = module(hub_modules.inputs(ids))["pooled_output"]
     np.testing.assert_allclose(found["pooled_output"], expected, atol=1e-6)
-    # The pooler's two, which `sequence_output` does not depend on.
+    # `sequence_output` does not depend on the pooler's two weights.
     assert found["no_gradient"] <= 2
     assert found["vocab"].split() == hub_modules.VOCAB
 
 
-def test_a_checkpoint_without_heads_is_enough(tmp_path):
+def test_checkpoint_may_have_no_heads(tmp_path):
     hub_modules.write_files(tmp_path, without="cls/")
     path, written = hub_modules.export(tmp_path)
     assert not written.has_masked_lm
@@ -252,26 +235,23 @@ def test_a_checkpoint_without_heads_is_enough(tmp_path):
     assert not hasattr(tf.saved_model.load(path), "mlm")
 
 
-def test_a_checkpoint_that_does_not_fit_leaves_nothing(tmp_path):
+def test_failed_export_changes_nothing(tmp_path, monkeypatch):
     hub_modules.write_files(tmp_path, without="bert/pooler/")
     before = {path.name for path in tmp_path.iterdir()}
     with pytest.raises(InputError, match="missing: bert/pooler/dense/bias"):
         hub_modules.export(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == before
 
-
-def test_an_interrupted_export_leaves_what_was_there(tmp_path, monkeypatch):
     hub_modules.write_files(tmp_path)
     (tmp_path / "module").mkdir()
     (tmp_path / "module" / "a").write_text("b")
 
-    def interrupt(module, folder, signatures):
-        (tmp_path / folder / "saved_model.pb").write_text("half")
+    def interrupt(module, directory, signatures):
+        (tmp_path / directory / "saved_model.pb").write_text("half")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tfhub_encoder.tf.saved_model, "save", interrupt)
-    before = {path.name for path in tmp_path.iterdir()}
     with pytest.raises(KeyboardInterrupt):
         hub_modules.export(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == before
+    assert {path.name for path in tmp_path.iterdir()} == {*before, "module"}
     assert [p.name for p in (tmp_path / "module").iterdir()] == ["a"]
