@@ -32,7 +32,9 @@ def as_lists(outputs):
     return {name: decoded(v.numpy().tolist()) for name, v in outputs.items()}
 
 
-@pytest.mark.parametrize("name", sorted(served_models.CASES.keys() - {"bilstm"}))
+@pytest.mark.parametrize(
+    "name", sorted(served_models.CASES.keys() - {"bilstm"})
+)
 def test_served_answers_equal_predictions(name, tmp_path):
     case = served_models.CASES[name]
     finetuned = served_models.load(case.task, tmp_path)
