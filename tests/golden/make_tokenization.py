@@ -1,11 +1,10 @@
-"""Extracts tokenization.json from recorded results of the 2018 release.
+"""Extracts tokenization.json from recorded results of the original.
 
-  python tests/golden/make_tokenization.py GOLDEN_FOLDER
+  python tests/golden/make_tokenization.py GOLDEN_DIRECTORY
 
-It keeps a few short strings of every kind, on which no two versions of Python
-differ, and the odd vocabulary files. Of the vocabularies it keeps the tokens
-that occur in the results: with these alone, the longest pieces of the kept
-words are what they were.
+It keeps a few short strings of every kind, on which all versions of Python
+agree, and the odd vocabulary files. Of each vocabulary it keeps the tokens in
+the results, which suffice to tokenize the kept strings in the same way.
 """
 
 import base64
@@ -58,14 +57,14 @@ def used_tokens(records: list[dict[str, Any]], vocabulary: str) -> list[str]:
 
 
 def odd_files(golden: pathlib.Path) -> dict[str, Any]:
-    folder = golden / "vocab_edge"
-    expected = json.loads((folder / "expected.json").read_text())
+    directory = golden / "vocab_edge"
+    expected = json.loads((directory / "expected.json").read_text())
     return {
         name: {
             "b64": base64.b64encode(
-                (folder / f"{name}.txt").read_bytes()
+                (directory / f"{name}.txt").read_bytes()
             ).decode(),
-            # None where the file cannot be read.
+            # None if the file cannot be read.
             "load_vocab": expected[name].get("load_vocab"),
         }
         for name in expected
@@ -81,7 +80,7 @@ def main(golden: pathlib.Path) -> None:
         "vocab_edge": odd_files(golden),
         "records": records,
     }
-    # One record a line, so that changes can be seen.
+    # One record per line, for readable differences.
     text = json.dumps(extract, separators=(",", ":"))
     text = text.replace('},{"', '},\n{"')
     (HERE / "tokenization.json").write_text(text + "\n")

@@ -1,4 +1,4 @@
-"""What the 2018 release made of the texts of its tasks."""
+"""Recorded examples and features of the original's text tasks."""
 
 import gzip
 import json
@@ -16,19 +16,19 @@ def lines(path):
 
 def tokenizer(golden, shared_data, tmp_path, task):
     """Returns the tokenizer that a task's features were recorded with."""
-    told = json.loads(
+    recorded = json.loads(
         (golden / "classifier" / "features" / f"{task}.json").read_text()
     )
-    path = shared_data / "vocab" / f"{told['vocab']}.txt"
+    path = shared_data / "vocab" / f"{recorded['vocab']}.txt"
     if not path.exists():
         packed = path.with_name(f"{path.name}.xz").read_bytes()
         path = tmp_path / "vocab.txt"
         path.write_bytes(lzma.decompress(packed))
-    return BatchTokenizer(str(path), told["do_lower_case"])
+    return BatchTokenizer(str(path), recorded["do_lower_case"])
 
 
 def assert_equals(golden, folder, task, tokenizer, split):
-    """Compares examples, and features of all lengths, with recorded ones."""
+    """Checks that examples and features of all lengths equal recorded ones."""
     examples = task.examples(split)
     place = golden / "classifier" / "features" / folder
     expected = list(lines(place / "examples.jsonl.gz"))
@@ -36,10 +36,10 @@ def assert_equals(golden, folder, task, tokenizer, split):
     for example, (guid, text_a, text_b, label) in zip(
         examples, expected, strict=True
     ):
-        # MNLI's were called after their file.
+        # Recorded MNLI ids contain the name of their file.
         assert example.guid == guid.replace("_matched", "")
         assert (example.text_a, example.text_b) == (text_a, text_b)
-        # The original calls all test data the first label.
+        # The original gives all test examples the first label.
         first = task.labels[0] if split == "test" else None
         assert (example.label or first) == label
     for length in (128, 32, 9, 5):

@@ -1,4 +1,4 @@
-"""Texts that are treated in every way there is, and recorded results."""
+"""Random texts of unusual characters, and recorded results."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ TOKENS = [
     *("[UNK]", "[MASK]", "a", "##a", "ab", "##bc", "σ", "##σ", "##ς", "é"),
     *("##\u1161", "\u1112", "中", ".", "!", "[", "##2", "x", "##x", "i"),
 ]
-# Everything that is treated in a way of its own.
+# Characters of every class and special case.
 ALPHABET = (
     "aAbBcC12xX.!-[]'`$ \t\n\r\x00\x0b\x1c\x7f\x85\xa0\xad"
     "éÉİßςσΣ中\uf900\u3000\u2028\u200b\u200d\ufffd\ue000\ud800€—한가"
@@ -23,13 +23,13 @@ ALPHABET = (
 
 @pytest.fixture
 def odd_vocab(make_vocab):
-    """A vocabulary file that cuts words of `ALPHABET` here and there."""
+    """A vocabulary file that splits some words of `ALPHABET`."""
     return make_vocab(*TOKENS)
 
 
 @pytest.fixture(scope="session")
 def random_texts():
-    """A function of their number that yields texts of `ALPHABET`."""
+    """A function that yields a number of texts of `ALPHABET`."""
 
     def draw(num_texts: int, seed: int = 0) -> Iterator[str]:
         rng = random.Random(seed)
@@ -43,11 +43,11 @@ def random_texts():
     return draw
 
 
-def is_recorded_with_other_tables(record):
-    """Whether the running Python is among those marked as different.
+def is_different_on_this_python(record):
+    """Whether `pydiff` lists the running Python.
 
-    `pydiff` lists full versions, such as "3.10.13", but tables only change with
-    the second number.
+    It lists full versions, such as "3.10.13", but Unicode tables change only
+    between minor versions.
     """
     running = [str(number) for number in sys.version_info[:2]]
     marked = record.get("pydiff", [])
@@ -56,10 +56,10 @@ def is_recorded_with_other_tables(record):
 
 @pytest.fixture(scope="session")
 def records(golden):
-    """Recorded strings and tokens, where this Python can give the same."""
+    """Recorded strings and tokens that this Python can reproduce."""
     path = golden / "tokenization" / "tokenized.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         every = [json.loads(line) for line in lines]
-    kept = [r for r in every if not is_recorded_with_other_tables(r)]
+    kept = [r for r in every if not is_different_on_this_python(r)]
     assert len(kept) == len(every) or (unicodedata.unidata_version != "14.0.0")
     return kept
