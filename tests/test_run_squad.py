@@ -126,6 +126,9 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to):
     run(folder, do_predict=True, eval_pad_to=pad_to)
     answers = read_json(trained / "predictions.json")
     assert answers == before
+    # What training with this --eval_pad_to writes.
+    task = read_json(trained / "task.json") | {"pad_to": pad_to}
+    (trained / "task.json").write_text(json.dumps(task))
     paragraphs = read_json(folder / "dev.json")["data"][0]["paragraphs"]
     items = [(p["qas"][0]["question"], p["context"]) for p in paragraphs]
     found = Predictor.from_dir(str(trained), batch_size=3)(items)

@@ -155,7 +155,7 @@ def cut(text: Any, begins: Any, ends: Any) -> Any:
 def _best_spans(
     windows: Windows, logits: Any, options: DecodingOptions
 ) -> Spans:
-    """Returns the spans of `squad_decoding.best_spans`, in no order."""
+    """Returns the spans of `squad_decoding._best_spans`, in no order."""
     number = tf.minimum(options.n_best_size, tf.shape(logits)[1])
     # Of equal logits, those at the lower positions.
     values, positions = tf.math.top_k(tf.transpose(logits, [2, 0, 1]), number)
