@@ -9,7 +9,9 @@ from support.conversions import (
     assert_same,
     change_json,
     convert,
+    read_json,
     released,
+    to_tf1,
 )
 
 from official_bert.checkpoints import run_directory, tf1
@@ -47,18 +49,8 @@ def to_hf(folder, name="hf", **flags):
     return output
 
 
-def to_tf1(folder, name="b", **flags):
-    output = folder.parent / name
-    convert(input=folder, output=output, to="tf1", **flags)
-    return output
-
-
 def answers(folder, items=("a b", "q r s")):
     return Predictor.from_dir(str(folder))(list(items))
-
-
-def read_json(path):
-    return json.loads(path.read_text())
 
 
 def test_optimizer_state_is_stripped(tmp_path, capsys):

@@ -29,6 +29,18 @@ def convert(**flags: Any) -> None:
     convert_checkpoint.main(ConvertCheckpoint(**options))
 
 
+def to_tf1(folder: pathlib.Path, name: str = "b", **flags: Any) -> pathlib.Path:
+    """Converts a directory to TF1, into another one beside it."""
+    output = folder.parent / name
+    convert(input=folder, output=output, to="tf1", **flags)
+    return output
+
+
+def read_json(path: pathlib.Path) -> Any:
+    """Returns the content of a JSON file."""
+    return json.loads(path.read_text())
+
+
 def released(
     folder: pathlib.Path, head: str, num_classes: int = 3, **config: Any
 ) -> dict[str, np.ndarray]:
@@ -136,6 +148,6 @@ def _load(model: Any, folder: pathlib.Path, may_initialize: str = "") -> None:
 
 def change_json(path: pathlib.Path, **changes: Any) -> None:
     """Changes a JSON file; None removes a key."""
-    given = {**json.loads(path.read_text()), **changes}
+    given = {**read_json(path), **changes}
     kept = {key: value for key, value in given.items() if value is not None}
     path.write_text(json.dumps(kept))

@@ -27,7 +27,9 @@ from support.conversions import (
     change_json,
     convert,
     outputs,
+    read_json,
     released,
+    to_tf1,
 )
 
 from official_bert.checkpoints import weights
@@ -50,14 +52,14 @@ def theirs(tmp_path):
 def to_hf(folder, head, **flags):
     if head in CLASSIFIERS:
         flags = {"head": head, **flags}
-    return convert(
-        input=folder, output=folder.parent / "hf", to="huggingface", **flags
-    )
+    output = folder.parent / "hf"
+    convert(input=folder, output=output, to="huggingface", **flags)
+    return output
 
 
 @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
 def test_names_and_shapes_are_those_of_transformers(head):
-    listed = json.loads((GOLDEN / "names.json").read_text())[head.architecture]
+    listed = read_json(GOLDEN / "names.json")[head.architecture]
     # A BertModel by itself is its own root.
     listed = {
         name
@@ -80,12 +82,9 @@ def test_names_and_shapes_are_those_of_transformers(head):
 
 
 def test_transformers_model_has_the_same_outputs_here(theirs, tmp_path):
-    convert(input=theirs, output=tmp_path / "tf1", to="tf1")
-    recorded = np.load(theirs / "outputs.npz")
-    found = outputs(tmp_path / "tf1", "pretraining")
-    for name, values in found.items():
-        np.testing.assert_allclose(values, recorded[name], rtol=0, atol=1e-5)
-    assert (tmp_path / "tf1" / "vocab.txt").read_text().split() == VOCAB
+    folder = to_tf1(theirs)
+    assert_same_outputs(theirs, folder, "pretraining")
+    assert (folder / "vocab.txt").read_text().split() == VOCAB
 
 
 @every_head
@@ -96,18 +95,13 @@ def test_model_is_unchanged_after_conversion_and_back(tmp_path, head, capsys):
     change_json(tmp_path / "a" / "bert_config.json", pooler_type="first_token")
     to_hf(tmp_path / "a", head, do_lower_case=False)
     assert "largest difference 0" in capsys.readouterr().out
-    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+    to_tf1(tmp_path / "hf")
     assert_same(arrays_of(tmp_path / "b"), arrays)
-    before, after = (tmp_path / name for name in "ab")
-    assert (before / "vocab.txt").read_bytes() == (
-        after / "vocab.txt"
-    ).read_bytes()
-    assert json.loads((before / "bert_config.json").read_text()) == json.loads(
-        (after / "bert_config.json").read_text()
-    )
-    written = json.loads(
-        (tmp_path / "hf" / "tokenizer_config.json").read_text()
-    )
+    vocabs = [(tmp_path / n / "vocab.txt").read_bytes() for n in "ab"]
+    assert vocabs[0] == vocabs[1]
+    configs = [read_json(tmp_path / n / "bert_config.json") for n in "ab"]
+    assert configs[0] == configs[1]
+    written = read_json(tmp_path / "hf" / "tokenizer_config.json")
     assert written["do_lower_case"] is False
 
 
@@ -146,7 +140,7 @@ def test_files_of_other_versions_are_converted(tmp_path, head, old):
     (folder / "model.safetensors.index.json").write_text(
         json.dumps({"weight_map": parts})
     )
-    convert(input=folder, output=tmp_path / "b", to="tf1")
+    to_tf1(folder)
     assert_same(arrays_of(tmp_path / "b"), arrays)
 
 
@@ -178,7 +172,7 @@ def test_half_precision_becomes_float32(tmp_path, kind):
     path.write_bytes(
         struct.pack("<Q", len(text)) + text + data[8 + size :] + half
     )
-    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+    to_tf1(tmp_path / "hf")
     found = arrays_of(tmp_path / "b")["bert/pooler/dense/bias"]
     np.testing.assert_array_equal(found, wanted)
 
@@ -190,10 +184,9 @@ def test_missing_pooler_is_newly_initialized(tmp_path, capsys, head):
     path = tmp_path / "hf" / "model.safetensors"
     kept = {n: a for n, a in load_file(path).items() if "pooler" not in n}
     save_file(kept, path)
-    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
-    assert (
-        "Newly initialized: bert/pooler/dense/kernel" in capsys.readouterr().out
-    )
+    to_tf1(tmp_path / "hf")
+    printed = capsys.readouterr().out
+    assert "Newly initialized: bert/pooler/dense/kernel" in printed
     found = arrays_of(tmp_path / "b")
     assert sorted(found) == sorted(arrays)
     kernel = found["bert/pooler/dense/kernel"]
@@ -204,14 +197,14 @@ def test_missing_pooler_is_newly_initialized(tmp_path, capsys, head):
 def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
     released(tmp_path / "a", "encoder")
     to_hf(tmp_path / "a", "encoder")
-    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    config = read_json(tmp_path / "hf" / "config.json")
     assert config["hidden_act"] == "gelu_pytorch_tanh"
     change_json(theirs / "config.json", hidden_act="gelu")
-    convert(input=theirs, output=tmp_path / "b", to="tf1")
-    ours = json.loads((tmp_path / "b" / "bert_config.json").read_text())
+    to_tf1(theirs)
+    ours = read_json(tmp_path / "b" / "bert_config.json")
     assert ours["hidden_act"] == "gelu_erf"
     to_hf(tmp_path / "b", "pretraining", overwrite=True)
-    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    config = read_json(tmp_path / "hf" / "config.json")
     assert config["hidden_act"] == "gelu"
 
 
@@ -236,16 +229,16 @@ def test_model_other_than_a_bert_of_2018_is_an_error(
 ):
     change_json(theirs / "config.json", **changes)
     with pytest.raises(InputError, match=message):
-        convert(input=theirs, output=tmp_path / "b", to="tf1")
+        to_tf1(theirs)
     assert not (tmp_path / "b").exists()
 
 
 def test_other_classifier_dropout_is_reported(theirs, tmp_path, caplog):
     change_json(theirs / "config.json", classifier_dropout=0.1)
-    convert(input=theirs, output=tmp_path / "b", to="tf1")
+    to_tf1(theirs)
     assert "classifier_dropout" not in caplog.text
     change_json(theirs / "config.json", classifier_dropout=0.3)
-    convert(input=theirs, output=tmp_path / "c", to="tf1")
+    to_tf1(theirs, "c")
     assert "`classifier_dropout` is 0.3" in caplog.text
 
 
@@ -260,7 +253,7 @@ def test_unsupported_tokenizer_setting_is_reported(
     theirs, tmp_path, caplog, changes, message
 ):
     change_json(theirs / "tokenizer_config.json", **changes)
-    convert(input=theirs, output=tmp_path / "b", to="tf1")
+    to_tf1(theirs)
     assert message in caplog.text
 
 
@@ -269,16 +262,16 @@ def test_tokenizer_must_be_wordpiece_with_consecutive_ids(theirs, tmp_path):
     model = json.loads(path.read_text())["model"]
     change_json(path, model={**model, "vocab": {"[PAD]": 0, "[UNK]": 2}})
     with pytest.raises(InputError, match="without gaps"):
-        convert(input=theirs, output=tmp_path / "b", to="tf1")
+        to_tf1(theirs)
     change_json(path, model={"type": "BPE", "vocab": {}})
     with pytest.raises(InputError, match=r"a WordPiece tokenizer.*BPE"):
-        convert(input=theirs, output=tmp_path / "b", to="tf1")
+        to_tf1(theirs)
 
 
 def test_vocabulary_larger_than_the_model_is_an_error(theirs, tmp_path):
     (theirs / "vocab.txt").write_text("\n".join([*VOCAB, "t"]) + "\n")
     with pytest.raises(InputError, match="25 tokens"):
-        convert(input=theirs, output=tmp_path / "b", to="tf1")
+        to_tf1(theirs)
 
 
 @pytest.mark.parametrize("size", [0, 7, 200, -1])
@@ -286,7 +279,7 @@ def test_truncated_weights_are_an_error(theirs, tmp_path, size):
     path = theirs / "model.safetensors"
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(InputError, match="must be a complete safetensors file"):
-        convert(input=theirs, output=tmp_path / "b", to="tf1")
+        to_tf1(theirs)
 
 
 def test_untied_output_weights_are_an_error(theirs, tmp_path):
@@ -295,7 +288,7 @@ def test_untied_output_weights_are_an_error(theirs, tmp_path):
     words = stored["bert.embeddings.word_embeddings.weight"]
     save_file({**stored, "cls.predictions.decoder.weight": words + 1}, path)
     with pytest.raises(InputError, match="untied"):
-        convert(input=theirs, output=tmp_path / "b", to="tf1")
+        to_tf1(theirs)
 
 
 def test_unknown_array_is_an_error_unless_skipped(theirs, tmp_path, capsys):
@@ -303,8 +296,8 @@ def test_unknown_array_is_an_error_unless_skipped(theirs, tmp_path, capsys):
     extra = {"crf.transitions": np.ones((2, 2), np.float32)}
     save_file({**load_file(path), **extra}, path)
     with pytest.raises(InputError, match=r"no counterpart: crf\.transitions"):
-        convert(input=theirs, output=tmp_path / "b", to="tf1")
-    convert(input=theirs, output=tmp_path / "b", to="tf1", skip="^crf")
+        to_tf1(theirs)
+    to_tf1(theirs, skip="^crf")
     assert "Left out: crf.transitions." in capsys.readouterr().out
 
 
@@ -313,10 +306,10 @@ def test_missing_shard_is_named(theirs, tmp_path):
     index = theirs / "model.safetensors.index.json"
     index.write_text('{"weight_map": {"a": "part-1.safetensors"}}')
     with pytest.raises(InputError, match=r"part-1\.safetensors"):
-        convert(input=theirs, output=tmp_path / "b", to="tf1")
+        to_tf1(theirs)
     index.write_text('{"weight_map": {"a": "../part-1.safetensors"}}')
     with pytest.raises(InputError, match="beside it"):
-        convert(input=theirs, output=tmp_path / "b", to="tf1")
+        to_tf1(theirs)
 
 
 @pytest.fixture(scope="module")
@@ -350,7 +343,7 @@ def test_transformers_has_the_same_outputs_with_our_files(
     released(tmp_path / "a", head, choices)
     to_hf(tmp_path / "a", head)
     transformers("run", HEADS[head].architecture, tmp_path / "hf")
-    loading = json.loads((tmp_path / "hf" / "loading.json").read_text())
+    loading = read_json(tmp_path / "hf" / "loading.json")
     assert loading["missing_keys"] == []
     unread = [n for n in loading["unexpected_keys"] if "pooler" not in n]
     assert unread == []
@@ -365,7 +358,7 @@ def test_files_of_transformers_have_the_same_outputs_here(
 ):
     name = HEADS[head].architecture
     transformers("make", name, tmp_path / "hf", gelu)
-    convert(input=tmp_path / "hf", output=tmp_path / "b", to="tf1")
+    to_tf1(tmp_path / "hf")
     assert_same_outputs(tmp_path / "hf", tmp_path / "b", head)
 
 

@@ -16,6 +16,7 @@ from support.conversions import (
     convert,
     outputs,
     released,
+    to_tf1,
 )
 from support.transformers_process import SIZES
 
@@ -177,7 +178,7 @@ def test_keras_hub_has_the_same_outputs(tmp_path, head, capsys):
         assert_close(call(model), masked_lm(arrays, theirs))
         assert np.abs(ours["logits"] - call(model)).max() < 0.02
         assert_close(ours["logits"], call(with_released_head(model)))
-    convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+    to_tf1(tmp_path / "kh")
     assert_same(arrays_of(tmp_path / "b"), arrays)
     for name in ("bert_config.json", "vocab.txt"):
         before = (tmp_path / "a" / name).read_text()
@@ -213,7 +214,7 @@ def test_pretrained_model_is_converted_without_next_sentence(tmp_path, capsys):
         skip="^cls/seq_relationship/",
     )
     assert "Left out: cls/seq_relationship/output_b" in capsys.readouterr().out
-    convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+    to_tf1(tmp_path / "kh")
     kept = {n: a for n, a in arrays.items() if "seq_relationship" not in n}
     assert_same(arrays_of(tmp_path / "b"), kept)
 
@@ -249,16 +250,16 @@ def test_preset_of_another_model_is_an_error(tmp_path):
     before = tokenizer.read_text()
     change_json(tokenizer, registered_name="keras_hub>OtherTokenizer")
     with pytest.raises(InputError, match="Received: OtherTokenizer"):
-        convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+        to_tf1(tmp_path / "kh")
     tokenizer.write_text(before)
     task = tmp_path / "kh" / "task.json"
     change_json(task, registered_name="keras_hub>BertTextClassifier")
     with pytest.raises(InputError, match="Save its backbone alone"):
-        convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+        to_tf1(tmp_path / "kh")
     config = tmp_path / "kh" / "config.json"
     change_json(config, registered_name="keras_hub>RobertaBackbone")
     with pytest.raises(InputError, match="Received: RobertaBackbone"):
-        convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+        to_tf1(tmp_path / "kh")
 
 
 @pytest.mark.parametrize("size", [0, 100, 6000])
@@ -267,7 +268,7 @@ def test_damaged_preset_is_an_error(tmp_path, size):
     path = tmp_path / "kh" / "model.weights.h5"
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(InputError, match="complete KerasHub preset"):
-        convert(input=tmp_path / "kh", output=tmp_path / "b", to="tf1")
+        to_tf1(tmp_path / "kh")
 
 
 def test_other_treatment_of_accents_is_reported(tmp_path, caplog):
