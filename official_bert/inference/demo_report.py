@@ -6,7 +6,7 @@ baselines that always give the most frequent answer.
 
 import json
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,31 +21,20 @@ from official_bert.options.demo import FINETUNED, PREDICTIONS
 from official_bert.tasks import tables
 
 
-class Baseline(NamedTuple):
-    """A model that always gives the same answer.
-
-    Attributes:
-        answer: The most frequent label of the training data.
-        accuracy: On the evaluation data, from 0 to 1.
-    """
-
-    answer: int
-    accuracy: float
-
-
 def most_frequent_label(
     train: RecordFiles,
     held_out: RecordFiles,
     feature: str,
     weight: str | None = None,
-) -> Baseline:
-    """Returns the baseline for a feature, such as `masked_lm_ids`.
+) -> tuple[int, float]:
+    """Returns the most frequent training label and its held-out accuracy.
 
-    The feature `weight`, if given, is 0 where there is no label.
+    The labels are a feature such as `masked_lm_ids`. The feature `weight`, if
+    given, is 0 where there is no label.
     """
     answer = int(np.bincount(_labels(train, feature, weight)).argmax())
     labels = _labels(held_out, feature, weight)
-    return Baseline(answer, float(np.mean(labels == answer)))
+    return answer, float(np.mean(labels == answer))
 
 
 def _labels(data: RecordFiles, feature: str, weight: str | None) -> np.ndarray:
@@ -75,17 +64,19 @@ def _pretraining(options: Demo) -> list[str]:
         RecordFiles([f"{directory}/{name}.tfrecord"], schema)
         for name in ("train", "held_out")
     )
-    word = most_frequent_label(
+    token_id, token_accuracy = most_frequent_label(
         train, held_out, "masked_lm_ids", "masked_lm_weights"
     )
-    pair = most_frequent_label(train, held_out, "next_sentence_labels")
-    token = list(files.read_lines(f"{directory}/vocab.txt"))[word.answer]
-    label = ("IsNext", "NotNext")[pair.answer]
+    label, label_accuracy = most_frequent_label(
+        train, held_out, "next_sentence_labels"
+    )
+    token = list(files.read_lines(f"{directory}/vocab.txt"))[token_id]
+    baseline = f"always {token!r}, {('IsNext', 'NotNext')[label]}"
     lines = [
         "Accuracy on held-out documents   masked LM   next sentence",
         _row("this model", *_accuracies(f"{directory}/model")),
         _row("before training", *_accuracies(f"{directory}/untrained")),
-        _row(f"always {token!r}, {label}", word.accuracy, pair.accuracy),
+        _row(baseline, token_accuracy, label_accuracy),
         "",
     ]
     for answer in _answers(f"{directory}/model_answers.jsonl"):
