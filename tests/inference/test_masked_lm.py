@@ -54,20 +54,19 @@ def tokenizer(tmp_path):
     return BatchTokenizer(str(path), never_split=("[MASK]",))
 
 
-def test_text_without_mask_is_an_error(model, tokenizer):
-    with pytest.raises(InputError, match=r"The cat sat"):
-        masked_lm.fill(model, tokenizer, "The cat sat.")
-
-
-@pytest.mark.parametrize("number", [0, -1])
-def test_num_guesses_below_one_is_an_error(model, tokenizer, number):
-    with pytest.raises(InputError, match="`num_guesses`"):
-        masked_lm.fill(model, tokenizer, "the [MASK]", num_guesses=number)
-
-
-def test_text_longer_than_the_positions_is_an_error(model, tokenizer):
-    with pytest.raises(InputError, match=r"text: 20 .* 12 positions"):
-        masked_lm.fill(model, tokenizer, "the [MASK]" * 9)
+@pytest.mark.parametrize(
+    ("text", "num_guesses", "message"),
+    [
+        ("The cat sat.", 5, "^text: .*The cat sat"),
+        ("the [MASK]" * 9, 5, "^text: 20 .* 12 positions"),
+        ("the [MASK]", 0, "`num_guesses`.* 0"),
+    ],
+)
+def test_text_that_cannot_be_filled_is_an_error(
+    model, tokenizer, text, num_guesses, message
+):
+    with pytest.raises(InputError, match=message):
+        masked_lm.fill(model, tokenizer, text, num_guesses)
 
 
 def test_model_is_loaded_from_a_run_directory_or_from_files(
@@ -203,10 +202,6 @@ def test_text_that_cannot_be_scored_is_an_error(
     scorer = masked_lm.Scorer(model, tokenizer)
     with pytest.raises(InputError, match=message):
         scorer.parse(given, "f:3")
-
-
-def test_text_may_be_given_in_an_object(model, tokenizer):
-    scorer = masked_lm.Scorer(model, tokenizer)
     assert scorer.parse({"text": "cat"}, "") == scorer.parse("cat", "")
 
 

@@ -47,11 +47,17 @@ def trained(tmp_path_factory):
     return folder / "out"
 
 
-@pytest.fixture
-def vocab_file(tmp_path):
-    path = tmp_path / "vocab.txt"
+@pytest.fixture(scope="module")
+def vocab_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
     path.write_text("\n".join(tiny.VOCAB) + "\n")
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def asked(vocab_file):
+    """A predictor of two classes."""
+    return make(TextTask(**CLASSES), vocab_file, batch_size=4)
 
 
 def make(task, vocab_file, **changes):
@@ -79,8 +85,7 @@ def test_answers_equal_those_of_do_predict(trained, changes):
     json.dumps(found)  # JSON types only.
 
 
-def test_invalid_arguments_are_an_error(vocab_file):
-    asked = make(TextTask(**CLASSES), vocab_file)
+def test_invalid_arguments_are_an_error(asked):
     for items in ("good", b"good", {"text_a": "good"}, None, 5):
         with pytest.raises(InputError, match="`items`"):
             asked(items)
@@ -107,8 +112,7 @@ def test_best_checkpoint_is_preferred_to_the_newest(trained, tmp_path):
     assert scores(asked(["good"]))[0, 1] > 0.999
 
 
-def test_answers_do_not_depend_on_the_batch(vocab_file):
-    asked = make(TextTask(**CLASSES), vocab_file, batch_size=4)
+def test_answers_do_not_depend_on_the_batch(asked):
     texts = sentences(11, 3)
     one_by_one = [answer for text in texts for answer in asked([text])]
     np.testing.assert_allclose(
@@ -117,8 +121,7 @@ def test_answers_do_not_depend_on_the_batch(vocab_file):
     assert asked([]) == []
 
 
-def test_pairs_are_two_segments(vocab_file):
-    asked = make(TextTask(**CLASSES), vocab_file)
+def test_pairs_are_two_segments(asked):
     found = asked(
         [
             ("good cat", "what ?"),
@@ -139,8 +142,7 @@ def test_pairs_are_two_segments(vocab_file):
     assert abs(scores(found)[2] - expected).max() > 1e-3
 
 
-def test_stream_reads_one_chunk_ahead(vocab_file):
-    asked = make(TextTask(**CLASSES), vocab_file, batch_size=2)
+def test_stream_reads_one_chunk_ahead(asked):
     texts = sentences(9, 4)
     read = 0
 
@@ -162,8 +164,7 @@ def test_stream_reads_one_chunk_ahead(vocab_file):
     np.testing.assert_allclose(scores(found), scores(asked(texts)), atol=1e-6)
 
 
-def test_invalid_item_is_named_by_its_index(vocab_file):
-    asked = make(TextTask(**CLASSES), vocab_file)
+def test_invalid_item_is_named_by_its_index(asked):
     with pytest.raises(InputError, match=r"^items\[1\]: .*7"):
         asked(["good", 7])
     stream = asked.stream(["good", "bad", "cat", 7], chunk_size=2)
