@@ -40,17 +40,21 @@ CONFIG = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model():
     model = PretrainingModel(BertConfig.from_dict(CONFIG))
     recorded.set_weights(model.trainable_variables, 3)
     return model
 
 
-@pytest.fixture
-def tokenizer(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(TOKENS) + "\n")
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    return write_vocab(tmp_path_factory.mktemp("vocab"), TOKENS)
+
+
+def write_vocab(directory, tokens):
+    path = directory / "vocab.txt"
+    path.write_text("\n".join(tokens) + "\n")
     return BatchTokenizer(str(path), never_split=("[MASK]",))
 
 
@@ -73,6 +77,7 @@ def test_model_is_loaded_from_a_run_directory_or_from_files(
     model, tokenizer, tmp_path
 ):
     folder = str(tmp_path)
+    write_vocab(tmp_path, TOKENS)
     with pytest.raises(InputError, match=r"bert_config\.json"):
         masked_lm.load(folder, do_lower_case=True)
     (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
@@ -178,9 +183,7 @@ def test_score_is_the_sum_over_masked_tokens(
 
 
 def test_token_listed_twice_has_one_probability(model, tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*TOKENS[:6], "the", *TOKENS[6:]]) + "\n")
-    twice = BatchTokenizer(str(path), never_split=("[MASK]",))
+    twice = write_vocab(tmp_path, [*TOKENS[:6], "the", *TOKENS[6:]])
     [guesses] = masked_lm.fill(model, twice, "[MASK]", num_guesses=99)
     assert sorted(guess.token for guess in guesses) == sorted(TOKENS)
     assert sum(guess.probability for guess in guesses) == pytest.approx(1)
