@@ -17,13 +17,10 @@ _ONE = 65535
 
 
 class Attention(NamedTuple):
-    """The attention of a text or a pair of texts.
+    """The attention of a text or a pair: S tokens, with [CLS] and [SEP].
 
-    Attributes:
-        tokens: S tokens, with [CLS] and [SEP].
-        segment_ids: 0 or 1 for each.
-        probabilities: float32 [L, A, S, S]; [l, a, f, t] is the attention from
-            token f to token t. Rows sum to 1.
+    The probabilities are float32 [L, A, S, S]; [l, a, f, t] is the attention
+    from token f to token t.
     """
 
     tokens: list[str]

@@ -19,16 +19,9 @@ _MAX_CONTEXTS = 60
 
 
 class Context(NamedTuple):
-    """An occurrence of the word.
+    """An occurrence of the word at text[start:end] and tokens[first:last].
 
-    Attributes:
-        where: FILE:LINE.
-        text: The sentence.
-        start: Where the word starts in `text`.
-        end: Where it ends.
-        tokens: Of the sentence, without [CLS] and [SEP].
-        first: Where the word starts in `tokens`.
-        last: Where it ends.
+    `where` is FILE:LINE. The tokens are without [CLS] and [SEP].
     """
 
     where: str
@@ -41,13 +34,9 @@ class Context(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The similarities of a word's vectors.
+    """N occurrences of a word and the cosine similarities of their vectors.
 
-    Attributes:
-        word: As the user wrote it.
-        contexts: N occurrences.
-        cosines: float32 [1 + L, N, N], the cosine similarities in the
-            embeddings and in the output of each layer.
+    These are float32 [1 + L, N, N]: in the embeddings and in every layer.
     """
 
     word: str

@@ -43,12 +43,9 @@ class Selection(NamedTuple):
 
 
 class LineVectors(NamedTuple):
-    """The vectors of a line.
+    """The vectors of a line: [S, layers, H], or pooled [layers, H].
 
-    Attributes:
-        number: Of the line, from 0.
-        tokens: S tokens, with [CLS] and [SEP].
-        values: float32 [S, layers, H], or pooled [layers, H].
+    Lines are numbered from 0. `tokens` are S tokens, with [CLS] and [SEP].
     """
 
     number: int

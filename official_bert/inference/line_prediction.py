@@ -5,8 +5,8 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, NamedTuple
 
 from official_bert import files, json_files, progress
 from official_bert.errors import InputError
@@ -21,34 +21,17 @@ _READ_SIZE = 1 << 20  # Bytes of standard input.
 
 
 class Line(NamedTuple):
-    """A line of input.
+    """A line of input and its FILE:LINE.
 
-    Attributes:
-        where: FILE:LINE.
-        text: Without the line break. Bytes of standard input that are not
-            UTF-8 are lone surrogates, so that only their line is an error.
+    Bytes of standard input that are not UTF-8 are lone surrogates, so that only
+    their line is an error.
     """
 
     where: str
     text: str
 
 
-class Answerer(Protocol):
-    """A model that answers: a `Predictor`, a `FillMask` or a `Scorer`."""
-
-    @property
-    def columns(self) -> TextColumns | None:
-        """The text columns of tables; None if the model reads no tables."""
-
-    def parse(self, given: Any, where: str) -> Any:
-        """Returns the example for a JSON value.
-
-        Raises:
-            InputError: The value is not valid; the message starts with `where`.
-        """
-
-    def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
-        """Returns a JSON object for each example."""
+Answerer = Predictor | FillMask | Scorer
 
 
 def load(options: Predict) -> Answerer:
@@ -185,16 +168,11 @@ def read_chunks(
 ) -> Iterator[list[Line]]:
     """Yields the lines of a file in chunks; blank lines are skipped.
 
-    Args:
-        path: The file; - for standard input.
-        chunk_size: The number of lines of a chunk. On standard input a chunk
-            ends with the lines that have arrived, so that no line waits for the
-            next.
-        show_progress: Whether to show a progress bar on standard error.
+    On standard input (`path` is -), a chunk ends with the lines that have
+    arrived, so that no line waits for the next.
 
     Raises:
-        InputError: A file is not UTF-8. For standard input,
-            `parse` raises it.
+        InputError: A file is not UTF-8. For standard input, `parse` raises it.
     """
     if path == "-":
         with progress.bar(

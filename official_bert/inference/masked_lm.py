@@ -26,12 +26,7 @@ _BLOCK = 4096
 
 
 class MaskedText(NamedTuple):
-    """The input for one text.
-
-    Attributes:
-        ids: Token ids, with [CLS] and [SEP].
-        positions: The positions to predict.
-    """
+    """Token ids with [CLS] and [SEP], and the positions to predict."""
 
     ids: Sequence[int]
     positions: Sequence[int]
@@ -128,12 +123,7 @@ def _pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 class Guess(NamedTuple):
-    """A prediction for a [MASK].
-
-    Attributes:
-        token: A token of the vocabulary.
-        probability: From 0 to 1, over the whole vocabulary.
-    """
+    """A prediction for a [MASK]; probabilities are over the vocabulary."""
 
     token: str
     probability: float
@@ -199,11 +189,9 @@ class FillMask(MaskedLanguageModel):
 
 
 class Score(NamedTuple):
-    """The likelihood of a text.
+    """The sum of the log-probabilities of a text's tokens, in nats.
 
-    Attributes:
-        log_likelihood: The sum of the log-probabilities of its tokens, in nats.
-        num_tokens: Without [CLS] and [SEP].
+    Without [CLS] and [SEP], which `num_tokens` does not count either.
     """
 
     log_likelihood: float

@@ -26,11 +26,7 @@ MASK = "[MASK]"
 class ModelFiles(NamedTuple):
     """The files of a model.
 
-    Attributes:
-        config_path: Its `bert_config.json`.
-        vocab_path: Its `vocab.txt`.
-        checkpoint: A TF1 checkpoint, or a directory whose newest is used.
-        do_lower_case: Whether the model is uncased.
+    `checkpoint` is a TF1 checkpoint, or a directory whose newest is used.
     """
 
     config_path: str
@@ -75,13 +71,7 @@ class ModelFiles(NamedTuple):
 
 
 class LoadedBert(NamedTuple):
-    """A BERT without heads, with its tokenizer.
-
-    Attributes:
-        bert: The model.
-        tokenizer: Its tokenizer.
-        source: The checkpoint's prefix.
-    """
+    """BERT without heads, its tokenizer, and the prefix of its checkpoint."""
 
     bert: Bert
     tokenizer: BatchTokenizer
@@ -126,12 +116,7 @@ class LoadedBert(NamedTuple):
 class FinetunedModel(NamedTuple):
     """A fine-tuned model and what is needed to use it.
 
-    Attributes:
-        task: The task it was trained for.
-        model: As `task.build_model` returns it, with its weights.
-        tokenizer: Its tokenizer.
-        vocab_file: The tokenizer's vocabulary.
-        max_seq_length: The maximum length in training.
+    `model` is as `task.build_model` returns it, with its weights.
     """
 
     task: Task

@@ -228,24 +228,17 @@ def _layer_output(
 class BertOutput(NamedTuple):
     """Outputs of `Bert`.
 
-    Attributes:
-        sequence_output: A vector for every token, [B, S, H] (the paper's T_i),
-            or for the selected positions, [B, P, H].
-        pooled_output: One vector for the sequence, [B, H] (the paper's C), from
-            [CLS], or from the last token in left-to-right models. [B, K, H] for
-            packed rows.
-        embedding_output: The input of the first layer, [B, S, H].
-        encoder_outputs: The output of every layer; the last one is
-            `sequence_output`.
-        attention_probs: [B, A, S, S] of every layer, before dropout; empty
-            unless requested.
+    The pooled output is made from [CLS], in left-to-right models from the last
+    token. The attention probabilities are before dropout.
     """
 
-    sequence_output: Any
-    pooled_output: Any
-    embedding_output: Any
-    encoder_outputs: list[Any]
-    attention_probs: list[Any]
+    sequence_output: Any  # [B, S, H] (the paper's T_i); [B, P, H] if selected
+    pooled_output: Any  # [B, H] (the paper's C); [B, K, H] for packed rows
+    embedding_output: Any  # [B, S, H], the input of the first layer
+    encoder_outputs: list[Any]  # [B, S, H] of each layer
+    attention_probs: list[
+        Any
+    ]  # [B, A, S, S] of each layer; [] if not requested
 
 
 @serializable

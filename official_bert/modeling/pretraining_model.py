@@ -91,15 +91,10 @@ class NextSentence(ConfiguredLayer):
 
 
 class PretrainingOutput(NamedTuple):
-    """Logits of both heads.
+    """Logits of both heads."""
 
-    Attributes:
-        masked_lm_logits: float Tensor [B, P, V].
-        next_sentence_logits: float Tensor [B, 2]; [B, K, 2] for packed rows.
-    """
-
-    masked_lm_logits: Any
-    next_sentence_logits: Any
+    masked_lm_logits: Any  # [B, P, V]
+    next_sentence_logits: Any  # [B, 2]; [B, K, 2] for packed rows
 
 
 @serializable
