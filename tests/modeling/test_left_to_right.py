@@ -101,6 +101,12 @@ def test_last_token_is_pooled(model):
     assert np.abs(output.pooled_output - ordinary.pooled_output).max() > 0.1
 
 
+# Products of other shapes are summed in another order. The largest difference
+# found is 1.1e-6 to 2.4e-6, with oneDNN on and off and with its instructions
+# limited to AVX2 and SSE4.1.
+PACKED_TOLERANCE = 4e-6
+
+
 def test_packed_sequences_equal_separate_ones(model):
     ids, mask, segments = draw()
     row = np.concatenate([ids[0, :5], ids[1, :4], ids[2, :1], [0, 0]])
@@ -118,10 +124,12 @@ def test_packed_sequences_equal_separate_ones(model):
         output_positions=np.array([[7, 1]]),
     )
     np.testing.assert_allclose(
-        some.sequence_output, packed.sequence_output[:, 7:0:-6], atol=2e-6
+        some.sequence_output,
+        packed.sequence_output[:, 7:0:-6],
+        atol=PACKED_TOLERANCE,
     )
     np.testing.assert_allclose(
-        some.pooled_output, packed.pooled_output, atol=2e-6
+        some.pooled_output, packed.pooled_output, atol=PACKED_TOLERANCE
     )
     for index, (start, size) in enumerate(((0, 5), (5, 4))):
         alone = model(
@@ -132,10 +140,12 @@ def test_packed_sequences_equal_separate_ones(model):
         np.testing.assert_allclose(
             packed.sequence_output[0, start : start + size],
             alone.sequence_output[0],
-            atol=2e-6,
+            atol=PACKED_TOLERANCE,
         )
         np.testing.assert_allclose(
-            packed.pooled_output[0, index], alone.pooled_output[0], atol=2e-6
+            packed.pooled_output[0, index],
+            alone.pooled_output[0],
+            atol=PACKED_TOLERANCE,
         )
 
 
