@@ -116,6 +116,7 @@ def test_model_survives_saving(name, tmp_path):
     assert_equal_outputs(model, loaded, batch)
 
 
+@pytest.mark.slow  # Keras compiles the step with XLA.
 def test_bert_in_a_functional_model_trains_saves_and_loads(tmp_path):
     inputs = [keras.Input([None], dtype="int32") for _ in range(3)]
     bert = Bert(CONFIG)
