@@ -1,15 +1,14 @@
-"""How many lines become ids in a second of processor time, in the graph.
+"""Lines per CPU second of tokenizers in a TensorFlow graph.
 
   python -m benchmarks.graph_tokenizer CORPUS VOCAB_FILE [uncased|cased]
 
 CORPUS has one sentence per line. `GraphTokenizer` is what `export_tfhub.py` and
 `--do_export` save with a model; the tokenizers of tensorflow_text are what
 TensorFlow's own preprocessors are made with. They get a hundred lines at a
-time, `FullTokenizer` one. The last two columns say for how many lines the ids
-equal the reference's: those of CORPUS, and as many that are drawn at random,
-each from letters, marks and signs that are neighbours in Unicode. Making the
-tokenizers, reading the vocabulary and turning Tensors into lists are left out.
-Twenty thousand lines take half a minute.
+time, `FullTokenizer` one. The last two columns are the shares of lines with the
+ids of `FullTokenizer`: lines of CORPUS, and as many random lines, each of
+characters that are neighbours in Unicode. Time for creating tokenizers and
+converting Tensors to lists is not counted. 20,000 lines take half a minute.
 """
 
 import random
@@ -33,7 +32,7 @@ Tokenize = Callable[[list[str]], Any]  # Ids, or a RaggedTensor of them.
 
 
 def random_lines(num_lines: int) -> list[str]:
-    """Returns lines of characters that stand near each other in Unicode."""
+    """Returns lines of characters that are neighbours in Unicode."""
     rng = random.Random(0)
     every = map(chr, range(sys.maxunicode + 1))
     assigned = [
@@ -50,7 +49,7 @@ def random_lines(num_lines: int) -> list[str]:
 
 
 def batches(lines: list[str]) -> Iterator[list[str]]:
-    """Yields a hundred lines at a time."""
+    """Yields LINES_PER_BATCH lines at a time."""
     for start in range(0, len(lines), LINES_PER_BATCH):
         yield lines[start : start + LINES_PER_BATCH]
 

@@ -14,17 +14,17 @@ from official_bert.options import ExportTfhub
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    hub_modules.write_files(folder, has_moments=True)
-    return folder
+def directory(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("model")
+    hub_modules.write_files(directory, has_moments=True)
+    return directory
 
 
-def options(folder, **changes):
+def options(directory, **changes):
     given = {
-        "bert_config_file": str(folder / "bert_config.json"),
-        "vocab_file": str(folder / "vocab.txt"),
-        "init_checkpoint": str(folder / "bert_model.ckpt"),
+        "bert_config_file": str(directory / "bert_config.json"),
+        "vocab_file": str(directory / "vocab.txt"),
+        "init_checkpoint": str(directory / "bert_model.ckpt"),
         "max_seq_length": 16,
         **changes,
     }
@@ -32,10 +32,10 @@ def options(folder, **changes):
 
 
 @pytest.mark.slow
-def test_encoder_and_preprocessor_fit(folder, tmp_path, capsys):
+def test_encoder_and_preprocessor_fit(directory, tmp_path, capsys):
     encoder, preprocessor = str(tmp_path / "a/e"), str(tmp_path / "a/p")
     both = {"export_path": encoder, "preprocessor_path": preprocessor}
-    export_tfhub.main(options(folder, **both, do_lower_case=False))
+    export_tfhub.main(options(directory, **both, do_lower_case=False))
 
     printed = capsys.readouterr().out
     shapes = weights.shapes(hub_modules.CONFIG)
@@ -54,18 +54,18 @@ def test_encoder_and_preprocessor_fit(folder, tmp_path, capsys):
     assert not bool(module.do_lower_case)
 
     with pytest.raises(InputError, match=r"--export_path=.* must be new"):
-        options(folder, **both)
-    export_tfhub.main(options(folder, export_path=encoder, overwrite=True))
+        options(directory, **both)
+    export_tfhub.main(options(directory, export_path=encoder, overwrite=True))
     assert bool(tf.saved_model.load(encoder).do_lower_case)
 
 
 @pytest.mark.slow
 def test_model_dir_names_checkpoint_vocabulary_and_casing(
-    folder, tmp_path, capsys
+    directory, tmp_path, capsys
 ):
     for name in ("bert_config.json", "vocab.txt"):
-        (tmp_path / name).write_text((folder / name).read_text())
-    for path in folder.glob("bert_model.ckpt.*"):
+        (tmp_path / name).write_text((directory / name).read_text())
+    for path in directory.glob("bert_model.ckpt.*"):
         name = path.name.replace("bert_model.ckpt", "model.ckpt-9")
         (tmp_path / name).write_bytes(path.read_bytes())
     (tmp_path / "checkpoint").write_text(
@@ -78,10 +78,10 @@ def test_model_dir_names_checkpoint_vocabulary_and_casing(
 
 
 def test_model_dir_is_its_best_and_init_checkpoint_its_newest_checkpoint(
-    folder, tmp_path, monkeypatch
+    directory, tmp_path, monkeypatch
 ):
     for name in ("bert_config.json", "vocab.txt"):
-        (tmp_path / name).write_text((folder / name).read_text())
+        (tmp_path / name).write_text((directory / name).read_text())
     for part in (tmp_path, tmp_path / "best"):
         part.mkdir(exist_ok=True)
         run_directory.save(str(part), 9, {"a": 1.0}, resume=None, keep=1)
@@ -96,26 +96,26 @@ def test_model_dir_is_its_best_and_init_checkpoint_its_newest_checkpoint(
     path = str(tmp_path / "e")
     for given in (
         ExportTfhub(model_dir=run, export_path=path),
-        options(folder, init_checkpoint=run, export_path=path),
+        options(directory, init_checkpoint=run, export_path=path),
     ):
         with pytest.raises(InputError, match="stop"):
             export_tfhub.main(given)
     assert found == [f"{run}/best", run]
 
 
-def test_inputs_are_never_replaced(folder):
-    for path in (folder, folder.parent):
+def test_inputs_are_never_replaced(directory):
+    for path in (directory, directory.parent):
         with pytest.raises(InputError, match="_path="):
-            options(folder, export_path=str(path), overwrite=True)
-    assert (folder / "vocab.txt").exists()
-    best = str(folder / "best")
+            options(directory, export_path=str(path), overwrite=True)
+    assert (directory / "vocab.txt").exists()
+    best = str(directory / "best")
     with pytest.raises(InputError, match="_path="):
         ExportTfhub(
-            model_dir=str(folder), preprocessor_path=best, max_seq_length=16
+            model_dir=str(directory), preprocessor_path=best, max_seq_length=16
         )
 
 
-def test_bad_options_are_errors_before_anything_is_written(folder, tmp_path):
+def test_bad_options_are_errors_before_anything_is_written(directory, tmp_path):
     new = str(tmp_path / "new")
     both = {"export_path": new, "preprocessor_path": str(tmp_path / "other")}
     for changes, message in [
@@ -142,12 +142,12 @@ def test_bad_options_are_errors_before_anything_is_written(folder, tmp_path):
         ),
         ({"preprocessor_path": new, "max_seq_length": 65}, "64 positions"),
         (
-            {"export_path": str(folder / "vocab.txt")},
+            {"export_path": str(directory / "vocab.txt")},
             "--export_path=.*vocab.txt",
         ),
         ({"export_path": new, "vocab_file": new}, "vocab_file, or vocab.txt"),
         ({"export_path": new, "init_checkpoint": new}, "--init_checkpoint="),
     ]:
         with pytest.raises(InputError, match=message):
-            options(folder, **changes)
+            options(directory, **changes)
     assert not list(tmp_path.iterdir())

@@ -27,15 +27,15 @@ TEXTS = ["good cat", "bad dog", "is it good ?", "bad rain", "good sun", "bad"]
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     """A directory with data and a module that `export_tfhub.py` wrote."""
-    folder = tmp_path_factory.mktemp("run")
+    directory = tmp_path_factory.mktemp("run")
     config = BertConfig.from_dict(tiny.CONFIG)
-    hub_modules.write_files(folder, config, vocab=tiny.VOCAB)
-    hub_modules.export(folder, config)
+    hub_modules.write_files(directory, config, vocab=tiny.VOCAB)
+    hub_modules.export(directory, config)
     lines = [f"{t}\t{'yes' if 'good' in t else 'no'}" for t in TEXTS * 8]
     for split in ("train", "dev", "test"):
         text = "\n".join(["text\tlabel", *lines]) + "\n"
-        (folder / f"{split}.tsv").write_text(text)
-    return folder
+        (directory / f"{split}.tsv").write_text(text)
+    return directory
 
 
 def options(base, output_dir, **changes):
@@ -60,14 +60,14 @@ def run(base, output_dir, **changes):
     return output_dir
 
 
-def weights(folder):
-    reader = tf.train.load_checkpoint(run_directory.latest(str(folder)))
+def weights(directory):
+    reader = tf.train.load_checkpoint(run_directory.latest(str(directory)))
     names = reader.get_variable_to_shape_map()
     return {name: reader.get_tensor(name) for name in names}
 
 
-def results(folder):
-    return json.loads((folder / "eval_results.json").read_text())
+def results(directory):
+    return json.loads((directory / "eval_results.json").read_text())
 
 
 @pytest.fixture(scope="module")

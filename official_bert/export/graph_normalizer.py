@@ -10,7 +10,7 @@ first       0  1  2  3  4  4  4  5      the point that each comes from
 last        0  1  2  3  4  4  4  5      the last one, if accents follow it
 ```
 
-Texts need not be told apart, because nothing here reaches beyond a space. Spans
+Texts are not kept apart, because nothing here reaches beyond a space. Spans
 follow the rules of `official_bert.tokenization.alignment`.
 """
 

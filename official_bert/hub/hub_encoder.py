@@ -14,7 +14,7 @@ from official_bert.errors import InputError
 from official_bert.hub import modules
 from official_bert.tokenization import load_vocab
 
-# Inputs, and their names in the signature `tokens` of modules of 2018.
+# Inputs, and their names in the signature `tokens` of TF1 Hub modules.
 _TF1_NAMES = {
     "input_word_ids": "input_ids",
     "input_mask": "input_mask",
@@ -24,7 +24,7 @@ _TF1_NAMES = {
 
 @keras.saving.register_keras_serializable("official_bert")
 class HubEncoder(keras.layers.Layer):
-    """A text encoder of the TF Hub: ours, a published one, or one of 2018.
+    """A text encoder of the TF Hub: ours, a published one, or a TF1 module.
 
     A Keras layer that merely holds a SavedModel does not train it. This one has
     the module's variables as its weights, under the names in the module, so
@@ -38,8 +38,8 @@ class HubEncoder(keras.layers.Layer):
     logits = keras.layers.Dense(2)(outputs["pooled_output"])
     ```
 
-    Modules of 2018 have one graph with dropout and one without. The latter is
-    used for training too.
+    TF1 modules have one graph with dropout and one without. The latter is used
+    for training too.
 
     Args:
         handle: The module's directory or address.
@@ -100,7 +100,7 @@ def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
     if not trainable:
         raise InputError(
             f"{handle}: must have trainable variables. TensorFlow 2 finds none "
-            "in modules of 2018 with reference variables."
+            "in TF1 modules with reference variables."
         )
     is_trainable = {id(variable) for variable in trainable}
     # Some modules list only their trainable variables.

@@ -9,7 +9,7 @@ from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, short_reason
 
-# Only in modules of 2018. Of their graphs, the one without tags is loaded.
+# Only in TF1 modules. Of their graphs, the one without tags is loaded.
 _TF1_FORMAT = "tfhub_module.pb"
 
 # Only in modules that `export_tfhub.py` wrote.
@@ -59,7 +59,7 @@ def _no_module(handle: str, reason: str) -> InputError:
 
 
 def load(handle: str) -> Any:
-    """Loads a module in the SavedModel format or in that of 2018.
+    """Loads a module in the SavedModel format or in the TF1 format.
 
     Raises:
         InputError: There is no such module, or it cannot be loaded.

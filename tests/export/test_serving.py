@@ -149,7 +149,7 @@ def test_exported_models_answer_without_this_project(tmp_path):
         rows = zip(*case.inputs.values(), strict=True)
         questions.append(
             {
-                "folder": version.path,
+                "directory": version.path,
                 "signature": "serving_default",
                 "instances": [
                     dict(zip(case.inputs, row, strict=True)) for row in rows
@@ -188,7 +188,7 @@ def test_model_without_text_signatures_needs_tensorflow_alone(tmp_path):
     }
 
     answers = ask(
-        {"folder": exported.path, "signature": name, "instances": [row, row]}
+        {"directory": exported.path, "signature": name, "instances": [row, row]}
         for name in ("serving_default", "ids")
     )
 

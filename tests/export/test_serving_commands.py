@@ -1,4 +1,4 @@
-"""`--do_export`: with training, and alone, when the data are gone."""
+"""`--do_export`, with training and alone."""
 
 import json
 import shutil
@@ -18,16 +18,16 @@ NOTHING = {"do_train": False, "do_eval": False, "do_predict": False}
 TEXTS = ["good cat", "bad dog is it ?", ""]
 
 
-def write_data(folder):
+def write_data(directory):
     rows = [f"{word} {word}\t{n % 2}" for n, word in enumerate(tiny.WORDS * 3)]
-    (folder / "data").mkdir()
-    (folder / "data" / "train.tsv").write_text(
+    (directory / "data").mkdir()
+    (directory / "data" / "train.tsv").write_text(
         "\n".join(["sentence\tlabel", *rows])
     )
 
 
 @pytest.mark.slow
-def test_a_classifier_is_exported_with_and_without_training(tmp_path):
+def test_classifier_is_exported_with_training_and_without_its_data(tmp_path):
     write_data(tmp_path)
     given = {
         "task_name": "SST-2",
@@ -43,33 +43,35 @@ def test_a_classifier_is_exported_with_and_without_training(tmp_path):
 
     expected = Predictor.from_dir(str(tmp_path / "out"))(TEXTS)
     for version in ("1", "2"):
-        folder = tmp_path / "out" / "export" / version
-        asked = tf.saved_model.load(str(folder)).signatures["text"]
-        found = asked(text=tf.constant(TEXTS))
+        directory = tmp_path / "out" / "export" / version
+        signature = tf.saved_model.load(str(directory)).signatures["text"]
+        found = signature(text=tf.constant(TEXTS))
         probabilities = [[*e["probabilities"].values()] for e in expected]
         tf.debugging.assert_near(
             found["probabilities"], tf.constant(probabilities), atol=2e-6
         )
-    assert (folder / "model.tflite").exists()
+    assert (directory / "model.tflite").exists()
 
 
 @pytest.mark.slow
-def test_answers_to_questions_are_exported(tmp_path):
+def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
     given = squad_options(tmp_path)
     run_squad.main(RunSquad(**given, do_train=True))
     (tmp_path / "train.json").unlink()
-    folder = tmp_path / "versions"
+    directory = tmp_path / "versions"
     run_squad.main(
         RunSquad(
             **given,
             do_export=True,
-            export_dir=str(folder),
+            export_dir=str(directory),
             null_score_diff_threshold=-1.5,
         )
     )
 
-    asked = tf.saved_model.load(str(folder / "1")).signatures["serving_default"]
-    found = asked(
+    signature = tf.saved_model.load(str(directory / "1")).signatures[
+        "serving_default"
+    ]
+    found = signature(
         question=tf.constant(["what is it ?"]),
         context=tf.constant(["the Red cat is it ?"]),
     )
@@ -77,24 +79,26 @@ def test_answers_to_questions_are_exported(tmp_path):
         [["what is it ?", "the Red cat is it ?"]]
     )
     assert found["answer"].numpy()[0].decode() == answer["answer"]
-    # As they say now; so one exports with the best threshold.
-    told = json.loads((folder / "1" / "assets.extra" / "task.json").read_text())
-    assert told["decoding"]["null_score_diff_threshold"] == -1.5
+    # The best threshold is only known after evaluation.
+    task = json.loads(
+        (directory / "1" / "assets.extra" / "task.json").read_text()
+    )
+    assert task["decoding"]["null_score_diff_threshold"] == -1.5
 
 
-def squad_options(folder):
-    options = tiny.options(folder, task_name="SST-2")
+def squad_options(directory):
+    options = tiny.options(directory, task_name="SST-2")
     answers = [{"text": "cat", "answer_start": 4}]
-    asked = {"id": "1", "question": "what ?", "answers": answers}
-    paragraph = {"context": "red cat", "qas": [asked]}
-    (folder / "train.json").write_text(
+    question = {"id": "1", "question": "what ?", "answers": answers}
+    paragraph = {"context": "red cat", "qas": [question]}
+    (directory / "train.json").write_text(
         json.dumps({"data": [{"paragraphs": [paragraph]}]})
     )
     return {
         "bert_config_file": options.bert_config_file,
         "vocab_file": options.vocab_file,
         "output_dir": options.output_dir,
-        "train_file": str(folder / "train.json"),
+        "train_file": str(directory / "train.json"),
         "max_seq_length": 16,
         "max_query_length": 6,
         "train_batch_size": 1,
@@ -129,7 +133,7 @@ def squad_options(folder):
         ),
     ],
 )
-def test_what_cannot_be_exported_is_said_at_once(
+def test_export_options_that_conflict_are_errors(
     changes, message, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -139,9 +143,11 @@ def test_what_cannot_be_exported_is_said_at_once(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("max_seq_length", 12), ("do_lower_case", False)]
+    ("name", "value"), [("max_seq_length", 12), ("do_lower_case", False)]
 )
-def test_a_model_is_exported_as_it_was_trained(tmp_path, name, told):
+def test_export_with_other_options_than_in_training_is_an_error(
+    tmp_path, name, value
+):
     trained = {"kind": "text", "max_seq_length": 16, "do_lower_case": True}
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "task.json").write_text(json.dumps(trained))
@@ -150,11 +156,11 @@ def test_a_model_is_exported_as_it_was_trained(tmp_path, name, told):
     tiny.options(tmp_path, **given)
     message = f"{name}.* {trained[name]} in .*task.json"
     with pytest.raises(InputError, match=message):
-        tiny.options(tmp_path, **{**given, name: told})
+        tiny.options(tmp_path, **{**given, name: value})
 
 
-def test_texts_are_refused_where_nothing_can_cut_them(tmp_path, monkeypatch):
-    """As in an environment for TPUs: before a training, not after it."""
+def test_export_of_text_signatures_needs_tensorflow_text(tmp_path, monkeypatch):
+    """It is missing in environments for TPUs. The error precedes training."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     given = {"task_name": "SST-2", "do_export": True, **NOTHING}
     given["do_train"] = True
@@ -163,7 +169,7 @@ def test_texts_are_refused_where_nothing_can_cut_them(tmp_path, monkeypatch):
     tiny.options(tmp_path, **given, export_text=False)
 
 
-def test_several_hosts_do_not_export(tmp_path, monkeypatch):
+def test_export_on_several_hosts_is_an_error(tmp_path, monkeypatch):
     hosts = {"worker": ["a:1", "b:1"]}
     task = {"type": "worker", "index": 0}
     config = {"cluster": hosts, "task": task}

@@ -1,6 +1,6 @@
-"""A stranger who has a SavedModel, TensorFlow, and none of this project.
+"""A client that has a SavedModel and TensorFlow, but not this project.
 
-Reads JSON lines from standard input, with `folder`, `signature` and, as
+Reads JSON lines from standard input, with `directory`, `signature` and, as
 TensorFlow Serving's clients send them, `instances`; writes `predictions`. An
 argument is a module to import first.
 """
@@ -10,21 +10,21 @@ import json
 import sys
 
 
-class _Refuse:
-    """Finds nothing of this project, wherever it is installed."""
+class _Blocker:
+    """Fails imports of this project, wherever it is installed."""
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in ("official_bert", "run_classifier"):
-            raise ImportError(f"A stranger has no {name}.")
+            raise ImportError(f"{name} must not be imported.")
 
 
-sys.meta_path.insert(0, _Refuse())
+sys.meta_path.insert(0, _Blocker())
 try:
     import official_bert  # noqa: F401
 except ImportError:
     pass
 else:
-    sys.exit("A stranger must not have official_bert.")
+    sys.exit("official_bert must not be importable.")
 
 import tensorflow as tf  # noqa: E402
 
@@ -39,9 +39,9 @@ def to_json(value):
     return value.decode("utf-8") if isinstance(value, bytes) else value
 
 
-def ask(folder, signature, instances):
-    """Does what TensorFlow Serving does with rows."""
-    function = tf.saved_model.load(folder).signatures[signature]
+def ask(directory, signature, instances):
+    """Answers a request for rows as TensorFlow Serving does."""
+    function = tf.saved_model.load(directory).signatures[signature]
     specs = function.structured_input_signature[1]
     if len(specs) == 1 and not isinstance(instances[0], dict):
         [only] = specs
@@ -54,7 +54,7 @@ def ask(folder, signature, instances):
     )
     columns = {}
     for name, values in outputs.items():
-        # Else TensorFlow Serving refuses to answer in rows.
+        # Otherwise TensorFlow Serving cannot answer in rows.
         assert values.shape[0] == len(instances), (name, values.shape)
         columns[name] = to_json(values.numpy().tolist())
     return [

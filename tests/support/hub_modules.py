@@ -1,4 +1,4 @@
-"""TF Hub modules to test with: ours, another's, and one of 2018."""
+"""TF Hub modules for tests: ours, one by others, and one of 2018."""
 
 import pathlib
 
@@ -18,7 +18,7 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "cat"]
 
 
 def write_files(
-    folder,
+    directory,
     config=CONFIG,
     seed=SEED,
     vocab=VOCAB,
@@ -37,26 +37,27 @@ def write_files(
         moments = [f"{path}/adam_{m}" for path in arrays for m in "mv"]
         arrays.update({name: arrays[name[:-7]] for name in moments})
     arrays["global_step"] = np.int64(9)
-    tf1.write(str(folder / "bert_model.ckpt"), arrays)
-    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
-    (folder / "bert_config.json").write_text(config.to_json_string())
+    tf1.write(str(directory / "bert_model.ckpt"), arrays)
+    (directory / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    (directory / "bert_config.json").write_text(config.to_json_string())
     return model
 
 
-def export(folder, config=CONFIG):
-    """Writes the module of the files in a folder; returns what it is."""
+def export(directory, config=CONFIG):
+    """Writes the module of the files in a directory; returns its path
+    and what `tfhub_encoder.export` returned."""
     written = tfhub_encoder.export(
         config,
-        str(folder / "bert_model.ckpt"),
-        str(folder / "vocab.txt"),
-        str(folder / "module"),
+        str(directory / "bert_model.ckpt"),
+        str(directory / "vocab.txt"),
+        str(directory / "module"),
         do_lower_case=True,
     )
-    return str(folder / "module"), written
+    return str(directory / "module"), written
 
 
 def inputs(ids, mask=None, segments=None):
-    """Returns what a module reads."""
+    """Returns the inputs of a module."""
     ids = tf.constant(ids)
     given = (
         ids,
@@ -67,7 +68,7 @@ def inputs(ids, mask=None, segments=None):
 
 
 class Bag(tf.train.Checkpoint):
-    """Another's module: words, a layer, no names of ours, two of them equal."""
+    """A module by others: embeddings, a layer, two weights of one name."""
 
     def __init__(self, vocab_file, vocab_size, size=8):
         super().__init__()
@@ -93,22 +94,22 @@ class Bag(tf.train.Checkpoint):
         return {"sequence_output": sequence, "pooled_output": pooled}
 
 
-def write_another(folder, vocab):
-    """Writes a module that is not one of ours; returns its folder."""
-    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
-    module = Bag(str(folder / "vocab.txt"), len(vocab))
+def write_another(directory, vocab):
+    """Writes a module that is not one of ours; returns its directory."""
+    (directory / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    module = Bag(str(directory / "vocab.txt"), len(vocab))
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
     for training in (False, True):
         module.__call__.get_concrete_function(specs, training=training)
-    tf.saved_model.save(module, str(folder / "another"))
-    return str(folder / "another")
+    tf.saved_model.save(module, str(directory / "another"))
+    return str(directory / "another")
 
 
-def write_old(folder, vocab, size=8):
-    """Writes a module in the format of 2018; returns its folder."""
+def write_old(directory, vocab, size=8):
+    """Writes a module in the format of 2018; returns its directory."""
     v1 = tf.compat.v1
-    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
-    path = str(folder / "old")
+    (directory / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    path = str(directory / "old")
     with v1.Graph().as_default(), v1.Session() as session:
         names = ("input_ids", "input_mask", "segment_ids")
         given = {n: v1.placeholder(tf.int32, [None, None], n) for n in names}
@@ -120,7 +121,7 @@ def write_old(folder, vocab, size=8):
         )
         words = tf.gather(table, given["input_ids"])
         words *= tf.cast(given["input_mask"], tf.float32)[..., None]
-        asset = tf.constant(str(folder / "vocab.txt"))
+        asset = tf.constant(str(directory / "vocab.txt"))
         v1.add_to_collection(v1.GraphKeys.ASSET_FILEPATHS, asset)
         build, info = (
             v1.saved_model.build_signature_def,

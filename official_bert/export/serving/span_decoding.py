@@ -2,8 +2,8 @@
 
 Spans are scored, combined and ranked as by `tasks.squad`. The text of a span is
 cut from the passage where its first token begins and its last token ends.
-`predict.py` instead searches the original implementation's way for the span's
-tokens in the words around it, and returns those words if they are not found.
+`predict.py` searches for the span's tokens in the words around it, as the
+original implementation does, and returns those words if the search fails.
 """
 
 from typing import Any, NamedTuple

@@ -66,8 +66,15 @@ class SquadSignatures(TaskSignatures):
             )
 
         decoding = self.task.decoding
+
+        def answer(row: tuple[Passage, Windows, Any]) -> Tensors:
+            passage, windows, logits = row
+            return span_decoding.choose_answer(
+                passage, windows, logits, decoding
+            )
+
         return tf.map_fn(
-            lambda row: span_decoding.choose_answer(*row, decoding),
+            answer,
             (
                 Passage(context, starts, limits),
                 Windows(*map(by_question, windows)),
