@@ -124,14 +124,14 @@ def decode(
         windows = slice(limits[index], limits[index + 1])
         logits = np.stack([start_logits[windows], end_logits[windows]])
         logits = logits.astype(np.float64)
-        spans = _best_spans(features, windows, *logits, options)
+        spans = _best_spans(features, windows, logits[0], logits[1], options)
         answers.append(
             _choose(_texts(features, index, spans), _no_answer(logits), options)
         )
     return answers
 
 
-def _no_answer(logits: npt.NDArray[np.float64]) -> Candidate:
+def _no_answer(logits: _Logits) -> Candidate:
     """Returns the span ([CLS], [CLS]) of the window where its score is lowest.
 
     A question has an answer if one of its windows has. Zeros without windows.
@@ -148,15 +148,15 @@ class _Spans(NamedTuple):
 
     first: npt.NDArray[np.intp]
     last: npt.NDArray[np.intp]
-    start_logits: npt.NDArray[np.float64]
-    end_logits: npt.NDArray[np.float64]
+    start_logits: _Logits
+    end_logits: _Logits
 
 
 def _best_spans(
     features: SquadFeatures,
     part: slice,
-    start_logits: npt.NDArray[np.float64],
-    end_logits: npt.NDArray[np.float64],
+    start_logits: _Logits,
+    end_logits: _Logits,
     options: DecodingOptions,
 ) -> _Spans:
     """Combines the best starts and ends of each window of a question.
@@ -190,14 +190,15 @@ def _best_spans(
     is_span = (span_lengths > 0) & (span_lengths <= options.max_answer_length)
     is_span &= is_start[:, :, np.newaxis] & is_end[:, np.newaxis, :]
     w, i, j = np.nonzero(is_span)
-    found = _Spans(
-        first[w, i],
-        last[w, j],
-        start_logits[w, start[w, i]],
-        end_logits[w, end[w, j]],
+    starts_of_spans = start_logits[w, start[w, i]]
+    ends_of_spans = end_logits[w, end[w, j]]
+    order = np.argsort(-(starts_of_spans + ends_of_spans), kind="stable")
+    return _Spans(
+        first[w, i][order],
+        last[w, j][order],
+        starts_of_spans[order],
+        ends_of_spans[order],
     )
-    order = np.argsort(-(found.start_logits + found.end_logits), kind="stable")
-    return _Spans(*(column[order] for column in found))
 
 
 def _highest(logits: _Logits, number: int) -> npt.NDArray[np.intp]:
