@@ -15,7 +15,7 @@ The output has a JSON object per line, with the `input` and the predictions:
   {"input": "Good.", "label": "1", "probabilities": {"0": 0.1, "1": 0.9}}
   {"input": "A [MASK].", "guesses": [[{"token": "cat", "probability": 0.2}]]}
 
-With --score: `pseudo_log_likelihood`, `num_pieces` and `perplexity`.
+With --score: `pseudo_log_likelihood`, `num_tokens` and `perplexity`.
 """
 
 from official_bert import cli

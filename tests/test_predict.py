@@ -338,7 +338,7 @@ def test_score_equals_the_python_api_and_depends_on_the_case(
     for lower in (None, False):
         predict.main(Predict(do_lower_case=lower, **options))
         found[lower] = answers(capsys.readouterr().out)
-    assert [answer["num_pieces"] for answer in found[None]] == [2, 4]
+    assert [answer["num_tokens"] for answer in found[None]] == [2, 4]
     scorer = masked_lm.Scorer(*masked_lm.load(pretrained, do_lower_case=True))
     (expected,) = scorer.score([scorer.parse("good cat", "")])
     assert found[None][0]["pseudo_log_likelihood"] == pytest.approx(

@@ -128,7 +128,9 @@ def _answer_chunk(
 ) -> bytes:
     """Returns a JSON line for each input."""
     items = list(chunk)
-    examples = [answerer.parse(value, where) for where, value in items]
+    examples: list[Any] = [
+        answerer.parse(value, where) for where, value in items
+    ]
     answers = answerer.answer(examples)
     return "".join(
         json.dumps({"input": value, **answer}, ensure_ascii=False) + "\n"

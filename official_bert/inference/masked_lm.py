@@ -259,7 +259,7 @@ class Scorer(MaskedLanguageModel):
         return [
             {
                 "pseudo_log_likelihood": score.log_likelihood,
-                "num_pieces": score.num_tokens,
+                "num_tokens": score.num_tokens,
                 "perplexity": score.perplexity,
             }
             for score in self.score(examples)

@@ -175,7 +175,7 @@ def test_score_is_the_sum_over_masked_tokens(
             masked = [*ids]
             masked[place] = TOKENS.index("[MASK]")
             total += log_probabilities(model, masked, place)[ids[place]]
-        assert answer["num_pieces"] == len(ids) - 2 == len(text.split())
+        assert answer["num_tokens"] == len(ids) - 2 == len(text.split())
         assert answer["pseudo_log_likelihood"] == pytest.approx(total, rel=1e-5)
         assert answer["perplexity"] == pytest.approx(
             np.exp(-total / len(text.split())), rel=1e-5
