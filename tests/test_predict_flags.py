@@ -24,7 +24,7 @@ WRONG = [
     (PRETRAINED, "pretrained: .* task.json"),
     (f"{TUNED} --score", "tuned: --fill_mask and --score"),
     (f"{TUNED} --do_lower_case", "--do_lower_case needs"),
-    (f"{TUNED} --vocab_file=v", "--vocab_file=v needs"),
+    (f"{TUNED} --vocab_file=v", "conflicts with --vocab_file=v"),
     ("--fill_mask --score", "--fill_mask conflicts with --score"),
     ("--fill_mask", "--init_checkpoint must be given, or --model_dir"),
     (f"--score {PRETRAINED} --vocab_file=v", "conflicts with --vocab_file"),

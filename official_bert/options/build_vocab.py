@@ -14,14 +14,11 @@ class BuildVocab(cli.Options):
     """Options of `build_vocab.py`."""
 
     input_file: str = option(
-        "Text to learn from: files or glob patterns, comma-separated. .gz "
-        "files are decompressed."
+        "Text: files or glob patterns, comma-separated; also .gz."
     )
     vocab_file: str = option("The vocabulary to write, one token per line.")
     vocab_size: int = option(
-        "Maximum number of tokens, including special tokens.",
-        30522,
-        at_least=10,
+        "Maximum number of tokens, special ones too.", 30522, at_least=10
     )
     do_lower_case: bool = option("Lower-case the text and strip accents.", True)
     min_count: int = option(
@@ -31,13 +28,10 @@ class BuildVocab(cli.Options):
         "Number of [unusedN] tokens to reserve.", 99, at_least=0
     )
     limit_alphabet: int = option(
-        "Maximum number of characters; the most frequent are kept.",
-        1000,
-        at_least=1,
+        "Number of characters to keep, by frequency.", 1000, at_least=1
     )
     bert_config_file: str | None = option(
-        "A bert_config.json to write, with the size of the vocabulary and the "
-        "following sizes.",
+        "A bert_config.json to write, with these sizes.",
         None,
         heading="Model",
     )

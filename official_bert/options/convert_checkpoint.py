@@ -7,11 +7,7 @@ import re
 from official_bert import cli, files, json_files
 from official_bert.cli import option
 from official_bert.errors import InputError
-from official_bert.options.checks import (
-    existing_file,
-    installed,
-    regular_expression,
-)
+from official_bert.options import checks
 
 # Heads whose weights have the same names in a TF1 checkpoint.
 CLASSIFIERS = (
@@ -39,14 +35,12 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
     """Options of `convert_checkpoint.py`."""
 
     input: str = option(
-        "The model to convert: a TF1 checkpoint or the --output_dir of a run, "
-        "a Hugging Face directory, a directory with a KerasHub preset, or a "
-        "checkpoint of Model Garden (TF2)."
+        "The model: a TF1 or Model Garden (TF2) checkpoint, a run directory, a "
+        "Hugging Face directory, or a KerasHub preset."
     )
     output: str = option("The directory to write; new or empty.")
     to: str = option(
-        "The output format. tf1: bert_model.ckpt, bert_config.json and "
-        "vocab.txt, as originally released.",
+        "The output format. tf1: three files, as originally released.",
         choices=("tf1", "huggingface", "keras_hub"),
     )
     input_format: str = option(
@@ -55,37 +49,31 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         choices=("auto", "tf1", "huggingface", "keras_hub", "model_garden"),
     )
     bert_config_file: str | None = option(
-        "TF1 and Model Garden: the bert_config.json of the model. Default: "
-        "the one beside the checkpoint.",
+        "For TF1 and Model Garden. Default: the one beside the checkpoint.",
         None,
-        check=existing_file,
+        check=checks.existing_file,
     )
     vocab_file: str | None = option(
         "The vocabulary. Default: the one beside the weights.",
         None,
-        check=existing_file,
+        check=checks.existing_file,
     )
     do_lower_case: bool | None = option(
-        "Whether the model is uncased. Default: as in its files, or as its "
-        "vocabulary suggests.",
-        None,
+        "Whether it is uncased. Default: as its files suggest.", None
     )
     head: str | None = option(
-        "The type of the classifier of a fine-tuned model, if its files do "
-        "not tell.",
+        "The type of a fine-tuned model, if its files do not name it.",
         None,
         choices=CLASSIFIERS,
     )
     skip: str | None = option(
-        "Regular expression of weights in --input to leave out, for example "
-        "'^cls/seq_relationship/'. All others must have a counterpart.",
+        "Regular expression of weights to leave out, such as ^cls/.",
         None,
-        check=regular_expression,
+        check=checks.regular_expression,
     )
     strip_optimizer: bool = option(
-        "With --to=tf1, for a TF1 checkpoint: copy it without the weights that "
-        "only training needs (adam_m, adam_v, global_step, ...), two thirds of "
-        "its size, and with the files beside it.",
+        "From TF1 to TF1: copy the checkpoint without adam_m, adam_v, "
+        "global_step and the like, two thirds of its size.",
         False,
         conflicts=("bert_config_file", "vocab_file", "do_lower_case", "head"),
     )
@@ -96,7 +84,7 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         found = self.resolved_input_format
         self._check_formats(found)
         if "keras_hub" in (found, self.to):
-            self.require("to", installed("keras_nlp"))
+            self.require("to", checks.installed("keras_nlp"))
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")
         # Of a run directory, the best checkpoint may be read.

@@ -32,12 +32,11 @@ class CreatePretrainingData(cli.Options, heading="Data"):
     """Options of `create_pretraining_data.py`."""
 
     input_file: str = option(
-        "Text, one sentence per line, with blank lines between documents: "
-        "files or glob patterns, comma-separated. .gz files are decompressed."
+        "Text, one sentence per line, blank lines between documents: files or "
+        "glob patterns, comma-separated; also .gz."
     )
     output_file: str = option(
-        "TFRecord files to write, comma-separated. Instances are written to "
-        "them in turn."
+        "TFRecord files to write in turn, comma-separated."
     )
     vocab_file: str = option(
         "The vocabulary of the model.", check=existing_file
@@ -64,42 +63,34 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         "Proportion of tokens to mask.", 0.15, between=(0, 1)
     )
     mask_share: float = option(
-        "Proportion of masked tokens that become [MASK]. This, --random_share "
-        "and --same_share must sum to 1.",
+        "Proportion of masked tokens that become [MASK]; the shares sum to 1.",
         0.8,
         between=(0, 1),
     )
     random_share: float = option(
-        "Proportion of masked tokens that become a random token.",
-        0.1,
-        between=(0, 1),
+        "Proportion that becomes a random token.", 0.1, between=(0, 1)
     )
     same_share: float = option(
-        "Proportion of masked tokens that stay unchanged.", 0.1, between=(0, 1)
+        "Proportion that stays unchanged.", 0.1, between=(0, 1)
     )
     nsp: str = option(
-        "The segments of an instance. next: two segments, where the second is "
-        "from another document half of the time. sop: two consecutive "
-        "segments, in reverse order half of the time. none: one segment.",
+        "Segments of an instance. next: two, the second half of the time from "
+        "another document. sop: two, half of the time reversed. none: one.",
         "next",
         choices=PAIR_TASKS,
     )
     short_seq_prob: float = option(
-        "Proportion of instances shorter than --max_seq_length.",
-        0.1,
-        between=(0, 1),
+        "Proportion of shorter instances.", 0.1, between=(0, 1)
     )
     num_workers: int = option(
-        "Number of processes. 0 draws instances as the original does; any "
-        "other number gives the same instances, which differ from those of 0. "
-        "Memory depends on the longest document, not on the corpus.",
+        "Number of processes. 0: the instances of the original; else others, "
+        "the same for any number. Memory depends on the longest document.",
         0,
         at_least=0,
         conflicts=("runner",),
     )
     runner: str | None = option(
-        "Apache Beam runner to create the instances of --num_workers with. "
-        "Needs requirements-beam.txt.",
+        "Apache Beam runner, for the instances of --num_workers=1.",
         None,
         choices=RUNNERS,
     )
@@ -110,13 +101,11 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         check=_shell_words,
     )
     compress: bool = option(
-        "Compress the records with gzip. Training reads them "
-        "without further options.",
-        False,
+        "Compress the records with gzip; training detects it.", False
     )
     pack_sequences: bool = option(
-        "Pack several short instances into one record, with little "
-        "padding. --max_predictions_per_seq is then per record.",
+        "Pack short instances into one record. --max_predictions_per_seq is "
+        "then per record.",
         False,
     )
     max_sequences_per_row: int = option(
@@ -125,8 +114,7 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         at_least=1,
     )
     bert_config_file: str | None = option(
-        "The bert_config.json of the model, to check vocabulary and length.",
-        None,
+        "The bert_config.json to check vocabulary and length with.", None
     )
 
     def __post_init__(self) -> None:

@@ -18,10 +18,8 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
     one_of = ("export_path", "preprocessor_path")
 
     model_dir: str | None = option(
-        "The model as a run directory: the --output_dir of run_pretraining.py "
-        "(with --vocab_file, if it has none), run_classifier.py or "
-        "run_squad.py. Of a fine-tuned model, the encoder is exported without "
-        "the task's layer.",
+        "A run directory, with --vocab_file if it has no vocab.txt. Of a "
+        "fine-tuned model, the encoder is exported without the task's layer.",
         None,
         conflicts=("bert_config_file", "init_checkpoint"),
     )
@@ -29,16 +27,12 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
         "Directory of the encoder module to write.", None
     )
     preprocessor_path: str | None = option(
-        "Directory of the preprocessor module to write, which turns text into "
-        "the inputs of the encoder.",
+        "Directory of the preprocessor module, which takes text, to write.",
         None,
         check=installed("tensorflow_text"),
     )
     max_seq_length: int = option(
-        "Default number of tokens per sequence of the preprocessor, including "
-        "[CLS] and [SEP].",
-        128,
-        at_least=3,
+        "Default sequence length of the preprocessor.", 128, at_least=3
     )
     overwrite: bool = option(
         "Replace the contents of these directories.", False
@@ -60,7 +54,7 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
     def _check_model(self) -> None:
         """Checks the files of the model."""
         needed = RELEASED if self.export_path else ("vocab_file",)
-        self._require_files_or_directory(needed)
+        self._require_model(needed)
         files.require(self.vocab_path, "--vocab_file, or vocab.txt there,")
         if self.model_dir and task_file.is_in(self.model_dir):
             module = task_file.read(self.model_dir).get("hub_module")

@@ -20,8 +20,7 @@ class ExtractFeatures(cli.Options, heading="Data"):
     """Options of `extract_features.py`."""
 
     input_file: str = option(
-        "The texts, one per line; pairs as two texts with ` ||| ` between. .gz "
-        "files are decompressed.",
+        "The texts, or pairs of texts with ` ||| ` between, one per line.",
         check=existing_file,
     )
     output_file: str = option("The file to write.")
@@ -43,21 +42,23 @@ class ExtractFeatures(cli.Options, heading="Data"):
     )
     batch_size: int = option("Sequences per step.", 32, at_least=1)
     pooling: str = option(
-        "none: one vector per token. cls: one vector per line, of [CLS]. mean, "
-        "max: one vector per line, over all tokens including [CLS] and [SEP].",
+        "One vector per line: of [CLS], or mean or maximum of all tokens with "
+        "[CLS] and [SEP]. none: one per token.",
         "none",
         choices=POOLINGS,
     )
     normalize: bool = option("Divide each vector by its Euclidean norm.", False)
     output_format: str = option(
-        "jsonl: JSON lines, as in the original. npy: with --pooling, a float32 "
-        "array [lines, layers * hidden size]. tfrecord: a tf.train.Example per "
-        "line. auto: by the file name, otherwise jsonl.",
+        "npy needs --pooling: float32 [lines, layers * hidden size]. tfrecord: "
+        "a tf.train.Example per line. auto: by file name, otherwise jsonl.",
         "auto",
         choices=("auto", "jsonl", "npy", "tfrecord"),
     )
     use_tpu: bool = option(
-        "Must be false: TPUs are not supported.", False, heading=COMPATIBILITY
+        "Not supported.",
+        False,
+        check=lambda _: "is not supported. Omit it.",
+        heading=COMPATIBILITY,
     )
     master: str | None = option("No effect.", None, heading=COMPATIBILITY)
     num_tpu_cores: int = option("No effect.", 8, heading=COMPATIBILITY)
@@ -80,8 +81,6 @@ class ExtractFeatures(cli.Options, heading="Data"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.use_tpu:
-            raise self.error("use_tpu", "is not supported. Omit it.")
         config = BertConfig.from_json_file(self.bert_config_file)
         config.require_length(self.max_seq_length)
         self._check_layers(config.num_hidden_layers)

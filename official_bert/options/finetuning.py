@@ -29,8 +29,8 @@ _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
 # Options that a later command does not take over from training.
 _NOT_TAKEN_OVER = re.compile(
     "do_(train|eval|predict|export)|export_.*|output_dir|init_checkpoint|sweep"
-    "|eval_every|early_stopping|label_file|plots|iterations_per_loop|gradient_accumulation_steps"
-    "|mixed_precision|jit_compile|remat|optimizer"
+    "|eval_every|early_stopping|label_file|plots|iterations_per_loop|optimizer"
+    "|gradient_accumulation_steps|mixed_precision|jit_compile|remat"
 )
 
 
@@ -53,19 +53,14 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Passes over the training data.", 3.0, at_least=0
     )
     warmup_proportion: float = option(
-        "Proportion of steps over which the learning rate rises.",
-        0.1,
-        between=(0, 1),
+        "Proportion of warm-up steps.", 0.1, between=(0, 1)
     )
     layerwise_lr_decay: float = option(
-        "Factor of the learning rate from each layer to the one below, for "
-        "example 0.9.",
-        1.0,
-        between=(0, 1),
+        "Learning rate factor per layer, downwards.", 1.0, between=(0, 1)
     )
     pad_to: str = option(
-        "Padding of training batches. max: to --max_seq_length, as in the "
-        "original. bucket: batches of similar length; faster, reordered.",
+        "Padding of training batches. max: to --max_seq_length. bucket: by "
+        "similar length; faster, reordered.",
         "max",
         choices=("max", "bucket"),
     )
@@ -76,22 +71,19 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Lower-case the text: true for uncased models.", True
     )
     freeze: str = option(
-        "Weights not to train, comma-separated: embeddings, layers such as 3 "
-        "or 0-5, pooler.",
+        "Weights not to train, such as embeddings,0-5,7,pooler.",
         "",
         check=_frozen_parts,
     )
     feature_layers: str = option(
-        "Freeze BERT and train a model on its outputs (table 7 of the paper): "
-        "the embeddings, the second-to-last or the last layer, a learned "
-        "weighted sum of the last four, their concatenation, or a weighted "
-        "sum of all. Use a learning rate such as 1e-3. none: fine-tune BERT.",
+        "Freeze BERT and train a model on these outputs (table 7 of the "
+        "paper), at a rate such as 1e-3. none: fine-tune BERT.",
         "none",
         choices=FEATURE_LAYERS,
     )
     bilstm_size: int | None = option(
-        "Size per direction of a two-layer BiLSTM between BERT and the task's "
-        "layer; 0: no BiLSTM. Default: 768 with --feature_layers, otherwise 0.",
+        "Size per direction of a two-layer BiLSTM on top of BERT; 0: none. "
+        "Default: 768 with --feature_layers, otherwise 0.",
         None,
         at_least=0,
     )
@@ -109,14 +101,13 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         choices=("max", "bucket"),
     )
     eval_every: int = option(
-        "Training steps between evaluations. The best checkpoint is kept in "
-        "best/ and used for the final evaluation and prediction. 0: evaluate "
-        "only the last checkpoint, at the end.",
+        "Training steps between evaluations; best/ keeps the best checkpoint, "
+        "which is then used. 0: evaluate only at the end.",
         0,
         at_least=0,
     )
     early_stopping: int = option(
-        "Stop after this many evaluations without improvement; 0: never.",
+        "Stop after N evaluations without improvement; 0: never.",
         0,
         at_least=0,
         needs="eval_every",
@@ -128,20 +119,15 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Examples per prediction step.", 8, at_least=1
     )
     do_export: bool = option(
-        "Whether to export the model for TensorFlow Serving. Alone, this needs "
-        "no data.",
-        False,
+        "Whether to export for TensorFlow Serving; needs no data.", False
     )
     export_dir: str | None = option(
-        "The directory of the exported versions 1, 2, ... Default: export/ in "
-        "--output_dir.",
+        "Directory of the versions 1, 2, ... Default: export/ in --output_dir.",
         None,
         needs="do_export",
     )
     export_text: bool = option(
-        "With --do_export: whether the exported model takes text, with "
-        "operations of tensorflow_text, which TensorFlow Serving includes.",
-        True,
+        "With --do_export: whether the exported model takes text.", True
     )
     export_tflite: bool = option(
         "Whether to write model.tflite too.", False, needs="do_export"

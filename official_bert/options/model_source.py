@@ -20,9 +20,10 @@ class ModelOptions(cli.Options, heading="Model"):
     """A released model as three files, or a run directory."""
 
     model_dir: str | None = option(
-        "The model as a run directory: the --output_dir of run_pretraining.py, "
+        "A run directory: the --output_dir of run_pretraining.py, "
         "run_classifier.py or run_squad.py.",
         None,
+        conflicts=RELEASED,
     )
     bert_config_file: str | None = option(
         "Without --model_dir: the bert_config.json of the model.", None
@@ -31,14 +32,10 @@ class ModelOptions(cli.Options, heading="Model"):
         "Without --model_dir: the vocabulary of the model.", None
     )
     init_checkpoint: str | None = option(
-        "Without --model_dir: TF1 checkpoint, for example "
-        "uncased_L-12_H-768_A-12/bert_model.ckpt.",
-        None,
+        "Without --model_dir: TF1 checkpoint, NAME for NAME.index.", None
     )
     do_lower_case: bool | None = option(
-        "Lower-case the text: false for cased models. Default: as "
-        "in task.json or tokenizer_config.json in --model_dir, otherwise true.",
-        None,
+        "Lower-case the text. Default: as for --model_dir, or true.", None
     )
 
     @property
@@ -88,19 +85,18 @@ class ModelOptions(cli.Options, heading="Model"):
             config, self.vocab_path, self.checkpoint_path, self.is_uncased
         )
 
-    def _require_one_source(self) -> None:
-        """Raises `InputError` unless there are three files or a directory."""
-        for name in RELEASED:
-            if self.model_dir and self.is_set(name):
-                message = f"conflicts with --{name}. Omit one of them."
-                raise self.error("model_dir", message)
-        self._require_files_or_directory(RELEASED)
-
-    def _require_files_or_directory(self, needed: Sequence[str]) -> None:
+    def _require_model(self, needed: Sequence[str] = RELEASED) -> None:
+        """Raises `InputError` without the needed files and a directory."""
         missing = [f"--{name}" for name in needed if not self.is_set(name)]
         if missing and not self.model_dir:
             names = ", ".join(missing)
             raise InputError(f"{names} must be given, or --model_dir.")
+
+    def _require_finetuned(self) -> None:
+        require_finetuned(self.model_dir or "")
+        if self.is_set("do_lower_case"):
+            message = "needs a pre-trained model. Omit it."
+            raise self.error("do_lower_case", message)
 
 
 def require_released(

@@ -10,7 +10,6 @@ from official_bert.options.checks import existing_file, require_outputs
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,
-    require_finetuned,
     require_masked_lm,
     require_pretrained,
 )
@@ -24,42 +23,36 @@ class Predict(ModelOptions, heading="Data"):
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
         "or run_squad.py; with --fill_mask and --score, of run_pretraining.py.",
         None,
+        conflicts=RELEASED,
     )
     input_file: str = option(
-        "The file to predict, one example per line; blank lines are skipped. "
-        "-: standard input, which is predicted line by line.",
+        "The file to predict, one example per line. -: standard input.",
         "-",
         check=existing_file,
     )
     input_format: str = option(
-        "text: a text per line. tsv: a text or two per line, or a table if "
-        "--text_a_column is known. csv: a table. jsonl: a JSON value per line: "
-        "a text, list or object. auto: by the file name, otherwise text.",
+        "text: a text per line. tsv: one or two, or a table. csv: a table. "
+        "jsonl: a text, list or object. auto: by file name, otherwise text.",
         "auto",
         choices=("auto", "text", "tsv", "csv", "jsonl"),
     )
     text_a_column: str | None = option(
-        "The column of the text in tables and JSON objects, by name or by "
-        "number from 0. Default: as in training on your own data.",
-        None,
+        "Column of the text: name or number. Default: as in training.", None
     )
     text_b_column: str | None = option(
         "The column of the second text, for pairs.", None, needs="text_a_column"
     )
     has_header: bool | None = option(
-        "Whether the first line of TSV and CSV files names the columns. "
-        "Default: as in training, otherwise true.",
+        "Whether tables start with the names of the columns. Default: as in "
+        "training, otherwise true.",
         None,
     )
     output_file: str | None = option(
-        'The file to write: a JSON object per example, with "input" and the '
-        "predictions. Default: standard output.",
-        None,
+        "The JSON lines file to write. Default: standard output.", None
     )
     batch_size: int = option("Sequences per step.", 32, at_least=1)
     chunk_size: int = option(
-        "Number of examples to read before predicting them, sorted by length. "
-        "Standard input does not wait for a full chunk.",
+        "Examples to read from a file before predicting them, by length.",
         256,
         at_least=1,
     )
@@ -70,14 +63,10 @@ class Predict(ModelOptions, heading="Data"):
         heading="Prediction and export",
     )
     top_k: int = option(
-        "With --fill_mask: number of predictions for each [MASK].",
-        5,
-        at_least=1,
+        "With --fill_mask: predictions for each [MASK].", 5, at_least=1
     )
     score: bool = option(
-        "Compute the pseudo-log-likelihood of each text and its "
-        "perplexity per token, with a pre-trained model.",
-        False,
+        "Compute each text's pseudo-log-likelihood and perplexity.", False
     )
 
     @property
@@ -126,11 +115,7 @@ class Predict(ModelOptions, heading="Data"):
                 "--model_dir must be given: a run directory. To use a "
                 "pre-trained model, add --fill_mask or --score."
             )
-        for name in (*RELEASED, "do_lower_case"):
-            if self.is_set(name):
-                message = "needs --fill_mask or --score. Omit it."
-                raise self.error(name, message)
-        require_finetuned(self.model_dir)
+        self._require_finetuned()
         self._check_columns(task_file.read(self.model_dir))
 
     def _check_columns(self, task: dict[str, object]) -> None:
@@ -152,7 +137,7 @@ class Predict(ModelOptions, heading="Data"):
             name = "text_a_column" if self.text_a_column else "input_file"
             message = "is for fine-tuned models. Omit it, or use text per line."
             raise self.error(name, message)
-        self._require_one_source()
+        self._require_model()
         if self.model_dir:
             require_pretrained(self.model_dir)
         require_masked_lm(self.config_path)

@@ -44,24 +44,21 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "your own multiple-choice data."
     )
     long_document: str = option(
-        "Handling of texts longer than --max_seq_length. truncate_tail: keep "
-        "the beginning. head_tail: keep the beginning and the end. windows: "
-        "read all of the text in overlapping windows.",
+        "Of texts longer than --max_seq_length, use the beginning, the "
+        "beginning and the end, or overlapping windows.",
         "truncate_tail",
         choices=("truncate_tail", "head_tail", "windows"),
     )
     window_stride: int = option(
-        "Tokens between the starts of two windows; 0: half a window.",
-        0,
-        at_least=0,
+        "Tokens between starts of windows; 0: half a window.", 0, at_least=0
     )
     window_pooling: str = option(
         "How to combine the logits of windows.", "mean", choices=("mean", "max")
     )
     language: str = option("XNLI: the language to evaluate.", "zh")
     train_language: str | None = option(
-        "XNLI: the language to train on; en: zero-shot. Default: --language "
-        "(translate-train), or en with --translate_test.",
+        "XNLI: the language to train on. Default: --language, or en with "
+        "--translate_test.",
         None,
     )
     translate_test: bool = option(
@@ -73,9 +70,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         choices=("classification", "multilabel", "regression"),
     )
     text_a_column: str = option(
-        "Own data: the column of the text, by name or by number from 0. A name "
-        "in the header has precedence over a number.",
-        "text",
+        "Own data: column of the text, by name or number from 0.", "text"
     )
     text_b_column: str | None = option(
         "Own data: the column of the second text, for pairs.", None
@@ -84,19 +79,15 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Own data: whether the first line of tables names the columns.", True
     )
     label_column: str = option(
-        "Own data: the column of the label; of comma-separated labels with "
-        "--task_type=multilabel; of the correct choice's number, from 0, with "
-        "--task_name=choices.",
+        "Own data: column of the label, of comma-separated labels with "
+        "--task_type=multilabel, or of the correct choice's number from 0.",
         "label",
     )
     id_column: str | None = option(
-        "Own data: the column of the example's name. Default: the line number, "
-        "or the value of id for multiple choice.",
-        None,
+        "Own data: column of names. Default: the line number, or id.", None
     )
     label_file: str | None = option(
-        "Own data and tagging: all labels, one per line. Default: the labels "
-        "of the training data, sorted.",
+        "Own data, tagging: all labels, one per line. Default: from training.",
         None,
         check=existing_file,
     )
@@ -104,28 +95,23 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Multiple choice: the column of the text before all choices.", "context"
     )
     question_column: str | None = option(
-        "Multiple choice: the column of the text that starts each choice. "
-        "Default: question, if it exists.",
+        "Multiple choice: column of the start of all choices. Default: "
+        "question, if it exists.",
         None,
     )
     choices_column: str = option(
         "Multiple choice: the column of the list of choices.", "choices"
     )
-    token_column: int = option(
-        "Tagging: the column of the words.", 0, at_least=0
-    )
+    token_column: int = option("Tagging: column of words.", 0, at_least=0)
     tag_column: int = option(
         "Tagging: the column of the tags; -1 is the last.", -1, at_least=-1
     )
     document_context: bool = option(
-        "Tagging: whether to fill sequences with neighboring sentences, as in "
-        "the paper.",
-        False,
+        "Tagging: fill sequences with neighboring sentences.", False
     )
     sweep: str = option(
-        "Train one run for each point of a grid, for example learning_rate="
-        "5e-5,3e-5,2e-5;train_batch_size=16,32;seed=1..5, and write a table of "
-        "the results.",
+        "Train a run for each point of a grid, such as learning_rate=5e-5,3e-5;"
+        "seed=1..5, and write a table of the results.",
         "",
         needs="do_train",
         conflicts=("do_export",),

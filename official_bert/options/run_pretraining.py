@@ -3,11 +3,8 @@
 import dataclasses
 
 from official_bert.cli import option
+from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_file, existing_files
-from official_bert.options.create_pretraining_data import (
-    MAX_SEQUENCES_PER_ROW,
-    PAIR_TASKS,
-)
 from official_bert.options.training import TrainingOptions
 
 
@@ -33,7 +30,7 @@ class RunPretraining(TrainingOptions, heading="Data"):
     )
     max_sequences_per_row: int = option(
         "With --pack_sequences: instances per record, as in the records.",
-        MAX_SEQUENCES_PER_ROW,
+        create_pretraining_data.MAX_SEQUENCES_PER_ROW,
         at_least=1,
     )
     num_train_steps: int = option(
@@ -43,10 +40,10 @@ class RunPretraining(TrainingOptions, heading="Data"):
         "Steps over which the learning rate rises.", 10000, at_least=0
     )
     nsp: str = option(
-        "The loss on segment pairs. next: next sentence prediction. sop: "
-        "sentence order, for records created with --nsp=sop. none: no loss.",
+        "Loss on segment pairs. next: next sentence prediction. sop: sentence "
+        "order, with records of --nsp=sop. none: no loss.",
         "next",
-        choices=PAIR_TASKS,
+        choices=create_pretraining_data.PAIR_TASKS,
     )
     do_eval: bool = option(
         "Whether to evaluate on --input_file.", False, heading="Evaluation"
@@ -58,8 +55,7 @@ class RunPretraining(TrainingOptions, heading="Data"):
         "Maximum number of evaluation steps.", 100, at_least=1
     )
     vocab_file: str | None = option(
-        "The vocabulary, to check it against the model and to copy it to "
-        "--output_dir.",
+        "The vocabulary, to check and to copy to --output_dir.",
         None,
         check=existing_file,
         heading="Model",

@@ -20,25 +20,19 @@ class RunSquad(FinetuningOptions, heading="Data"):
         check=existing_file,
     )
     predict_file: str | None = option(
-        "SQuAD JSON to predict, for example dev-v1.1.json. Evaluation compares "
-        "the predictions with its answers.",
+        "SQuAD JSON to predict and evaluate, for example dev-v1.1.json.",
         None,
         needed_by=("do_predict", "do_eval", "eval_every"),
         check=existing_file,
     )
     max_seq_length: int = option(
-        "Maximum number of tokens per sequence. Longer passages are split into "
-        "overlapping windows.",
-        384,
-        at_least=5,
+        "Maximum number of tokens per sequence or window.", 384, at_least=5
     )
     doc_stride: int = option(
         "Number of tokens between the starts of two windows.", 128, at_least=1
     )
     max_query_length: int = option(
-        "Maximum number of tokens of a question; the rest is cut off.",
-        64,
-        at_least=0,
+        "Maximum tokens of a question; the rest is cut.", 64, at_least=0
     )
     version_2_with_negative: bool = option(
         "Whether some questions have no answer, as in SQuAD 2.0.", False
@@ -53,16 +47,13 @@ class RunSquad(FinetuningOptions, heading="Data"):
         "Maximum number of tokens of an answer.", 30, at_least=1
     )
     null_score_diff_threshold: float = option(
-        "Predict no answer if its score exceeds that of the best answer by "
-        "more than this.",
-        0.0,
+        "Predict no answer if its score is higher by more than this.", 0.0
     )
     # In the original, padding positions compete for the n best logits, and may
     # replace an answer.
     eval_pad_to: str = option(
-        "Padding of evaluation and prediction batches. max: to "
-        "--max_seq_length, as in the original. bucket: batches of similar "
-        "length; faster, and no padding among the n best.",
+        "Padding in evaluation and prediction. max: to --max_seq_length. "
+        "bucket: by similar length; faster, no padding among the n best.",
         "max",
         choices=("max", "bucket"),
     )

@@ -5,13 +5,7 @@ import dataclasses
 from official_bert import cli, files
 from official_bert.cli import option
 from official_bert.config import BertConfig
-from official_bert.options import tf_config
-from official_bert.options.checks import (
-    checkpoint_directory,
-    existing_checkpoint,
-    installed,
-    regular_expression,
-)
+from official_bert.options import checks, tf_config
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,25 +14,19 @@ class DeviceOptions(cli.Options, heading="Devices"):
 
     use_tpu: bool = option("Use a TPU instead of GPUs or CPU.", False)
     tpu_name: str | None = option(
-        "The Cloud TPU to use: its name, or grpc://ip.address.of.tpu:8470. "
-        "Default: the TPU of this machine.",
-        None,
+        "Cloud TPU: name or grpc:// address. Default: this machine's.", None
     )
-    tpu_zone: str | None = option("Zone of the TPU, if not detected.", None)
-    gcp_project: str | None = option(
-        "Project of the TPU, if not detected.", None
-    )
+    tpu_zone: str | None = option("TPU zone, if not detected.", None)
+    gcp_project: str | None = option("TPU project, if not detected.", None)
     master: str | None = option(
-        "TensorFlow master URL: the address of the TPU without --tpu_name.",
-        None,
+        "TensorFlow master URL: the TPU's address without --tpu_name.", None
     )
     num_tpu_cores: int = option(
         "With --use_tpu: maximum number of TPU cores.", 8, at_least=1
     )
     distribution_strategy: str = option(
-        "The devices that share each batch. none: one device. mirrored: all "
-        "GPUs of this machine. multi_worker_mirrored: the GPUs of all hosts "
-        "in the environment variable TF_CONFIG. tpu: same as --use_tpu.",
+        "Devices that share each batch. none: one. mirrored: this machine's "
+        "GPUs. multi_worker_mirrored: those of all hosts in TF_CONFIG.",
         "none",
         choices=("none", "mirrored", "multi_worker_mirrored", "tpu"),
     )
@@ -72,27 +60,25 @@ class TrainingOptions(DeviceOptions, heading="Training"):
         "The bert_config.json of the model.", heading="Model"
     )
     init_checkpoint: str | None = option(
-        "TF1 checkpoint to start from, for example uncased_L-12_H-768_A-12/"
-        "bert_model.ckpt, or the --output_dir of another run.",
+        "TF1 checkpoint to start from, such as DIRECTORY/bert_model.ckpt, or "
+        "the --output_dir of another run.",
         None,
-        check=existing_checkpoint,
+        check=checks.existing_checkpoint,
     )
     left_to_right: bool = option(
-        "Train a left-to-right model: a token attends only to itself and to "
-        "earlier tokens. Saved in the bert_config.json of --output_dir.",
+        "Train a left-to-right model: tokens attend only to earlier ones.",
         False,
     )
     may_initialize: str = option(
         "Regular expression of weights to initialize randomly if they are "
         "missing in --init_checkpoint, for example ^cls/.",
         "",
-        check=regular_expression,
+        check=checks.regular_expression,
     )
     may_skip: str = option(
-        "Regular expression of weights in --init_checkpoint that may be "
-        "unused, for example ^output_.",
+        "Regular expression of weights of --init_checkpoint to ignore.",
         "",
-        check=regular_expression,
+        check=checks.regular_expression,
     )
     max_seq_length: int = option(
         "Maximum number of tokens per sequence, including [CLS] and [SEP].",
@@ -102,7 +88,7 @@ class TrainingOptions(DeviceOptions, heading="Training"):
     )
     output_dir: str = option(
         "The run directory: checkpoints, results and TensorBoard events.",
-        check=checkpoint_directory,
+        check=checks.checkpoint_directory,
         heading="Training",
     )
     do_train: bool = option("Whether to train.", False)
@@ -116,9 +102,7 @@ class TrainingOptions(DeviceOptions, heading="Training"):
         choices=("adamw", "lamb"),
     )
     seed: int = option(
-        "Random seed of initial weights, order of examples and dropout.",
-        12345,
-        between=(0, 2**31 - 1),
+        "Seed of weights, data order, dropout.", 12345, between=(0, 2**31 - 1)
     )
     save_checkpoints_steps: int = option(
         "Steps between checkpoints.", 1000, at_least=1
@@ -127,21 +111,15 @@ class TrainingOptions(DeviceOptions, heading="Training"):
         "Number of most recent checkpoints to keep.", 5, at_least=1
     )
     plots: bool = option(
-        "Draw training_curves and, for classification, confusion_matrix as "
-        ".png and .html in --output_dir after the run.",
+        "Draw training_curves and confusion_matrix as .png and .html.",
         False,
-        check=installed("matplotlib"),
+        check=checks.installed("matplotlib"),
     )
     iterations_per_loop: int = option(
-        "Steps between returns to the host. The default means 1 without a TPU.",
-        1000,
-        at_least=1,
+        "Steps per call; without a TPU, the default means 1.", 1000, at_least=1
     )
     gradient_accumulation_steps: int = option(
-        "Number of micro-batches per device and step: with more, training "
-        "takes less memory and more time.",
-        1,
-        at_least=1,
+        "Micro-batches per step: less memory, more time.", 1, at_least=1
     )
     mixed_precision: str = option(
         "Compute layers in 16 bits; weights and losses stay in float32. "
@@ -153,9 +131,7 @@ class TrainingOptions(DeviceOptions, heading="Training"):
         "Compile the step with XLA, as is always done on TPUs.", False
     )
     remat: bool = option(
-        "Recompute the activations of each Transformer layer for its gradient "
-        "instead of storing them: less memory, more time.",
-        False,
+        "Recompute activations for gradients: less memory, more time.", False
     )
 
     def __post_init__(self) -> None:

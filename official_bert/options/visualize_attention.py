@@ -6,11 +6,7 @@ from official_bert import task_file
 from official_bert.cli import option
 from official_bert.config import BertConfig
 from official_bert.options.checks import existing_file, require_outputs
-from official_bert.options.model_source import (
-    ModelOptions,
-    require_finetuned,
-    require_pretrained,
-)
+from official_bert.options.model_source import ModelOptions, require_pretrained
 
 
 def _text(value: str) -> str | None:
@@ -41,8 +37,7 @@ class VisualizeAttention(ModelOptions, heading="Data"):
         "A second text, to show a pair.", None, needs="text_a", check=_text
     )
     word: str | None = option(
-        "Instead of attention, show how similar the vectors of this word are "
-        "in the sentences of --input_file.",
+        "Instead, compare this word's vectors in the --input_file sentences.",
         None,
         check=_text,
     )
@@ -54,10 +49,7 @@ class VisualizeAttention(ModelOptions, heading="Data"):
         check=existing_file,
     )
     max_seq_length: int = option(
-        "Maximum number of tokens, including [CLS] and [SEP]. Longer texts are "
-        "an error.",
-        128,
-        at_least=3,
+        "Maximum number of tokens; longer texts are an error.", 128, at_least=3
     )
 
     def __post_init__(self) -> None:
@@ -71,13 +63,10 @@ class VisualizeAttention(ModelOptions, heading="Data"):
         require_outputs(self, "output_file", [self.output_file], inputs)
 
     def _check_model(self) -> None:
-        self._require_one_source()
+        self._require_model()
         if not self.model_dir:
             self.require_released()
         elif not task_file.is_in(self.model_dir):
             require_pretrained(self.model_dir)
         else:
-            require_finetuned(self.model_dir)
-            if self.is_set("do_lower_case"):
-                message = "cannot be changed for a fine-tuned model. Omit it."
-                raise self.error("do_lower_case", message)
+            self._require_finetuned()
