@@ -19,11 +19,8 @@ DOCUMENT = "the cat sat on the mat .\nit was warm there .\nthen it slept .\n\n"
 
 @pytest.fixture
 def directory(tmp_path):
-    return pretraining_records.write_inputs(
-        tmp_path,
-        DOCUMENT * 2,
-        ["the", "cat", "sat", "on", "mat", ".", "it", "was", "warm"],
-    )
+    words = ["the", "cat", "sat", "on", "mat", ".", "it", "was", "warm"]
+    return pretraining_records.write_inputs(tmp_path, DOCUMENT * 2, words)
 
 
 def start(directory, *arguments, limit=None):
@@ -70,7 +67,7 @@ def test_full_disk_at_the_end_replaces_no_file(directory):
     # The file is so small that it is written when closed; the other one fits.
     odd = "--random_seed=2"  # One more record in the first file.
     with start(directory, odd) as process:
-        process.communicate()
+        assert "Wrote" in process.communicate()[1]
     sizes = [(directory / name).stat().st_size for name in "ab"]
     assert sizes[1] < sizes[0] < 8192
     for name in "ab":
@@ -81,20 +78,6 @@ def test_full_disk_at_the_end_replaces_no_file(directory):
     assert process.returncode == 1
     assert sorted(directory.iterdir()) == before
     assert [(directory / name).read_text() for name in "ab"] == ["before"] * 2
-
-
-def interrupt(directory, workers, send, number):
-    """Sends a signal to the working command; returns the ended process."""
-    # Half a minute of work.
-    arguments = (f"--num_workers={workers}", "--dupe_factor=20000")
-    with start(directory, *arguments) as process:
-        while "Making instances" not in process.stderr.readline():
-            assert process.poll() is None
-        send(process.pid, number)
-        # Ends with the last process that may write to it.
-        assert "Traceback" not in process.communicate(timeout=30)[1]
-    assert not alive(process.pid)
-    return process
 
 
 @pytest.mark.slow
@@ -111,20 +94,26 @@ def test_interrupted_process_leaves_no_files(
     directory, workers, send, number, status
 ):
     before = sorted(directory.iterdir())
-    process = interrupt(directory, workers, send, number)
+    # Half a minute of work.
+    arguments = (f"--num_workers={workers}", "--dupe_factor=20000")
+    with start(directory, *arguments) as process:
+        while "Making instances" not in process.stderr.readline():
+            assert process.poll() is None
+        send(process.pid, number)
+        # Ends with the last process that may write to it.
+        assert "Traceback" not in process.communicate(timeout=30)[1]
     assert process.returncode == status
     assert sorted(directory.iterdir()) == before
-
-
-def alive(group):
-    """Returns the processes of a group that still run after some time."""
-    for _ in range(50):
-        listed = subprocess.run(
-            ["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True
-        ).stdout
-        rows = [line.split(maxsplit=2) for line in listed.splitlines()]
-        found = [r for r in rows if r[0] == str(group) and r[1][0] != "Z"]
-        if not found:
-            break
+    ended = time.monotonic() + 5
+    while running := processes_of_group(process.pid):
+        assert time.monotonic() < ended, running
         time.sleep(0.1)
-    return found
+
+
+def processes_of_group(group):
+    """Returns the processes of a group that run."""
+    listed = subprocess.run(
+        ["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True
+    ).stdout
+    rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+    return [r for r in rows if r[0] == str(group) and r[1][0] != "Z"]

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.inputs import padding, records
 from official_bert.inputs.records import RecordFiles
 from official_bert.inputs.schemas import Schema
@@ -35,7 +36,7 @@ def training_batches(
     Args:
         data: TFRecord files. The order of the files is shuffled too.
         batch_size: B, over all replicas.
-        seed: Seed of the order. Every epoch has another order.
+        seed: Seed of the order, which differs from epoch to epoch.
         start: Number of examples to skip because an earlier run used them.
 
     Returns:
@@ -62,7 +63,7 @@ def training_batches(
 
 def _names(data: RecordFiles) -> tf.data.Dataset:
     """Returns a dataset of (file name, compression type)."""
-    types = list(map(records.compression_type, data.names))
+    types = ["GZIP" if files.is_gzip(name) else "" for name in data.names]
     return tf.data.Dataset.from_tensor_slices((list(data.names), types))
 
 
@@ -117,10 +118,8 @@ def finetuning_batches(
     num_batches = math.ceil(num_examples / batch_size)
     serialized = serialized.take(num_batches * batch_size)
     # At most an epoch, so that hardly any batch has the same example twice.
-    batches_per_pool = _BATCHES_PER_POOL
-    if num_records := data.num_records():
-        batches_per_pool = min(batches_per_pool, num_records // batch_size)
-    batches_per_pool = max(1, batches_per_pool)
+    num_records = data.num_records() or _BATCHES_PER_POOL * batch_size
+    batches_per_pool = max(1, min(_BATCHES_PER_POOL, num_records // batch_size))
     pool, batch = divmod(start // batch_size, batches_per_pool)
     pools = serialized.batch(batch_size * batches_per_pool).enumerate()
     batches = pools.skip(pool).flat_map(
@@ -141,7 +140,7 @@ def _batches_by_length(
     The examples left over at one length join the next longer ones.
     """
     features = records.parse(schema, serialized)
-    order = tf.argsort(_padded(schema, _lengths(features)), stable=True)
+    order = tf.argsort(_padded_lengths(schema, features), stable=True)
     order = tf.reshape(order, (-1, batch_size))
     order = tf.random.experimental.stateless_shuffle(order, seed)
     return tf.data.Dataset.from_tensor_slices(order).map(
@@ -152,21 +151,18 @@ def _batches_by_length(
     )
 
 
-def _lengths(features: dict[str, Any]) -> Any:
-    """Returns the length of each example, or of the longest of its choices."""
+def _padded_lengths(schema: Schema, features: dict[str, Any]) -> Any:
+    """Returns the bucket of each example, or of the longest of its choices."""
     lengths = tf.reduce_sum(features["input_mask"], -1)
-    return lengths if lengths.shape.rank == 1 else tf.reduce_max(lengths, -1)
-
-
-def _padded(schema: Schema, lengths: Any) -> Any:
-    """Returns the bucket of each length [N]."""
+    if lengths.shape.rank == 2:
+        lengths = tf.reduce_max(lengths, -1)
     buckets = tf.constant(padding.buckets(schema["input_ids"].length))
     return tf.gather(buckets, tf.searchsorted(buckets, lengths))
 
 
 def _trim(schema: Schema, batch: dict[str, Any]) -> dict[str, Any]:
     """Cuts the sequences of a batch to the bucket of the longest."""
-    length = tf.reduce_max(_padded(schema, _lengths(batch)))
+    length = tf.reduce_max(_padded_lengths(schema, batch))
     return {
         name: value[..., :length] if schema[name].is_sequence else value
         for name, value in batch.items()
@@ -176,14 +172,13 @@ def _trim(schema: Schema, batch: dict[str, Any]) -> dict[str, Any]:
 def to_next_tokens(batch: dict[str, Any]) -> dict[str, Any]:
     """Turns masked LM labels into next-token labels for a left-to-right model.
 
-    Restores the masked tokens and labels every token with the next one::
+    ::
 
         record:  tokens: [CLS] the [MASK] sat [SEP]    labels: cat, at 2
         here:    tokens: [CLS] the cat    sat [SEP]    labels: the cat sat [SEP]
 
-    The labels keep their names, so that model and loss are the same, but there
-    are S - 1 of them instead of P: position i labels token i + 1, with weight 1
-    if both tokens belong to the same text.
+    The labels keep their names, but there are S - 1 of them instead of P:
+    position i labels token i + 1, with weight 1 if both belong to one text.
 
     Args:
         batch: {name: Tensor}, features of `schemas.pretraining_schema` or

@@ -32,10 +32,7 @@ def buckets(max_seq_length: int) -> tuple[int, ...]:
 def padded_length(length: int, max_seq_length: int, pad_to: str) -> int:
     """Returns the length of a batch whose longest sequence has `length`.
 
-    Args:
-        length: At most `max_seq_length`.
-        max_seq_length: The longest possible sequence.
-        pad_to: `max` for `max_seq_length`, `bucket` for the next bucket.
+    With `pad_to="max"` it is `max_seq_length`, with "bucket" the next bucket.
     """
     if pad_to == "max":
         return max_seq_length
@@ -55,11 +52,8 @@ def batches_by_length(
 ) -> list[list[int]]:
     """Returns the indices of the examples in each batch, longest first.
 
-    Starting with the longest shows at once if memory does not suffice.
-
-    Args:
-        lengths: Of all examples. Equal lengths keep their order.
-        batch_size: B; the last batch may be smaller.
+    Starting with the longest shows at once if memory does not suffice. Equal
+    lengths keep their order; the last batch may be smaller.
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     return [
@@ -71,13 +65,7 @@ def batches_by_length(
 def pad_batch(
     schema: Schema, rows: Sequence[Row], length: int, batch_size: int
 ) -> dict[str, np.ndarray]:
-    """Stacks examples; a batch that is not full is filled with zeros.
-
-    Args:
-        schema: The features of the examples.
-        rows: At most `batch_size` examples.
-        length: The length that sequences are padded to.
-        batch_size: B.
+    """Stacks at most B examples; a batch that is not full is filled with zeros.
 
     Returns:
         {feature: int32 or float32 array [B, length]}, or [B, C, length] with C

@@ -27,16 +27,6 @@ class RecordFiles(NamedTuple):
         return sum(map(tfrecords.count_records, self.names))
 
 
-def compression_type(name: str) -> str:
-    """Returns ``"GZIP"`` for a compressed file, else ``""``."""
-    return "GZIP" if files.is_gzip(name) else ""
-
-
-def read(name: str) -> tf.data.Dataset:
-    """Returns a dataset of the serialized examples of a file."""
-    return tf.data.TFRecordDataset(name, compression_type(name))
-
-
 def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
     """Parses a batch of examples inside tf.data.
 
@@ -73,10 +63,6 @@ def without_empty(names: Sequence[str]) -> list[str]:
 
 def check_files(data: RecordFiles, vocab_size: int) -> None:
     """Checks the first record of every file before anything expensive.
-
-    Args:
-        data: The files and their schema.
-        vocab_size: V; all token ids must be below it.
 
     Raises:
         InputError: A file is empty, incomplete or not a TFRecord file, or its

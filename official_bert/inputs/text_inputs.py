@@ -23,10 +23,7 @@ def add_special_tokens(
 def make_segment_ids(num_tokens: int, num_tokens_a: int) -> list[int]:
     """Returns the segment (0 or 1) of each token.
 
-    Args:
-        num_tokens: Number of tokens, special tokens included.
-        num_tokens_a: Number of tokens of text A, without special tokens. [CLS]
-            and the first [SEP] also belong to segment 0.
+    `num_tokens` includes special tokens, `num_tokens_a` of text A does not.
     """
     length_a = num_tokens_a + 2
     return [0] * length_a + [1] * (num_tokens - length_a)

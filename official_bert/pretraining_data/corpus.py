@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
     Attributes:
         ids: int32 [tokens], of all sentences.
-        lengths: int64 [sentences], number of tokens, at least one each.
+        lengths: int64 [sentences], in tokens, at least one each.
         num_blank_before: int64 [sentences], number of blank lines before each.
         num_blank: The number of all blank lines.
     """
@@ -80,18 +80,17 @@ class Corpus(NamedTuple):
 
     def parts(self, num_tokens: int) -> Iterator[tuple[int, int]]:
         """Yields ranges of documents (first, end) with about `num_tokens`."""
+
+        def start_of(document: int) -> int:
+            return int(self.sentences[self.documents[document]])
+
+        indices = range(self.num_documents)
         first = 0
         while first < self.num_documents:
-            wanted = self._start(first) + num_tokens
-            indices = range(self.num_documents)
-            end = bisect.bisect_left(
-                indices, wanted, first + 1, key=self._start
-            )
+            wanted = start_of(first) + num_tokens
+            end = bisect.bisect_left(indices, wanted, first + 1, key=start_of)
             yield first, end
             first = end
-
-    def _start(self, document: int) -> int:
-        return int(self.sentences[self.documents[document]])
 
     def tokens(self, starts: Offsets, ends: Offsets) -> Ints:
         """Returns the ids of spans, one span after the other."""
@@ -126,16 +125,12 @@ def tokenize_block(tokenizer: BatchTokenizer, lines: Sequence[str]) -> Block:
     removes is not a blank line; it is left out.
     """
     texts = [line.strip() for line in lines]
-    encoded = tokenizer.encode_lines(texts)
-    lengths = np.diff(encoded.row_splits)
+    ids, row_splits = tokenizer.encode_lines(texts)
+    lengths = np.diff(row_splits)
     num_blank = np.cumsum([not text for text in texts])
     is_sentence = lengths > 0
-    return Block(
-        encoded.ids,
-        lengths[is_sentence],
-        num_blank[is_sentence],
-        int(num_blank[-1]),
-    )
+    lengths, num_before = lengths[is_sentence], num_blank[is_sentence]
+    return Block(ids, lengths, num_before, int(num_blank[-1]))
 
 
 def write_blocks(

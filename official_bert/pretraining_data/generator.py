@@ -14,7 +14,7 @@ import random
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from absl import logging
@@ -34,12 +34,7 @@ from official_bert.pretraining_data.instance_records import Settings
 from official_bert.pretraining_data.masking import MaskArrays, Masks
 from official_bert.pretraining_data.segment_pairs import Pair
 
-
-class Instance(NamedTuple):
-    """One or two segments, and the masks of their sequence."""
-
-    pair: Pair
-    masks: Masks
+Instance = tuple[Pair, Masks]
 
 
 def run(options: CreatePretrainingData) -> None:
@@ -97,30 +92,20 @@ def read_corpus(settings: Settings, names: Sequence[str]) -> Corpus:
 def create_instances(
     text: Corpus, settings: Settings, rng: random.Random
 ) -> list[Instance]:
-    """Makes the instances of all documents, `dupe_factor` times, shuffled.
-
-    Args:
-        text: The documents.
-        settings: Lengths and probabilities.
-        rng: The random stream.
-    """
+    """Makes the instances of all documents, `dupe_factor` times, shuffled."""
     documents = [text.document(i).tolist() for i in range(text.num_documents)]
     rng.shuffle(documents)
     instances: list[Instance] = []
-    rounds = [*enumerate(documents)] * settings.options.dupe_factor
+    options = settings.options
+    rounds = [*enumerate(documents)] * options.dupe_factor
     masker = _Masker(text, settings, rng)
     for index, document in progress.bar(
         rounds, description="Making instances", unit="document"
     ):
-        for pair in segment_pairs.document_pairs(
-            document,
-            index,
-            len(documents),
-            documents.__getitem__,
-            settings.options,
-            rng,
-        ):
-            instances.append(Instance(pair, masker.mask(pair)))
+        pairs = segment_pairs.document_pairs(
+            document, index, len(documents), documents.__getitem__, options, rng
+        )
+        instances += ((pair, masker.mask(pair)) for pair in pairs)
     rng.shuffle(instances)
     return instances
 
@@ -129,9 +114,8 @@ class _Masker:
     """Masks one pair after the other."""
 
     def __init__(self, text: Corpus, settings: Settings, rng: random.Random):
-        self._options = options = settings.options
-        self._mask_id = settings.mask_id
-        self._token_ids = settings.token_ids.tolist()
+        options = settings.options
+        self._masks_whole_words = options.do_whole_word_mask
         self._replacements = settings.replacements
         self._is_continuation = settings.is_continuation[text.ids]
         self._rng = rng
@@ -144,14 +128,13 @@ class _Masker:
         ).tolist()
 
     def mask(self, pair: Pair) -> Masks:
-        """Returns the masks of a pair."""
         end_a = 1 + pair.end_a - pair.start_a
         end_b = pair.num_tokens - 1
         candidates: list[Sequence[int]] = [
             *self._candidates[1:end_a],
             *self._candidates[end_a + 1 : end_b],
         ]
-        if self._options.do_whole_word_mask:
+        if self._masks_whole_words:
             is_continuation = [
                 *self._is_continuation[pair.start_a : pair.end_a].tolist(),
                 *self._is_continuation[pair.start_b : pair.end_b].tolist(),
@@ -162,10 +145,8 @@ class _Masker:
         return masking.mask_sequence(
             candidates,
             self._num_to_predict[pair.num_tokens],
-            self._mask_id,
-            self._token_ids,
-            self._rng,
             self._replacements,
+            self._rng,
         )
 
 
@@ -180,10 +161,8 @@ def feature_batches(
         sequences = instance_records.make_sequences(
             text, np.array(pairs, np.int64), settings
         )
-        yield instance_records.make_features(
-            sequences,
-            _mask_arrays(masks, settings.options.max_predictions_per_seq),
-        )
+        arrays = _mask_arrays(masks, settings.options.max_predictions_per_seq)
+        yield instance_records.make_features(sequences, arrays)
 
 
 def _mask_arrays(
@@ -191,9 +170,7 @@ def _mask_arrays(
 ) -> MaskArrays:
     counts = np.array([len(each.positions) for each in masks])
     is_used = np.arange(max_predictions_per_seq) < counts[:, np.newaxis]
-    positions, replacements = np.zeros((2, *is_used.shape), np.int32)
-    positions[is_used] = list(itertools.chain(*(m.positions for m in masks)))
-    replacements[is_used] = list(
-        itertools.chain(*(m.replacements for m in masks))
-    )
-    return MaskArrays(positions, replacements, counts)
+    padded = np.zeros((2, *is_used.shape), np.int32)
+    for array, values in zip(padded, zip(*masks, strict=True), strict=True):
+        array[is_used] = list(itertools.chain(*values))
+    return MaskArrays(padded[0], padded[1], counts)

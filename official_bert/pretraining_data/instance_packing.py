@@ -128,24 +128,20 @@ def pack(columns: Columns, limits: Limits) -> Columns:
         for name, feature in schemas.packed_schema(*limits).items()
     }
     for row, members in enumerate(rows):
-        start = num_predictions = 0
+        start = first = 0  # The next token and prediction of the row.
         for place, member in enumerate(members):
             length, count = sizes[member]
-            end, end_predictions = start + length, num_predictions + count
+            end, last = start + length, first + count
             for name in ("input_ids", "segment_ids"):
                 packed[name][row, start:end] = columns[name][member, :length]
             packed["input_mask"][row, start:end] = place + 1
-            for name, shift in (
-                ("masked_lm_positions", start),
-                ("masked_lm_ids", 0),
-                ("masked_lm_weights", 0),
-            ):
-                packed[name][row, num_predictions:end_predictions] = (
-                    columns[name][member, :count] + shift
-                )
+            for name in ("masked_lm_positions", "masked_lm_ids"):
+                packed[name][row, first:last] = columns[name][member, :count]
+            packed["masked_lm_positions"][row, first:last] += start
+            packed["masked_lm_weights"][row, first:last] = 1
             label = columns["next_sentence_labels"][member, 0]
             packed["next_sentence_labels"][row, place] = label
             packed["next_sentence_positions"][row, place] = start
             packed["next_sentence_weights"][row, place] = 1
-            start, num_predictions = end, end_predictions
+            start, first = end, last
     return packed

@@ -56,31 +56,24 @@ class Settings:
         )
 
     @functools.cached_property
-    def token_ids(self) -> Ints:
-        """The ids from which random tokens are drawn, int32 [V]."""
-        vocab = self.tokenizer.vocab
-        return np.fromiter(vocab.values(), np.int32, len(vocab))
-
-    @functools.cached_property
     def is_continuation(self) -> npt.NDArray[np.bool_]:
         """By token id, whether the token starts with "##"."""
-        flags = np.zeros(self.token_ids.max() + 1, np.bool_)
-        flags[self.token_ids] = [
-            token.startswith("##") for token in self.tokenizer.vocab
-        ]
+        vocab = self.tokenizer.vocab
+        ids = [id_ for token, id_ in vocab.items() if token.startswith("##")]
+        flags = np.zeros(max(vocab.values()) + 1, np.bool_)
+        flags[ids] = True
         return flags
-
-    @property
-    def mask_id(self) -> int:
-        """The id of [MASK]."""
-        return self.tokenizer.vocab["[MASK]"]
 
     @functools.cached_property
     def replacements(self) -> Replacements:
-        """The shares of the replacements of masked tokens."""
-        options = self.options
+        """What replaces masked tokens."""
+        vocab, options = self.tokenizer.vocab, self.options
         return Replacements(
-            options.mask_share, options.random_share, options.same_share
+            vocab["[MASK]"],
+            np.fromiter(vocab.values(), np.int32, len(vocab)),
+            options.mask_share,
+            options.random_share,
+            options.same_share,
         )
 
     def check_vocabulary(self) -> None:
@@ -113,12 +106,9 @@ class Sequences(NamedTuple):
 def make_sequences(
     corpus: Corpus, pairs: npt.NDArray[np.int64], settings: Settings
 ) -> Sequences:
-    """Returns the sequences of pairs.
+    """Returns the sequences of pairs of spans of the corpus.
 
-    Args:
-        corpus: The corpus that the pairs are spans of.
-        pairs: int64 [n, 5 or more], the fields of `segment_pairs.Pair` first.
-        settings: The vocabulary and the length S.
+    The first columns of `pairs` are the fields of `segment_pairs.Pair`.
     """
     vocab = settings.tokenizer.vocab
     starts, ends = pairs[:, 0:4:2], pairs[:, 1:4:2]
@@ -152,10 +142,9 @@ def make_features(sequences: Sequences, masks: MaskArrays) -> Columns:
     labels = sequences.input_ids[rows, masks.positions] * is_prediction
 
     input_ids = sequences.input_ids.copy()
-    replaced = np.nonzero(is_prediction & (masks.replacements != KEEP))
-    input_ids[replaced[0], masks.positions[replaced]] = masks.replacements[
-        replaced
-    ]
+    replaced = is_prediction & (masks.replacements != KEEP)
+    places_replaced = np.nonzero(replaced)[0], masks.positions[replaced]
+    input_ids[places_replaced] = masks.replacements[replaced]
     is_b = places >= sequences.num_tokens_a[:, np.newaxis] + 2
     is_random_next = sequences.is_random_next[:, np.newaxis]
     return {
@@ -170,27 +159,19 @@ def make_features(sequences: Sequences, masks: MaskArrays) -> Columns:
 
 
 class EncodedRecords(NamedTuple):
-    """Some encoded records.
+    """Some encoded records."""
 
-    Attributes:
-        data: The bytes to append to each output file.
-        num_records: The number of records.
-        num_tokens: The number of their positions that are not padding.
-    """
-
-    data: list[bytes]
+    data: list[bytes]  # To append to each output file.
     num_records: int
-    num_tokens: int
+    num_tokens: int  # Without padding.
 
 
 def encode(
     batches: Iterable[Columns], options: CreatePretrainingData
 ) -> Iterator[EncodedRecords]:
-    """Encodes batches of features; records go to the output files in turn.
+    """Encodes batches of the features of `schemas.pretraining_schema`.
 
-    Args:
-        batches: The features of `schemas.pretraining_schema`.
-        options: The output files, and whether to pack instances.
+    Records go to the output files in turn.
     """
     if options.pack_sequences:
         limits = instance_packing.Limits(

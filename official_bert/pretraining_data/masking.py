@@ -35,14 +35,21 @@ _LAST = np.uint64(2**64 - 1)
 
 
 class Replacements(NamedTuple):
-    """The shares of chosen tokens with each kind of replacement; sum 1."""
+    """What replaces chosen tokens: [MASK], random tokens or `KEEP`.
 
+    Attributes:
+        mask_id: The id of [MASK].
+        token_ids: int32 [V], from which random tokens are drawn.
+        mask: The share replaced by [MASK]. The three shares add up to 1.
+        random: The share replaced by random tokens.
+        keep: The share that is kept.
+    """
+
+    mask_id: int
+    token_ids: _Ints
     mask: float = 0.8
     random: float = 0.1
     keep: float = 0.1
-
-
-DEFAULT_REPLACEMENTS = Replacements()
 
 
 class Masks(NamedTuple):
@@ -76,12 +83,9 @@ def num_to_predict(
     masked_lm_prob: float,
     max_predictions_per_seq: int,
 ) -> npt.NDArray[np.int64]:
-    """Returns how many tokens to mask in sequences: at least 1 each.
+    """Returns how many tokens to mask in sequences of `num_tokens`, at least 1.
 
-    Args:
-        num_tokens: The lengths of the sequences, [CLS] and [SEP] included.
-        masked_lm_prob: The share to mask; results are rounded half to even.
-        max_predictions_per_seq: The upper limit.
+    [CLS] and [SEP] count as tokens; numbers are rounded half to even.
     """
     wanted = np.rint(num_tokens * masked_lm_prob).astype(np.int64)
     return np.clip(wanted, 1, max_predictions_per_seq)
@@ -90,26 +94,19 @@ def num_to_predict(
 def mask_sequence(
     candidates: list[Sequence[int]],
     num_to_predict: int,
-    mask_id: int,
-    token_ids: Sequence[int],
+    replacements: Replacements,
     rng: random.Random,
-    shares: Replacements = DEFAULT_REPLACEMENTS,
 ) -> Masks:
     """Masks one sequence, drawing as the original implementation does.
 
-    Args:
-        candidates: Groups of positions that are masked together; shuffled in
-            place.
-        num_to_predict: Maximum number of positions to choose.
-        mask_id: The id of [MASK].
-        token_ids: The ids from which random tokens are drawn.
-        rng: The random stream.
-        shares: The shares of the replacements.
+    `candidates` are groups of positions that are masked together, at most
+    `num_to_predict` positions in all. They are shuffled in place.
     """
+    mask_id, token_ids, mask_share, random_share, keep_share = replacements
     shuffle(candidates, rng)
     # The share among tokens that are not replaced by [MASK]: exactly 0.5 by
     # default, as in the original.
-    keep_share = shares.keep / ((shares.keep + shares.random) or 1.0)
+    keep_share /= (keep_share + random_share) or 1.0
     chosen: dict[int, int] = {}
     for group in candidates:
         if len(chosen) >= num_to_predict:
@@ -118,13 +115,13 @@ def mask_sequence(
         if len(chosen) + len(group) > num_to_predict:
             continue
         for position in group:
-            if rng.random() < shares.mask:
+            if rng.random() < mask_share:
                 chosen[position] = mask_id
             elif rng.random() < keep_share:
                 chosen[position] = KEEP
             else:
                 index = rng.randint(0, len(token_ids) - 1)
-                chosen[position] = token_ids[index]
+                chosen[position] = int(token_ids[index])
     positions = sorted(chosen)
     return Masks(positions, [chosen[position] for position in positions])
 
@@ -143,7 +140,7 @@ def whole_words(
             words[-1].append(position)
         else:
             words.append([position])
-    return list(words)
+    return [*words]
 
 
 def shuffle(x: list[Any], rng: random.Random) -> None:
@@ -170,10 +167,8 @@ def mask_sequences(
     is_continuation: _Bools | None,
     num_to_predict: npt.NDArray[np.int64],
     max_predictions_per_seq: int,
-    mask_id: int,
-    token_ids: _Ints,
+    replacements: Replacements,
     keys: _Keys,
-    shares: Replacements = DEFAULT_REPLACEMENTS,
 ) -> MaskArrays:
     """Masks n sequences at once.
 
@@ -183,10 +178,8 @@ def mask_sequences(
             mask single tokens instead of whole words.
         num_to_predict: int64 [n], maximum numbers of tokens to choose.
         max_predictions_per_seq: P, at least the largest `num_to_predict`.
-        mask_id: The id of [MASK].
-        token_ids: The ids from which random tokens are drawn.
+        replacements: What replaces chosen tokens.
         keys: uint64 [n], a random number for each sequence.
-        shares: The shares of the replacements.
     """
     num_sequences, length = is_maskable.shape
     order = random_numbers(keys, length)
@@ -205,9 +198,7 @@ def mask_sequences(
     positions = np.zeros((num_sequences, max_predictions_per_seq), np.int32)
     positions[rows, slots] = places
     drawn = random_numbers(keys, max_predictions_per_seq, skip=length)
-    return MaskArrays(
-        positions, _replacements(drawn, mask_id, token_ids, shares), counts
-    )
+    return MaskArrays(positions, _replace(drawn, replacements), counts)
 
 
 def random_numbers(
@@ -251,14 +242,13 @@ def _choose_words(
     is_first = np.cumsum(is_maskable, axis=1) <= 1
     is_start = is_maskable & (is_first | ~is_continuation)
     word_of_place = np.cumsum(is_start, axis=1) - 1  # [n, S]
-    num_sequences, length = is_maskable.shape
-    rows = np.arange(num_sequences)
-    sizes = np.zeros((num_sequences, length), np.int64)  # By word.
+    rows = np.arange(len(is_maskable))
+    sizes = np.zeros(is_maskable.shape, np.int64)  # By word.
     np.add.at(
         sizes, (np.nonzero(is_maskable)[0], word_of_place[is_maskable]), 1
     )
     order = np.where(is_start, order, _LAST)
-    is_taken = np.zeros((num_sequences, length), np.bool_)  # By word.
+    is_taken = np.zeros(is_maskable.shape, np.bool_)  # By word.
     room = num_to_predict.copy()
     ranked = np.argsort(order, axis=1, kind="stable").T
     for places in ranked[: is_start.sum(axis=1).max(initial=0)]:
@@ -273,12 +263,11 @@ def _choose_words(
     return is_maskable & np.take_along_axis(is_taken, word_of_place, axis=1)
 
 
-def _replacements(
-    drawn: _Keys, mask_id: int, token_ids: _Ints, shares: Replacements
-) -> _Ints:
+def _replace(drawn: _Keys, replacements: Replacements) -> _Ints:
+    mask_id, token_ids, mask_share, random_share, _ = replacements
     share = (drawn >> np.uint64(32)).astype(np.float64) / 2**32
     # The remainder of 32 bits favors no token by more than V / 2**32.
     index = (drawn & np.uint64(2**32 - 1)) % np.uint64(len(token_ids))
-    is_random = share >= 1 - shares.random
+    is_random = share >= 1 - random_share
     other = np.where(is_random, token_ids[index.astype(np.intp)], KEEP)
-    return np.where(share < shares.mask, mask_id, other).astype(np.int32)
+    return np.where(share < mask_share, mask_id, other).astype(np.int32)

@@ -161,13 +161,9 @@ def make_pairs(settings: Settings, item: WorkItem) -> KeyedPairs:
     with corpus.stored(settings.corpus_directory) as text:
         for index in range(item.first, item.end):
             rng = random.Random(f"{options.random_seed}/{item.round}/{index}")
+            document = text.document(index).tolist()
             pairs = segment_pairs.document_pairs(
-                text.document(index).tolist(),
-                index,
-                text.num_documents,
-                text.document,
-                options,
-                rng,
+                document, index, text.num_documents, text.document, options, rng
             )
             for pair in pairs:
                 made.extend((*pair, rng.getrandbits(_KEY_BITS)))
@@ -265,10 +261,8 @@ def _masked_features(
             options.max_predictions_per_seq,
         ),
         options.max_predictions_per_seq,
-        settings.mask_id,
-        settings.token_ids,
-        pairs[:, -1].astype(np.uint64),
         settings.replacements,
+        pairs[:, -1].astype(np.uint64),
     )
     return instance_records.make_features(sequences, masks)
 

@@ -27,13 +27,8 @@ Document = Sequence[int] | Offsets
 class Pair(NamedTuple):
     """Two segments as spans of the corpus; B may be empty.
 
-    Attributes:
-        start_a: The first token of segment A.
-        end_a: The end of segment A, exclusive.
-        start_b: The first token of segment B.
-        end_b: The end of segment B, exclusive.
-        is_random_next: Whether B comes from another document; with sentence
-            order, whether B precedes A.
+    `is_random_next` is whether B comes from another document or, with sentence
+    order, precedes A.
     """
 
     start_a: int
@@ -57,19 +52,14 @@ def document_pairs(
     options: CreatePretrainingData,
     rng: random.Random,
 ) -> Iterator[Pair]:
-    """Yields the pairs whose segment A comes from one document.
-
-    Args:
-        document: The document.
-        index: Its index among all documents.
-        num_documents: The number of documents.
-        document_at: Returns the document with an index.
-        options: Lengths, probabilities and the kind of pairs.
-        rng: The random stream.
-    """
+    """Yields the pairs whose segment A comes from the document at `index`."""
     num_special = 2 if options.nsp == "none" else 3  # [CLS], [SEP], [SEP].
     max_num_tokens = options.max_seq_length - num_special
-    target_length = _target_length(max_num_tokens, options, rng)
+    target_length = max_num_tokens
+    # Most sequences are full, because padding wastes computation. Some are
+    # short, because the model will also be fine-tuned on short texts.
+    if rng.random() < options.short_seq_prob:
+        target_length = rng.randint(2, max_num_tokens)
     if options.nsp == "none":
         pairs = _single_segments(document, target_length)
     elif options.nsp == "sop":
@@ -77,7 +67,12 @@ def document_pairs(
     else:
 
         def draw_other() -> Document:
-            return document_at(_other_document(index, num_documents, rng))
+            # After ten attempts it may be the same one; it may be the only one.
+            for _ in range(10):
+                other = rng.randint(0, num_documents - 1)
+                if other != index:
+                    break
+            return document_at(other)
 
         pairs = _next_pairs(document, draw_other, target_length, rng)
     for pair in pairs:
@@ -143,19 +138,6 @@ def _single_segments(document: Document, target_length: int) -> Iterator[Pair]:
         start = end
 
 
-def _target_length(
-    max_num_tokens: int, options: CreatePretrainingData, rng: random.Random
-) -> int:
-    """Returns the target number of tokens in the sequences of a document.
-
-    Most sequences are full, because padding wastes computation. Some are short,
-    because the model will also be fine-tuned on short texts.
-    """
-    if rng.random() < options.short_seq_prob:
-        return rng.randint(2, max_num_tokens)
-    return max_num_tokens
-
-
 def _reach(document: Document, start: int, length: int) -> int:
     """Returns the end of the sentences that have `length` tokens together.
 
@@ -163,15 +145,6 @@ def _reach(document: Document, start: int, length: int) -> int:
     """
     end = bisect.bisect_left(document, document[start] + length, start + 1)
     return min(end, len(document) - 1)
-
-
-def _other_document(index: int, num_documents: int, rng: random.Random) -> int:
-    # After ten attempts it may be the same document: there may be only one.
-    for _ in range(10):
-        other = rng.randint(0, num_documents - 1)
-        if other != index:
-            break
-    return other
 
 
 def _random_span(

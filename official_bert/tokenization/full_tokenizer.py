@@ -141,20 +141,16 @@ class WordpieceTokenizer:
         tokens: list[str] = []
         start = 0
         while start < len(word):
-            token = self._longest_token(word, start)
-            if token is None:
+            prefix = "##" if start > 0 else ""
+            for end in range(len(word), start, -1):
+                token = prefix + word[start:end]
+                if token in self.vocab:
+                    break
+            else:
                 return [self.unk_token]
             tokens.append(token)
-            start += len(token) - (len("##") if start > 0 else 0)
+            start = end
         return tokens
-
-    def _longest_token(self, word: str, start: int) -> str | None:
-        prefix = "##" if start > 0 else ""
-        for end in range(len(word), start, -1):
-            token = prefix + word[start:end]
-            if token in self.vocab:
-                return token
-        return None
 
 
 class NeverSplit:

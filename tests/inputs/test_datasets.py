@@ -94,7 +94,7 @@ def batches(data, number, batch_size=4, **settings):
 
 
 def labels(found):
-    return [label for batch in found for label in batch["label_ids"][:, 0]]
+    return [int(i) for batch in found for i in batch["label_ids"][:, 0]]
 
 
 def test_bucketed_batches_hold_whole_examples_in_random_order(data):
@@ -137,15 +137,10 @@ def test_run_continues_with_the_same_batches_from_any_start(data, pad_to):
 def test_seed_and_pool_decide_the_order_of_bucketed_batches(data):
     every = tf.data.TFRecordDataset(list(data.names)).batch(60)
     serialized = next(iter(every))
-    one, same, *others = [
-        [
-            batch["label_ids"].numpy().ravel().tolist()
-            for batch in datasets._batches_by_length(
-                SCHEMA, serialized, 4, seed
-            )
-        ]
+    one, same, *others = (
+        labels(datasets._batches_by_length(SCHEMA, serialized, 4, seed))
         for seed in ((1, 0), (1, 0), (2, 0), (1, 1))
-    ]
+    )
     assert one == same
     for other in others:
         assert one != other
@@ -155,15 +150,11 @@ def test_seed_and_pool_decide_the_order_of_bucketed_batches(data):
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_run_continues_with_another_batch_size(data, pad_to):
     """As it must if memory did not suffice."""
-    keras.utils.set_random_seed(1)
-    rest = datasets.finetuning_batches(
-        *(data, 3), seed=1, num_examples=100, pad_to=pad_to, start=40
-    )
-    found = [{"label_ids": batch["label_ids"].numpy()} for batch in rest]
+    found = batches(data, 34, 3, pad_to=pad_to, start=42)
     assert len(found) >= 20
     assert {len(batch["label_ids"]) for batch in found} == {3}
     if pad_to == "max":  # No example is lost or repeated.
-        assert labels(found) == labels(batches(data, 25))[40:]
+        assert labels(found) == labels(batches(data, 26))[42:102]
 
 
 def test_unbucketed_batches_are_shuffled_at_full_length(data):
@@ -184,45 +175,38 @@ def test_autotuning_is_off(data):
         assert batches.options().autotune.enabled is False
 
 
-def next_tokens(**batch):
-    tensors = {name: tf.constant(value) for name, value in batch.items()}
-    found = datasets.to_next_tokens(tensors)
-    compiled = tf.function(datasets.to_next_tokens, jit_compile=True)
-    for name, value in compiled(tensors).items():
-        np.testing.assert_array_equal(found[name], value)
-    return {name: value.numpy() for name, value in found.items()}
-
-
-def test_every_token_of_a_masked_text_is_labelled_with_the_next():
-    found = next_tokens(
-        input_ids=[[2, 4, 11, 99, 3, 0, 0], [2, 10, 11, 12, 13, 14, 4]],
-        input_mask=[[1, 1, 1, 1, 1, 0, 0], [1] * 7],
-        masked_lm_positions=[[1, 3, 0], [6, 0, 0]],
-        masked_lm_ids=[[10, 12, 0], [3, 0, 0]],
-        masked_lm_weights=[[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
-        next_sentence_labels=[[1], [0]],
-    )
-    text = [[2, 10, 11, 12, 3, 0, 0], [2, 10, 11, 12, 13, 14, 3]]
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_every_token_of_a_text_but_the_last_is_labelled_with_the_next(
+    jit_compile,
+):
+    batch = {  # The last row holds two packed texts.
+        "input_ids": [
+            *[[2, 4, 11, 99, 3, 0, 0], [2, 10, 11, 12, 13, 14, 4]],
+            [2, 10, 3, 2, 4, 3, 0],
+        ],
+        "input_mask": [[1] * 5 + [0] * 2, [1] * 7, [1, 1, 1, 2, 2, 2, 0]],
+        "masked_lm_positions": [[1, 3, 0], [6, 0, 0], [4, 0, 0]],
+        "masked_lm_ids": [[10, 12, 0], [3, 0, 0], [11, 0, 0]],
+        "masked_lm_weights": [[1.0, 1.0, 0.0], *[[1.0, 0.0, 0.0]] * 2],
+        "next_sentence_labels": [[1], [0], [1]],
+    }
+    function = tf.function(datasets.to_next_tokens, jit_compile=jit_compile)
+    found = function({name: tf.constant(v) for name, v in batch.items()})
+    text = [
+        *[[2, 10, 11, 12, 3, 0, 0], [2, 10, 11, 12, 13, 14, 3]],
+        [2, 10, 3, 2, 11, 3, 0],
+    ]
     expected = {
         "input_ids": text,
-        "masked_lm_positions": [[0, 1, 2, 3, 4, 5]] * 2,
+        "masked_lm_positions": [[0, 1, 2, 3, 4, 5]] * 3,
         "masked_lm_ids": np.array(text)[:, 1:],
-        "masked_lm_weights": [[1, 1, 1, 1, 0, 0], [1] * 6],
-        "next_sentence_labels": [[1], [0]],
+        "masked_lm_weights": [
+            *[[1, 1, 1, 1, 0, 0], [1] * 6],
+            [1, 1, 0, 1, 1, 0],
+        ],
+        "next_sentence_labels": [[1], [0], [1]],
     }
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values)
     assert found["masked_lm_weights"].dtype == np.float32
     assert found["input_ids"].dtype == np.int32
-
-
-def test_last_token_of_a_packed_text_has_no_next():
-    found = next_tokens(
-        input_ids=[[2, 10, 3, 2, 4, 12, 3, 0]],
-        input_mask=[[1, 1, 1, 2, 2, 2, 2, 0]],
-        masked_lm_positions=[[4, 0]],
-        masked_lm_ids=[[11, 0]],
-        masked_lm_weights=[[1.0, 0.0]],
-    )
-    assert found["input_ids"].tolist() == [[2, 10, 3, 2, 11, 12, 3, 0]]
-    assert found["masked_lm_weights"].tolist() == [[1, 1, 0, 1, 1, 1, 0]]

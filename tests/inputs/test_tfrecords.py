@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.inputs import records, tfrecords
+from official_bert.inputs import tfrecords
 
 EDGES = [0, 1, 127, 128, 255, 256, 2**14 - 1, 2**14, 30_521, 65_536, 2**21]
 LARGE = [2**31 - 1, 2**31, 2**35, 2**62, 2**63 - 1, -1, -5, -(2**63)]
@@ -42,10 +42,7 @@ def rows_of(length):
             "ids": np.array([[3], [400]]),
         },
         # Names are sorted by their bytes.
-        dict.fromkeys(
-            ["b", "B", "a_b", "ab", "é", "z", "x" * 200],
-            np.ones((2, 3), np.int32),
-        ),
+        dict.fromkeys([*"bBéz", "a_b", "ab", "x" * 200], np.ones((2, 3), int)),
         {"a": np.zeros((0, 4), np.int32)},
     ],
 )
@@ -73,7 +70,8 @@ def test_compressed_parts_make_a_compressed_file(tmp_path):
     path = tmp_path / "records"
     path.write_bytes(b"".join(parts))
     assert len(path.read_bytes()) < 10_000
-    assert list(records.read(str(path)).as_numpy_iterator()) == DATA * 2
+    data = tf.data.TFRecordDataset(str(path), "GZIP").as_numpy_iterator()
+    assert list(data) == DATA * 2
     assert list(tfrecords.read(str(path))) == DATA * 2
     assert tfrecords.count_records(str(path)) == 8
     assert tfrecords.join(DATA, compress=True) == parts[0]
@@ -84,7 +82,7 @@ def flipped(data, position):
     return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
 
 
-@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("store", [bytes, gzip.compress])
 @pytest.mark.parametrize(
     ("damage", "number"),
     [
@@ -97,17 +95,9 @@ def flipped(data, position):
         (lambda data: b"text" * 10, 1),
     ],
 )
-def test_damaged_record_is_named(tmp_path, compress, damage, number):
+def test_damaged_record_is_named(tmp_path, store, damage, number):
     path = tmp_path / "records"
-    data = damage(tfrecords.join(DATA, compress=False))
-    path.write_bytes(gzip.compress(data) if compress else data)
+    path.write_bytes(store(damage(tfrecords.join(DATA, compress=False))))
     for address in (str(path), f"file://{path}"):
         with pytest.raises(InputError, match=f"records: record {number} "):
             list(tfrecords.read(address))
-
-
-def test_truncated_gzip_data_names_the_record(tmp_path):
-    path = tmp_path / "records"
-    path.write_bytes(gzip.compress(tfrecords.join(DATA, compress=False))[:-9])
-    with pytest.raises(InputError, match="records: record 5 "):
-        tfrecords.count_records(str(path))

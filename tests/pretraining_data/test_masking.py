@@ -8,30 +8,25 @@ import pytest
 import scipy.stats
 
 from official_bert.pretraining_data import masking
-from official_bert.pretraining_data.masking import (
-    DEFAULT_REPLACEMENTS,
-    KEEP,
-    Replacements,
-)
+from official_bert.pretraining_data.masking import KEEP, Replacements
 
 MASK = 4
-TOKEN_IDS = list(range(100, 200))
+TOKEN_IDS = np.arange(100, 200)
+DEFAULT = Replacements(MASK, TOKEN_IDS)
 
 
-def mask_one(continues, wanted, seed, whole_words, shares=DEFAULT_REPLACEMENTS):
+def mask_one(continues, wanted, seed, whole_words, replacements=DEFAULT):
     """Masks a sequence of len(continues) tokens between [CLS] and [SEP]."""
     places = range(1, len(continues) + 1)
     candidates = [(place,) for place in places]
     if whole_words:
         candidates = masking.whole_words(places, continues)
     return masking.mask_sequence(
-        candidates, wanted, MASK, TOKEN_IDS, random.Random(seed), shares
+        candidates, wanted, replacements, random.Random(seed)
     )
 
 
-def mask_many(
-    continues, wanted, seed, whole_words, shares=DEFAULT_REPLACEMENTS
-):
+def mask_many(continues, wanted, seed, whole_words, replacements=DEFAULT):
     is_maskable = np.zeros((1, len(continues) + 2), np.bool_)
     is_maskable[0, 1:-1] = True
     arrays = masking.mask_sequences(
@@ -39,17 +34,12 @@ def mask_many(
         np.array([[False, *continues, False]]) if whole_words else None,
         np.array([wanted]),
         wanted + 3,
-        MASK,
-        np.array(TOKEN_IDS, np.int32),
-        np.array([hash(("key", seed)) % 2**63], np.uint64),
-        shares,
+        replacements,
+        np.random.default_rng(seed).integers(2**63, size=1, dtype=np.uint64),
     )
-    [count] = arrays.counts
-    assert not arrays.positions[0, count:].any()
-    return masking.Masks(
-        arrays.positions[0, :count].tolist(),
-        arrays.replacements[0, :count].tolist(),
-    )
+    [[places], [ids], [count]] = arrays
+    assert not places[count:].any()
+    return masking.Masks(places[:count].tolist(), ids[:count].tolist())
 
 
 both = pytest.mark.parametrize("choose", [mask_one, mask_many])
@@ -66,29 +56,25 @@ def test_number_of_predictions_is_rounded_half_to_even(prob, at_most):
 
 
 @both
-def test_positions_ascend_and_are_equally_likely(choose):
-    counts = collections.Counter()
+def test_positions_and_their_replacements_are_independent(choose):
+    chosen, masked = collections.Counter(), collections.Counter()
     for seed in range(2000):
-        positions, replacements = choose([False] * 20, 3, seed, False)
+        positions, replacements = choose([False] * 4, 2, seed, False)
         assert positions == sorted(set(positions))
-        assert len(positions) == len(replacements) == 3
-        counts.update(positions)
-    assert sorted(counts) == list(range(1, 21))
-    # Six standard deviations of 2000 draws of 0.15.
-    assert all(abs(count - 300) < 96 for count in counts.values())
+        for number, replacement in enumerate(replacements):
+            chosen[(*positions, number)] += 1
+            masked[(*positions, number)] += replacement == MASK
+    # Six standard deviations of 2000 draws of 1 / 6, and of 333 draws of 0.8.
+    assert list(chosen.values()) == pytest.approx([333] * 12, abs=100)
+    shares = [masked[case] / number for case, number in chosen.items()]
+    assert shares == pytest.approx([0.8] * 12, abs=0.13)
     assert choose([False] * 5, 7, 0, False).positions == [1, 2, 3, 4, 5]
 
 
 # Table 8 of the paper and the remaining corner cases: mask, keep, random.
 SHARES = [
-    (80, 10, 10),
-    (100, 0, 0),
-    (80, 0, 20),
-    (80, 20, 0),
-    (0, 20, 80),
-    (0, 0, 100),
-    (0, 100, 0),
-    (34, 33, 33),
+    *[(80, 10, 10), (100, 0, 0), (80, 0, 20), (80, 20, 0)],
+    *[(0, 20, 80), (0, 0, 100), (0, 100, 0), (34, 33, 33)],
 ]
 
 
@@ -96,16 +82,14 @@ SHARES = [
 @pytest.mark.parametrize(("mask", "keep", "rest"), SHARES)
 def test_replacements_have_the_requested_shares(choose, mask, keep, rest):
     requested = Replacements(
-        mask=mask / 100, random=rest / 100, keep=keep / 100
+        MASK, TOKEN_IDS, mask / 100, rest / 100, keep / 100
     )
     counts, tokens = collections.Counter(), collections.Counter()
     for seed in range(400):
         for replacement in choose([False] * 100, 15, seed, True, requested)[1]:
-            if replacement in (MASK, KEEP):
-                counts[replacement] += 1
-            else:
-                counts["random"] += 1
-                tokens[replacement] += 1
+            kind = replacement if replacement in (MASK, KEEP) else "random"
+            counts[kind] += 1
+            tokens[replacement] += kind == "random"
     shares = {MASK: mask, KEEP: keep, "random": rest}
     wanted = {kind: share for kind, share in shares.items() if share}
     assert counts.keys() == wanted.keys()
@@ -113,22 +97,9 @@ def test_replacements_have_the_requested_shares(choose, mask, keep, rest):
         found = [counts[kind] for kind in wanted]
         expected = [60 * share for share in wanted.values()]
         assert scipy.stats.chisquare(found, expected).pvalue > 1e-3
-    if rest:
-        assert set(tokens) <= set(TOKEN_IDS)
-        assert len(tokens) > 95
-
-
-@both
-def test_replacement_does_not_depend_on_the_positions(choose):
-    masked, chosen = collections.Counter(), collections.Counter()
-    for seed in range(2000):
-        places, replacements = choose([False] * 4, 2, seed, False)
-        for number, replacement in enumerate(replacements):
-            chosen[(*places, number)] += 1
-            masked[(*places, number)] += replacement == MASK
-    shares = [masked[case] / number for case, number in chosen.items()]
-    # Six standard deviations of 333 draws of 0.8.
-    assert shares == pytest.approx([0.8] * 12, abs=0.13)
+    drawn = set(+tokens)
+    assert drawn <= set(TOKEN_IDS.tolist())
+    assert len(drawn) > 95 or not rest
 
 
 @both
@@ -166,8 +137,7 @@ def test_masks_do_not_depend_on_the_other_sequences(whole_words):
             continues[rows] if whole_words else None,
             wanted[rows],
             8,
-            MASK,
-            np.array(TOKEN_IDS, np.int32),
+            DEFAULT,
             keys[rows],
         )
 
@@ -181,11 +151,8 @@ def test_masks_do_not_depend_on_the_other_sequences(whole_words):
 
 def test_random_numbers_equal_those_of_the_authors_splitmix64():
     expected = [
-        6457827717110365317,
-        3203168211198807973,
-        9817491932198370423,
-        4593380528125082431,
-        16408922859458223821,
+        *(6457827717110365317, 3203168211198807973, 9817491932198370423),
+        *(4593380528125082431, 16408922859458223821),
     ]
     key = np.array([1234567], np.uint64)
     assert masking.random_numbers(key, 5)[0].tolist() == expected

@@ -56,16 +56,13 @@ def instances(path):
         yield ids[number, :length], segments[:length], labels[number]
 
 
-def split(ids, segments):
-    """Returns the positions of the words of a pair."""
-    num_a = int((segments == 0).sum())
-    assert ids[0] == CLS
-    assert ids[num_a - 1] == ids[-1] == SEP
-    a, b = ids[1 : num_a - 1] - FIRST, ids[num_a:-1] - FIRST
-    for segment in (a, b):
-        assert min(segment) >= 0
-        np.testing.assert_array_equal(np.diff(segment), 1)
-    return a, b
+def words_of(ids):
+    """Returns where the words of a segment, ended by [SEP], are in the text."""
+    words = ids[:-1] - FIRST
+    assert ids[-1] == SEP
+    assert min(words) >= 0
+    np.testing.assert_array_equal(np.diff(words), 1)
+    return words
 
 
 both_modes = pytest.mark.parametrize("num_workers", [0, 1])
@@ -79,7 +76,8 @@ def test_sop_pairs_are_neighbors_in_either_order(inputs, tmp_path, num_workers):
     labels = []
     num_touching = num_short = 0
     for ids, segments, label in instances(out):
-        a, b = split(ids, segments)
+        assert ids[0] == CLS
+        a, b = (words_of(ids[segments == n][1 - n :]) for n in (0, 1))
         first, second = (b, a) if label else (a, b)
         assert first[-1] < second[0]
         assert not ((borders > first[0]) & (borders <= second[-1])).any()
@@ -105,10 +103,8 @@ def test_none_makes_single_segments_of_whole_sentences(
     for ids, segments, label in instances(out):
         assert label == 0
         assert not segments.any()
-        assert (ids[0], ids[-1]) == (CLS, SEP)
-        words = ids[1:-1] - FIRST
-        np.testing.assert_array_equal(np.diff(words), 1)
-        assert min(words) >= 0
+        assert ids[0] == CLS
+        words = words_of(ids[1:])
         assert not ((borders > words[0]) & (borders <= words[-1])).any()
         if len(ids) < LENGTH:  # Not truncated.
             assert words[0] in sentences
@@ -128,44 +124,6 @@ def test_only_the_last_sequence_of_a_document_is_short(inputs, tmp_path, nsp):
     make(directory, tmp_path / "short", nsp=nsp, short_seq_prob=1.0)
     short = [len(ids) for ids, _, _ in instances(tmp_path / "short")]
     assert np.mean(short) < 0.85 * np.mean([*map(len, ids)])
-
-
-@pytest.mark.parametrize("nsp", ["sop", "none"])
-def test_records_do_not_depend_on_the_number_of_workers(inputs, tmp_path, nsp):
-    directory, _, _ = inputs
-    serial, one, two = (
-        make(directory, tmp_path / "out", nsp=nsp, num_workers=number)
-        for number in (0, 1, 2)
-    )
-    assert one == two
-    assert one != serial
-
-
-@both_modes
-@pytest.mark.parametrize("nsp", ["sop", "none"])
-def test_packed_rows_contain_the_same_instances(
-    inputs, tmp_path, nsp, num_workers
-):
-    directory, _, _ = inputs
-    counts = {}
-    for packed in (None, 16):
-        make(
-            directory,
-            tmp_path / "out",
-            nsp=nsp,
-            num_workers=num_workers,
-            pack_sequences=bool(packed),
-        )
-        rows = pretraining_records.parse(tmp_path / "out", LENGTH, 5, packed)
-        counts[packed] = (
-            len(rows["input_ids"]),
-            np.count_nonzero(rows["input_mask"]),
-            np.count_nonzero(rows["masked_lm_weights"]),
-            rows["segment_ids"].sum(),
-            rows["next_sentence_labels"].sum(),
-        )
-    assert counts[16][1:] == counts[None][1:]
-    assert counts[16][0] < counts[None][0]
 
 
 @both_modes

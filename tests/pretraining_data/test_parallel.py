@@ -38,6 +38,8 @@ def inputs(tmp_path_factory):
         {"do_whole_word_mask": True, "short_seq_prob": 0.5},
         {"compress": True, "dupe_factor": 3},
         {"pack_sequences": True, "random_seed": 3},
+        {"nsp": "sop"},
+        {"nsp": "none"},
     ],
     ids=str,
 )
@@ -96,12 +98,11 @@ def test_every_record_is_a_masked_pair_of_the_text(inputs, tmp_path):
 
 
 def test_rounds_and_seeds_give_different_records(inputs, tmp_path):
-    [data] = make(inputs, tmp_path / "out", num_workers=1)
-    rows = list(tfrecords.read(str(tmp_path / "out")))
+    rows = []
+    for seed in (0, 1):
+        make(inputs, tmp_path / "out", num_workers=1, random_seed=seed)
+        rows += tfrecords.read(str(tmp_path / "out"))
     assert len(set(rows)) > 0.99 * len(rows)
-    assert [data] != make(
-        inputs, tmp_path / "out", num_workers=1, random_seed=1
-    )
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space")])
@@ -124,11 +125,3 @@ def test_failed_run_leaves_no_files(
     assert (tmp_path / "out").read_text() == "before"
     [name] = directories
     assert name.startswith("out.tmp-")
-
-
-def test_input_without_text_is_an_error(tmp_path):
-    pretraining_records.write_inputs(tmp_path, "\n\n", ["a"])
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(InputError, match=r"text\.txt: "):
-        make(tmp_path, tmp_path / "out", num_workers=1)
-    assert sorted(tmp_path.iterdir()) == before

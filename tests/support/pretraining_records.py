@@ -3,7 +3,7 @@
 import pathlib
 
 import create_pretraining_data
-from official_bert.inputs import records, schemas
+from official_bert.inputs import records, schemas, tfrecords
 from official_bert.options import CreatePretrainingData
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -49,5 +49,5 @@ def parse(path, max_seq_length, max_predictions_per_seq, packed=None):
         schema = schemas.packed_schema(*sizes, packed)
     else:
         schema = schemas.pretraining_schema(*sizes)
-    [batch] = records.read(str(path)).batch(100_000).as_numpy_iterator()
-    return {k: v.numpy() for k, v in records.parse(schema, batch).items()}
+    batch = records.parse(schema, list(tfrecords.read(str(path))))
+    return {name: values.numpy() for name, values in batch.items()}

@@ -83,13 +83,6 @@ def test_characters_are_normalized_as_by_the_reference(do_lower_case, step):
         assert normalize(text, do_lower_case).split() == tokenize(text)
 
 
-def test_encoded_lines_are_flat_arrays(make_vocab):
-    tokenizer = BatchTokenizer(make_vocab("[UNK]", "ca", "co", "##ute", "$"))
-    encoded = tokenizer.encode_lines(["Ça coûte", "", "5$"])
-    assert encoded.ids.tolist() == [1, 2, 3, 0, 4]
-    assert encoded.row_splits.tolist() == [0, 3, 3, 5]
-
-
 def test_memo_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
     monkeypatch.setattr(batch_tokenizer, "MAX_ENTRIES", 50)
     reference, tokenizer = FullTokenizer(odd_vocab), BatchTokenizer(odd_vocab)
@@ -98,17 +91,13 @@ def test_memo_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
         assert len(tokenizer._ids_of_word) <= 50
 
 
-def test_long_words_are_not_remembered(odd_vocab):
-    tokenizer = BatchTokenizer(odd_vocab)
-    long = "a" * (batch_tokenizer.MAX_REMEMBERED_LENGTH + 1)
-    assert tokenizer.tokenize(long) == ["a"] + ["##a"] * (len(long) - 1)
-    assert long not in tokenizer._ids_of_word
-
-
-def test_words_of_more_than_200_characters_are_unknown(make_vocab):
+def test_long_words_are_not_remembered_and_longer_ones_unknown(make_vocab):
     tokenizer = BatchTokenizer(make_vocab("[UNK]", "a", "##a", "b" * 201))
+    for length in (batch_tokenizer.MAX_REMEMBERED_LENGTH + 1, 200):
+        tokens = tokenizer.tokenize("a" * length)
+        assert tokens == ["a"] + ["##a"] * (length - 1)
+        assert "a" * length not in tokenizer._ids_of_word
     assert tokenizer.tokenize("b" * 201) == ["[UNK]"]
-    assert tokenizer.tokenize("a" * 200) == ["a"] + ["##a"] * 199
 
 
 def test_ids_of_unknown_words_need_the_token_unk(make_vocab):
@@ -135,11 +124,11 @@ def test_importing_the_tokenizers_does_not_import_numpy():
 @pytest.mark.parametrize(
     ("vocabulary", "never_split"),
     [
-        ("uncased", ()),
         ("uncased", ("[MASK]", "the", "##ing")),
-        ("cased", ()),
-        ("multi_cased", ()),
-        ("chinese", ()),
+        *(
+            (name, ())
+            for name in ("uncased", "cased", "multi_cased", "chinese")
+        ),
     ],
 )
 def test_wikipedia_is_tokenized_as_by_the_reference(

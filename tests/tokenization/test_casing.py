@@ -8,19 +8,14 @@ import pytest
 from official_bert.tokenization import validate_case_matches_checkpoint
 
 UNCASED = [
-    "uncased_L-12_H-768_A-12",
-    "uncased_L-24_H-1024_A-16",
-    "uncased_L-2_H-128_A-2",
-    "uncased_L-8_H-512_A-8",
-    "wwm_uncased_L-24_H-1024_A-16",
-    "multilingual_L-12_H-768_A-12",
+    *("uncased_L-12_H-768_A-12", "uncased_L-24_H-1024_A-16"),
+    *("uncased_L-2_H-128_A-2", "uncased_L-8_H-512_A-8"),
+    *("wwm_uncased_L-24_H-1024_A-16", "multilingual_L-12_H-768_A-12"),
     "chinese_L-12_H-768_A-12",
 ]
 CASED = [
-    "cased_L-12_H-768_A-12",
-    "cased_L-24_H-1024_A-16",
-    "wwm_cased_L-24_H-1024_A-16",
-    "multi_cased_L-12_H-768_A-12",
+    *("cased_L-12_H-768_A-12", "cased_L-24_H-1024_A-16"),
+    *("wwm_cased_L-24_H-1024_A-16", "multi_cased_L-12_H-768_A-12"),
 ]
 
 
@@ -32,19 +27,13 @@ def test_released_checkpoints_need_their_own_casing(model):
         validate_case_matches_checkpoint(model in CASED, checkpoint)
 
 
-@pytest.mark.parametrize("do_lower_case", [True, False])
-@pytest.mark.parametrize(
-    "checkpoint",
-    [
-        None,
-        "",
-        "bert_model.ckpt",
-        "my_model/bert_model.ckpt",
+def test_other_checkpoints_allow_both_casings():
+    for checkpoint in (
+        *(None, "", "bert_model.ckpt", "my_model/bert_model.ckpt"),
         "uncased_L-12_H-768_A-12/model.ckpt-100",
-    ],
-)
-def test_other_checkpoints_allow_both_casings(do_lower_case, checkpoint):
-    validate_case_matches_checkpoint(do_lower_case, checkpoint)
+    ):
+        for do_lower_case in (True, False):
+            validate_case_matches_checkpoint(do_lower_case, checkpoint)
 
 
 def test_messages_equal_those_of_the_original(golden):

@@ -7,11 +7,7 @@ from pydoc_data.topics import topics
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.tokenization import (
-    BasicTokenizer,
-    FullTokenizer,
-    learning,
-)
+from official_bert.tokenization import BasicTokenizer, FullTokenizer, learning
 
 ENGLISH = "\n".join(text for _, text in sorted(topics.items()))
 FOREIGN = (

@@ -14,24 +14,19 @@ def assert_offsets_hold(tokenizer, text, do_lower_case):
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert [start for start, _ in spans] == sorted(s for s, _ in spans)
     assert [end for _, end in spans] == sorted(e for _, e in spans)
-    for group, (start, end) in overlapping_tokens(tokens, spans):
-        words = normalize(text[start:end], do_lower_case).split()
-        if "[UNK]" in group:
-            assert len(words) == 1 or len(group) > 1
-        else:
-            assert same_sigmas("".join(words)) == same_sigmas("".join(group))
-
-
-def overlapping_tokens(tokens, spans):
-    """Yields tokens whose spans overlap, and their common span."""
     index = 0
     while index < len(tokens):
+        # Tokens whose spans overlap are compared together.
         group, (start, end) = [], spans[index]
         while index < len(tokens) and spans[index][0] < end:
             group.append(tokens[index].removeprefix("##"))
             end = spans[index][1]
             index += 1
-        yield group, (start, end)
+        words = normalize(text[start:end], do_lower_case).split()
+        if "[UNK]" in group:
+            assert len(words) == 1 or len(group) > 1
+        else:
+            assert same_sigmas("".join(words)) == same_sigmas("".join(group))
 
 
 def same_sigmas(text):
@@ -91,18 +86,22 @@ def test_spans_of_never_split_tokens_cover_the_whole_token(make_vocab):
     )
 
 
+def assert_offsets_of_records_hold(records, vocab_file, do_lower_case):
+    tokenizer = BatchTokenizer(vocab_file, do_lower_case)
+    for record in records:
+        if "text" in record:
+            assert_offsets_hold(tokenizer, record["text"], do_lower_case)
+
+
+@pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased"])
 def test_spans_of_the_committed_extract_give_the_tokens(
-    tokenization_extract, make_vocab
+    tokenization_extract, make_vocab, vocabulary
 ):
-    for vocabulary in ("uncased", "multi_cased"):
-        do_lower_case = vocabulary == "uncased"
-        tokenizer = BatchTokenizer(
-            make_vocab(*tokenization_extract["vocabularies"][vocabulary]),
-            do_lower_case,
-        )
-        for record in tokenization_extract["records"]:
-            if "text" in record:
-                assert_offsets_hold(tokenizer, record["text"], do_lower_case)
+    assert_offsets_of_records_hold(
+        tokenization_extract["records"],
+        make_vocab(*tokenization_extract["vocabularies"][vocabulary]),
+        vocabulary == "uncased",
+    )
 
 
 @pytest.mark.nightly
@@ -110,8 +109,6 @@ def test_spans_of_the_committed_extract_give_the_tokens(
 def test_spans_of_recorded_texts_give_the_tokens(
     records, vocab_files, vocabulary
 ):
-    do_lower_case = vocabulary == "uncased"
-    tokenizer = BatchTokenizer(vocab_files[vocabulary], do_lower_case)
-    for record in records[::3]:
-        if "text" in record:
-            assert_offsets_hold(tokenizer, record["text"], do_lower_case)
+    assert_offsets_of_records_hold(
+        records[::3], vocab_files[vocabulary], vocabulary == "uncased"
+    )
