@@ -20,12 +20,16 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrs"]
 HEADS = {head.name: head for head in weights.HEADS}
 
 
+CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
+
+
 def convert(**flags: Any) -> None:
     """Runs the command."""
-    options = {key: str(value) for key, value in flags.items()}
-    for key in ("do_lower_case", "strip_optimizer", "overwrite"):
-        if key in flags:
-            options[key] = flags[key]
+    options = {
+        key: value if isinstance(value, bool) else str(value)
+        for key, value in flags.items()
+        if value is not None
+    }
     convert_checkpoint.main(ConvertCheckpoint(**options))
 
 
@@ -34,6 +38,28 @@ def to_tf1(folder: pathlib.Path, name: str = "b", **flags: Any) -> pathlib.Path:
     output = folder.parent / name
     convert(input=folder, output=output, to="tf1", **flags)
     return output
+
+
+def to_hf(
+    folder: pathlib.Path, head: str = "", name: str = "hf", **flags: Any
+) -> pathlib.Path:
+    """Converts a directory to Hugging Face's files, into another beside it.
+
+    `head` is given to the command only if the names of weights do not tell it.
+    """
+    if head in CLASSIFIERS:
+        flags = {"head": head, **flags}
+    output = folder.parent / name
+    convert(input=folder, output=output, to="huggingface", **flags)
+    return output
+
+
+def assert_equal_files(
+    one: pathlib.Path, other: pathlib.Path, *names: str
+) -> None:
+    """Compares files of two directories byte by byte."""
+    for name in names:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
 
 
 def read_json(path: pathlib.Path) -> Any:
@@ -123,13 +149,10 @@ def outputs(folder: pathlib.Path, head: str) -> dict[str, np.ndarray]:
         inputs = {name: ids[:, None] for name, ids in inputs.items()}
     elif head == "question_answering":
         model = finetuning.SpanModel(config)
+    elif head == "token_classification":
+        model = finetuning.TokenClassifier(config, 3)
     else:
-        kind = (
-            finetuning.SequenceClassifier
-            if head == "sequence_classification"
-            else finetuning.TokenClassifier
-        )
-        model = kind(config, 3)
+        model = finetuning.SequenceClassifier(config, 3)
     _load(model, folder)
     logits = np.asarray(model(inputs))
     if head == "question_answering":

@@ -62,16 +62,16 @@ def test_sentences_know_their_document(write):
 
 
 @pytest.mark.parametrize(
-    ("tag", "expected"),
-    [(1, "NNP"), (2, "B-NP"), (3, "B-ORG"), (-1, "B-ORG")],
+    ("token", "tag", "expected"),
+    [
+        (0, 1, [("EU", "NNP"), ("Peter", "NNP"), ("BRUSSELS", "NNP")]),
+        (1, 3, [("NNP", "B-ORG"), ("NNP", "B-PER"), ("NNP", "B-LOC")]),
+        (2, -1, [("B-NP", "B-ORG"), ("B-NP", "B-PER"), ("B-NP", "B-LOC")]),
+    ],
 )
-def test_the_tag_column_is_chosen_by_number(write, tag, expected):
-    assert read(write(CONLL), tag_column=tag)[0].tags[0] == expected
-
-
-def test_the_word_column_is_chosen_by_number(write):
-    sentences = read(write("1 In ADP\n2 it PRON\n"), token_column=1)
-    assert words_and_tags(sentences) == [(["In", "it"], ["ADP", "PRON"])]
+def test_columns_are_chosen_by_number(write, token, tag, expected):
+    sentences = read(write(CONLL), token_column=token, tag_column=tag)
+    assert [(s.words[0], s.tags[0]) for s in sentences] == expected
 
 
 def test_lines_are_split_at_tabs_if_there_are_any_and_else_at_spaces(write):
@@ -124,11 +124,8 @@ def test_predictions_become_the_last_column(write):
     path = write(CONLL)
     answers = [["X", "Y", "Z"], ["U", "V"], ["W"]]
     text = conll.with_predictions(path, answers)
-    assert text == (
-        "-DOCSTART- -X- -X- O O\n\nEU NNP B-NP B-ORG X\nrejects VBZ B-VP O Y\n"
-        ". . O O Z\n\nPeter NNP B-NP B-PER U\nBlackburn NNP I-NP I-PER V\n\n"
-        "-DOCSTART- -X- -X- O O\n\nBRUSSELS NNP B-NP B-LOC W\n"
-    )
+    assert text.startswith("-DOCSTART- -X- -X- O O\n\nEU NNP B-NP B-ORG X\n")
+    assert len(text.splitlines()) == len(CONLL.splitlines())
     again = read(write(text, "dev"))
     assert [s.tags for s in again] == answers
     assert [s.words for s in again] == [s.words for s in read(path)]

@@ -7,10 +7,10 @@ import tarfile
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import recorded_texts
+from support import recorded, recorded_texts
 
 from official_bert.errors import InputError
-from official_bert.inputs import padding, records
+from official_bert.inputs import padding
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.text import TextExample, TextTask
 from official_bert.tokenization import BatchTokenizer
@@ -45,26 +45,18 @@ def test_records_equal_the_original(golden, shared_data, tmp_path):
     record_files.write_records(path, task, examples, tokenizer, 32)
     place = golden / "classifier" / "features" / "MRPC_train"
     *expected, _ = recorded_texts.lines(place / "features_32.jsonl.gz")
-    serialized = [one.numpy() for one in tf.data.TFRecordDataset(path)]
-    assert len(serialized) == len(expected)
-    schema = task.schema(32, is_training=True)
-    batch = records.parse(schema, tf.constant(serialized))
-    for number, record in enumerate(expected):
-        ids = record["input_ids"]
-        full = {
-            "input_ids": ids,
-            "input_mask": [1] * len(ids),
-            "segment_ids": record["segment_ids"],
+    found = map(
+        recorded.decode, tf.data.TFRecordDataset(path).as_numpy_iterator()
+    )
+    for mine, record in zip(found, expected, strict=True):
+        padding = [0] * (32 - len(record["input_ids"]))
+        assert mine == {
+            "input_ids": record["input_ids"] + padding,
+            "input_mask": [1] * len(record["input_ids"]) + padding,
+            "segment_ids": record["segment_ids"] + padding,
+            "label_ids": [record["label_id"]],
+            "is_real_example": [1],
         }
-        for name, values in full.items():
-            np.testing.assert_array_equal(
-                batch[name][number], values + [0] * (32 - len(values))
-            )
-        assert batch["label_ids"][number] == [record["label_id"]]
-        assert batch["is_real_example"][number] == [1]
-    example = tf.train.Example.FromString(serialized[0]).features.feature
-    assert set(example) == {*full, "label_ids", "is_real_example"}
-    assert all(value.int64_list.value for value in example.values())
 
 
 ODD_PAIRS = {
@@ -82,25 +74,16 @@ ODD_PAIRS = {
 
 @pytest.mark.parametrize("case", ODD_PAIRS)
 def test_odd_pairs_equal_the_original(golden, shared_data, case):
-    [expected] = [
-        record
-        for name, status, record in json.loads(
-            (golden / "classifier" / "errors.json").read_text()
-        )
-        if name == case and status == "ok"
-    ]
+    text = (golden / "classifier" / "errors.json").read_text()
+    expected = [r for n, ok, r in json.loads(text) if (n, ok) == (case, "ok")]
     tokenizer = BatchTokenizer(str(shared_data / "vocab" / "uncased.txt"), True)
     text_a, text_b, length = ODD_PAIRS[case]
     task = TextTask(task_type="classification", labels=("0", "1"))
     example = TextExample("dev-0", text_a, text_b, "0")
     [(_, row)] = task.feature_rows([example], tokenizer, length)
-    schema = task.schema(length, is_training=True)
-    padded = padding.pad_batch(schema, [row], length, 1)
-    found = [
-        padded[name][0].tolist()
-        for name in ("input_ids", "input_mask", "segment_ids")
-    ]
-    assert [*found, 0] == expected
+    padded = padding.pad_batch(task.schema(length), [row], length, 1)
+    names = ("input_ids", "input_mask", "segment_ids")
+    assert expected == [[*(padded[name][0].tolist() for name in names), 0]]
 
 
 @pytest.mark.parametrize(
@@ -122,16 +105,6 @@ def test_lines_are_read_like_the_original_reads_them(tmp_path, line, text):
     assert example == TextExample("dev-0", text, None, "1")
 
 
-@pytest.mark.parametrize("has_header", [False, True])
-def test_a_byte_order_mark_is_not_part_of_the_first_cell(tmp_path, has_header):
-    columns = glue.Columns(0, label=1, has_header=has_header)
-    task = glue.GlueTask(("0", "1"), columns, glue.Columns(0), {"test": "X"})
-    header = "\ufeffsentence\tlabel\n" if has_header else "\ufeff"
-    (tmp_path / "train.tsv").write_text(f"{header}x\t1\n")
-    [example] = glue.GlueData(task, str(tmp_path)).read("train")
-    assert example.text_a == "x"
-
-
 @pytest.mark.parametrize(
     ("name", "text", "line", "received"),
     [
@@ -148,11 +121,10 @@ def test_a_byte_order_mark_is_not_part_of_the_first_cell(tmp_path, has_header):
 def test_malformed_lines_are_reported_with_file_and_line(
     tmp_path, name, text, line, received
 ):
-    path = tmp_path / "dev.tsv"
-    path.write_text(text)
-    with pytest.raises(InputError, match=f"Received: {received}") as error:
+    (tmp_path / "dev.tsv").write_text(text)
+    message = rf"dev\.tsv:{line}: (.|\n)*Received: {received}"
+    with pytest.raises(InputError, match=message):
         make(name, tmp_path).examples("dev")
-    assert str(error.value).startswith(f"{path}:{line}: ")
 
 
 def test_missing_and_empty_files_are_an_error(tmp_path):
@@ -164,11 +136,11 @@ def test_missing_and_empty_files_are_an_error(tmp_path):
             make("RTE", tmp_path).examples("train")
 
 
-def test_short_rows_of_qqp_are_skipped(tmp_path):
-    row = ["1", "2", "3", "What?", "Who?", "1"]
-    write(tmp_path / "train.tsv", [*"012345"], row, row[:3], row)
-    guids = [e.guid for e in make("QQP", tmp_path).examples("train")]
-    assert guids == ["train-1", "train-3"]
+def test_a_byte_order_mark_is_not_part_of_the_first_cell(tmp_path):
+    text = "\ufeffindex\tsentence1\tsentence2\n0\tx\ty\n"
+    (tmp_path / "diagnostic.tsv").write_text(text)
+    [example] = make("AX", tmp_path).examples("test")
+    assert example == TextExample("test-0", "x", "y")
 
 
 def test_the_submission_has_the_ids_of_the_benchmark(tmp_path):
@@ -203,17 +175,14 @@ def test_the_mismatched_sets_of_mnli_are_read_if_present(tmp_path):
 
 
 def test_ax_has_only_a_test_set(tmp_path):
-    rows = [["index", "sentence1", "sentence2"], ["0", "x", "y"]]
-    write(tmp_path / "diagnostic.tsv", *rows)
-    task = make("AX", tmp_path)
-    assert task.examples("test") == [TextExample("test-0", "x", "y")]
     with pytest.raises(InputError, match="no dev data"):
-        task.examples("dev")
+        make("AX", tmp_path).examples("dev")
 
 
 ANSWERS = [[0.1, 0.2, 0.7], [0.6, 0.25, 0.15]]
 NAMES = "index\tprediction\n0\tneutral\n1\tcontradiction\n"
 SCORES = "0.1\t0.2\t0.7\n0.6\t0.25\t0.15\n"
+STS_B = "index\tprediction\n0\t0.000\n1\t2.718\n2\t5.000\n"
 
 
 @pytest.mark.parametrize(
@@ -223,25 +192,10 @@ SCORES = "0.1\t0.2\t0.7\n0.6\t0.25\t0.15\n"
             "STS-B",
             "test",
             np.array([[-0.5], [2.71828], [5.5]], np.float32),
-            {
-                "test_results.tsv": "-0.5\n2.71828\n5.5\n",
-                "STS-B.tsv": (
-                    "index\tprediction\n0\t0.000\n1\t2.718\n2\t5.000\n"
-                ),
-            },
+            ["-0.5\n2.71828\n5.5\n", STS_B],
         ),
-        (
-            "MNLI",
-            "test",
-            np.array(ANSWERS),
-            {"test_results.tsv": SCORES, "MNLI-m.tsv": NAMES},
-        ),
-        (
-            "MNLI",
-            "test_mismatched",
-            np.array(ANSWERS),
-            {"test_results_mismatched.tsv": SCORES, "MNLI-mm.tsv": NAMES},
-        ),
+        ("MNLI", "test", np.array(ANSWERS), [SCORES, NAMES]),
+        ("MNLI", "test_mismatched", np.array(ANSWERS), [SCORES, NAMES]),
     ],
 )
 def test_predictions_are_written_for_submission(
@@ -250,23 +204,19 @@ def test_predictions_are_written_for_submission(
     examples = [TextExample(f"test-{i}", "x") for i in range(len(answers))]
     task = make(name, tmp_path)
     task.write_predictions(str(tmp_path), split, examples, answers)
-    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == expected
+    results = f"test_results{split.removeprefix('test')}.tsv"
+    names = [results, f"{task.data.task.submission[split]}.tsv"]
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == dict(
+        zip(names, expected, strict=True)
+    )
 
 
 def test_submissions_have_the_names_of_the_sample_submission():
-    found = {name: task.submission for name, task in glue.TASKS.items()}
-    assert {name: [*files.values()] for name, files in found.items()} == {
-        "ax": ["AX"],
-        "cola": ["CoLA"],
-        "mnli": ["MNLI-m", "MNLI-mm"],
-        "mrpc": ["MRPC"],
-        "qnli": ["QNLI"],
-        "qqp": ["QQP"],
-        "rte": ["RTE"],
-        "sst2": ["SST-2"],
-        "stsb": ["STS-B"],
-        "wnli": ["WNLI"],
-    }
+    names = [list(t.submission.values()) for t in glue.TASKS.values()]
+    assert sorted(names) == [
+        *(["AX"], ["CoLA"], ["MNLI-m", "MNLI-mm"], ["MRPC"], ["QNLI"]),
+        *(["QQP"], ["RTE"], ["SST-2"], ["STS-B"], ["WNLI"]),
+    ]
 
 
 COUNTS = {
@@ -292,9 +242,8 @@ def published(shared_data, tmp_path_factory):
 @pytest.mark.parametrize("name", COUNTS)
 def test_published_files_have_all_their_examples(published, name):
     task = make(name, published / ("diagnostic" if name == "AX" else name))
-    for split, count in zip(
-        ("train", "dev", "test"), COUNTS[name], strict=True
-    ):
+    counts = dict(zip(("train", "dev", "test"), COUNTS[name], strict=True))
+    for split, count in counts.items():
         if count is None:
             continue
         examples = task.examples(split)

@@ -10,7 +10,9 @@ from official_bert.tasks import tables
 
 def read(tmp_path, text, file_format, **options):
     path = tmp_path / f"data.{file_format}"
-    path.write_bytes(text.encode())
+    path.unlink(missing_ok=True)
+    if text is not None:
+        path.write_bytes(text.encode())
     return list(tables.read(str(path), file_format, **options))
 
 
@@ -44,11 +46,7 @@ def test_csv_reads_what_python_writes(tmp_path):
 @pytest.mark.parametrize(
     ("file_format", "text", "expected"),
     [
-        (
-            "csv",
-            'text\n"good"\n""\n\n"bad"\n',
-            [(2, "good"), (3, ""), (5, "bad")],
-        ),
+        ("csv", 'text\n""\n\n"b"\n', [(2, ""), (4, "b")]),
         ("csv", "text\na\n  \n\nb\n", [(2, "a"), (5, "b")]),
         ("tsv", "text\na\n  \n\nb\n", [(2, "a"), (5, "b")]),
     ],
@@ -102,27 +100,23 @@ def test_columns_have_numbers_unless_the_header_uses_them_as_names(tmp_path):
 def test_malformed_lines_are_reported_with_file_and_line(
     tmp_path, file_format, text, line, received
 ):
-    with pytest.raises(InputError, match=received) as error:
+    message = rf"data\.{file_format}:{line}: (.|\n)*{received}"
+    with pytest.raises(InputError, match=message):
         read(tmp_path, text, file_format)
-    path = tmp_path / f"data.{file_format}"
-    assert str(error.value).startswith(f"{path}:{line}: ")
 
 
 @pytest.mark.parametrize(
-    ("file_format", "text"),
+    ("file_format", "texts"),
     [
-        *(("tsv", ""), ("tsv", "text\tlabel\n"), ("tsv", "\n\n")),
-        *(("csv", ""), ("csv", "text,label\n\n"), ("jsonl", "\n")),
+        ("tsv", ["", "text\tlabel\n", "\n\n", None]),
+        ("csv", ["", "text,label\n\n", None]),
+        ("jsonl", ["\n", None]),
     ],
 )
-def test_files_without_rows_are_an_error(tmp_path, file_format, text):
-    with pytest.raises(InputError, match=rf"data\.{file_format}: "):
-        read(tmp_path, text, file_format)
-
-
-def test_missing_files_are_an_error(tmp_path):
-    with pytest.raises(InputError, match=r"no\.csv"):
-        list(tables.read(str(tmp_path / "no.csv"), "csv"))
+def test_files_without_rows_are_an_error(tmp_path, file_format, texts):
+    for text in texts:
+        with pytest.raises(InputError, match=rf"data\.{file_format}"):
+            read(tmp_path, text, file_format)
 
 
 JSON_CELLS = (
@@ -159,12 +153,13 @@ def test_label_files_have_one_label_per_line(tmp_path):
     path = tmp_path / "labels.txt"
     path.write_bytes("\ufeffgood\r\n\n bad \nso so\n".encode())
     assert tables.read_labels(str(path)) == ("good", "bad", "so so")
-    path.write_text("good\nbad\ngood\n")
-    with pytest.raises(InputError, match=r"labels.txt:3: .*'good'.* line 1"):
-        tables.read_labels(str(path))
-    path.write_text("\n")
-    with pytest.raises(InputError, match=r"labels.txt: "):
-        tables.read_labels(str(path))
+    for text, message in [
+        ("good\nbad\ngood\n", "labels.txt:3: .*'good'.* line 1"),
+        ("\n", "labels.txt: "),
+    ]:
+        path.write_text(text)
+        with pytest.raises(InputError, match=message):
+            tables.read_labels(str(path))
 
 
 def test_written_tsv_is_read_by_python(tmp_path):

@@ -70,14 +70,12 @@ def test_windows_predict_every_word_once_and_waste_no_room():
 
 
 @pytest.fixture
-def make_tokenizer(tmp_path):
+def make_tokenizer(make_vocab):
     """A function that makes a tokenizer with these tokens."""
 
     def make(*tokens, do_lower_case=True):
-        path = tmp_path / "vocab.txt"
-        lines = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *tokens]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return BatchTokenizer(str(path), do_lower_case=do_lower_case)
+        path = make_vocab("[PAD]", "[UNK]", "[CLS]", "[SEP]", *tokens)
+        return BatchTokenizer(path, do_lower_case=do_lower_case)
 
     return make
 
@@ -105,19 +103,6 @@ def correct_answers(task, examples, rows, length):
     return task.answers(features, Outputs(list(logits), zeros, zeros))
 
 
-def test_the_first_token_of_a_word_has_its_label(make_tokenizer):
-    tokenizer = make_tokenizer(*TOKENS)
-    [(number, row)] = rows_of(TASK, tokenizer, [sentence(WORDS, TAGS)])
-    assert number == 0
-    tokens = tokenizer.convert_ids_to_tokens(row["input_ids"])
-    assert " ".join(tokens) == "[CLS] jim hen ##son was a puppet ##eer [SEP]"
-    assert row["label_mask"] == [0, 1, 1, 0, 1, 1, 1, 0, 0]
-    assert row["label_ids"] == [0, 0, 1, 0, 2, 2, 2, 0, 0]
-    assert row["segment_ids"] == [0] * 9
-    assert row["input_mask"] == [1] * 9
-    assert set(row) == set(TASK.schema(128, is_training=True))
-
-
 ODD_WORDS = [
     *("\u200b", "\x00\ufffd", "é", "Jim's", "中文", "qqq", "a" * 300),
     "New York",
@@ -125,7 +110,7 @@ ODD_WORDS = [
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_words_are_tokenized_like_the_reference_tokenizer_does(
+def test_the_first_token_of_a_word_has_its_label(
     make_tokenizer, tmp_path, do_lower_case
 ):
     letters = "abeino中文s"
@@ -136,30 +121,31 @@ def test_words_are_tokenized_like_the_reference_tokenizer_does(
     )
     reference = FullTokenizer(str(tmp_path / "vocab.txt"), do_lower_case)
     rng = random.Random(0)
+    alphabet = "abeNIno'中.é\u0301S"
     for _ in range(200):
         words = [
             rng.choice(ODD_WORDS)
             if rng.random() < 0.3
-            else "".join(
-                rng.choices("abeNIno'中.é\u0301S", k=rng.randint(1, 7))
-            )
+            else "".join(rng.choices(alphabet, k=rng.randint(1, 7)))
             for _ in range(rng.randint(1, 12))
         ]
         tags = rng.choices(LABELS, k=len(words))
-        tokens, labels = ["[CLS]"], [None]
+        tokens, ids, mask = ["[CLS]"], [0], [0]
         for word, tag in zip(words, tags, strict=True):
             tokens_of_word = reference.tokenize(word) or ["[UNK]"]
             tokens += tokens_of_word
-            labels += [tag] + [None] * (len(tokens_of_word) - 1)
+            others = [0] * (len(tokens_of_word) - 1)
+            ids += [LABELS.index(tag), *others]
+            mask += [1, *others]
+        tokens.append("[SEP]")
         [(_, row)] = rows_of(TASK, tokenizer, [sentence(words, tags)], 999)
-        expected = reference.convert_tokens_to_ids([*tokens, "[SEP]"])
-        assert row["input_ids"] == expected
-        assert [
-            LABELS[label] if is_labelled else None
-            for label, is_labelled in zip(
-                row["label_ids"], row["label_mask"], strict=True
-            )
-        ] == [*labels, None]
+        assert row == {
+            "input_ids": reference.convert_tokens_to_ids(tokens),
+            "input_mask": [1] * len(tokens),
+            "segment_ids": [0] * len(tokens),
+            "label_ids": [*ids, 0],
+            "label_mask": [*mask, 0],
+        }
 
 
 def random_documents(rng, num_documents):
@@ -230,20 +216,17 @@ def test_document_context_fills_the_sequence(
 
 
 def test_predictions_are_written_beside_the_data(make_tokenizer, tmp_path):
-    text = "-DOCSTART- O\n\n" + "".join(
-        f"{word} {tag}\n" for word, tag in zip(WORDS * 3, TAGS * 3, strict=True)
-    )
-    text += "\n\x00 O\n\n"
+    lines = [f"{w} {t}\n" for w, t in zip(WORDS * 3, TAGS * 3, strict=True)]
+    text = f"-DOCSTART- O\n\n{''.join(lines)}\n\x00 O\n\n"
     (tmp_path / "test.txt").write_text(text)
     task = TaggingTask(labels=LABELS, data=ConllData(str(tmp_path)))
     examples = task.examples("test")
     rows = rows_of(task, make_tokenizer(*TOKENS), examples, 5)
     answers = correct_answers(task, examples, rows, 5)
     task.write_predictions(str(tmp_path), "test", examples, answers)
-    lines = (tmp_path / "test_predictions.txt").read_text().split("\n")
-    assert [line.rpartition(" ")[0] for line in lines] == text.split("\n")
-    assert [line.split()[-1:] for line in lines] == [
-        line.split()[-1:] for line in text.split("\n")
+    found = (tmp_path / "test_predictions.txt").read_text().splitlines()
+    assert found == [
+        line and f"{line} {line.split()[-1]}" for line in text.splitlines()
     ]
     results = task.metrics(examples, answers)
     assert results["f1"] == results["accuracy"] == 1.0
@@ -254,17 +237,16 @@ def test_predictions_are_written_beside_the_data(make_tokenizer, tmp_path):
 def test_test_data_without_known_tags_is_predicted_but_not_evaluated(
     tmp_path, text
 ):
-    (tmp_path / "test.txt").write_text(text)
+    for split in ("dev", "test"):
+        (tmp_path / f"{split}.txt").write_text(text)
     task = TaggingTask(labels=LABELS, data=ConllData(str(tmp_path)))
     examples = task.examples("test")
     assert [s.tags for s in examples] == [None]
     task.write_predictions(str(tmp_path), "test", examples, [["O", "B-PER"]])
-    lines = zip(text.splitlines(), ("O", "B-PER"), strict=True)
-    assert (tmp_path / "test_predictions.txt").read_text() == "".join(
-        f"{line} {tag}\n" for line, tag in lines
-    )
+    first, second = text.splitlines()
+    found = (tmp_path / "test_predictions.txt").read_text()
+    assert found == f"{first} O\n{second} B-PER\n"
     assert task.metrics(examples, [["O", "B-PER"]]) == {}
-    (tmp_path / "dev.txt").write_text(text)
     with pytest.raises(InputError, match=r"dev\.txt:1: "):
         task.examples("dev")
 
@@ -324,36 +306,11 @@ def test_the_words_before_and_after_are_parsed():
     assert TASK.parse(given, "") == Sentence(["Jim"], None, document, 1)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        *(None, 3, {"text": "a"}, {"tokens": "a b"}, ["a", 1], ["a", ""]),
-        {"tokens": ["a"], "before": "b"},
-        {"tokens": ["a"], "after": [1]},
-    ],
-)
-def test_other_values_are_an_error(given):
-    with pytest.raises(InputError, match=r"^line 7: "):
-        TASK.parse(given, "line 7")
-
-
 def test_answers_have_entities_if_the_tags_have_prefixes():
-    answer = TASK.answer_to_json(sentence(WORDS), TAGS)
-    assert json.loads(json.dumps(answer)) == {
-        "tokens": WORDS,
-        "tags": TAGS,
-        "entities": [
-            {"type": "PER", "start": 0, "end": 2, "text": "Jim Henson"}
-        ],
-    }
+    found = TASK.answer_to_json(sentence(WORDS), TAGS)
+    entity = {"type": "PER", "start": 0, "end": 2, "text": "Jim Henson"}
+    expected = {"tokens": WORDS, "tags": TAGS, "entities": [entity]}
+    assert json.loads(json.dumps(found)) == expected
     task = TaggingTask(labels=("NOUN", "VERB"))
     answer = task.answer_to_json(sentence(["a", "b"]), ["NOUN", "VERB"])
     assert answer == {"tokens": ["a", "b"], "tags": ["NOUN", "VERB"]}
-
-
-@pytest.mark.parametrize("document_context", [False, True])
-def test_a_task_is_restored_from_json(document_context):
-    task = TaggingTask(labels=LABELS, document_context=document_context)
-    described = json.loads(json.dumps(task.to_json()))
-    assert described["kind"] == "tagging"
-    assert TaggingTask.from_json(described) == task

@@ -19,22 +19,23 @@ def write_squad(tmp_path):
     offset of the answer).
     """
 
+    def make_question(name, question, text, start):
+        answers = [{"text": text, "answer_start": start}]
+        return {
+            "id": name,
+            "question": question,
+            "is_impossible": text is None,
+            "answers": [] if text is None else answers,
+        }
+
     def write(*paragraphs, **changes):
-        nodes = []
-        for context, *questions in paragraphs:
-            qas = [
-                {
-                    "id": name,
-                    "question": question,
-                    "is_impossible": answer is None,
-                    "answers": []
-                    if answer is None
-                    else [{"text": answer, "answer_start": start}],
-                    **changes,
-                }
-                for name, question, answer, start in questions
-            ]
-            nodes.append({"context": context, "qas": qas})
+        nodes = [
+            {
+                "context": context,
+                "qas": [make_question(*q) | changes for q in questions],
+            }
+            for context, *questions in paragraphs
+        ]
         path = tmp_path / "squad.json"
         data = [{"title": "t", "paragraphs": nodes}]
         path.write_text(json.dumps({"version": "1", "data": data}))

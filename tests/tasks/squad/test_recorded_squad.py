@@ -7,7 +7,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from support import recorded
+from support import recorded, recorded_texts
 
 from official_bert.tasks import record_files
 from official_bert.tasks.squad import squad_decoding
@@ -39,29 +39,21 @@ def parametrize(folders):
     return pytest.mark.parametrize("folder", params)
 
 
-def lines_of(path):
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
 def load(folder, tokenizers, **changes):
     """Returns the recorded configuration, examples and features."""
     config = json.loads((folder / "config.json").read_text()) | changes
+    is_training = config["is_training"]
     examples = read_examples(
         str(RECORDED / "data" / config["input"]),
-        is_training=config["is_training"],
+        is_training=is_training,
         version_2_with_negative=config["version_2_with_negative"],
     )
-    task = SquadTask(
-        doc_stride=config["doc_stride"],
-        max_query_length=config["max_query_length"],
-    )
+    names = ("doc_stride", "max_query_length")
+    task = SquadTask(**{name: config[name] for name in names})
     tokenizer = tokenizers(config["vocab"], config["do_lower_case"])
+    length = config["max_seq_length"]
     [features] = task.featurize(
-        examples,
-        tokenizer,
-        config["max_seq_length"],
-        is_training=config["is_training"],
+        examples, tokenizer, length, is_training=is_training
     )
     return config, features
 
@@ -74,13 +66,13 @@ def test_all_recordings_are_found(golden):
 @parametrize(SETTINGS)
 def test_features_and_records_equal_the_original(folder, released_tokenizer):
     config, features = load(folder, released_tokenizer)
-    expected = lines_of(folder / "examples.jsonl.gz")
+    expected = list(recorded_texts.lines(folder / "examples.jsonl.gz"))
     assert expected == [
         {name: getattr(example, name) for name in expected[0]}
         for example in features.examples
     ]
     windows = features.windows
-    expected = lines_of(folder / "features.jsonl.gz")
+    expected = list(recorded_texts.lines(folder / "features.jsonl.gz"))
     assert len(features.lengths) == len(expected) == config["n_features"]
     for window, record in enumerate(expected):
         example = windows.example[window]
@@ -109,12 +101,9 @@ def test_features_and_records_equal_the_original(folder, released_tokenizer):
 @parametrize(PREDICTED)
 def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
     params = json.loads((folder / "params.json").read_text())
-    _, features = load(
-        folder.parent,
-        released_tokenizer,
-        do_lower_case=params["do_lower_case"],
-        version_2_with_negative=params["version_2_with_negative"],
-    )
+    names = ("do_lower_case", "version_2_with_negative")
+    changes = {name: params[name] for name in names}
+    _, features = load(folder.parent, released_tokenizer, **changes)
     logits = np.load(folder / "logits.npz")
     names = squad_decoding.DecodingOptions._fields
     answers = squad_decoding.decode(
@@ -124,10 +113,8 @@ def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
         squad_decoding.DecodingOptions(**{n: params[n] for n in names}),
     )
     # The original crashes on these questions.
-    crashes = {
-        *params["left_out_no_features"],
-        *params["left_out_original_crashes"],
-    }
+    crashes = params["left_out_no_features"]
+    crashes += params["left_out_original_crashes"]
     kept = []
     for example, answer in zip(features.examples, answers, strict=True):
         if example.qas_id in crashes:
@@ -137,18 +124,17 @@ def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
             kept.append((example, answer))
     squad_decoding.write_predictions(str(tmp_path), *zip(*kept, strict=True))
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    expected = {
-        path.name: path.read_bytes()
-        for path in folder.glob("*.json")
-        if path.name != "params.json"
-    }
+    expected = {path.name: path.read_bytes() for path in folder.glob("*.json")}
+    del expected["params.json"]
     name = "nbest_predictions.json"
     packed = (folder / f"{name}.gz").read_bytes()
     assert written == {**expected, name: gzip.decompress(packed)}
 
 
 def test_final_texts_equal_the_original(golden):
-    records = lines_of(golden / "squad" / "final_text.jsonl.gz")
+    records = list(
+        recorded_texts.lines(golden / "squad" / "final_text.jsonl.gz")
+    )
     assert len(records) == 8400
     for pred_text, *arguments, expected in records:
         original = OriginalText.from_text(*arguments)

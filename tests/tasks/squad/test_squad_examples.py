@@ -34,6 +34,8 @@ def test_words_are_separated_by_five_characters_only():
         ("\U0001f600 \U0001f600 here", "here", 4, (2, 2)),
         # As the original: an empty answer at 0 ends at the last word.
         ("a b", "", 0, (0, 1)),
+        # An impossible question.
+        (CONTEXT, None, 0, (-1, -1)),
     ],
 )
 def test_answers_are_found_by_their_offset(
@@ -41,15 +43,8 @@ def test_answers_are_found_by_their_offset(
 ):
     [example] = read((context, ("q", "?", answer, start)))
     assert (example.start_position, example.end_position) == expected
-    assert example.orig_answer_text == answer
-    assert not example.is_impossible
-
-
-def test_impossible_questions_have_no_answer(read):
-    [example] = read((CONTEXT, ("q", "Why?", None, 0)))
-    assert example.is_impossible
-    assert (example.start_position, example.end_position) == (-1, -1)
-    assert example.orig_answer_text == ""
+    assert example.orig_answer_text == (answer or "")
+    assert example.is_impossible is (answer is None)
 
 
 def test_questions_about_one_paragraph_share_it(read):
@@ -92,10 +87,9 @@ def test_questions_whose_answer_is_elsewhere_are_skipped(read, caplog):
 
 
 def test_byte_order_marks_gzip_and_numeric_ids_are_read(write_squad, tmp_path):
-    path = write_squad(("a b", (7, "q", "a", 0)))
-    content = b"\xef\xbb\xbf" + pathlib.Path(path).read_bytes()
+    path = pathlib.Path(write_squad(("a b", (7, "q", "a", 0))))
     packed = tmp_path / "squad.json.gz"
-    packed.write_bytes(gzip.compress(content))
+    packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))
     [example] = read_examples(
         str(packed), is_training=True, version_2_with_negative=False
     )
@@ -107,31 +101,37 @@ def assert_error(path, message):
         read_examples(path, is_training=True, version_2_with_negative=True)
 
 
+def answer(text, start):
+    return [{"text": text, "answer_start": start}]
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("data", "message"),
     [
-        ('{"data":\n[{"paragraphs": [}\n]}', r"a\.json:2: .*column 18"),
-        ("[]", r"\(root\): .*`data`, a list.*\[\]"),
-        ('{"version": "1"}', "`data`.*only version"),
-        ('{"data": {}}', "`data` must be a list"),
-        ('{"data": []}', "questions"),
-        ('{"data": [{}]}', r"data\[0\]: .*`paragraphs`"),
+        ("{}", "`data` must be a list"),
+        ("[]", "questions"),
+        ("[{}]", r"data\[0\]: .*`paragraphs`"),
         (
-            '{"data": [{"paragraphs": []}, {"paragraphs": [{"qas": []}]}]}',
+            '[{"paragraphs": []}, {"paragraphs": [{"qas": []}]}]',
             r"data\[1\]\.paragraphs\[0\]: .*`context`",
         ),
         (
-            '{"data": [{"paragraphs": [{"context": "a", "qas": [null]}]}]}',
+            '[{"paragraphs": [{"context": "a", "qas": [null]}]}]',
             r"data\[0\]\.paragraphs\[0\]\.qas\[0\]: .*`id`.*None",
         ),
+        ('\n[{"paragraphs": [}\n]', r"a\.json:2: .*column 18"),
     ],
 )
 def test_malformed_files_are_reported_with_the_position(
-    tmp_path, content, message
+    tmp_path, data, message
 ):
     path = tmp_path / "a.json"
-    path.write_text(content)
+    path.write_text(f'{{"data": {data}}}')
     assert_error(str(path), message)
+    path.write_text('{"version": "1"}')
+    assert_error(str(path), "`data`.*only version")
+    path.write_text("[]")
+    assert_error(str(path), r"\(root\): .*`data`, a list.*\[\]")
 
 
 @pytest.mark.parametrize(
@@ -142,17 +142,11 @@ def test_malformed_files_are_reported_with_the_position(
         ({"answers": []}, "exactly one answer.*: 0"),
         ({"answers": [{}, {}]}, r"question 'q1'\): .*exactly one"),
         ({"answers": [{"text": "a"}]}, r"answers\[0\].*`answer_start`"),
-        (
-            {"answers": [{"text": "a", "answer_start": "1"}]},
-            "`answer_start` must be an integer",
-        ),
-        (
-            {"answers": [{"text": "a", "answer_start": 3}]},
-            r"3 characters.*'a' at answer_start=3\.",
-        ),
-        ({"answers": [{"text": "bb", "answer_start": 2}]}, "3 characters"),
-        ({"answers": [{"text": "", "answer_start": -9}]}, "answer_start=-9"),
-        ({"answers": [{"text": "x", "answer_start": 0}]}, "usable answers"),
+        ({"answers": answer("a", "1")}, "`answer_start` must be an integer"),
+        ({"answers": answer("a", 3)}, r"3 characters.*'a' at answer_start=3\."),
+        ({"answers": answer("bb", 2)}, "3 characters"),
+        ({"answers": answer("", -9)}, "answer_start=-9"),
+        ({"answers": answer("x", 0)}, "usable answers"),
     ],
 )
 def test_malformed_questions_are_reported_with_their_id(

@@ -19,7 +19,6 @@ TOKENS = [
     *("(", ")", "-", "min", "##er", "a"),
 ]
 CONTEXT = "He was  born\n(1895-1943) a miner"
-WORDS = [0, 1, 2, 3, 3, 3, 3, 3, 4, 5, 5]
 
 
 def featurize(examples, tokenizer, length=12, stride=3, is_training=True):
@@ -41,44 +40,6 @@ def tokenizer(make_tokenizer):
     return make_tokenizer(TOKENS)
 
 
-def ids_of(tokenizer, text):
-    return [tokenizer.vocab[token] for token in text.split()]
-
-
-def test_features_equal_an_example_by_hand(read, tokenizer):
-    answer = ("1943", 19)
-    examples = read(
-        (CONTEXT, ("1", "When was he born?", *answer), ("2", "a", *answer))
-    )
-    # 11 tokens; room for 6 beside the first question.
-    features, batch = featurize(examples, tokenizer)
-    expected = [
-        "[CLS] when was he [SEP] he was born ( 1895 - [SEP]",
-        "[CLS] when was he [SEP] ( 1895 - 1943 ) a [SEP]",
-        "[CLS] when was he [SEP] 1943 ) a min ##er [SEP] [PAD]",
-        "[CLS] a [SEP] he was born ( 1895 - 1943 ) [SEP]",
-        "[CLS] a [SEP] ( 1895 - 1943 ) a min ##er [SEP]",
-    ]
-    assert batch["input_ids"].tolist() == [
-        ids_of(tokenizer, text) for text in expected
-    ]
-    assert features.lengths == [12, 12, 11, 12, 12]
-    first = ["1" * 12, "1" * 12, "1" * 11 + "0", "1" * 12, "1" * 12]
-    masks = [[int(digit) for digit in digits] for digits in first]
-    assert batch["input_mask"].tolist() == masks
-    assert batch["segment_ids"].tolist() == [
-        [0] * size + mask[size:]
-        for size, mask in zip((5, 5, 5, 3, 3), masks, strict=True)
-    ]
-    assert batch["unique_ids"][:, 0].tolist() == [10**9 + i for i in range(5)]
-    assert features.words[0].tolist() == WORDS
-    assert features.words[0] is features.words[1]  # Tokenized once.
-    assert batch["start_positions"][:, 0].tolist() == [0, 8, 5, 9, 6]
-    assert batch["end_positions"][:, 0].tolist() == [0, 8, 5, 9, 6]
-    assert not batch["is_impossible"].any()
-    assert {column.dtype for column in batch.values()} == {np.dtype(np.int32)}
-
-
 def test_batches_may_have_other_lengths_orders_and_sizes(read, tokenizer):
     examples = read((CONTEXT, ("1", "When was he born?", "1943", 19)))
     features, whole = featurize(examples, tokenizer)
@@ -90,14 +51,6 @@ def test_batches_may_have_other_lengths_orders_and_sizes(read, tokenizer):
         )
         assert not values[2].any()
         assert not values[:, 12:].any()
-
-
-def test_features_for_predicting_have_no_labels(read, tokenizer):
-    examples = read((CONTEXT, ("q", "who", None, 0)), is_training=False)
-    _, batch = featurize(examples, tokenizer, is_training=False)
-    assert list(batch) == [
-        *("unique_ids", "input_ids", "input_mask", "segment_ids")
-    ]
 
 
 def test_impossible_questions_are_labelled_with_cls(read, tokenizer):
@@ -196,23 +149,20 @@ def windows_by_hand(num_tokens, room, stride):
 
 
 def owner_by_hand(token, windows):
-    best, best_score = None, None
-    for index, (start, length) in enumerate(windows):
-        if start <= token < start + length:
-            left, right = token - start, start + length - 1 - token
-            score = min(left, right) + 0.01 * length
-            if best_score is None or score > best_score:
-                best, best_score = index, score
-    return best
+    """Returns the first window with the most context on both sides."""
+    scores = [
+        (min(token - start, start + length - 1 - token) + 0.01 * length)
+        if start <= token < start + length
+        else -1
+        for start, length in windows
+    ]
+    return scores.index(max(scores))
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3, 5, 128])
 def test_windows_and_owners_follow_the_definition(stride):
-    cases = list(
-        itertools.product(
-            (0, 1, 4, 5, 6, 7, 23, 100, 382, 400), (1, 2, 5, 30, 381)
-        )
-    )
+    sizes = (0, 1, 4, 5, 6, 7, 23, 100, 382, 400)
+    cases = list(itertools.product(sizes, (1, 2, 5, 30, 381)))
     num_tokens, room = np.array(cases, np.int32).T
     windows = make_windows(num_tokens, room, stride)
     expected = [list(windows_by_hand(*case, stride)) for case in cases]
@@ -228,19 +178,6 @@ def test_windows_and_owners_follow_the_definition(stride):
         ]
 
 
-def test_owners_of_random_windows_follow_the_definition():
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        # Any windows without gaps; `make_windows` makes equal ones only.
-        steps, overlaps = rng.integers(1, 7, (2, rng.integers(1, 9)))
-        ends = np.cumsum(steps)
-        starts = np.maximum(ends - steps - overlaps, 0)
-        windows = list(zip(starts, ends - starts, strict=True))
-        assert find_owners(starts, ends - starts).tolist() == [
-            owner_by_hand(token, windows) for token in range(ends[-1])
-        ]
-
-
 def test_owners_of_a_million_tokens_take_linear_memory():
     # All windows against all tokens would be 8 billion numbers.
     num_tokens = 1_000_000
@@ -251,11 +188,3 @@ def test_owners_of_a_million_tokens_take_linear_memory():
     tokens = np.random.default_rng(0).integers(num_tokens, size=20)
     for token in (0, *tokens.tolist(), num_tokens - 1):
         assert owner[token] == owner_by_hand(token, windows)
-
-
-def test_windows_equal_the_drawing_in_the_docstring():
-    windows = make_windows(np.array([10]), np.array([5]), 3)
-    assert windows.start.tolist() == [0, 3, 6]
-    assert windows.length.tolist() == [5, 5, 4]
-    owner = find_owners(windows.start, windows.length)
-    assert owner.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]

@@ -1,6 +1,7 @@
 """The records of fine-tuning: complete or absent, written again if needed."""
 
 import pathlib
+from unittest import mock
 
 import pytest
 import tensorflow as tf
@@ -14,20 +15,14 @@ TASK = SquadTask(doc_stride=2, max_query_length=3)
 CONTEXT = "a b c d e f a b c d e f"
 
 
-@pytest.fixture
-def make_examples(read):
-    def make(context):
-        return read(
-            (context, ("1", "a?", "b", 2), ("2", "b?", None, 0)),
-            ("b", ("3", "c?", "b", 0)),
-        )
-
-    return make
+def make_paragraphs(context=CONTEXT):
+    questions = ("1", "a?", "b", 2), ("2", "b?", None, 0)
+    return (context, *questions), ("b", ("3", "c?", "b", 0))
 
 
 @pytest.fixture
-def examples(make_examples):
-    return make_examples(CONTEXT)
+def examples(read):
+    return read(*make_paragraphs())
 
 
 @pytest.fixture
@@ -72,13 +67,13 @@ def test_records_have_the_features_of_the_schema(write, path, is_training):
 
 
 def test_records_are_written_again_if_anything_changed(
-    write, examples, make_tokenizer, make_examples
+    write, examples, make_tokenizer, read
 ):
     one, two, three = examples
     for change in (
         {"some": examples[::-1]},
         {"some": examples[:2]},
-        {"some": make_examples(CONTEXT.replace("f", "e"))},
+        {"some": read(*make_paragraphs(CONTEXT.replace("f", "e")))},
         {"some": [e._replace(question_text="b?") for e in examples]},
         {"some": [e._replace(end_position=0) for e in examples]},
         {"some": [one, two._replace(paragraph=three.paragraph), three]},
@@ -111,17 +106,12 @@ def test_an_interrupted_run_keeps_the_previous_records(
 ):
     write()
     content = path.read_bytes()
-
-    def fail(block):
-        raise KeyboardInterrupt
-
+    failing = mock.Mock(side_effect=KeyboardInterrupt)
     with monkeypatch.context() as patch:
-        patch.setattr(record_files, "encode_examples", fail)
+        patch.setattr(record_files, "encode_examples", failing)
         with pytest.raises(KeyboardInterrupt):
             write(length=13)
     assert path.read_bytes() == content
-    assert sorted(p.name for p in path.parent.glob("train*")) == [
-        "train.tf_record",
-        "train.tf_record.json",
-    ]
+    names = ["train.tf_record", "train.tf_record.json"]
+    assert sorted(p.name for p in path.parent.glob("train*")) == names
     assert write() == (9, True)  # Their fingerprint is no longer known.

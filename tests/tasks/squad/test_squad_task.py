@@ -28,25 +28,24 @@ def test_questions_with_numeric_ids_are_scored(write_squad):
 
 
 @pytest.mark.parametrize(
-    ("number", "answers"),
+    ("number", "changes"),
     [
-        (0, None),
-        (1, None),
-        (1, {"text": ["a"]}),
-        (1, ["a"]),
-        (1, [{"answer_start": 0}]),
+        (0, {}),
+        (1, {}),
+        (1, {"answers": {"text": ["a"]}}),
+        (1, {"answers": ["a"]}),
+        (1, {"answers": [{"answer_start": 0}]}),
     ],
     ids=["first", "second", "no list", "no objects", "no text"],
 )
 def test_files_without_all_answers_can_only_be_predicted(
-    write_squad, number, answers
+    write_squad, number, changes
 ):
     path = pathlib.Path(write_squad(LABELLED))
     content = json.loads(path.read_text())
     question = content["data"][0]["paragraphs"][0]["qas"][number]
     del question["answers"]
-    if answers is not None:
-        question["answers"] = answers
+    question.update(changes)
     path.write_text(json.dumps(content))
     task = SquadTask(predict_file=str(path))
     place = rf"squad.json: data.*qas\[{number}\] \(question '{7 + number}'\)"
@@ -65,32 +64,28 @@ def answer(task, examples, tokenizer):
     return task.answers(features, Outputs(logits, zeros, zeros))
 
 
-@pytest.mark.parametrize("version_2", [False, True])
+@pytest.mark.parametrize(
+    ("version_2", "text", "odds"),
+    [(False, "empty", {}), (True, "", {"null_odds.json": {"1": 1e6}})],
+)
 def test_all_files_are_written_without_any_window(
-    read, make_tokenizer, tmp_path, version_2
+    read, make_tokenizer, tmp_path, version_2, text, odds
 ):
-    task = SquadTask(
-        max_query_length=4,
-        decoding=DecodingOptions(version_2_with_negative=version_2),
-    )
+    decoding = DecodingOptions(version_2_with_negative=version_2)
+    task = SquadTask(max_query_length=4, decoding=decoding)
     examples = read((" \n", ("1", "q", None, 0)), is_training=False)
     answers = answer(task, examples, make_tokenizer("q"))
-    folder = tmp_path / "out"
-    folder.mkdir()
-    task.write_predictions(str(folder), "test", examples, answers)
-    text = "" if version_2 else "empty"
+    for path in tmp_path.iterdir():
+        path.unlink()
+    task.write_predictions(str(tmp_path), "test", examples, answers)
     candidate = {"text": text, "probability": 1.0}
-    expected = {
-        "predictions.json": text,
-        "nbest_predictions.json": [
-            {**candidate, "start_logit": 0.0, "end_logit": 0.0}
-        ],
-    }
-    if version_2:
-        expected["null_odds.json"] = 1e6
-    assert expected == {
-        path.name: json.loads(path.read_text())["1"]
-        for path in folder.iterdir()
+    candidate |= {"start_logit": 0.0, "end_logit": 0.0}
+    assert {
+        path.name: json.loads(path.read_text()) for path in tmp_path.iterdir()
+    } == {
+        "predictions.json": {"1": text},
+        "nbest_predictions.json": {"1": [candidate]},
+        **odds,
     }
 
 
