@@ -151,18 +151,12 @@ class Options:
                 raise self.error(one, message)
         for other in declared["conflicts"]:
             if self.is_set(name) and self.is_set(other):
-                message = (
-                    f"conflicts with {self.flag(other)}. Omit one of them."
-                )
-                raise self.error(name, message)
+                flag = self.flag(other)
+                raise self.error(name, f"conflicts with {flag}. Omit one.")
 
     @classmethod
     def defaults_from_earlier_run(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Returns values from an earlier run for flags that were omitted.
-
-        Args:
-            given: The values of the flags on the command line.
-        """
+        """Returns values from an earlier run for flags that are not `given`."""
         return {}
 
     def to_json(self, command: str) -> str:
@@ -178,9 +172,9 @@ def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
     """Compares a value with the choices and bounds of its option."""
     if value is None:
         return None
-    choices, at_least, between = (
-        field.metadata[key] for key in ("choices", "at_least", "between")
-    )
+    declared = field.metadata
+    choices, between = declared["choices"], declared["between"]
+    at_least = declared["at_least"]
     if choices and value not in choices:
         return f"must be one of {', '.join(choices)}."
     if isinstance(value, float) and not math.isfinite(value):
@@ -197,8 +191,8 @@ def run(
 ) -> None:
     """Runs a command: parses its flags, then calls `main` with its options.
 
-    An `InputError` ends the process with its message, without a traceback, and
-    exit status 1; Ctrl-C with status 130; `--help` with status 0.
+    An `InputError` ends the process with its message and status 1, Ctrl-C with
+    status 130.
     """
     # TensorFlow reads this when it is imported. By default it leaves oneDNN off
     # on processors without AVX-512, where oneDNN is 1.2 to 1.6 times as fast.
@@ -279,11 +273,7 @@ def plain_type(annotation: Any) -> type:
 def options_from_flags(
     options_class: type[_Options], flag_values: flags.FlagValues = flags.FLAGS
 ) -> _Options:
-    """Returns the options that the parsed flags describe.
-
-    Raises:
-        InputError: A required flag is missing, or a value is not allowed.
-    """
+    """Returns the parsed flags as options, or raises `InputError`."""
     fields = dataclasses.fields(options_class)
     values = {field.name: flag_values[field.name].value for field in fields}
     given = {n: v for n, v in values.items() if flag_values[n].present}
@@ -323,11 +313,7 @@ def _help_lines(options_class: type[Options]) -> Iterator[str]:
 
 
 def find_headings(options_class: type[Options]) -> dict[str, str]:
-    """Returns {option: heading in `--help`}.
-
-    An option that a subclass declares again keeps its heading, unless it is
-    declared with one.
-    """
+    """Returns {option: heading in `--help`}; redeclared options keep theirs."""
     found: dict[str, str] = {}
     for base in reversed(options_class.__mro__):
         if not issubclass(base, Options):

@@ -55,9 +55,7 @@ class BuildVocab(cli.Options):
             self.config(self.vocab_size).validate()
         num_special = len(special_tokens(self.num_unused))
         if self.vocab_size <= num_special:
-            message = (
-                f"must exceed {num_special}, the number of special tokens."
-            )
+            message = f"must exceed the {num_special} special tokens."
             raise self.error("vocab_size", message)
 
     def config(self, vocab_size: int) -> BertConfig:

@@ -102,9 +102,8 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
             return found
         is_checkpoint = self.input_format in ("tf1", "model_garden")
         if found != ("checkpoint" if is_checkpoint else self.input_format):
-            raise self.error(
-                "input_format", f"differs from {found}, the format of --input."
-            )
+            message = f"differs from {found}, the format of --input."
+            raise self.error("input_format", message)
         return self.input_format
 
     def _check_formats(self, found: str) -> None:
@@ -167,7 +166,6 @@ def _refuse_unsupported(path: str) -> None:
     if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
         raise InputError(
             f"{path} is {reason}, and is not supported. If you trust it, load "
-            "it with a version of transformers that reads it, call "
-            "`model.save_pretrained(directory, safe_serialization=True)`, and "
-            "convert that directory."
+            "it with transformers and save it with `save_pretrained(directory, "
+            "safe_serialization=True)`."
         )

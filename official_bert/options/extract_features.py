@@ -105,9 +105,7 @@ class ExtractFeatures(cli.Options, heading="Data"):
         except ValueError:
             indexes = [num_layers]
         if not all(-num_layers <= index < num_layers for index in indexes):
-            message = (
-                f"must list numbers from {-num_layers} to {num_layers - 1}."
-            )
+            message = f"must be from {-num_layers} to {num_layers - 1}."
             raise self.error("layers", message)
 
 

@@ -142,8 +142,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     def defaults_from_earlier_run(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the options with which the model in --output_dir was trained.
 
-        With --do_train there are none. Options of one run only, such as what to
-        do and on which devices, are left out.
+        There are none with --do_train, and none that concern only one run.
         """
         run_directory = given.get("output_dir", "")
         path = os.path.join(run_directory, "train_options.json")
@@ -211,9 +210,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             message = f"does not support --bilstm_size={self.bilstm_units}."
             raise self.error("export_tflite", message)
         if self.resolved_strategy == "multi_worker_mirrored":
-            message = (
-                "must run on one host: omit it, and export after training."
-            )
+            message = "needs one host: omit it, and export after training."
             raise self.error("do_export", message)
         files.require_writable_directory(self.serving_dir)
         if self.do_train:

@@ -115,7 +115,6 @@ def require_released(
 
 def require_finetuned(directory: str) -> None:
     """Raises `InputError` unless a run directory has a fine-tuned model."""
-    _require_directory(directory)
     has_config = files.exists(os.path.join(directory, "bert_config.json"))
     if has_config and not task_file.is_in(directory):
         raise InputError(
@@ -131,7 +130,6 @@ def require_finetuned(directory: str) -> None:
 
 def require_pretrained(directory: str) -> None:
     """Raises `InputError` unless a run directory has a pre-trained model."""
-    _require_directory(directory)
     if task_file.is_in(directory):
         raise InputError(
             f"{directory}: --fill_mask and --score need a pre-trained model, "
@@ -157,14 +155,11 @@ def require_masked_lm(config_file: str) -> None:
         )
 
 
-def _require_directory(directory: str) -> None:
+def _require_file(directory: str, name: str, hint: str) -> None:
     if not files.exists(directory):
         raise InputError(
             f"--model_dir={directory} must be an existing run directory. Check "
             "the path."
         )
-
-
-def _require_file(directory: str, name: str, hint: str) -> None:
     if not files.exists(os.path.join(directory, name)):
         raise InputError(f"{directory}: must contain {name}. {hint}")

@@ -87,7 +87,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Own data: column of names. Default: the line number, or id.", None
     )
     label_file: str | None = option(
-        "Own data, tagging: all labels, one per line. Default: from training.",
+        "Own data, tagging: all labels, one per line. Default: as in training.",
         None,
         check=existing_file,
     )
@@ -160,7 +160,5 @@ class RunClassifierWithTfhub(RunClassifier):
         """Checks the options that a module supports, instead of its files."""
         for name in _GRAPH_OPTIONS:
             if self.is_set(name):
-                message = (
-                    "needs run_classifier.py: the module's graph is fixed."
-                )
+                message = "needs run_classifier.py: a module's graph is fixed."
                 raise self.error(name, message)

@@ -53,11 +53,9 @@ def choose_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
 # the first one, and TensorFlow confuses them.
 @functools.cache
 def get_strategy(name: str) -> tf.distribute.Strategy:
-    """Returns the strategy of a name.
+    """Returns the strategy for `--distribution_strategy`, except `tpu`.
 
-    `none` is one device; `mirrored` all GPUs of this machine, or all logical
-    CPUs if it has none; `multi_worker_mirrored` those of all hosts in
-    `TF_CONFIG`.
+    Without a GPU, `mirrored` uses all logical CPUs.
     """
     if name == "none":
         return tf.distribute.get_strategy()
@@ -76,11 +74,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
 def _connect_to_tpu(
     name: str | None, zone: str | None, project: str | None, num_cores: int
 ) -> tf.distribute.TPUStrategy:
-    """Returns the strategy of a TPU, whose memory it clears.
-
-    `name` is that of a Cloud TPU, its grpc:// address, or None for the TPU of
-    this machine. Zone and project are detected if None.
-    """
+    """Returns the strategy of a TPU, whose memory it clears."""
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=name or "local", zone=zone, project=project
@@ -127,10 +121,9 @@ def _check_connection(
 
 
 def writable_directory(options: DeviceOptions, output_dir: str) -> str:
-    """Returns where this process writes its files.
+    """Returns `output_dir`, or on hosts other than the chief a temporary one.
 
-    The chief writes to `output_dir`. Any other host writes to a temporary
-    directory, removed when the process ends.
+    It is removed when the process ends.
     """
     if options.is_chief:
         return output_dir
@@ -142,11 +135,7 @@ def writable_directory(options: DeviceOptions, output_dir: str) -> str:
 def require_equal_start(
     strategy: tf.distribute.Strategy, seed: int, state: Mapping[str, Any]
 ) -> None:
-    """Waits for all hosts and compares the states they start from.
-
-    Raises:
-        InputError: Seeds, steps or weights differ.
-    """
+    """Raises `InputError` unless all hosts start from the same state."""
     if not _has_workers(strategy):
         return
     checksum = 0
@@ -171,11 +160,7 @@ def require_equal_start(
 
 @contextlib.contextmanager
 def reporting_lost_hosts(options: DeviceOptions) -> Iterator[None]:
-    """Turns TensorFlow's errors after the death of a host into one message.
-
-    Raises:
-        InputError: A host was lost; about a minute after that happened.
-    """
+    """Raises `InputError` about a minute after another host was lost."""
     try:
         yield
     except _HOST_LOST as error:
@@ -197,8 +182,7 @@ def wait_for_all_hosts(strategy: tf.distribute.Strategy) -> None:
 def stop_requested(strategy: tf.distribute.Strategy, signal_name: str) -> str:
     """Returns who asked any host to stop; an empty string for nobody.
 
-    Call it on all hosts, so that they stop together. `signal_name` is the
-    signal this host received, or an empty string.
+    All hosts call it, with the signal they received, and stop together.
     """
     if not _has_workers(strategy):
         return signal_name
@@ -229,9 +213,8 @@ def require_divisible(
     """
     batch_size = getattr(options, flag)
     num_replicas = strategy.num_replicas_in_sync
-    parts = options.gradient_accumulation_steps
-    if flag != "train_batch_size":
-        parts = 1
+    is_training = flag == "train_batch_size"
+    parts = options.gradient_accumulation_steps if is_training else 1
     if batch_size % (num_replicas * parts):
         times = f" times --gradient_accumulation_steps={parts}"
         raise InputError(

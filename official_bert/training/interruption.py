@@ -1,6 +1,7 @@
 """SIGINT (Ctrl-C) and SIGTERM: finish the step, save, exit."""
 
 import contextlib
+import dataclasses
 import os
 import signal
 import socket
@@ -16,15 +17,11 @@ from official_bert import signals
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+@dataclasses.dataclass
 class ReceivedSignal:
-    """The first signal that asked the run to stop.
+    """The name of the first signal that asked the run to stop, if any."""
 
-    Attributes:
-        signal: Its name; an empty string if there was none.
-    """
-
-    def __init__(self) -> None:
-        self.signal = ""
+    signal: str = ""
 
 
 @contextlib.contextmanager
