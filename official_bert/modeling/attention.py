@@ -6,13 +6,7 @@ from typing import Any
 from keras import ops
 
 from official_bert.config import BertConfig
-from official_bert.modeling.layers import (
-    ConfiguredLayer,
-    Dropout,
-    dense,
-    gather_positions,
-    serializable,
-)
+from official_bert.modeling import layers
 
 
 def attention_bias(
@@ -59,11 +53,11 @@ def bias_from(bias: Any, positions: Any) -> Any:
     """
     if bias.shape[2] == 1:  # The same for all positions.
         return bias
-    return ops.expand_dims(gather_positions(bias[:, 0], positions), 1)
+    return ops.expand_dims(layers.gather_positions(bias[:, 0], positions), 1)
 
 
-@serializable
-class SelfAttention(ConfiguredLayer):
+@layers.serializable
+class SelfAttention(layers.ConfiguredLayer):
     """Multi-head self-attention.
 
     Call arguments:
@@ -83,10 +77,10 @@ class SelfAttention(ConfiguredLayer):
         self.num_heads = config.num_attention_heads
         self.hidden_size = config.hidden_size
         self.head_size = self.hidden_size // self.num_heads
-        self.query = dense(config, self.hidden_size, name="query")
-        self.key = dense(config, self.hidden_size, name="key")
-        self.value = dense(config, self.hidden_size, name="value")
-        self.dropout = Dropout(
+        self.query = layers.dense(config, self.hidden_size, name="query")
+        self.key = layers.dense(config, self.hidden_size, name="key")
+        self.value = layers.dense(config, self.hidden_size, name="value")
+        self.dropout = layers.Dropout(
             config.attention_probs_dropout_prob, name="dropout"
         )
 

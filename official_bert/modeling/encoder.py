@@ -18,26 +18,16 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from official_bert.config import BertConfig
+from official_bert.modeling import layers
 from official_bert.modeling.attention import (
     SelfAttention,
     attention_bias,
     bias_from,
 )
-from official_bert.modeling.layers import (
-    ConfiguredLayer,
-    Dropout,
-    LayerNorm,
-    Training,
-    dense,
-    gather_positions,
-    name_scopes,
-    serializable,
-    truncated_normal,
-)
 
 
-@serializable
-class Embeddings(ConfiguredLayer):
+@layers.serializable
+class Embeddings(layers.ConfiguredLayer):
     """The sum of three embeddings, normalized, with dropout.
 
     Call arguments:
@@ -51,8 +41,10 @@ class Embeddings(ConfiguredLayer):
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        self.layer_norm = LayerNorm()
-        self.dropout = Dropout(self.config.hidden_dropout_prob, name="dropout")
+        self.layer_norm = layers.LayerNorm()
+        self.dropout = layers.Dropout(
+            self.config.hidden_dropout_prob, name="dropout"
+        )
 
     def build(self, input_ids_shape: Any) -> None:
         """Creates the three tables."""
@@ -74,7 +66,7 @@ class Embeddings(ConfiguredLayer):
         return self.add_weight(
             name=name,
             shape=(num_rows, self.config.hidden_size),
-            initializer=truncated_normal(self.config),
+            initializer=layers.truncated_normal(self.config),
         )
 
     def call(
@@ -95,14 +87,11 @@ class Embeddings(ConfiguredLayer):
         return self.dropout(self.layer_norm(words + segments + positions))
 
 
-@serializable
-class TransformerLayer(ConfiguredLayer):
+@layers.serializable
+class TransformerLayer(layers.ConfiguredLayer):
     """Attention and a feed-forward network (Vaswani et al., section 3.1).
 
-    Call arguments:
-        from_tensor: float Tensor [B, F, H], the positions to compute.
-        to_tensor: float Tensor [B, T, H], the positions attended to.
-        bias: From `attention_bias`.
+    Call arguments are those of `SelfAttention`.
 
     Returns:
         The outputs [B, F, H] and the attention probabilities [B, A, F, T].
@@ -113,28 +102,28 @@ class TransformerLayer(ConfiguredLayer):
         config = self.config
         rate = config.hidden_dropout_prob
         self.attention = SelfAttention(config, name="self")
-        self.attention_output = dense(config, config.hidden_size)
-        self.attention_dropout = Dropout(rate, name="dropout")
-        self.attention_norm = LayerNorm()
-        self.intermediate = dense(
+        self.attention_output = layers.dense(config, config.hidden_size)
+        self.attention_dropout = layers.Dropout(rate, name="dropout")
+        self.attention_norm = layers.LayerNorm()
+        self.intermediate = layers.dense(
             config, config.intermediate_size, config.hidden_act
         )
-        self.output_dense = dense(config, config.hidden_size)
-        self.output_dropout = Dropout(rate, name="dropout")
-        self.output_norm = LayerNorm()
+        self.output_dense = layers.dense(config, config.hidden_size)
+        self.output_dropout = layers.Dropout(rate, name="dropout")
+        self.output_norm = layers.LayerNorm()
 
     def build(self, from_tensor_shape: Any) -> None:
         """Creates the weights."""
         shape = from_tensor_shape
-        with name_scopes("attention"):
+        with layers.name_scopes("attention"):
             self.attention.build(shape)
-        with name_scopes("attention/output"):
+        with layers.name_scopes("attention/output"):
             self.attention_output.build(shape)
             self.attention_norm.build(shape)
             self.attention_dropout.build(shape)
-        with name_scopes("intermediate"):
+        with layers.name_scopes("intermediate"):
             self.intermediate.build(shape)
-        with name_scopes("output"):
+        with layers.name_scopes("output"):
             self.output_dense.build(
                 (*shape[:-1], self.config.intermediate_size)
             )
@@ -146,7 +135,7 @@ class TransformerLayer(ConfiguredLayer):
         from_tensor: Any,
         to_tensor: Any,
         bias: Any,
-        training: Training = False,
+        training: layers.Training = False,
     ) -> tuple[Any, Any]:
         """See the class."""
         attended, probabilities = self.attention(from_tensor, to_tensor, bias)
@@ -157,8 +146,8 @@ class TransformerLayer(ConfiguredLayer):
         return outputs, probabilities
 
 
-@serializable
-class Encoder(ConfiguredLayer):
+@layers.serializable
+class Encoder(layers.ConfiguredLayer):
     """The L Transformer layers.
 
     Call arguments:
@@ -198,14 +187,14 @@ class Encoder(ConfiguredLayer):
         x: Any,
         bias: Any,
         last_positions: Any = None,
-        training: Training = False,
+        training: layers.Training = False,
     ) -> tuple[list[Any], list[Any]]:
         """See the class."""
         outputs, probabilities = [], []
         for layer in self.layers:
             from_tensor = x
             if layer is self.layers[-1] and last_positions is not None:
-                from_tensor = gather_positions(x, last_positions)
+                from_tensor = layers.gather_positions(x, last_positions)
                 bias = bias_from(bias, last_positions)
             if training and self.recompute:
                 output = self.recompute(
@@ -220,7 +209,7 @@ class Encoder(ConfiguredLayer):
 
 
 def _layer_output(
-    layer: TransformerLayer, training: Training, *inputs: Any
+    layer: TransformerLayer, training: layers.Training, *inputs: Any
 ) -> Any:
     return layer(*inputs, training=training)[0]
 
@@ -236,13 +225,11 @@ class BertOutput(NamedTuple):
     pooled_output: Any  # [B, H] (the paper's C); [B, K, H] for packed rows
     embedding_output: Any  # [B, S, H], the input of the first layer
     encoder_outputs: list[Any]  # [B, S, H] of each layer
-    attention_probs: list[
-        Any
-    ]  # [B, A, S, S] of each layer; [] if not requested
+    attention_probs: list[Any]  # [B, A, S, S] of each layer, or []
 
 
-@serializable
-class Bert(ConfiguredLayer):
+@layers.serializable
+class Bert(layers.ConfiguredLayer):
     """Bidirectional Encoder Representations from Transformers.
 
     See Devlin et al., 2018.
@@ -273,14 +260,14 @@ class Bert(ConfiguredLayer):
         self.config.validate()
         self.embeddings = Embeddings(self.config, name="embeddings")
         self.encoder = Encoder(self.config, name="encoder")
-        self.pooler = dense(self.config, self.config.hidden_size, "tanh")
+        self.pooler = layers.dense(self.config, self.config.hidden_size, "tanh")
 
     def build(self, input_ids_shape: Any = (None, None)) -> None:
         """Creates all weights; their shapes depend only on the config."""
         hidden_size = self.config.hidden_size
         self.embeddings.build(input_ids_shape)
         self.encoder.build((*input_ids_shape, hidden_size))
-        with name_scopes("pooler"):
+        with layers.name_scopes("pooler"):
             self.pooler.build((input_ids_shape[0], hidden_size))
 
     def call(
@@ -290,7 +277,7 @@ class Bert(ConfiguredLayer):
         segment_ids: Any = None,
         cls_positions: Any = None,
         output_positions: Any = None,
-        training: Training = False,
+        training: layers.Training = False,
         return_attention: bool = False,
     ) -> BertOutput:
         """See the class."""
@@ -321,7 +308,7 @@ class Bert(ConfiguredLayer):
             embedding_output, bias, last_positions
         )
         if output_positions is None:
-            pooled = gather_positions(outputs[-1], pooled_positions)
+            pooled = layers.gather_positions(outputs[-1], pooled_positions)
         else:
             num_pooled = ops.shape(pooled_positions)[1]
             pooled = outputs[-1][:, :num_pooled]
@@ -367,15 +354,7 @@ def _last_tokens(input_mask: Any, cls_positions: Any) -> Any:
 
 
 def _packed_position_ids(input_mask: Any, cls_positions: Any) -> Any:
-    """Returns positions that start at 0 in each packed sequence.
-
-    Args:
-        input_mask: int Tensor [B, S], the number of each token's sequence.
-        cls_positions: int Tensor [B, K], where the sequences start.
-
-    Returns:
-        int Tensor [B, S].
-    """
+    """Returns positions [B, S] that start at 0 in each packed sequence."""
     index = ops.maximum(input_mask - 1, 0)
     starts = ops.take_along_axis(cls_positions, index, axis=1)
     return ops.arange(ops.shape(input_mask)[1], dtype=starts.dtype) - starts

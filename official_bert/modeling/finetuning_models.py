@@ -11,14 +11,8 @@ import keras
 from keras import ops
 
 from official_bert.config import BertConfig
+from official_bert.modeling import layers
 from official_bert.modeling.encoder import Bert, BertOutput
-from official_bert.modeling.layers import (
-    Dropout,
-    Training,
-    as_config,
-    name_scopes,
-    serializable,
-)
 from official_bert.modeling.pooling_head import (
     NO_POOLING_HEAD,
     BiLstm,
@@ -30,13 +24,14 @@ from official_bert.modeling.pooling_head import (
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
-class FinetuningModel(keras.Model):
+class FinetuningModel(layers.ConfiguredLayer, keras.Model):
     """Base of the models: BERT, an optional pooling head, an output layer.
 
     The output layer has the weights `output_weights` [C, H] and `output_bias`
     [C], where C is `num_outputs`. As in the original implementation, their
     initial values and the dropout before them do not depend on the config.
-    `bert` is a layer to use instead of `Bert(config)`, called like it.
+    `bert` is a layer to use instead of `Bert(config)`, called like it, or its
+    serialized form.
 
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
@@ -58,17 +53,18 @@ class FinetuningModel(keras.Model):
         bert: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.config = as_config(config)
+        super().__init__(config, **kwargs)
         self.num_outputs = num_outputs
         if not isinstance(pooling_head, PoolingHead):
             pooling_head = PoolingHead(**pooling_head)
         self.pooling_head = pooling_head
+        if isinstance(bert, Mapping):
+            bert = keras.saving.deserialize_keras_object(bert)
         self.bert = bert or Bert(self.config)
         self.bert.build()
         size = self._build_pooling_head()
         # Variables, because a layer's name would precede theirs.
-        with name_scopes(self.scope):
+        with layers.name_scopes(self.scope):
             self.output_weights = keras.Variable(
                 keras.initializers.TruncatedNormal(stddev=0.02),
                 shape=(num_outputs, size),
@@ -77,7 +73,9 @@ class FinetuningModel(keras.Model):
             self.output_bias = keras.Variable(
                 "zeros", shape=(num_outputs,), name="output_bias"
             )
-        self.dropout = Dropout(self.output_dropout, name="output_dropout")
+        self.dropout = layers.Dropout(
+            self.output_dropout, name="output_dropout"
+        )
         self.dropout.build((None, size))
         self.built = True
 
@@ -85,25 +83,12 @@ class FinetuningModel(keras.Model):
         """Returns the constructor's arguments."""
         config = {
             **super().get_config(),
-            "config": self.config.to_dict(),
             "num_outputs": self.num_outputs,
             "pooling_head": dataclasses.asdict(self.pooling_head),
         }
         if not isinstance(self.bert, Bert):
             config["bert"] = keras.saving.serialize_keras_object(self.bert)
         return config
-
-    @classmethod
-    def from_config(
-        cls, config: dict[str, Any], custom_objects: Any = None
-    ) -> "FinetuningModel":
-        """Returns the model that `get_config` describes, newly initialized."""
-        if "bert" in config:
-            bert = keras.saving.deserialize_keras_object(
-                config["bert"], custom_objects
-            )
-            config = {**config, "bert": bert}
-        return cls(**config)
 
     def _build_pooling_head(self) -> int:
         """Returns the size of the vectors that the output layer reads."""
@@ -180,7 +165,7 @@ class FinetuningModel(keras.Model):
         return ops.cast(logits + self.output_bias, "float32")
 
 
-@serializable
+@layers.serializable
 class SequenceClassifier(FinetuningModel):
     """Classification of a text or a pair of texts; regression with C = 1.
 
@@ -190,12 +175,14 @@ class SequenceClassifier(FinetuningModel):
 
     reads_pooled_output = True
 
-    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
+    def call(
+        self, batch: dict[str, Any], training: layers.Training = False
+    ) -> Any:
         """See the class."""
         return self.project(self.text_vector(batch))
 
 
-@serializable
+@layers.serializable
 class ChoiceClassifier(FinetuningModel):
     """Multiple choice (section 4.4).
 
@@ -213,7 +200,9 @@ class ChoiceClassifier(FinetuningModel):
     ) -> None:
         super().__init__(config, num_outputs, **kwargs)
 
-    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
+    def call(
+        self, batch: dict[str, Any], training: layers.Training = False
+    ) -> Any:
         """See the class."""
         _, num_choices, length = batch["input_ids"].shape
         if length is None:
@@ -225,7 +214,7 @@ class ChoiceClassifier(FinetuningModel):
         return ops.reshape(scores, (-1, num_choices))
 
 
-@serializable
+@layers.serializable
 class TokenClassifier(FinetuningModel):
     """Classification of every token (section 5.3).
 
@@ -233,12 +222,14 @@ class TokenClassifier(FinetuningModel):
         Logits [B, S, C].
     """
 
-    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
+    def call(
+        self, batch: dict[str, Any], training: layers.Training = False
+    ) -> Any:
         """See the class."""
         return self.project(self.token_vectors(batch))
 
 
-@serializable
+@layers.serializable
 class SpanModel(TokenClassifier):
     """Predicts the start and the end of an answer (section 4.2).
 

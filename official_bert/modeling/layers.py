@@ -39,7 +39,6 @@ class StepContext:
 
 Training = bool | StepContext
 
-
 _ACTIVATIONS: dict[str, Callable[[Any], Any] | None] = {
     "": None,
     "linear": None,
@@ -154,7 +153,7 @@ class Dropout(keras.layers.Layer):
 
 
 class ConfiguredLayer(keras.layers.Layer):
-    """Base of the layers whose shape follows from a `BertConfig`.
+    """Base of the layers and models whose shape follows from a `BertConfig`.
 
     Args:
         config: The config, or its dict as `get_config` returns it.
@@ -164,18 +163,13 @@ class ConfiguredLayer(keras.layers.Layer):
         self, config: BertConfig | Mapping[str, Any], **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.config = as_config(config)
+        if not isinstance(config, BertConfig):
+            config = BertConfig.from_dict(dict(config))
+        self.config = config
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, the config as a dict."""
         return {**super().get_config(), "config": self.config.to_dict()}
-
-
-def as_config(config: BertConfig | Mapping[str, Any]) -> BertConfig:
-    """Returns a config, from itself or from its dict."""
-    if isinstance(config, BertConfig):
-        return config
-    return BertConfig.from_dict(dict(config))
 
 
 @contextlib.contextmanager

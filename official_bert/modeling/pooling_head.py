@@ -84,9 +84,8 @@ class LayerPooling(keras.layers.Layer):
         """Creates the weights of a weighted sum."""
         if not self.feature_layers.startswith("weighted_sum"):
             return
-        is_all = self.feature_layers == "weighted_sum_all"
         num_summed = self.num_hidden_layers
-        if not is_all:
+        if self.feature_layers == "weighted_sum_last_4":
             num_summed = min(4, num_summed)
         self.layer_weights = self.add_weight(
             name="layer_weights", shape=(num_summed,), initializer="zeros"

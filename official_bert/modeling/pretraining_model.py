@@ -6,22 +6,12 @@ import keras
 from keras import ops
 
 from official_bert.config import BertConfig
-from official_bert.modeling import gradients
+from official_bert.modeling import gradients, layers
 from official_bert.modeling.encoder import Bert
-from official_bert.modeling.layers import (
-    ConfiguredLayer,
-    LayerNorm,
-    Training,
-    as_config,
-    dense,
-    name_scopes,
-    serializable,
-    truncated_normal,
-)
 
 
-@serializable
-class MaskedLM(ConfiguredLayer):
+@layers.serializable
+class MaskedLM(layers.ConfiguredLayer):
     """Predicts masked tokens (section 3.1, task 1).
 
     Only for the masked positions: the logits of all S positions would cost as
@@ -38,12 +28,12 @@ class MaskedLM(ConfiguredLayer):
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         config = self.config
-        self.dense = dense(config, config.hidden_size, config.hidden_act)
-        self.layer_norm = LayerNorm()
+        self.dense = layers.dense(config, config.hidden_size, config.hidden_act)
+        self.layer_norm = layers.LayerNorm()
 
     def build(self, x_shape: Any) -> None:
         """Creates the weights."""
-        with name_scopes("transform"):
+        with layers.name_scopes("transform"):
             self.dense.build(x_shape)
             self.layer_norm.build(x_shape)
         self.output_bias = self.add_weight(
@@ -65,8 +55,8 @@ class MaskedLM(ConfiguredLayer):
         return ops.reshape(logits, (*outer, self.config.vocab_size))
 
 
-@serializable
-class NextSentence(ConfiguredLayer):
+@layers.serializable
+class NextSentence(layers.ConfiguredLayer):
     """Predicts whether B follows A (section 3.1, task 2).
 
     Returns:
@@ -78,7 +68,7 @@ class NextSentence(ConfiguredLayer):
         self.output_weights = self.add_weight(
             name="output_weights",
             shape=(2, self.config.hidden_size),
-            initializer=truncated_normal(self.config),
+            initializer=layers.truncated_normal(self.config),
         )
         self.output_bias = self.add_weight(
             name="output_bias", shape=(2,), initializer="zeros"
@@ -97,8 +87,8 @@ class PretrainingOutput(NamedTuple):
     next_sentence_logits: Any  # [B, 2]; [B, K, 2] for packed rows
 
 
-@serializable
-class PretrainingModel(keras.Model):
+@layers.serializable
+class PretrainingModel(layers.ConfiguredLayer, keras.Model):
     """The model that `run_pretraining.py` trains: `bert/*` and `cls/*`.
 
     Its weights are created in the constructor, so that their paths start at
@@ -115,23 +105,18 @@ class PretrainingModel(keras.Model):
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.config = as_config(config)
+        super().__init__(config, **kwargs)
         self.bert = Bert(self.config)
         self.masked_lm = MaskedLM(self.config, name="predictions")
         self.next_sentence = NextSentence(self.config, name="seq_relationship")
         self.bert.build()
-        with name_scopes("cls"):
+        with layers.name_scopes("cls"):
             self.masked_lm.build((None, None, self.config.hidden_size))
             self.next_sentence.build((None, self.config.hidden_size))
         self.built = True
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "config": self.config.to_dict()}
-
     def call(
-        self, batch: dict[str, Any], training: Training = False
+        self, batch: dict[str, Any], training: layers.Training = False
     ) -> PretrainingOutput:
         """See the class."""
         output = self.bert(
