@@ -51,23 +51,19 @@ def compute(
     tokens = text_inputs.add_special_tokens(tokens_a, tokens_b)
     where = "--text_a and --text_b" if text_b else "--text_a"
     model.require_length(len(tokens), max_seq_length, where)
-    _require_page_size(model, len(tokens), where)
+    config = model.bert.config
+    num_heads = config.num_hidden_layers * config.num_attention_heads
+    max_tokens = int((_MAX_PROBABILITIES / num_heads) ** 0.5)
+    if len(tokens) > max_tokens:
+        raise InputError(
+            f"{where}: {len(tokens)} tokens are too many for a page of this "
+            f"model's {num_heads} heads, which browsers can show for up to "
+            f"{max_tokens}. Shorten the text."
+        )
     segment_ids = text_inputs.make_segment_ids(len(tokens), len(tokens_a))
     output = model.run(tokens, segment_ids, return_attention=True)
     layers = [np.asarray(layer)[0] for layer in output.attention_probs]
     return Attention(tokens, segment_ids, np.stack(layers).astype(np.float32))
-
-
-def _require_page_size(model: LoadedBert, num_tokens: int, where: str) -> None:
-    config = model.bert.config
-    num_heads = config.num_hidden_layers * config.num_attention_heads
-    max_tokens = int((_MAX_PROBABILITIES / num_heads) ** 0.5)
-    if num_tokens > max_tokens:
-        raise InputError(
-            f"{where}: {num_tokens} tokens are too many for a page of this "
-            f"model's {num_heads} heads, which browsers can show for up to "
-            f"{max_tokens}. Shorten the text."
-        )
 
 
 def pack(probabilities: np.ndarray) -> str:

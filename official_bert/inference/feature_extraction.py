@@ -29,17 +29,11 @@ _CHUNK_BYTES = 2**27
 
 
 class Selection(NamedTuple):
-    """The vectors to return.
+    """The vectors to return."""
 
-    Attributes:
-        layers: Layer indices, from 0, or from -1 for the last one downwards.
-        pooling: none, cls, mean or max.
-        normalize: Whether to scale vectors to length 1.
-    """
-
-    layers: Sequence[int] = (-1,)
-    pooling: str = "none"
-    normalize: bool = False
+    layers: Sequence[int] = (-1,)  # From 0; or from -1, the last, downwards.
+    pooling: str = "none"  # none, cls, mean or max
+    normalize: bool = False  # Whether to scale vectors to length 1.
 
 
 class LineVectors(NamedTuple):
@@ -78,8 +72,20 @@ class FeatureExtractor:
         max_seq_length: int = 128,
         batch_size: int = 32,
     ) -> None:
-        require_pooling(selection.pooling, bert.config)
-        _check_selection(selection, bert.config.num_hidden_layers)
+        layers, pooling, _ = selection
+        require_pooling(pooling, bert.config)
+        if pooling not in POOLINGS:
+            raise InputError(
+                f"`pooling` must be one of {', '.join(POOLINGS)}. Received: "
+                f"{pooling!r}."
+            )
+        num_layers = bert.config.num_hidden_layers
+        valid = range(-num_layers, num_layers)
+        if not layers or not all(number in valid for number in layers):
+            raise InputError(
+                f"`layers` must be one or more integers from {valid[0]} to "
+                f"{valid[-1]}. Received: {layers!r}."
+            )
         self.bert = bert
         self.tokenizer = tokenizer
         self.selection = selection
@@ -113,9 +119,8 @@ class FeatureExtractor:
                 number += 1
 
     def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Row]]:
-        vector_bytes = (
-            4 * len(self.selection.layers) * self.bert.config.hidden_size
-        )
+        num_layers = len(self.selection.layers)
+        vector_bytes = 4 * num_layers * self.bert.config.hidden_size
         is_pooled = self.selection.pooling != "none"
         rows: list[padding.Row] = []
         num_bytes = 0
@@ -173,20 +178,6 @@ class FeatureExtractor:
             # With this epsilon, a zero vector stays zero.
             vectors = tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24)
         return vectors
-
-
-def _check_selection(selection: Selection, num_hidden_layers: int) -> None:
-    if selection.pooling not in POOLINGS:
-        raise InputError(
-            f"`pooling` must be one of {', '.join(POOLINGS)}. Received: "
-            f"{selection.pooling!r}."
-        )
-    valid = range(-num_hidden_layers, num_hidden_layers)
-    if not selection.layers or not all(n in valid for n in selection.layers):
-        raise InputError(
-            f"`layers` must be one or more integers from {valid[0]} to "
-            f"{valid[-1]}. Received: {selection.layers!r}."
-        )
 
 
 def split_pair(line: str) -> tuple[str, str]:

@@ -176,51 +176,46 @@ def read_chunks(
     Raises:
         InputError: A file is not UTF-8. For standard input, `parse` raises it.
     """
-    if path == "-":
-        with progress.bar(
-            description="Predicting", unit="line", disable=not show_progress
-        ) as bar:
-            for chunk in _stdin_chunks(sys.stdin.buffer, chunk_size):
+    is_stdin = path == "-"
+    blocks: Iterable[Iterable[str]]
+    if is_stdin:
+        blocks = _arrived_lines(sys.stdin.buffer)
+    elif show_progress:  # A bar of bytes.
+        blocks = [progress.read_lines([path], "Predicting")]
+    else:
+        blocks = [files.read_lines(path)]
+    name = "<stdin>" if is_stdin else path
+    numbers = itertools.count(1)
+    with progress.bar(
+        description="Predicting",
+        unit="line",
+        disable=not (is_stdin and show_progress),
+    ) as bar:
+        for block in blocks:
+            lines = _nonblank(name, zip(block, numbers, strict=False))
+            while chunk := list(itertools.islice(lines, chunk_size)):
                 yield chunk
                 bar.update(len(chunk))
-        return
-    texts = (
-        progress.read_lines([path], "Predicting")
-        if show_progress
-        else files.read_lines(path)
-    )
-    lines = _nonblank(path, enumerate(texts, start=1))
-    while chunk := list(itertools.islice(lines, chunk_size)):
-        yield chunk
 
 
-def _nonblank(path: str, numbered: Iterable[tuple[int, str]]) -> Iterator[Line]:
-    for number, text in numbered:
+def _nonblank(name: str, numbered: Iterable[tuple[str, int]]) -> Iterator[Line]:
+    for text, number in numbered:
         if number == 1:
             text = text.removeprefix("\ufeff")
         if text.strip():
-            yield Line(f"{path}:{number}", text)
+            yield Line(f"{name}:{number}", text)
 
 
-def _stdin_chunks(stream: BinaryIO, chunk_size: int) -> Iterator[list[Line]]:
-    first = 1
-    for block in _arrived_lines(stream):
-        texts = (
-            line.decode("utf-8", "surrogateescape").replace("\r", "")
-            for line in block
-        )
-        lines = _nonblank("<stdin>", enumerate(texts, start=first))
-        while chunk := list(itertools.islice(lines, chunk_size)):
-            yield chunk
-        first += len(block)
-
-
-def _arrived_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
+def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
     """Yields the lines that have arrived, waiting for at least some bytes."""
     rest = b""
     # `read1` returns the bytes there are; `read` would wait for more.
     while data := stream.read1(_READ_SIZE):  # type: ignore[attr-defined]
         *lines, rest = (rest + data).split(b"\n")
-        yield lines
+        yield [_decode(line) for line in lines]
     if rest:
-        yield [rest]
+        yield [_decode(rest)]
+
+
+def _decode(line: bytes) -> str:
+    return line.decode("utf-8", "surrogateescape").replace("\r", "")

@@ -1,10 +1,12 @@
 """Masked language models: fill in blanks, and score how likely texts are."""
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -92,11 +94,13 @@ class MaskedLanguageModel:
 
         def predict(indices: list[int]) -> Any:
             batch = [texts[index] for index in indices]
-            return self._compiled(
-                _pad([text.ids for text in batch]),
-                _pad([[1] * len(text.ids) for text in batch]),
-                _pad([text.positions for text in batch]),
+            rows = (
+                [text.ids for text in batch],
+                [[1] * len(text.ids) for text in batch],
+                [text.positions for text in batch],
             )
+            pad = functools.partial(keras.utils.pad_sequences, padding="post")
+            return self._compiled(*map(pad, rows))
 
         return zip(batches, parallel_map(predict, batches), strict=True)
 
@@ -112,14 +116,6 @@ class MaskedLanguageModel:
         return tf.nn.log_softmax(
             output.masked_lm_logits + self._vocabulary_bias
         )
-
-
-def _pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns an int32 array of rows, padded with zeros."""
-    array = np.zeros((len(rows), max(map(len, rows))), np.int32)
-    for number, row in enumerate(rows):
-        array[number, : len(row)] = row
-    return array
 
 
 class Guess(NamedTuple):
@@ -172,10 +168,9 @@ class FillMask(MaskedLanguageModel):
             probabilities = tf.exp(best.values).numpy().tolist()
             ids = best.indices.numpy().tolist()
             for row, index in enumerate(indices):
-                for blank in range(len(texts[index].positions)):
-                    tokens = self.tokenizer.convert_ids_to_tokens(
-                        ids[row][blank]
-                    )
+                for blank, _ in enumerate(texts[index].positions):
+                    best_ids = ids[row][blank]
+                    tokens = self.tokenizer.convert_ids_to_tokens(best_ids)
                     guesses = map(Guess, tokens, probabilities[row][blank])
                     found[index].append(list(guesses))
         return found
@@ -231,28 +226,23 @@ class Scorer(MaskedLanguageModel):
     def score(self, texts: Sequence[Sequence[int]]) -> list[Score]:
         """Returns the scores of texts from `parse`."""
         totals = [0.0] * len(texts)
-        places = (
-            (number, place)
+        masked = (
+            (number, ids[n], [*ids[:n], self.mask_id, *ids[n + 1 :]], [n])
             for number, ids in enumerate(texts)
-            for place in range(1, len(ids) - 1)
+            for n in range(1, len(ids) - 1)
         )
-        while block := list(itertools.islice(places, _BLOCK)):
-            masked = [self._masked(texts[n], place) for n, place in block]
-            targets = [texts[n][place] for n, place in block]
-            for indices, logs in self.log_probabilities(masked):
+        while block := list(itertools.islice(masked, _BLOCK)):
+            numbers, targets, *inputs = zip(*block, strict=True)
+            batch = list(map(MaskedText, *inputs))
+            for indices, logs in self.log_probabilities(batch):
                 wanted = tf.constant([targets[index] for index in indices])
                 found = tf.gather(logs[:, 0], wanted, batch_dims=1)
                 for index, value in zip(indices, found.numpy(), strict=True):
-                    totals[block[index][0]] += float(value)
+                    totals[numbers[index]] += float(value)
         return [
             Score(total, len(ids) - 2)
             for total, ids in zip(totals, texts, strict=True)
         ]
-
-    def _masked(self, ids: Sequence[int], place: int) -> MaskedText:
-        return MaskedText(
-            [*ids[:place], self.mask_id, *ids[place + 1 :]], [place]
-        )
 
     def answer(self, examples: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
         """Returns `score` as JSON."""

@@ -17,7 +17,7 @@ from official_bert.options.model_source import (
     require_finetuned,
     require_masked_lm,
 )
-from official_bert.tasks.task import Task
+from official_bert.tasks.task import FinetunedModel
 from official_bert.tokenization import BatchTokenizer
 
 MASK = "[MASK]"
@@ -111,19 +111,6 @@ class LoadedBert(NamedTuple):
             f"{where}: {num_tokens} tokens, with [CLS] and [SEP], exceed "
             f"--max_seq_length={max_seq_length}. {advice}"
         )
-
-
-class FinetunedModel(NamedTuple):
-    """A fine-tuned model and what is needed to use it.
-
-    `model` is as `task.build_model` returns it, with its weights.
-    """
-
-    task: Task
-    model: Any
-    tokenizer: BatchTokenizer
-    vocab_file: str
-    max_seq_length: int
 
 
 def load_encoder(

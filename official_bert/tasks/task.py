@@ -293,6 +293,19 @@ class Task(abc.ABC):
         return cls(**fields, pooling_head=PoolingHead.from_json(values))
 
 
+class FinetunedModel(NamedTuple):
+    """A fine-tuned model and what is needed to use it.
+
+    `model` is as `task.build_model` returns it, with its weights.
+    """
+
+    task: Task
+    model: Any
+    tokenizer: BatchTokenizer
+    vocab_file: str
+    max_seq_length: int
+
+
 def _to_json(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         return value._asdict()
