@@ -17,28 +17,25 @@ SCHEMES = pytest.mark.parametrize("scheme", ["", "file://"])
 @pytest.mark.parametrize(
     ("data", "lines"),
     [
-        (b"", []),
-        (b"\n", [""]),
-        (b"a\n\nb", ["a", "", "b"]),
-        (b"a\r\nb\r\n", ["a", "b"]),
+        ("", []),
+        ("\n", [""]),
+        ("a\n\nb", ["a", "", "b"]),
+        ("a\r\nb\r\n", ["a", "b"]),
         # A lone \r ends no line; it is dropped wherever it stands.
-        (b"a\rb\n\rc\r\r\n", ["ab", "c"]),
-        (b"a\n\r\n", ["a", ""]),
-        (b"a\n\r", ["a"]),
-        (b"\r", []),
+        ("a\rb\n\rc\r\r\n", ["ab", "c"]),
+        ("a\n\r\n", ["a", ""]),
+        ("a\n\r", ["a"]),
+        ("\r", []),
         # Only \n ends a line: not VT, FF, U+0085 or U+2028.
-        (b"a\vb\fc\n", ["a\vb\fc"]),
-        ("a\x85b\u2028c\n".encode(), ["a\x85b\u2028c"]),
-        ("\ufeffa\n".encode(), ["\ufeffa"]),
-        ("😀 \t\n".encode(), ["😀 \t"]),
-        (b"a\0b\n", ["a\0b"]),
+        ("a\vb\fc\x85d\u2028e\n", ["a\vb\fc\x85d\u2028e"]),
+        ("\ufeffa\n😀 \t\na\0b\n", ["\ufeffa", "😀 \t", "a\0b"]),
     ],
 )
-@pytest.mark.parametrize("name", ["text.txt", "text.txt.gz"])
-def test_lines_end_at_newlines_only(tmp_path, name, data, lines):
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-
+@pytest.mark.parametrize("end", ["txt", "gz"])
+def test_lines_end_at_newlines_only(tmp_path, end, data, lines):
+    path = tmp_path / f"text.{end}"
+    pack = gzip.compress if end == "gz" else bytes
+    path.write_bytes(pack(data.encode()))
     assert list(files.read_lines(str(path))) == lines
 
 
@@ -59,9 +56,7 @@ def test_bytes_read_are_reported_after_each_line(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes("é\r\n\nab".encode())
     sizes = []
-
     list(files.read_lines(str(path), on_bytes=sizes.append))
-
     assert sizes == [4, 1, 2]
 
 
@@ -89,16 +84,15 @@ PACKED = gzip.compress(b"one\ntwo\n" * 100)
         ("missing.txt", None, r"missing\.txt.*No such file"),
         (".", None, "Is a directory"),
     ],
+    ids=["utf-8", "truncated", "damaged", "not gzip", "missing", "directory"],
 )
 def test_unreadable_file_is_an_error_with_its_line(
     tmp_path, read, name, data, message
 ):
-    path = tmp_path / name
     if data is not None:
-        path.write_bytes(data)
-
+        (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError, match=message):
-        list(read(str(path)))
+        list(read(str(tmp_path / name)))
 
 
 @pytest.fixture
@@ -114,10 +108,9 @@ def shards(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("patterns", "names"),
     [
-        ("b.txt", ["b.txt"]),
+        ("b.txt,", ["b.txt"]),
         ("b.txt,a?.txt", ["b.txt", "a2.txt"]),
         ("a*.txt,a2.txt", ["a10.txt", "a2.txt", "a2.txt"]),
-        ("b.txt,", ["b.txt"]),
         ("part [1].txt", ["part [1].txt"]),  # A name that looks like a pattern.
         ("part*[1].txt", ["part 1.txt"]),
     ],
@@ -143,68 +136,60 @@ def test_pattern_without_files_is_an_error(patterns, message):
 
 
 @pytest.mark.usefixtures("shards")
-@pytest.mark.parametrize("name", ["d.txt", "c.txt"])
-def test_required_file_must_exist(name):
+def test_required_file_must_exist():
     files.require("b.txt", "The vocabulary")
-
-    with pytest.raises(InputError, match=f"The vocabulary .*'{name}'"):
-        files.require(name, "The vocabulary")
+    for name in ("d.txt", "c.txt"):
+        with pytest.raises(InputError, match=f"The vocabulary .*'{name}'"):
+            files.require(name, "The vocabulary")
 
 
 @SCHEMES
 def test_files_are_written_read_listed_and_removed(tmp_path, scheme):
-    root = f"{scheme}{tmp_path}/[new]/sub"
+    local = tmp_path / "[new]" / "sub"
+    root, path = f"{scheme}{local}", f"{scheme}{local}/a.txt"
     files.make_directory(root)
     files.make_directory(root)
-    files.write_text(f"{root}/a.txt", "é\r\n\u2028b")
-
-    assert (tmp_path / "[new]/sub/a.txt").read_bytes() == (
-        b"\xc3\xa9\r\n\xe2\x80\xa8b"
-    )
-    assert files.read_text(f"{root}/a.txt") == "é\r\n\u2028b"
-    assert list(files.read_lines(f"{root}/a.txt")) == ["é", "\u2028b"]
-    assert files.size(f"{root}/a.txt") == files.directory_size(root) == 8
-    assert not files.is_gzip(f"{root}/a.txt")
-    (tmp_path / "[new]/sub/b~").touch()
+    files.write_text(path, "é\r\n\u2028b")
+    assert (local / "a.txt").read_bytes() == b"\xc3\xa9\r\n\xe2\x80\xa8b"
+    assert files.read_text(path) == "é\r\n\u2028b"
+    assert list(files.read_lines(path)) == ["é", "\u2028b"]
+    assert files.size(path) == files.directory_size(root) == 8
+    assert not files.is_gzip(path)
+    (local / "b~").touch()
     assert files.list_directory(root) == ["a.txt", "b~"]
     assert files.list_directory(os.path.dirname(root)) == ["sub"]
-    assert files.list_directory(f"{root}/a.txt") == []
+    assert files.list_directory(path) == []
     assert files.list_directory(f"{root}/missing") == []
-    files.remove(f"{root}/a.txt")
-    assert not files.exists(f"{root}/a.txt")
+    files.remove(path)
+    assert not files.exists(path)
     files.remove_directory(root)
     assert not files.exists(root)
 
 
-def write_empty(path):
-    files.write_text(path, "")
-
-
-def test_errors_of_remote_files_are_input_errors(tmp_path):
-    root = f"file://{tmp_path}"
-    (tmp_path / "a.txt").touch()
-    for call, argument, message in [
-        (files.read_text, f"{root}/b.txt", "b.txt.*No such file"),
-        (files.make_directory, f"{root}/a.txt/below", "a.txt/below"),
-        (
-            lambda path: files.write_text(path, ""),
-            f"{root}/no/a.txt",
-            "No such",
-        ),
-        (files.size, f"{root}/b.txt", "b.txt.*No such"),
+@pytest.mark.parametrize(
+    ("call", "path", "message"),
+    [
+        (files.read_text, "{}/b.txt", "b.txt.*No such file"),
+        (files.make_directory, "{}/a.txt/below", "a.txt/below"),
+        (lambda path: files.write_text(path, ""), "{}/no/a.txt", "No such"),
+        (files.size, "{}/b.txt", "b.txt.*No such"),
         (files.exists, "nope://a", "nope://a"),
         (files.expand, "nope://a", "nope://a"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            call(argument)
+    ],
+    ids=["read", "make", "write", "size", "exists", "expand"],
+)
+def test_errors_of_remote_files_are_input_errors(tmp_path, call, path, message):
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(InputError, match=message):
+        call(path.format(f"file://{tmp_path}"))
 
 
-@pytest.mark.parametrize("before", ["old", None])
+@pytest.mark.parametrize("before", [["old"], []])
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt, SystemExit])
 def test_failed_write_changes_nothing(tmp_path, before, failure):
     path = tmp_path / "out.txt"
-    if before:
-        path.write_text(before)
+    for text in before:
+        path.write_text(text)
 
     def write():
         with files.writing(str(path)) as file:
@@ -213,22 +198,17 @@ def test_failed_write_changes_nothing(tmp_path, before, failure):
 
     with pytest.raises((failure, InputError)):
         write()
-
-    assert [p.read_text() for p in tmp_path.iterdir()] == (
-        [before] if before else []
-    )
+    assert [p.read_text() for p in tmp_path.iterdir()] == before
 
 
 def test_file_gets_its_name_when_it_is_complete(tmp_path):
     path = tmp_path / "new" / "out.txt"
     files.write_text(str(path), "old")
-
     with files.writing(str(path)) as one, files.writing(str(path)) as other:
         one.write(b"one")
         other.write(b"other")
         assert os.path.dirname(one.name) == str(path.parent)
         assert path.read_text() == "old"
-
     assert path.read_text() == "one"  # The last block that ended.
     assert os.listdir(path.parent) == ["out.txt"]
 
@@ -269,24 +249,15 @@ def test_only_files_are_replaced(tmp_path, path, monkeypatch):
     assert os.path.islink("link")
 
 
-@pytest.mark.parametrize("name", ["taken", "taken/below", "/proc"])
-def test_directory_that_cannot_be_written_is_an_error(tmp_path, name):
-    # Neither a file in the way nor /proc lets even root create a directory.
-    if name == "/proc" and not os.path.isdir(name):
-        pytest.skip("needs Linux")
-    (tmp_path / "taken").touch()
-    with pytest.raises(InputError, match=name):
-        files.make_directory(str(tmp_path / name))
-
-
-def test_check_of_a_directory_creates_nothing(tmp_path):
+def test_directory_that_cannot_be_written_is_an_error(tmp_path):
     files.require_writable_directory(str(tmp_path / "a" / "b"))
     files.require_writable_directory("gs://bucket/folder")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []  # Checking creates nothing.
     (tmp_path / "file").touch()
-    for path in (tmp_path / "file", tmp_path / "file" / "b"):
-        with pytest.raises(InputError, match=str(path)):
-            files.require_writable_directory(str(path))
+    for path in (str(tmp_path / "file"), str(tmp_path / "file" / "b")):
+        for call in (files.require_writable_directory, files.make_directory):
+            with pytest.raises(InputError, match=path):
+                call(path)
 
 
 def write_directory(path, name):

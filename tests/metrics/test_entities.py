@@ -1,6 +1,5 @@
 """Entities and their metrics: all schemes, and `conlleval`'s example."""
 
-import json
 import random
 
 import pytest
@@ -40,30 +39,26 @@ def test_entities_are_read_in_all_schemes(tags, expected):
     assert spans(tags) == expected
 
 
+FIRST = {"IOB2": "B", "IOBES": "B", "BILOU": "B", "BMES": "B"}
+LAST = {"IOE2": "E", "IOBES": "E", "BILOU": "L", "BMES": "E"}
+SINGLE = {"IOBES": "S", "BILOU": "U", "BMES": "S"}
+
+
 def write(scheme, length, every):
     """Returns the tags of entities by the definition of a scheme."""
     tags = ["O"] * length
-    for index, (start, end, name) in enumerate(every):
-        before = every[index - 1] if index else None
-        behind = every[index + 1] if index + 1 < len(every) else None
-        follows = before is not None and before[1:] == (start, name)
-        precedes = behind is not None and behind[::2] == (end, name)
-        prefixes = ["I"] * (end - start)
-        if scheme in ("IOB2", "IOBES", "BILOU", "BMES"):
-            prefixes[0] = "B"
-        if scheme == "IOB1" and follows:
-            prefixes[0] = "B"
-        if scheme == "BMES":
-            prefixes[1:] = ["M"] * len(prefixes[1:])
-        if scheme in ("IOBES", "BMES", "IOE2") or (
-            scheme == "IOE1" and precedes
-        ):
-            prefixes[-1] = "E"
-        if scheme == "BILOU":
-            prefixes[-1] = "L"
-        single = {"IOBES": "S", "BMES": "S", "BILOU": "U"}.get(scheme)
-        if single and len(prefixes) == 1:
-            prefixes = [single]
+    for start, end, name in every:
+        # Whether an entity of the same type ends or starts here.
+        follows = any(e[1:] == (start, name) for e in every)
+        precedes = any(e[::2] == (end, name) for e in every)
+        inside = "M" if scheme == "BMES" else "I"
+        prefixes = [inside] * (end - start)
+        is_iob1_start = scheme == "IOB1" and follows
+        prefixes[0] = "B" if is_iob1_start else FIRST.get(scheme, "I")
+        if scheme in LAST or (scheme == "IOE1" and precedes):
+            prefixes[-1] = LAST.get(scheme, "E")
+        if scheme in SINGLE and len(prefixes) == 1:
+            prefixes = [SINGLE[scheme]]
         tags[start:end] = [f"{prefix}-{name}" for prefix in prefixes]
     return tags
 
@@ -84,29 +79,6 @@ def test_random_entities_survive_writing_and_reading(scheme):
             position = end
         tags = write(scheme, position + 1, every)
         assert entities.entities(tags) == every
-
-
-def test_metrics_equal_those_by_hand():
-    # An entity ends with its sentence.
-    targets = ["B-PER I-PER O O B-LOC", "I-LOC I-LOC O"]
-    predictions = ["B-PER I-PER O B-ORG B-LOC", "I-LOC O O"]
-    scores = entities.evaluate(
-        [line.split() for line in targets],
-        [line.split() for line in predictions],
-    )
-    nothing = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
-    assert scores == {
-        "accuracy": 6 / 8,
-        "precision": 2 / 4,
-        "recall": 2 / 3,
-        "f1": pytest.approx(4 / 7),
-        "support": 3,
-        "per_type": {
-            "LOC": {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2},
-            "ORG": nothing,
-            "PER": {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1},
-        },
-    }
 
 
 def test_metrics_equal_the_published_example_of_conlleval():
@@ -143,22 +115,44 @@ def test_metrics_equal_the_published_example_of_conlleval():
     } == {name: list(row[3:]) for name, row in published.items()}
 
 
+def score(precision, recall, f1, support):
+    return {
+        "precision": precision,
+        "recall": recall,
+        "f1": pytest.approx(f1),
+        "support": support,
+    }
+
+
+def test_metrics_equal_those_by_hand():
+    # An entity ends with its sentence.
+    targets = ["B-PER I-PER O O B-LOC", "I-LOC I-LOC O"]
+    predictions = ["B-PER I-PER O B-ORG B-LOC", "I-LOC O O"]
+    scores = entities.evaluate(
+        [line.split() for line in targets],
+        [line.split() for line in predictions],
+    )
+    assert scores == {
+        "accuracy": 6 / 8,
+        **score(2 / 4, 2 / 3, 4 / 7, 3),
+        "per_type": {
+            "LOC": score(0.5, 0.5, 0.5, 2),
+            "ORG": score(0.0, 0.0, 0.0, 0),
+            "PER": score(1.0, 1.0, 1.0, 1),
+        },
+    }
+
+
 def test_tags_without_prefixes_are_scored_word_by_word():
     targets = [["DET", "NOUN", "VERB"], ["O"]]
     predictions = [["DET", "VERB", "VERB"], ["O"]]
-
-    scores = entities.evaluate(targets, predictions)
-
-    right = {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1}
-    wrong = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1}
-    verb = {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3)}
-    assert scores == {
+    assert entities.evaluate(targets, predictions) == {
         "accuracy": 0.75,
         "per_type": {
-            "DET": right,
-            "NOUN": wrong,
-            "O": right,
-            "VERB": {**verb, "support": 1},
+            "DET": score(1.0, 1.0, 1.0, 1),
+            "NOUN": score(0.0, 0.0, 0.0, 1),
+            "O": score(1.0, 1.0, 1.0, 1),
+            "VERB": score(0.5, 1.0, 2 / 3, 1),
         },
     }
 
@@ -179,21 +173,15 @@ def test_prefixes_are_recognized(tags, expected):
     assert entities.has_prefixes(tags.split()) is expected
 
 
-@pytest.mark.parametrize("sentences", [[], [[]], [["O", "O"]]])
-def test_metrics_without_entities_are_zero(sentences):
-    scores = entities.evaluate(sentences, sentences)
-
-    accuracy = 1.0 if sentences == [["O", "O"]] else 0.0
-    nothing = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
-    assert scores == {"accuracy": accuracy, **nothing, "per_type": {}}
+@pytest.mark.parametrize(
+    ("sentences", "accuracy"), [([], 0.0), ([[]], 0.0), ([["O", "O"]], 1.0)]
+)
+def test_metrics_without_entities_are_zero(sentences, accuracy):
+    expected = {"accuracy": accuracy, **score(0.0, 0.0, 0.0, 0), "per_type": {}}
+    assert entities.evaluate(sentences, sentences) == expected
 
 
 @pytest.mark.parametrize("predictions", [[["O"]], [["O", "O"], ["O"]], []])
 def test_predictions_of_other_lengths_are_an_error(predictions):
     with pytest.raises(ValueError, match=r"shorter|longer"):
         entities.evaluate([["O", "O"]], predictions)
-
-
-def test_results_can_be_written_as_json():
-    scores = entities.evaluate([["B-X"]], [["B-X"]])
-    assert json.loads(json.dumps(scores)) == scores

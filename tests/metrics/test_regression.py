@@ -1,6 +1,5 @@
 """Correlations: by their formulas in float64, and of constants."""
 
-import json
 import math
 
 import numpy as np
@@ -31,7 +30,6 @@ def test_metrics_equal_their_formulas():
             sum(x * x for x in predictions - targets) / 1500
         ),
     }
-    assert json.loads(json.dumps(scores)) == scores
 
 
 def test_equal_values_share_their_mean_rank():
