@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 
@@ -23,12 +22,13 @@ from support.conversions import (
     HEADS,
     VOCAB,
     arrays_of,
+    assert_equal_files,
     assert_same,
     change_json,
-    convert,
     outputs,
     read_json,
     released,
+    to_hf,
     to_tf1,
 )
 
@@ -38,9 +38,9 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "transformers"
-CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
 
 every_head = pytest.mark.parametrize("head", HEADS)
+WORDS = "bert.embeddings.word_embeddings.weight"
 
 
 @pytest.fixture
@@ -49,28 +49,18 @@ def theirs(tmp_path):
     return shutil.copytree(GOLDEN / "pretraining", tmp_path / "theirs")
 
 
-def to_hf(folder, head, **flags):
-    if head in CLASSIFIERS:
-        flags = {"head": head, **flags}
-    output = folder.parent / "hf"
-    convert(input=folder, output=output, to="huggingface", **flags)
-    return output
-
-
 @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
 def test_names_and_shapes_are_those_of_transformers(head):
-    listed = read_json(GOLDEN / "names.json")[head.architecture]
     # A BertModel by itself is its own root.
+    is_root = "." in head.architecture or not head.scopes
     listed = {
-        name
-        if "." not in head.architecture and head.scopes
-        else f"bert.{name}": tuple(shape)
-        for name, shape in listed.items()
+        f"bert.{name}" if is_root else name: tuple(shape)
+        for name, shape in read_json(GOLDEN / "names.json")[
+            head.architecture
+        ].items()
     }
     config = BertConfig(**transformers_process.SIZES)
-    every = weights.shapes(config, num_classes=3)
-    if head.name == "multiple_choice":
-        every = weights.shapes(config, num_classes=1)
+    every = weights.shapes(config, 1 if head.name == "multiple_choice" else 3)
     places = [
         huggingface.get_place(name, every[name], config)
         for name in weights.names_of_model(every, head)
@@ -93,16 +83,14 @@ def test_model_is_unchanged_after_conversion_and_back(tmp_path, head, capsys):
     # As released for Chinese, with a key that nobody reads.
     arrays = released(tmp_path / "a", head, choices, hidden_dropout_prob=0.25)
     change_json(tmp_path / "a" / "bert_config.json", pooler_type="first_token")
-    to_hf(tmp_path / "a", head, do_lower_case=False)
+    hf = to_hf(tmp_path / "a", head, do_lower_case=False)
     assert "largest difference 0" in capsys.readouterr().out
-    to_tf1(tmp_path / "hf")
-    assert_same(arrays_of(tmp_path / "b"), arrays)
-    vocabs = [(tmp_path / n / "vocab.txt").read_bytes() for n in "ab"]
-    assert vocabs[0] == vocabs[1]
-    configs = [read_json(tmp_path / n / "bert_config.json") for n in "ab"]
-    assert configs[0] == configs[1]
-    written = read_json(tmp_path / "hf" / "tokenizer_config.json")
-    assert written["do_lower_case"] is False
+    back = to_tf1(hf)
+    assert_same(arrays_of(back), arrays)
+    assert_equal_files(tmp_path / "a", back, "vocab.txt")
+    config = read_json(tmp_path / "a" / "bert_config.json")
+    assert read_json(back / "bert_config.json") == config
+    assert read_json(hf / "tokenizer_config.json")["do_lower_case"] is False
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -110,26 +98,18 @@ def test_model_is_unchanged_after_conversion_and_back(tmp_path, head, capsys):
 def test_files_of_other_versions_are_converted(tmp_path, head, old):
     """Old names, no `bert.`, buffers, tied copies, and several files."""
     arrays = released(tmp_path / "a", head, 1)
-    to_hf(tmp_path / "a", head)
-    folder = tmp_path / "hf"
+    folder = to_hf(tmp_path / "a", head)
     stored = load_file(folder / "model.safetensors")
-    if "cls.predictions.bias" in stored:
-        stored["cls.predictions.decoder.weight"] = stored[
-            "bert.embeddings.word_embeddings.weight"
-        ].copy()
-        stored["cls.predictions.decoder.bias"] = stored.pop(
-            "cls.predictions.bias"
-        )
+    decoder, bias = "cls.predictions.decoder", "cls.predictions.bias"
+    if bias in stored:
+        stored[f"{decoder}.weight"] = stored[WORDS].copy()
+        stored[f"{decoder}.bias"] = stored.pop(bias)
     stored["bert.embeddings.position_ids"] = np.arange(12)[None]
-    if old:
-        stored = {
-            name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
-                "LayerNorm.bias", "LayerNorm.beta"
-            ): array
-            for name, array in stored.items()
-        }
-    if head == "encoder":
-        stored = {n.removeprefix("bert."): a for n, a in stored.items()}
+    names = {"LayerNorm.weight": "LayerNorm.gamma"} if old else {}
+    names |= {"LayerNorm.bias": "LayerNorm.beta"} if old else {}
+    names |= {"bert.": ""} if head == "encoder" else {}
+    for new, other in names.items():
+        stored = {n.replace(new, other): a for n, a in stored.items()}
     (folder / "model.safetensors").unlink()
     parts = {}
     for number in range(3):
@@ -137,57 +117,43 @@ def test_files_of_other_versions_are_converted(tmp_path, head, old):
         part = dict(list(stored.items())[number::3])
         save_file(part, folder / name)
         parts |= dict.fromkeys(part, name)
-    (folder / "model.safetensors.index.json").write_text(
-        json.dumps({"weight_map": parts})
-    )
-    to_tf1(folder)
-    assert_same(arrays_of(tmp_path / "b"), arrays)
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": parts}))
+    assert_same(arrays_of(to_tf1(folder)), arrays)
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16"])
 def test_half_precision_becomes_float32(tmp_path, kind):
     released(tmp_path / "a", "encoder")
-    to_hf(tmp_path / "a", "encoder")
-    path = tmp_path / "hf" / "model.safetensors"
+    path = to_hf(tmp_path / "a") / "model.safetensors"
     stored = load_file(path)
     name = "bert.pooler.dense.bias"
     wanted = np.array([0.5, -1.25, 0, 3, 1, 2, -7, 256], np.float32)
-    half = (
-        wanted.astype(np.float16).tobytes()
-        if kind == "F16"
-        else (wanted.view(np.uint32) >> 16).astype(np.uint16).tobytes()
-    )
-    del stored[name]
-    save_file(stored, path)
-    data = path.read_bytes()
-    [size] = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + size])
-    end = len(data) - 8 - size
-    header[name] = {
-        "dtype": kind,
-        "shape": [8],
-        "data_offsets": [end, end + len(half)],
-    }
-    text = json.dumps(header).encode()
-    path.write_bytes(
-        struct.pack("<Q", len(text)) + text + data[8 + size :] + half
-    )
-    to_tf1(tmp_path / "hf")
-    found = arrays_of(tmp_path / "b")["bert/pooler/dense/bias"]
+    half = wanted.astype(np.float16)
+    if kind == "BF16":  # The upper half of a float32.
+        half = (wanted.view(np.uint32) >> 16).astype(np.uint16)
+    save_file({**stored, name: half}, path)
+    if kind == "BF16":
+        # NumPy has no such type; the header is as long with another space.
+        data = path.read_bytes()
+        assert data.count(b'"U16"') == 1
+        size = int.from_bytes(data[:8], "little")
+        header = data[8 : 8 + size].replace(b'"U16"', b'"BF16"')
+        length = len(header).to_bytes(8, "little")
+        path.write_bytes(length + header + data[8 + size :])
+    found = arrays_of(to_tf1(tmp_path / "hf"))["bert/pooler/dense/bias"]
     np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("head", ["masked_lm", "question_answering"])
 def test_missing_pooler_is_newly_initialized(tmp_path, capsys, head):
     arrays = released(tmp_path / "a", head)
-    to_hf(tmp_path / "a", head)
-    path = tmp_path / "hf" / "model.safetensors"
+    path = to_hf(tmp_path / "a", head) / "model.safetensors"
     kept = {n: a for n, a in load_file(path).items() if "pooler" not in n}
     save_file(kept, path)
-    to_tf1(tmp_path / "hf")
+    found = arrays_of(to_tf1(tmp_path / "hf"))
     printed = capsys.readouterr().out
     assert "Newly initialized: bert/pooler/dense/kernel" in printed
-    found = arrays_of(tmp_path / "b")
     assert sorted(found) == sorted(arrays)
     kernel = found["bert/pooler/dense/kernel"]
     assert 0.2 < kernel.std() < 0.7
@@ -196,15 +162,12 @@ def test_missing_pooler_is_newly_initialized(tmp_path, capsys, head):
 
 def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
     released(tmp_path / "a", "encoder")
-    to_hf(tmp_path / "a", "encoder")
-    config = read_json(tmp_path / "hf" / "config.json")
+    config = read_json(to_hf(tmp_path / "a") / "config.json")
     assert config["hidden_act"] == "gelu_pytorch_tanh"
     change_json(theirs / "config.json", hidden_act="gelu")
-    to_tf1(theirs)
-    ours = read_json(tmp_path / "b" / "bert_config.json")
-    assert ours["hidden_act"] == "gelu_erf"
-    to_hf(tmp_path / "b", "pretraining", overwrite=True)
-    config = read_json(tmp_path / "hf" / "config.json")
+    ours = to_tf1(theirs)
+    assert read_json(ours / "bert_config.json")["hidden_act"] == "gelu_erf"
+    config = read_json(to_hf(ours, overwrite=True) / "config.json")
     assert config["hidden_act"] == "gelu"
 
 
@@ -233,65 +196,59 @@ def test_model_other_than_a_bert_of_2018_is_an_error(
     assert not (tmp_path / "b").exists()
 
 
-def test_other_classifier_dropout_is_reported(theirs, tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("config", {"classifier_dropout": 0.3}, "` is 0.3"),
+        ("tokenizer_config", {"strip_accents": True}, "` is True with"),
+        ("tokenizer_config", {"tokenize_chinese_chars": False}, "` is fa"),
+    ],
+)
+def test_unsupported_setting_is_reported(
+    theirs, caplog, name, changes, message
+):
     change_json(theirs / "config.json", classifier_dropout=0.1)
     to_tf1(theirs)
     assert "classifier_dropout" not in caplog.text
-    change_json(theirs / "config.json", classifier_dropout=0.3)
+    change_json(theirs / f"{name}.json", **changes)
     to_tf1(theirs, "c")
-    assert "`classifier_dropout` is 0.3" in caplog.text
+    [key] = changes
+    assert f"`{key}{message}" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"strip_accents": True}, "`strip_accents` is True with"),
-        ({"tokenize_chinese_chars": False}, "`tokenize_chinese_chars` is fa"),
-    ],
-)
-def test_unsupported_tokenizer_setting_is_reported(
-    theirs, tmp_path, caplog, changes, message
-):
-    change_json(theirs / "tokenizer_config.json", **changes)
-    to_tf1(theirs)
-    assert message in caplog.text
-
-
-def test_tokenizer_must_be_wordpiece_with_consecutive_ids(theirs, tmp_path):
+def test_tokenizer_must_be_wordpiece_with_consecutive_ids(theirs):
     path = theirs / "tokenizer.json"
-    model = json.loads(path.read_text())["model"]
-    change_json(path, model={**model, "vocab": {"[PAD]": 0, "[UNK]": 2}})
-    with pytest.raises(InputError, match="without gaps"):
-        to_tf1(theirs)
-    change_json(path, model={"type": "BPE", "vocab": {}})
-    with pytest.raises(InputError, match=r"a WordPiece tokenizer.*BPE"):
-        to_tf1(theirs)
-
-
-def test_vocabulary_larger_than_the_model_is_an_error(theirs, tmp_path):
+    model = read_json(path)["model"]
+    for changed, message in [
+        ({**model, "vocab": {"[PAD]": 0, "[UNK]": 2}}, "without gaps"),
+        ({"type": "BPE", "vocab": {}}, r"a WordPiece tokenizer.*BPE"),
+    ]:
+        change_json(path, model=changed)
+        with pytest.raises(InputError, match=message):
+            to_tf1(theirs)
     (theirs / "vocab.txt").write_text("\n".join([*VOCAB, "t"]) + "\n")
     with pytest.raises(InputError, match="25 tokens"):
         to_tf1(theirs)
 
 
 @pytest.mark.parametrize("size", [0, 7, 200, -1])
-def test_truncated_weights_are_an_error(theirs, tmp_path, size):
+def test_truncated_weights_are_an_error(theirs, size):
     path = theirs / "model.safetensors"
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(InputError, match="must be a complete safetensors file"):
         to_tf1(theirs)
 
 
-def test_untied_output_weights_are_an_error(theirs, tmp_path):
+def test_untied_output_weights_are_an_error(theirs):
     path = theirs / "model.safetensors"
     stored = load_file(path)
-    words = stored["bert.embeddings.word_embeddings.weight"]
-    save_file({**stored, "cls.predictions.decoder.weight": words + 1}, path)
+    decoder = {"cls.predictions.decoder.weight": stored[WORDS] + 1}
+    save_file({**stored, **decoder}, path)
     with pytest.raises(InputError, match="untied"):
         to_tf1(theirs)
 
 
-def test_unknown_array_is_an_error_unless_skipped(theirs, tmp_path, capsys):
+def test_unknown_array_is_an_error_unless_skipped(theirs, capsys):
     path = theirs / "model.safetensors"
     extra = {"crf.transitions": np.ones((2, 2), np.float32)}
     save_file({**load_file(path), **extra}, path)
@@ -301,15 +258,16 @@ def test_unknown_array_is_an_error_unless_skipped(theirs, tmp_path, capsys):
     assert "Left out: crf.transitions." in capsys.readouterr().out
 
 
-def test_missing_shard_is_named(theirs, tmp_path):
+def test_missing_shard_is_named(theirs):
     (theirs / "model.safetensors").unlink()
     index = theirs / "model.safetensors.index.json"
-    index.write_text('{"weight_map": {"a": "part-1.safetensors"}}')
-    with pytest.raises(InputError, match=r"part-1\.safetensors"):
-        to_tf1(theirs)
-    index.write_text('{"weight_map": {"a": "../part-1.safetensors"}}')
-    with pytest.raises(InputError, match="beside it"):
-        to_tf1(theirs)
+    for name, message in [
+        ("part-1.safetensors", r"part-1\.safetensors"),
+        ("../part-1.safetensors", "beside it"),
+    ]:
+        index.write_text(json.dumps({"weight_map": {"a": name}}))
+        with pytest.raises(InputError, match=message):
+            to_tf1(theirs)
 
 
 @pytest.fixture(scope="module")
@@ -339,15 +297,13 @@ def transformers():
 def test_transformers_has_the_same_outputs_with_our_files(
     tmp_path, transformers, head
 ):
-    choices = 1 if head == "multiple_choice" else 3
-    released(tmp_path / "a", head, choices)
-    to_hf(tmp_path / "a", head)
-    transformers("run", HEADS[head].architecture, tmp_path / "hf")
-    loading = read_json(tmp_path / "hf" / "loading.json")
+    released(tmp_path / "a", head, 1 if head == "multiple_choice" else 3)
+    hf = to_hf(tmp_path / "a", head)
+    transformers("run", HEADS[head].architecture, hf)
+    loading = read_json(hf / "loading.json")
     assert loading["missing_keys"] == []
-    unread = [n for n in loading["unexpected_keys"] if "pooler" not in n]
-    assert unread == []
-    assert_same_outputs(tmp_path / "hf", tmp_path / "a", head)
+    assert all("pooler" in name for name in loading["unexpected_keys"])
+    assert_same_outputs(hf, tmp_path / "a", head)
 
 
 @pytest.mark.nightly

@@ -1,6 +1,5 @@
 """KerasHub's presets in and out, against KerasHub itself."""
 
-import json
 import math
 import warnings
 
@@ -10,11 +9,13 @@ import pytest
 from support.conversions import (
     VOCAB,
     arrays_of,
+    assert_equal_files,
     assert_same,
     batch,
     change_json,
     convert,
     outputs,
+    read_json,
     released,
     to_tf1,
 )
@@ -45,6 +46,13 @@ def call(model):
     if "mask_positions" in model.input:
         given["mask_positions"] = inputs["masked_lm_positions"]
     return model(given)
+
+
+def to_kh(folder, **flags):
+    """Converts a directory to a preset beside it."""
+    output = folder.parent / "kh"
+    convert(input=folder, output=output, to="keras_hub", **flags)
+    return output
 
 
 def random_model(folder, *, with_head=True):
@@ -82,42 +90,37 @@ def assert_close(found, wanted):
 
 
 @pytest.mark.parametrize("with_head", [True, False])
-def test_a_model_of_theirs_says_the_same_here(tmp_path, with_head):
+def test_keras_hub_model_has_the_same_outputs_here(tmp_path, with_head):
     model = random_model(tmp_path / "kh", with_head=with_head)
-    convert(input=tmp_path / "kh", output=tmp_path / "tf1", to="tf1")
+    ours = to_tf1(tmp_path / "kh")
     backbone = call(model.backbone if with_head else model)
-    found = outputs(
-        tmp_path / "tf1", "encoder" if not with_head else "masked_lm"
-    )
+    found = outputs(ours, "masked_lm" if with_head else "encoder")
     if with_head:
         # Its masked LM has another gelu and epsilon: see below.
-        wanted = masked_lm(arrays_of(tmp_path / "tf1"), backbone)
-        assert_close(call(model), wanted)
+        assert_close(call(model), masked_lm(arrays_of(ours), backbone))
         assert np.abs(found["logits"] - call(model)).max() < 0.02
     else:
         assert_close(found["last_hidden_state"], backbone["sequence_output"])
         assert_close(found["pooler_output"], backbone["pooled_output"])
-    config = json.loads((tmp_path / "tf1" / "bert_config.json").read_text())
-    assert config == {
+    assert read_json(ours / "bert_config.json") == {
         **SIZES,
         "hidden_act": "gelu",
         "hidden_dropout_prob": 0.2,
         "attention_probs_dropout_prob": 0.2,
         "initializer_range": 0.02,
     }
-    assert (tmp_path / "tf1" / "vocab.txt").read_text().split() == VOCAB
+    assert (ours / "vocab.txt").read_text().split() == VOCAB
 
 
-def test_a_folder_goes_before_a_published_model(tmp_path, monkeypatch):
+def test_directory_is_preferred_to_a_published_model(tmp_path, monkeypatch):
     """Of the same name, which KerasHub would fetch."""
     monkeypatch.chdir(tmp_path)
     name = "bert_tiny_en_uncased"
     assert name in keras_nlp.models.BertBackbone.presets
     model = random_model(tmp_path / name, with_head=False)
     convert(input=name, output=tmp_path / "tf1", to="tf1")
-    wanted = call(model)["pooled_output"]
     found = outputs(tmp_path / "tf1", "encoder")["pooler_output"]
-    assert_close(found, wanted)
+    assert_close(found, call(model)["pooled_output"])
 
 
 def masked_lm(weights, backbone):
@@ -151,38 +154,27 @@ def with_released_head(model):
 
 @pytest.mark.parametrize("head", ["encoder", "masked_lm"])
 def test_keras_hub_has_the_same_outputs(tmp_path, head, capsys):
-    arrays = released(
-        tmp_path / "a",
-        head,
-        hidden_dropout_prob=0.25,
-        attention_probs_dropout_prob=0.25,
-        initializer_range=0.02,
-    )
-    convert(
-        input=tmp_path / "a",
-        output=tmp_path / "kh",
-        to="keras_hub",
-        do_lower_case=True,
-    )
-    said = capsys.readouterr().out
-    assert "largest difference 0." in said
-    assert "Not kept" not in said
-    backbone = keras_nlp.models.BertBackbone.from_preset(str(tmp_path / "kh"))
-    theirs = call(backbone)
-    ours = outputs(tmp_path / "a", "encoder" if head == "encoder" else head)
+    config = {"hidden_dropout_prob": 0.25, "initializer_range": 0.02}
+    config["attention_probs_dropout_prob"] = 0.25
+    arrays = released(tmp_path / "a", head, **config)
+    folder = to_kh(tmp_path / "a", do_lower_case=True)
+    printed = capsys.readouterr().out
+    assert "largest difference 0." in printed
+    assert "Not kept" not in printed
+    theirs = call(keras_nlp.models.BertBackbone.from_preset(str(folder)))
+    ours = outputs(tmp_path / "a", head)
     if head == "encoder":
         assert_close(ours["last_hidden_state"], theirs["sequence_output"])
         assert_close(ours["pooler_output"], theirs["pooled_output"])
     else:
-        model = keras_nlp.models.BertMaskedLM.from_preset(str(tmp_path / "kh"))
+        model = keras_nlp.models.BertMaskedLM.from_preset(str(folder))
         assert_close(call(model), masked_lm(arrays, theirs))
         assert np.abs(ours["logits"] - call(model)).max() < 0.02
         assert_close(ours["logits"], call(with_released_head(model)))
-    to_tf1(tmp_path / "kh")
-    assert_same(arrays_of(tmp_path / "b"), arrays)
-    for name in ("bert_config.json", "vocab.txt"):
-        before = (tmp_path / "a" / name).read_text()
-        assert (tmp_path / "b" / name).read_text() == before
+    back = to_tf1(folder)
+    assert_same(arrays_of(back), arrays)
+    names = ("bert_config.json", "vocab.txt")
+    assert_equal_files(tmp_path / "a", back, *names)
 
 
 @pytest.mark.parametrize("lower", [True, False])
@@ -191,39 +183,24 @@ def test_keras_hub_tokenizer_makes_the_same_tokens(
 ):
     released(tmp_path / "a", "encoder", vocab_size=30522)
     vocab_file = shared_data / "vocab" / "uncased.txt"
-    convert(
-        input=tmp_path / "a",
-        output=tmp_path / "kh",
-        to="keras_hub",
-        vocab_file=vocab_file,
-        do_lower_case=lower,
-    )
-    tokenizer = keras_nlp.models.BertTokenizer.from_preset(str(tmp_path / "kh"))
+    flags = {"vocab_file": vocab_file, "do_lower_case": lower}
+    folder = to_kh(tmp_path / "a", **flags)
+    tokenizer = keras_nlp.models.BertTokenizer.from_preset(str(folder))
     text = "Élan vital: the naïve typewriters of Zürich, unaffable."
     ours = FullTokenizer(str(vocab_file), do_lower_case=lower)
     wanted = ours.convert_tokens_to_ids(ours.tokenize(text))
     assert np.asarray(tokenizer(text)).tolist() == wanted
 
 
-def test_pretrained_model_is_converted_without_next_sentence(tmp_path, capsys):
-    arrays = released(tmp_path / "a", "pretraining")
-    convert(
-        input=tmp_path / "a",
-        output=tmp_path / "kh",
-        to="keras_hub",
-        skip="^cls/seq_relationship/",
-    )
-    assert "Left out: cls/seq_relationship/output_b" in capsys.readouterr().out
-    to_tf1(tmp_path / "kh")
+def test_what_is_not_kept_is_reported(tmp_path, capsys):
+    dropout = {"attention_probs_dropout_prob": 0.3}
+    arrays = released(tmp_path / "a", "pretraining", **dropout)
+    folder = to_kh(tmp_path / "a", skip="^cls/seq_relationship/")
+    printed = capsys.readouterr().out
+    assert "Left out: cls/seq_relationship/output_b" in printed
+    assert "Not kept by keras_hub: attention_probs_dropout_prob: 0.3" in printed
     kept = {n: a for n, a in arrays.items() if "seq_relationship" not in n}
-    assert_same(arrays_of(tmp_path / "b"), kept)
-
-
-def test_config_values_not_kept_are_reported(tmp_path, capsys):
-    released(tmp_path / "a", "encoder", attention_probs_dropout_prob=0.3)
-    convert(input=tmp_path / "a", output=tmp_path / "kh", to="keras_hub")
-    said = capsys.readouterr().out
-    assert "Not kept by keras_hub: attention_probs_dropout_prob: 0.3" in said
+    assert_same(arrays_of(to_tf1(folder)), kept)
 
 
 @pytest.mark.parametrize(
@@ -240,25 +217,22 @@ def test_model_without_counterpart_in_keras_hub_is_an_error(
 ):
     released(tmp_path / "a", head, **config)
     with pytest.raises(InputError, match=message):
-        convert(input=tmp_path / "a", output=tmp_path / "kh", to="keras_hub")
+        to_kh(tmp_path / "a")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_preset_of_another_model_is_an_error(tmp_path):
+@pytest.mark.parametrize(
+    ("file", "name", "message"),
+    [
+        ("tokenizer.json", "OtherTokenizer", "Received: OtherTokenizer"),
+        ("task.json", "BertTextClassifier", "Save its backbone alone"),
+        ("config.json", "RobertaBackbone", "Received: RobertaBackbone"),
+    ],
+)
+def test_preset_of_another_model_is_an_error(tmp_path, file, name, message):
     random_model(tmp_path / "kh")
-    tokenizer = tmp_path / "kh" / "tokenizer.json"
-    before = tokenizer.read_text()
-    change_json(tokenizer, registered_name="keras_hub>OtherTokenizer")
-    with pytest.raises(InputError, match="Received: OtherTokenizer"):
-        to_tf1(tmp_path / "kh")
-    tokenizer.write_text(before)
-    task = tmp_path / "kh" / "task.json"
-    change_json(task, registered_name="keras_hub>BertTextClassifier")
-    with pytest.raises(InputError, match="Save its backbone alone"):
-        to_tf1(tmp_path / "kh")
-    config = tmp_path / "kh" / "config.json"
-    change_json(config, registered_name="keras_hub>RobertaBackbone")
-    with pytest.raises(InputError, match="Received: RobertaBackbone"):
+    change_json(tmp_path / "kh" / file, registered_name=f"keras_hub>{name}")
+    with pytest.raises(InputError, match=message):
         to_tf1(tmp_path / "kh")
 
 
@@ -274,12 +248,9 @@ def test_damaged_preset_is_an_error(tmp_path, size):
 def test_other_treatment_of_accents_is_reported(tmp_path, caplog):
     random_model(tmp_path / "kh")
     path = tmp_path / "kh" / "tokenizer.json"
-    path.write_text(
-        path.read_text().replace(
-            '"strip_accents": true', '"strip_accents": false'
-        )
-    )
-    convert(input=tmp_path / "kh", output=tmp_path / "tf1", to="tf1")
+    config = {**read_json(path)["config"], "strip_accents": False}
+    change_json(path, config=config)
+    to_tf1(tmp_path / "kh")
     assert "strip_accents=False with lowercase=True" in caplog.text
 
 
@@ -290,4 +261,4 @@ def test_vocabulary_with_a_repeated_token_is_an_error(tmp_path, twice):
     vocab = tmp_path / "a" / "vocab.txt"
     vocab.write_text(vocab.read_text().replace(twice + "\n", "b\n", 1))
     with pytest.raises(InputError, match="each token once, and"):
-        convert(input=tmp_path / "a", output=tmp_path / "kh", to="keras_hub")
+        to_kh(tmp_path / "a")

@@ -1,12 +1,17 @@
 """Model Garden checkpoints in, against recorded outputs of its models."""
 
-import json
 import pathlib
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from support.conversions import VOCAB, arrays_of, convert, outputs
+from support.conversions import (
+    VOCAB,
+    arrays_of,
+    change_json,
+    convert,
+    outputs,
+    to_tf1,
+)
 from support.transformers_process import SIZES
 
 from official_bert.checkpoints import tf1
@@ -31,12 +36,12 @@ def run(name, config_file, **flags):
     output = config_file.parent / "out"
     vocab = config_file.parent / "vocab.txt"
     vocab.write_text("\n".join(VOCAB) + "\n")
+    flags = {"to": "tf1", "vocab_file": vocab, **flags}
     convert(
         input=GOLDEN / name,
         output=output,
         bert_config_file=config_file,
-        vocab_file=vocab,
-        **{"to": "tf1", **flags},
+        **flags,
     )
     return output
 
@@ -56,53 +61,41 @@ def test_encoder_has_the_same_outputs_here(config_file, name):
 @pytest.mark.parametrize("name", ["pretrainer_v1", "pretrainer_v2"])
 def test_pretrainer_has_the_same_outputs_here(config_file, name, capsys):
     is_new = name.endswith("2")
-    flags = {"skip": UNTRAINED} if is_new else {}
-    found = outputs(run(name, config_file, **flags), "pretraining")
+    skip = UNTRAINED if is_new else None
+    found = outputs(run(name, config_file, skip=skip), "pretraining")
     left_out = "Left out: model/encoder_network/_pooler_layer/bias, "
     assert (left_out in capsys.readouterr().out) == is_new
     masked_lm = "mlm_logits" if is_new else "masked_lm"
-    next_sentence = "next_sentence" if is_new else "classification"
+    sentence = "next_sentence" if is_new else "classification"
     assert_close(found["prediction_logits"], f"{name}/{masked_lm}", name)
-    assert_close(
-        found["seq_relationship_logits"], f"{name}/{next_sentence}", name
-    )
+    assert_close(found["seq_relationship_logits"], f"{name}/{sentence}", name)
 
 
-def test_second_pooler_is_an_error(config_file):
-    with pytest.raises(InputError, match=r"classification_hea.*one weight"):
-        run("pretrainer_v2", config_file)
-
-
-def test_config_of_another_model_is_an_error(config_file):
-    given = json.loads(config_file.read_text())
-    given["num_attention_heads"] = 4
-    config_file.write_text(json.dumps(given))
-    with pytest.raises(
-        InputError, match=r"wrong shape.*\[8, 2, 4\].*\[8, 4, 2"
-    ):
-        run("encoder_v2", config_file)
-    given["num_hidden_layers"] = 1
-    config_file.write_text(json.dumps(given))
-    with pytest.raises(InputError, match="no counterpart: _transformer_layers"):
-        run("encoder_v2", config_file)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_attention_heads": 4}, r"wrong shape.*\[8, 2, 4\].*\[8, 4, 2"),
+        ({"num_hidden_layers": 1}, "no counterpart: _transformer_layers"),
+    ],
+)
+def test_config_of_another_model_is_an_error(config_file, changes, message):
+    change_json(config_file, **changes)
+    with pytest.raises(InputError, match=message):
+        run(NAME, config_file)
 
 
 def test_optimizer_state_is_left_out(config_file, tmp_path):
     """With the names of old and new Keras 2 optimizers."""
+    reader = tf1.open_reader(str(GOLDEN / NAME))
     stored = {
-        name: tf1.read_array(tf1.open_reader(str(GOLDEN / NAME)), NAME, name)
-        for name, _ in tf.train.list_variables(str(GOLDEN / NAME))
+        name: tf1.read_array(reader, NAME, name)
+        for name in reader.get_variable_to_shape_map()
     }
     end = "/.ATTRIBUTES/VARIABLE_VALUE"
-    slot = "/.OPTIMIZER_SLOT/optimizer/m"
-    extra = [
-        "save_counter",
-        "global_step",
-        "optimizer/iter",
-        "optimizer/_variables/1",
-        f"encoder/_pooler_layer/kernel{slot}",
-    ]
-    stored |= {f"{name}{end}": np.zeros([8, 8]) for name in extra}
+    slot = "encoder/_pooler_layer/kernel/.OPTIMIZER_SLOT/optimizer/m"
+    extra = ["save_counter", "global_step", "optimizer/iter", slot]
+    for name in [*extra, "optimizer/_variables/1"]:
+        stored[f"{name}{end}"] = np.zeros([8, 8])
     tf1.write(str(tmp_path / "run"), stored)
     out = run(tmp_path / "run", config_file)
     assert len(arrays_of(out)) == 5 + 2 * 16 + 2
@@ -112,16 +105,10 @@ def test_optimizer_state_is_left_out(config_file, tmp_path):
         run(tmp_path / "run", config_file, overwrite=True)
 
 
-def test_input_format_must_be_that_of_the_files(config_file):
+def test_unsuitable_flags_are_an_error(config_file, tmp_path):
+    with pytest.raises(InputError, match=r"classification_hea.*one weight"):
+        run("pretrainer_v2", config_file)
     with pytest.raises(InputError, match="with TF2's object graph"):
-        run("encoder_v2", config_file, input_format="tf1", to="huggingface")
-
-
-def test_model_garden_checkpoint_cannot_be_stripped(config_file):
+        run(NAME, config_file, input_format="tf1", to="huggingface")
     with pytest.raises(InputError, match="needs a TF1 checkpoint"):
-        convert(
-            input=GOLDEN / "encoder_v2",
-            output=config_file.parent / "out",
-            to="tf1",
-            strip_optimizer=True,
-        )
+        to_tf1(GOLDEN / NAME, tmp_path / "out", strip_optimizer=True)
