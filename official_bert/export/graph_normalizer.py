@@ -23,17 +23,11 @@ from official_bert.export.unicode_tables import ENTRY, Casing, Kind
 
 
 class Decoded(NamedTuple):
-    """Texts as code points; N of them.
+    """Texts as code points; N of them."""
 
-    Attributes:
-        points: int32 [N], with a space after each text.
-        lines: int64 [N], the index of the text.
-        starts: int64 [N], the byte of the text at which each begins.
-    """
-
-    points: tf.Tensor
-    lines: tf.Tensor
-    starts: tf.Tensor
+    points: tf.Tensor  # int32 [N], with a space after each text
+    lines: tf.Tensor  # int64 [N], the index of the text
+    starts: tf.Tensor  # int64 [N], the byte of the text at which each begins
 
     @property
     def limits(self) -> tf.Tensor:
@@ -42,33 +36,21 @@ class Decoded(NamedTuple):
 
 
 class Normalized(NamedTuple):
-    """The characters of words and the spaces between them; M of them.
+    """The characters of words and the spaces between them; M of them."""
 
-    Attributes:
-        points: int32 [M], code points.
-        kinds: int32 [M], `Kind`s other than MARK and REMOVED.
-        first: int64 [M], the first index in `Decoded` that each comes from.
-        last: int64 [M], the last one.
-    """
-
-    points: tf.Tensor
-    kinds: tf.Tensor
-    first: tf.Tensor
-    last: tf.Tensor
+    points: tf.Tensor  # int32 [M], code points
+    kinds: tf.Tensor  # int32 [M], `Kind`s other than MARK and REMOVED
+    first: tf.Tensor  # int64 [M], the first index in `Decoded` of each
+    last: tf.Tensor  # int64 [M], the last one
 
 
 class _Marked(NamedTuple):
-    """Normalized characters and marks.
-
-    Attributes:
-        is_joined: bool, whether each belongs to the character before it.
-        The others are those of `Normalized`.
-    """
+    """Normalized characters and marks; see `Normalized`."""
 
     points: tf.Tensor
     kinds: tf.Tensor
     first: tf.Tensor
-    is_joined: tf.Tensor
+    is_joined: tf.Tensor  # bool, whether it belongs to the one before it
 
 
 def decode(texts: tf.Tensor) -> Decoded:

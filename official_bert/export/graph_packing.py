@@ -13,17 +13,11 @@ from official_bert.tasks.documents import LongDocuments
 
 
 class Segments(NamedTuple):
-    """Texts or pairs of texts that fit into one sequence each; R of them.
+    """Texts or pairs of texts that fit into one sequence each; R of them."""
 
-    Attributes:
-        ids_a: int32 RaggedTensor [R, (tokens)].
-        ids_b: Likewise; rows of single texts are empty.
-        example: int64 [R], the text or pair that each is part of, ascending.
-    """
-
-    ids_a: Any
-    ids_b: Any
-    example: Any
+    ids_a: Any  # int32 RaggedTensor [R, (tokens)]
+    ids_b: Any  # Likewise; rows of single texts are empty.
+    example: Any  # int64 [R], the text or pair each is part of, ascending
 
 
 def pack(

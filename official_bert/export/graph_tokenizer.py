@@ -23,23 +23,15 @@ from official_bert.tokenization import (
 )
 
 UNKNOWN = "[UNK]"
-_MAX_BYTES_PER_CHARACTER = 4  # In UTF-8.
 
 
 class Words(NamedTuple):
-    """The words of all texts; W of them, with M characters.
+    """The words of all texts; W of them."""
 
-    Attributes:
-        texts: string [W].
-        lines: int64 [W], the index of the text of each.
-        characters: Their characters, without spaces.
-        starts: int64 [W], where in `characters` each begins.
-    """
-
-    texts: tf.Tensor
-    lines: tf.Tensor
-    characters: Normalized
-    starts: tf.Tensor
+    texts: tf.Tensor  # string [W]
+    lines: tf.Tensor  # int64 [W], the index of the text of each
+    characters: Normalized  # Their characters, without spaces.
+    starts: tf.Tensor  # int64 [W], where in `characters` each begins
 
 
 class GraphTokenizer:
@@ -73,17 +65,16 @@ class GraphTokenizer:
         self._normalizer = (
             UncasedNormalizer() if do_lower_case else CasedNormalizer()
         )
-        self._max_characters = WordpieceTokenizer(
-            vocab
-        ).max_input_chars_per_word
+        wordpiece = WordpieceTokenizer(vocab)
+        self._max_characters = wordpiece.max_input_chars_per_word
         self._unknown_word = _unused_character(vocab)
         # Blank lines, tokens with spaces and "##" alone match no word.
         tokens = [t for t in vocab if t != "##" and t.split() == [t]]
         self._ids = tf.constant([vocab[t] for t in tokens], tf.int32)
         self._wordpiece = tensorflow_text.FastWordpieceTokenizer(
             tokens,
-            max_bytes_per_word=(self._max_characters + 1)
-            * _MAX_BYTES_PER_CHARACTER,
+            # In UTF-8, a character has up to four bytes.
+            max_bytes_per_word=4 * (self._max_characters + 1),
             unknown_token=UNKNOWN,
             no_pretokenization=True,
             token_out_type=tf.int32,
@@ -181,12 +172,8 @@ def _text_offsets(
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Returns the bytes of the texts at which tokens begin and end, int64.
 
-    Args:
-        decoded: The texts.
-        words: Their words.
-        starts: int [W, (tokens)], the byte of the word where a token begins.
-        limits: The byte before which it ends.
-        is_unknown: bool [tokens], whether a token stands for its whole word.
+    `starts` and `limits` [W, (tokens)] are bytes of words. Unknown tokens stand
+    for their whole word.
     """
     chars = words.characters
     lengths = num_bytes(chars.points)

@@ -31,19 +31,12 @@ Tensors = dict[str, Any]
 
 
 class Exported(NamedTuple):
-    """What was written.
+    """What was written."""
 
-    Attributes:
-        num_bytes: The size of all files.
-        num_weights: The number of parameters of the encoder.
-        has_masked_lm: Whether the module has `mlm`.
-        left_out: The checkpoint's other variables, without optimizer state.
-    """
-
-    num_bytes: int
-    num_weights: int
-    has_masked_lm: bool
-    left_out: list[str]
+    num_bytes: int  # Of all files.
+    num_weights: int  # Of the encoder.
+    has_masked_lm: bool  # Whether the module has `mlm`.
+    left_out: list[str]  # Other variables, without optimizer state.
 
 
 def export(
@@ -136,14 +129,11 @@ def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
         )
         return outputs
 
-    weights = [weight.value for weight in model.bert.trainable_variables]
-    module = _trainable(weights, encode, _INPUTS)
+    module = _trainable(encode, _INPUTS, model.bert)
     if has_masked_lm:
-        head = model.masked_lm.trainable_variables
+        names = (*_INPUTS, "masked_lm_positions")
         module.mlm = _trainable(
-            [*weights, *(weight.value for weight in head)],
-            predict_masked,
-            (*_INPUTS, "masked_lm_positions"),
+            predict_masked, names, model.bert, model.masked_lm
         )
     return module
 
@@ -179,16 +169,12 @@ def _signatures(model: PretrainingModel, module: Any) -> dict[str, Any]:
     }
 
 
-def _trainable(
-    weights: list[tf.Variable], call: Any, input_names: Iterable[str]
-) -> Any:
+def _trainable(call: Any, input_names: Iterable[str], *layers: Any) -> Any:
     """Returns a callable to save, whose weights are found when it is loaded.
 
-    Args:
-        weights: Those that `call` uses.
-        call: A function of a dict of ids and of `training`.
-        input_names: The keys of that dict.
+    `call` uses the layers, and takes a dict of ids and `training`.
     """
+    weights = [w.value for layer in layers for w in layer.trainable_variables]
     # A tf.Module would lose its `variables`.
     saved = tf.train.Checkpoint()
     saved.variables = list(weights)

@@ -52,35 +52,25 @@ class Casing(enum.IntEnum):
 
 
 class PagedTable(NamedTuple):
-    """A number for every code point, in pages; equal pages are stored once.
+    """A number for every code point, in pages; equal pages are stored once."""
 
-    Attributes:
-        page_of: int32 [NUM_CODE_POINTS / PAGE_SIZE], by `point // PAGE_SIZE`.
-        pages: int32 [number of pages * PAGE_SIZE].
-    """
-
-    page_of: npt.NDArray[np.int32]
-    pages: npt.NDArray[np.int32]
+    page_of: npt.NDArray[np.int32]  # [NUM_CODE_POINTS / PAGE_SIZE]
+    pages: npt.NDArray[np.int32]  # [number of pages * PAGE_SIZE]
 
 
 class UncasedTables(NamedTuple):
     """Lower-casing and removal of accents.
 
-    Attributes:
-        entries: See `ENTRY`.
-        expansion_of: The index of each character in `expansions`.
-        expansions: For characters that change, their lower-cased and decomposed
-            characters, as code point * ENTRY + kind. The first stands for all
-            characters that stay the same.
-        combining: Canonical combining classes, which order marks.
-        casing: `Casing`.
+    `expansions` are, for characters that change, their lower-cased and
+    decomposed characters, as code point * ENTRY + kind. The first stands for
+    all characters that stay the same.
     """
 
-    entries: PagedTable
-    expansion_of: PagedTable
+    entries: PagedTable  # See `ENTRY`.
+    expansion_of: PagedTable  # Indices in `expansions`.
     expansions: list[list[int]]
-    combining: PagedTable
-    casing: PagedTable
+    combining: PagedTable  # Canonical combining classes, which order marks.
+    casing: PagedTable  # Of `Casing`.
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import sys
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -105,54 +104,33 @@ def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
     is_trainable = {id(variable) for variable in trainable}
     # Some modules list only their trainable variables.
     frozen = [v for v in variables if id(v) not in is_trainable]
-    return [
-        _as_weight(variable, name, id(variable) in is_trainable)
-        for variable, name in _named([*trainable, *frozen])
-    ]
-
-
-def _named(
-    variables: Sequence[tf.Variable],
-) -> list[tuple[tf.Variable, str]]:
-    """Returns each variable with its name; equal names get a number."""
+    weights = []
     seen: collections.Counter[str] = collections.Counter()
-    named = []
-    for variable in variables:
+    for variable in [*trainable, *frozen]:
         name = variable.name.partition(":")[0]
-        suffix = f"_{seen[name]}" if seen[name] else ""
-        named.append((variable, name + suffix))
+        suffix = f"_{seen[name]}" if seen[name] else ""  # For equal names.
         seen[name] += 1
-    return named
-
-
-def _as_weight(
-    variable: tf.Variable, name: str, trainable: bool
-) -> keras.Variable:
-    *scopes, own_name = name.split("/")
-    with contextlib.ExitStack() as stack:
-        for scope in scopes:
-            stack.enter_context(keras.name_scope(scope))
-        return keras.Variable(
-            variable,
-            shape=variable.shape,
-            dtype=variable.dtype.name,
-            trainable=trainable,
-            name=own_name,
-        )
+        *scopes, own_name = name.split("/")
+        with contextlib.ExitStack() as stack:
+            for scope in scopes:
+                stack.enter_context(keras.name_scope(scope))
+            weight = keras.Variable(
+                variable,
+                shape=variable.shape,
+                dtype=variable.dtype.name,
+                trainable=id(variable) in is_trainable,
+                name=own_name + suffix,
+            )
+        weights.append(weight)
+    return weights
 
 
 class HubOutput(NamedTuple):
-    """The outputs of a module, named as those of `modeling.encoder.Bert`.
+    """The outputs of a module, named as those of `modeling.encoder.Bert`."""
 
-    Attributes:
-        sequence_output: [B, S, H].
-        pooled_output: [B, H].
-        encoder_outputs: [B, S, H] of every layer, if the module has them.
-    """
-
-    sequence_output: Any
-    pooled_output: Any
-    encoder_outputs: list[Any]
+    sequence_output: Any  # [B, S, H]
+    pooled_output: Any  # [B, H]
+    encoder_outputs: list[Any]  # [B, S, H] of each layer; [] if unknown
 
 
 @keras.saving.register_keras_serializable("official_bert")

@@ -17,12 +17,7 @@ CONFIG = os.path.join("assets.extra", "bert_config.json")
 
 
 class TextInfo(NamedTuple):
-    """How text is tokenized for a module.
-
-    Attributes:
-        vocab_file: The module's vocabulary.
-        do_lower_case: Whether text is lower-cased.
-    """
+    """The vocabulary of a module, and whether its text is lower-cased."""
 
     vocab_file: str
     do_lower_case: bool

@@ -20,11 +20,7 @@ from official_bert.errors import InputError
 from official_bert.export import saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.serving import tflite
-from official_bert.export.serving.signatures import (
-    FinetunedModel,
-    Signature,
-    TaskSignatures,
-)
+from official_bert.export.serving.signatures import Signature, TaskSignatures
 from official_bert.export.serving.squad_signatures import SquadSignatures
 from official_bert.export.serving.tagging_signatures import TaggingSignatures
 from official_bert.export.serving.text_signatures import (
@@ -32,6 +28,7 @@ from official_bert.export.serving.text_signatures import (
     TextSignatures,
 )
 from official_bert.modeling.encoder import Bert
+from official_bert.tasks.task import FinetunedModel
 
 # By `kind` in task.json.
 _SIGNATURES: dict[str, type[TaskSignatures]] = {
@@ -45,14 +42,11 @@ _SIGNATURES: dict[str, type[TaskSignatures]] = {
 class Exported(NamedTuple):
     """What was written.
 
-    Attributes:
-        path: The new version's directory.
-        signatures: The names of its signatures.
-        tflite_difference: The largest difference between the logits of
-            model.tflite and of the model; None if it was not written.
+    The difference is the largest between the logits of model.tflite and of the
+    model; None if it was not written.
     """
 
-    path: str
+    path: str  # The new version's directory.
     signatures: list[str]
     tflite_difference: float | None
 
@@ -118,14 +112,13 @@ def make_signatures(
     finetuned: FinetunedModel, export_text: bool = True
 ) -> TaskSignatures:
     """Returns the signatures of a model's kind of task; see `export`."""
-    tokenizer = None
-    if export_text:
-        tokenizer = GraphTokenizer(
-            finetuned.vocab_file,
-            finetuned.tokenizer.basic_tokenizer.do_lower_case,
-        )
-    kind = finetuned.task.kind
-    return _SIGNATURES[kind](finetuned, tokenizer)
+    is_uncased = finetuned.tokenizer.basic_tokenizer.do_lower_case
+    tokenizer = (
+        GraphTokenizer(finetuned.vocab_file, is_uncased)
+        if export_text
+        else None
+    )
+    return _SIGNATURES[finetuned.task.kind](finetuned, tokenizer)
 
 
 def trace(signature: Signature) -> Any:

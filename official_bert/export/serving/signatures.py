@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -10,8 +10,7 @@ from official_bert.export import graph_packing
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs import records, text_inputs
 from official_bert.inputs.schemas import Schema, text_schema
-from official_bert.tasks.task import Task
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tasks.task import FinetunedModel
 
 Tensors = dict[str, Any]
 
@@ -23,30 +22,6 @@ SPACE = (
 
 # A long text has hundreds of windows; only so many are in memory at a time.
 _ROWS_AT_ONCE = 32
-
-
-class FinetunedModel(Protocol):
-    """See `trained_models.FinetunedModel`, which is not imported from here."""
-
-    @property
-    def task(self) -> Task:
-        """The task with its labels and other settings."""
-
-    @property
-    def model(self) -> Any:
-        """The model that `task.build_model` returned, with its weights."""
-
-    @property
-    def tokenizer(self) -> BatchTokenizer:
-        """The tokenizer it was trained with."""
-
-    @property
-    def vocab_file(self) -> str:
-        """The tokenizer's vocabulary."""
-
-    @property
-    def max_seq_length(self) -> int:
-        """The length it was trained with."""
 
 
 class Signature(NamedTuple):
@@ -92,12 +67,8 @@ class TaskSignatures(abc.ABC):
         ids = Signature(self.from_ids, self.ids_inputs())
         examples = Signature(self.from_examples, string_inputs("examples"))
         texts = self.text_signatures() if self.tokenizer else {}
-        return {
-            "serving_default": ids,
-            "ids": ids,
-            "examples": examples,
-            **texts,
-        }
+        named = {"serving_default": ids, "ids": ids, "examples": examples}
+        return {**named, **texts}
 
     def from_ids(
         self, input_ids: Any, input_mask: Any, segment_ids: Any
@@ -127,11 +98,8 @@ class TaskSignatures(abc.ABC):
 
     def logits(self, input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
         """Runs the model."""
-        batch = {
-            "input_ids": input_ids,
-            "input_mask": input_mask,
-            "segment_ids": segment_ids,
-        }
+        inputs = (input_ids, input_mask, segment_ids)
+        batch = dict(zip(self._schema(), inputs, strict=True))
         return self.model(batch, training=False)
 
     def features(

@@ -19,65 +19,29 @@ from official_bert.tasks.squad.squad_examples import SPACES
 
 
 class Passage(NamedTuple):
-    """The passage of a question.
+    """The passage of a question."""
 
-    Attributes:
-        text: string [], in UTF-8.
-        starts: int64 [tokens], the byte of `text` at which each token begins.
-        limits: int64 [tokens], the byte before which it ends.
-    """
-
-    text: Any
-    starts: Any
-    limits: Any
+    text: Any  # string [], in UTF-8
+    starts: Any  # int64 [tokens], the byte at which each begins
+    limits: Any  # int64 [tokens], the byte before which each ends
 
 
 class Windows(NamedTuple):
-    """Parts of a passage that the model reads in turn; each int64 [R].
+    """Parts of a passage that the model reads in turn; each int64 [R]."""
 
-    Attributes:
-        start: The first token, counted in the passage.
-        length: The number of tokens.
-        offset: The position of the first token in its row.
-    """
-
-    start: Any
-    length: Any
-    offset: Any
-
-
-class Spans(NamedTuple):
-    """Candidate answers; N of them.
-
-    Attributes:
-        first: int64, the first token, counted in the passage.
-        last: int64, the last token.
-        start_logits: float64.
-        end_logits: float64.
-    """
-
-    first: Any
-    last: Any
-    start_logits: Any
-    end_logits: Any
+    start: Any  # The first token, counted in the passage.
+    length: Any  # In tokens.
+    offset: Any  # The position of the first token in its row.
 
 
 class _Candidates(NamedTuple):
-    """Texts of spans; N of them.
+    """Spans of the passage; N of them."""
 
-    Attributes:
-        texts: string.
-        begins: int64, the byte of the passage where each begins, -1 for none.
-        ends: int64.
-        start_logits: float64.
-        end_logits: float64.
-    """
-
-    texts: Any
-    begins: Any
-    ends: Any
-    start_logits: Any
-    end_logits: Any
+    texts: Any  # string
+    begins: Any  # int64, the byte of the passage, -1 for none
+    ends: Any  # int64
+    start_logits: Any  # float64
+    end_logits: Any  # float64
 
     def take(self, indices: Any) -> "_Candidates":
         return _Candidates(*(tf.gather(column, indices) for column in self))
@@ -118,13 +82,12 @@ def choose_answer(
     Returns:
         See `output_signature`; the outputs of `SquadSignatures`.
     """
-    spans = _best_spans(windows, logits, options)
-    begins = tf.gather(passage.starts, spans.first)
-    ends = tf.gather(passage.limits, spans.last)
-    texts = cut(passage.text, begins, ends)
-    candidates = _Candidates(texts, begins, ends, *spans[2:])
+    candidates = _best_spans(passage, windows, logits, options)
     if not options.version_2_with_negative:
-        best = _best_texts(_or_empty(candidates))
+        number = tf.maximum(tf.size(candidates.texts), 1)
+        zero = tf.constant(0.0, tf.float64)  # "empty" if there are no others.
+        candidates = _append(candidates, "empty", zero, zero)
+        best = _best_texts(candidates.take(tf.range(number)))
         best = best.take(tf.range(tf.size(best.texts))[: options.n_best_size])
         return _describe(passage, best, tf.constant(0), options)
     null = _null_logits(windows, logits)
@@ -153,8 +116,8 @@ def cut(text: Any, begins: Any, ends: Any) -> Any:
 
 
 def _best_spans(
-    windows: Windows, logits: Any, options: DecodingOptions
-) -> Spans:
+    passage: Passage, windows: Windows, logits: Any, options: DecodingOptions
+) -> _Candidates:
     """Returns the spans of `squad_decoding._best_spans`, in no order."""
     number = tf.minimum(options.n_best_size, tf.shape(logits)[1])
     # Of equal logits, those at the lower positions.
@@ -172,25 +135,21 @@ def _best_spans(
     row, i, j = tf.unstack(tf.where(is_span), axis=1)
     starts, ends = tf.stack([row, i], axis=1), tf.stack([row, j], axis=1)
     start_values, end_values = tf.unstack(tf.cast(values, tf.float64))
-    return Spans(
-        tf.gather_nd(first, starts),
-        tf.gather_nd(last, ends),
+    begin = tf.gather(passage.starts, tf.gather_nd(first, starts))
+    end = tf.gather(passage.limits, tf.gather_nd(last, ends))
+    return _Candidates(
+        cut(passage.text, begin, end),
+        begin,
+        end,
         tf.gather_nd(start_values, starts),
         tf.gather_nd(end_values, ends),
     )
 
 
 def _has_most_context(windows: Windows, tokens: Any) -> Any:
-    """Whether tokens have most context in their own window.
+    """Whether tokens [R, N] have most context in their own window.
 
     See `tasks.squad.squad_features.find_owners`.
-
-    Args:
-        windows: R of them.
-        tokens: int64 [R, N], counted in the passage.
-
-    Returns:
-        bool [R, N].
     """
     left = tokens[:, :, tf.newaxis] - windows.start
     right = windows.start + windows.length - 1 - tokens[:, :, tf.newaxis]
@@ -215,14 +174,6 @@ def _append(candidates: _Candidates, text: str, start: Any, end: Any) -> Any:
     added = (tf.constant(text), nowhere, nowhere, start, end)
     columns = zip(candidates, added, strict=True)
     return _Candidates(*(tf.concat([c, [one]], 0) for c, one in columns))
-
-
-def _or_empty(candidates: _Candidates) -> _Candidates:
-    """Returns the candidates, or "empty" if there are none."""
-    zero = tf.constant(0.0, tf.float64)
-    number = tf.maximum(tf.size(candidates.texts), 1)
-    extended = _append(candidates, "empty", zero, zero)
-    return extended.take(tf.range(number))
 
 
 def _best_texts(candidates: _Candidates) -> _Candidates:

@@ -68,10 +68,7 @@ class SquadSignatures(TaskSignatures):
         decoding = self.task.decoding
 
         def answer(row: tuple[Passage, Windows, Any]) -> Tensors:
-            passage, windows, logits = row
-            return span_decoding.choose_answer(
-                passage, windows, logits, decoding
-            )
+            return span_decoding.choose_answer(*row, decoding)
 
         return tf.map_fn(
             answer,
@@ -87,14 +84,7 @@ class SquadSignatures(TaskSignatures):
         """Cuts passages into the windows of `tasks.squad.squad_features`.
 
         Here a passage without tokens has an empty window, so that every
-        question has one.
-
-        Args:
-            ids: int32 RaggedTensor [B, (tokens)] of passages.
-            question_ids: Likewise, of questions.
-
-        Returns:
-            int64 [R], the question of each window, and R windows.
+        question has one. Returns int64 [R], the question of each window, too.
         """
         room = self.max_seq_length - NUM_SPECIAL - question_ids.row_lengths()
         example, start = graph_packing.place_windows(

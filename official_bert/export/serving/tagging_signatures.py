@@ -1,6 +1,6 @@
 """Signatures for tagging words."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -11,6 +11,7 @@ from official_bert.export.serving.signatures import (
     Tensors,
     string_inputs,
 )
+from official_bert.tasks.tagging import Window
 
 
 class TaggingSignatures(TaskSignatures):
@@ -74,25 +75,11 @@ class TaggingSignatures(TaskSignatures):
         return {"serving_default": signature}
 
 
-class _Windows(NamedTuple):
-    """Parts of sentences, by index of words; each int64 [R].
+def _make_windows(sentences: Any, words: Any, room: int) -> Window:
+    """Returns the windows of `tasks.tagging.make_windows`, each int64 [R].
 
-    Attributes: see `tasks.tagging.Window`.
-    """
-
-    begin: Any
-    first: Any
-    last: Any
-    end: Any
-
-
-def _make_windows(sentences: Any, words: Any, room: int) -> _Windows:
-    """Returns the windows of `tasks.tagging.make_windows`.
-
-    Args:
-        sentences: int64 [B + 1], the words at which sentences begin.
-        words: int64 [N + 1], the tokens at which words begin.
-        room: The number of tokens that fit into a window.
+    `sentences` are the words at which sentences begin, int64 [B + 1], and
+    `words` the tokens at which words begin, int64 [N + 1].
     """
 
     def add_window(first: Any, windows: Any) -> tuple[Any, Any]:
@@ -118,7 +105,7 @@ def _make_windows(sentences: Any, words: Any, room: int) -> _Windows:
         (tf.constant(0, tf.int64), tf.zeros([0, 4], tf.int64)),
         shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 4])),
     )[1]
-    return _Windows(*tf.unstack(windows, axis=1))
+    return Window(*tf.unstack(windows, axis=1))
 
 
 def _last_up_to(starts: Any, position: Any) -> Any:
