@@ -6,10 +6,9 @@ import shutil
 import signal
 import time
 
-import numpy as np
 import pytest
 from support import review_runs
-from support.review_runs import run, weights
+from support.review_runs import assert_same_weights, run, weights
 
 from official_bert.errors import InputError
 from official_bert.tasks import glue
@@ -46,10 +45,7 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
             path.unlink()
     (resumed / "checkpoint").unlink()
     run(folder, "resumed", do_train=True, **kept)
-    expected, found = weights(whole), weights(resumed)
-    assert set(expected) == set(found)
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, name)
+    assert_same_weights(whole, resumed)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +77,8 @@ def test_a_signal_during_the_last_evaluation_ends_the_run(
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_a_run_resumes_with_smaller_batches(folder, pad_to):
     """As it must if memory did not suffice."""
-    output = run(
-        folder,
-        do_train=True,
-        pad_to=pad_to,
-        train_batch_size=3,
-        num_train_epochs=0.5,
-    )
+    flags = {"train_batch_size": 3, "num_train_epochs": 0.5}
+    output = run(folder, do_train=True, pad_to=pad_to, **flags)
     assert weights(output)["global_step"] == 160 // 3 // 2
 
 

@@ -1,5 +1,6 @@
 """Options from a command line."""
 
+import json
 from typing import Any
 
 from absl import flags
@@ -13,3 +14,15 @@ def parse(options_class: type[Any], command_line: str) -> Any:
     cli.define_flags(options_class, values)
     values(["command", *command_line.split()])
     return cli.options_from_flags(options_class, values)
+
+
+def recorded(options_class, name, golden, monkeypatch, output):
+    """Returns the options of a recorded run, and changes to its directory.
+
+    Its outputs go to the directory `output`.
+    """
+    folder = golden / "e2e"
+    monkeypatch.chdir(folder)
+    _, *arguments = json.loads((folder / "commands.json").read_text())[name]
+    line = " ".join(arguments).replace("WORK", str(output))
+    return parse(options_class, line)

@@ -8,17 +8,9 @@ import tensorflow as tf
 import run_pretraining
 from official_bert.inputs import schemas
 from official_bert.options import RunPretraining
-from support import record_files
+from support import record_files, recorded
 
-CONFIG = {
-    "vocab_size": 30,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 16,
-    "type_vocab_size": 2,
-}
+CONFIG = recorded.SMALL_CONFIG.to_dict()
 WITHOUT_DROPOUT = CONFIG | dict.fromkeys(
     ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
 )
@@ -67,21 +59,6 @@ def run(folder, output="out", **changes):
     """Runs the command; returns the output directory."""
     run_pretraining.main(RunPretraining(**flags(folder, output, **changes)))
     return folder / output
-
-
-def weights(output):
-    reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(output)))
-    return {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-    }
-
-
-def assert_same_weights(one, other):
-    expected, found = weights(one), weights(other)
-    assert set(expected) == set(found)
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
 def results(output):

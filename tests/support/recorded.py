@@ -6,6 +6,7 @@ normal noise with a seed computed from its name.
 
 import math
 import pathlib
+import re
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,6 +17,17 @@ import tensorflow as tf
 from official_bert.config import BertConfig
 
 EXTRACT = pathlib.Path(__file__).parents[1] / "golden"
+
+# A small model that is the start of others; it was not recorded.
+SMALL_CONFIG = BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=16,
+    type_vocab_size=2,
+)
 
 # Of all recorded training runs, which were made without dropout.
 TRAINING_CONFIG = BertConfig(
@@ -96,6 +108,28 @@ def finetuning_batches(arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for number in range(6)
     ]
+
+
+def assert_all_close(found, expected, **tolerance):
+    """Compares the arrays of {name: array} in `expected` with others."""
+    for name, value in expected.items():
+        np.testing.assert_allclose(
+            found[name], value, err_msg=name, **tolerance
+        )
+
+
+def assert_equal_texts(path, expected, **tolerance):
+    """Compares two files exactly, but for the values of their decimals.
+
+    Returns:
+        The decimals of both files.
+    """
+    texts = path.read_text(), expected.read_text()
+    decimal = re.compile(r"-?\d+(?:\.\d+|e-\d+)(?:e-\d+)?")
+    assert decimal.sub("DECIMAL", texts[0]) == decimal.sub("DECIMAL", texts[1])
+    found, wanted = (np.float64(decimal.findall(text)) for text in texts)
+    np.testing.assert_allclose(found, wanted, **tolerance)
+    return found, wanted
 
 
 def decode(serialized: bytes) -> dict[str, list[Any]]:

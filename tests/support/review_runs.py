@@ -10,16 +10,15 @@ import run_classifier
 from official_bert import cli
 from official_bert.checkpoints import run_directory
 from official_bert.options import RunClassifier
+from support import recorded
 
 WORDS = ["good", "fine", "nice", "bad", "poor", "sad", "film", "a", "the", "is"]
-CONFIG = {
+CONFIG = recorded.SMALL_CONFIG.to_dict() | {
     "vocab_size": 20,
     "hidden_size": 16,
     "num_hidden_layers": 2,
-    "num_attention_heads": 2,
     "intermediate_size": 32,
     "max_position_embeddings": 64,
-    "type_vocab_size": 2,
 }
 
 
@@ -85,10 +84,16 @@ def weights(folder, step=None):
     reader = tf.train.load_checkpoint(
         run_directory.latest(str(folder)) if step is None else str(prefix)
     )
-    return {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-    }
+    names = reader.get_variable_to_shape_map()
+    return {name: reader.get_tensor(name) for name in names}
+
+
+def assert_same_weights(one, other):
+    """Compares the latest checkpoints of two run directories bit by bit."""
+    expected, found = weights(one), weights(other)
+    assert set(expected) == set(found)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
 def read_json(path):

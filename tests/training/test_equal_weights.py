@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from support import hosts, pretraining_runs
-from support.pretraining_runs import assert_same_weights, event_values, weights
+from support.pretraining_runs import event_values
+from support.review_runs import assert_same_weights, weights
 
 from official_bert.errors import InputError
 
