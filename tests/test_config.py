@@ -130,27 +130,26 @@ def make_vocab(number):
     return {token: index for index, token in enumerate(tokens)}
 
 
-@pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]"])
-def test_vocabulary_without_a_special_token_is_an_error(token):
-    vocab = make_vocab(10)
-    del vocab[token]
-    with pytest.raises(InputError, match=f"a.txt: .*{re.escape(token)}"):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        *(({t: None}, re.escape(t)) for t in ("[UNK]", "[CLS]", "[SEP]")),
+        ({"more": 99, "another": 100}, "101 .*=100"),
+        # The size is one more than the largest id: a token may be duplicated.
+        ({"doubled": 100}, "101 .*=100"),
+    ],
+)
+def test_vocabulary_that_does_not_fit_is_an_error(changes, message):
+    vocab = {**make_vocab(99), **changes}
+    vocab = {token: i for token, i in vocab.items() if i is not None}
+    with pytest.raises(InputError, match=f"a.txt: .*{message}"):
         BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
-
-
-def test_vocabulary_may_be_smaller_than_the_model_but_not_larger():
-    config = BertConfig(vocab_size=100)
-    config.require_vocabulary(make_vocab(99), "vocab.txt")
-    config.require_vocabulary(make_vocab(100), "vocab.txt")
-    # The size is one more than the largest id, even if a token is duplicated.
-    for vocab in (make_vocab(101), {**make_vocab(99), "doubled": 100}):
-        with pytest.raises(InputError, match=r"vocab.txt: 101 .*=100"):
-            config.require_vocabulary(vocab, "vocab.txt")
 
 
 def test_vocabulary_much_smaller_than_the_model_is_a_warning(caplog):
     config = BertConfig(vocab_size=30522)
-    config.require_vocabulary(make_vocab(30522 - 256), "vocab.txt")
+    for size in (30522, 30522 - 256):
+        config.require_vocabulary(make_vocab(size), "vocab.txt")
     assert not caplog.text
     config.require_vocabulary(make_vocab(20000), "vocab.txt")
     assert "vocab.txt: has 20000 tokens" in caplog.text

@@ -102,6 +102,9 @@ def test_every_option_has_a_known_heading_and_a_help_text(options):
 
 
 CREATE = CreatePretrainingData
+BEAM = {"runner": "DirectRunner", "beam_options": "--a='b"}
+PACKED = {"pack_sequences": True, "max_predictions_per_seq": 19}
+TPU = {"use_tpu": True, "distribution_strategy": "mirrored"}
 INVALID = [
     (BuildVocab, {"input_file": "none.txt"}, "'none.txt'"),
     (BuildVocab, {"bert_config_file": "a", "hidden_size": 100}, "=100, "),
@@ -116,40 +119,20 @@ INVALID = [
     (CREATE, {"output_file": "folder/"}, "--output_file=folder/"),
     (CREATE, {"output_file": "checkpoint"}, "--output_file=checkpoint"),
     (CREATE, {"output_file": ","}, "--output_file=,"),
-    (
-        CREATE,
-        {"runner": "DirectRunner", "beam_options": "--a='b"},
-        "--beam_options=--a='b .*quot",
-    ),
+    (CREATE, BEAM, "--beam_options=--a='b .*quot"),
     (CREATE, {"mask_share": 0.5}, "--mask_share=0.5"),
-    (
-        CREATE,
-        {"pack_sequences": True, "max_predictions_per_seq": 19},
-        "--max_predictions_per_seq=19 .*20",
-    ),
-    (
-        CREATE,
-        {"bert_config_file": "short.json"},
-        "--max_seq_length=128 exceeds .* 64 positions",
-    ),
+    (CREATE, PACKED, "--max_predictions_per_seq=19 .*20"),
+    (CREATE, {"bert_config_file": "short.json"}, "=128 exceeds .* 64 pos"),
     (RunPretraining, {"do_train": False}, "--do_train, --do_eval"),
     (RunPretraining, {"output_dir": "run[1]"}, r"run\[1\]"),
     (RunPretraining, {"input_file": "none*"}, r"'none\*'"),
     (RunPretraining, {"max_seq_length": 65}, "--max_seq_length=65 exceeds"),
     (RunPretraining, {"bert_config_file": "none.json"}, "'none.json'"),
     (RunPretraining, {"bert_config_file": "broken.json"}, "broken.json:2:"),
-    (
-        RunPretraining,
-        {"init_checkpoint": "model.ckpt.index"},
-        "--init_checkpoint=model.ckpt.index .*model.ckpt.index.index",
-    ),
+    (RunPretraining, {"init_checkpoint": "model.ckpt.index"}, ".index.index"),
     (RunPretraining, {"vocab_file": "none.txt"}, "--vocab_file=none.txt"),
     (RunPretraining, {"may_skip": "("}, r"--may_skip=\("),
-    (
-        RunPretraining,
-        {"use_tpu": True, "distribution_strategy": "mirrored"},
-        "--distribution_strategy=mirrored .*--use_tpu",
-    ),
+    (RunPretraining, TPU, "--distribution_strategy=mirrored .*--use_tpu"),
     (RunClassifier, {"freeze": "embeddings,0-12"}, "0-12 .*0 to 11"),
     (RunClassifier, {"freeze": "3-1"}, "--freeze=3-1 .*0 to 11"),
     (RunClassifier, {"freeze": "head"}, "--freeze=head"),

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import recorded
 
-from official_bert.config import BertConfig
 from official_bert.modeling.layers import StepContext
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.adam import AdamWeightDecay
@@ -23,13 +23,9 @@ from official_bert.training.step import (
     train_step,
 )
 
-CONFIG = BertConfig(
-    vocab_size=30,
-    hidden_size=8,
+CONFIG = dataclasses.replace(
+    recorded.SMALL_CONFIG,
     num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=16,
     hidden_dropout_prob=0.3,
     attention_probs_dropout_prob=0.3,
     initializer_range=0.3,
@@ -92,6 +88,16 @@ def gradients(model, batch, num_micro_batches=1, scale=None):
     }
 
 
+def make_step(model, kind=AdamWeightDecay, jit_compile=None, **changes):
+    """Returns an optimizer, and a training step as a function of batches."""
+    optimizer = kind(model.trainable_variables, SCHEDULE)
+    step = tf.function(
+        lambda b: train_step(model, OBJECTIVE, optimizer, b, 0, **changes),
+        jit_compile=jit_compile,
+    )
+    return optimizer, step
+
+
 def test_recomputed_layers_run_twice_with_the_same_dropout_masks(batch):
     model = make_model()
     calls = []
@@ -107,10 +113,7 @@ def test_recomputed_layers_run_twice_with_the_same_dropout_masks(batch):
     recomputed_losses, found = gradients(model, batch)
     assert len(calls) == 2 + 4
     assert float(recomputed_losses["loss"]) == float(losses["loss"])
-    for path, gradient in expected.items():
-        np.testing.assert_allclose(
-            found[path], gradient, rtol=1e-5, atol=1e-7, err_msg=path
-        )
+    recorded.assert_all_close(found, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_micro_batches_have_different_dropout_masks(batch):
@@ -187,19 +190,12 @@ def test_layers_have_different_dropout_masks(batch):
 def test_loss_scale_does_not_change_the_update(batch):
     found = []
     for scale in (1.0, 2.0**10):  # Powers of two are exact in float32.
-        model = make_model(WITHOUT_DROPOUT)
-        optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
-        loss_scale = precision.LossScale(scale)
-        scalars = train_step(
-            model, OBJECTIVE, optimizer, batch, 0, loss_scale=loss_scale
+        optimizer, step = make_step(
+            make_model(WITHOUT_DROPOUT), loss_scale=precision.LossScale(scale)
         )
-        found.append((scalars["gradient_norm"].numpy(), optimizer.weights))
-    (norm, weights), (other_norm, others) = found
-    np.testing.assert_allclose(other_norm, norm, rtol=1e-6)
-    for one, other in zip(weights, others, strict=True):
-        np.testing.assert_allclose(
-            other.numpy(), one.numpy(), rtol=1e-5, atol=1e-7
-        )
+        found.append([step(batch)["gradient_norm"], *optimizer.weights])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -229,24 +225,20 @@ def test_precision_policy_ends_with_its_block():
 
 
 def test_overflow_skips_the_update_and_halves_the_loss_scale(batch):
-    model = make_model(kind="float16")
-    optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
     loss_scale = precision.LossScale(2.0**40)
-    step = tf.function(
-        lambda: train_step(
-            model, OBJECTIVE, optimizer, batch, 0, loss_scale=loss_scale
-        )
+    optimizer, step = make_step(
+        make_model(kind="float16"), loss_scale=loss_scale
     )
     state = {w.path: w for w in optimizer.weights} | optimizer.slots
     before = {name: value.numpy() for name, value in state.items()}
-    scalars = step()
+    scalars = step(batch)
     assert not np.isfinite(scalars["gradient_norm"])
     assert np.isfinite(scalars["loss"])
     assert scalars["loss_scale"] == 2.0**40
     assert loss_scale.value.numpy() == 2.0**39
     for name, value in state.items():
         np.testing.assert_array_equal(value.numpy(), before[name])
-    norms = [float(step()["gradient_norm"]) for _ in range(40)]
+    norms = [float(step(batch)["gradient_norm"]) for _ in range(40)]
     assert np.isfinite(norms).sum() > 5
     assert optimizer.step.numpy() == 41
     assert all(np.isfinite(value.numpy()).all() for value in state.values())
