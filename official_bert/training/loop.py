@@ -103,6 +103,7 @@ def train(
     """
     options, strategy = trainer.options, trainer.strategy
     eval_every = evaluations.every if evaluations else 0
+    intervals = (options.save_checkpoints_steps, eval_every)
     step = start.step
     # An earlier run may have ended between a checkpoint and its evaluation.
     if evaluations and step and evaluations.should_stop(step, num_steps):
@@ -133,16 +134,10 @@ def train(
     ):
         data = iter(sharded)
         while step < num_steps:
-            results = runner.run(
-                data,
-                steps_until_milestone(
-                    step,
-                    num_steps,
-                    options.steps_per_call,
-                    options.save_checkpoints_steps,
-                    eval_every,
-                ),
+            num_in_call = steps_until_milestone(
+                step, num_steps, options.steps_per_call, *intervals
             )
+            results = runner.run(data, num_in_call)
             bar.update(len(results))
             for scalars in results:
                 step += 1
@@ -150,12 +145,8 @@ def train(
                 if options.is_chief:
                     _report(bar, step, scalars, options.train_batch_size)
             stop = distribution.stop_requested(strategy, received.signal)
-            if (
-                stop
-                or step == num_steps
-                or is_multiple(step, options.save_checkpoints_steps)
-                or is_multiple(step, eval_every)
-            ):
+            is_due = any(is_multiple(step, every) for every in intervals)
+            if stop or step == num_steps or is_due:
                 checkpointing.save(trainer.state, step, start, options)
                 writer.flush()  # Curves must not lag behind checkpoints.
             if stop:
@@ -172,8 +163,7 @@ def steps_until_milestone(
 ) -> int:
     """Returns how many steps to run in one call after `step`.
 
-    The call must not pass the last step or a multiple of an interval; an
-    interval of 0 does not count.
+    It does not pass the last step or a multiple of an interval other than 0.
     """
     ends = [num_steps, step + steps_per_call]
     ends += [(step // every + 1) * every for every in intervals if every]
@@ -230,16 +220,10 @@ class StepRunner:
                 {name: float(value) for name, value in scalars.items()}
                 for scalars in results
             ]
-        columns = {
-            name: values.numpy().tolist()
-            for name, values in self._many_steps(
-                batches, tf.constant(num_steps)
-            ).items()
-        }
-        return [
-            dict(zip(columns, row, strict=True))
-            for row in zip(*columns.values(), strict=True)
-        ]
+        columns = self._many_steps(batches, tf.constant(num_steps))
+        values = [column.numpy().tolist() for column in columns.values()]
+        rows = zip(*values, strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def _run_step(self, batch: Any) -> Scalars:
         strategy = self._trainer.strategy

@@ -40,11 +40,8 @@ class PretrainingObjective:
     """Masked LM and next sentence prediction: section 3.1 of the paper.
 
     Args:
-        token_task: Name of the loss of tokens: `masked_lm`, or `lm` for
-            left-to-right models.
-        pair_task: Name of the loss of sentence pairs: `next_sentence`, or
-            `sentence_order` if the records are made for it; None for no such
-            loss.
+        token_task: The loss of tokens: `masked_lm` or `lm`.
+        pair_task: That of pairs: `next_sentence`, `sentence_order` or None.
     """
 
     def __init__(

@@ -12,13 +12,9 @@ _GROWTH_STEPS = 2000
 
 @contextlib.contextmanager
 def policy(name: str) -> Iterator[None]:
-    """Lets the layers created inside compute in 16 bits.
+    """Lets the layers created inside compute in `bfloat16` or `float16`.
 
-    Weights stay in float32, as do layer normalization, the softmax of attention
-    and all losses.
-
-    Args:
-        name: `none`, `bfloat16` or `float16`.
+    Weights, layer normalization, softmax and losses stay in float32.
     """
     before = keras.config.dtype_policy()
     if name != "none":
@@ -56,9 +52,7 @@ class LossScale:
     def update(self, is_finite: Any) -> None:
         """Adapts the scale after a step; call it in replica context.
 
-        Args:
-            is_finite: bool Tensor, whether all gradients were finite; equal on
-                all replicas.
+        `is_finite`: whether the gradients of all replicas were finite.
         """
         steps = tf.where(is_finite, self.finite_steps + 1, 0)
         grows = steps >= _GROWTH_STEPS

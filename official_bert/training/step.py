@@ -103,17 +103,30 @@ def accumulate_gradients(
         {loss: the share of this replica}, `loss` included, and a dense float32
         gradient for each weight, multiplied by `scale`.
     """
-    if num_micro_batches == 1:
-        return _gradients(
-            model, objective, optimizer, batch, loss_weights, mask_seed, scale
+
+    def find_gradients(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
+        context = StepContext(
+            functools.partial(random_bits, seed),
+            _compiled if _only_cpus() else None,
         )
+        with tf.GradientTape() as tape:
+            sums = objective.loss_sums(model, part, training=context)
+            losses = objective.mean_losses(sums, loss_weights)
+            loss = tf.add_n(list(losses.values()))
+            scaled = loss if scale is None else loss * scale
+        gradients = tape.gradient(scaled, optimizer.weights)
+        # Dense: a sparse gradient can have several rows for one token, and
+        # Adam must square their sum.
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        return {"loss": loss, **losses}, gradients
+
+    if num_micro_batches == 1:
+        return find_gradients(batch, mask_seed)
 
     def add(total: Any, numbered_part: Any) -> Any:
         number, part = numbered_part
-        part_seed = tf.random.experimental.stateless_fold_in(mask_seed, number)
-        found = _gradients(
-            model, objective, optimizer, part, loss_weights, part_seed, scale
-        )
+        seed = tf.random.experimental.stateless_fold_in(mask_seed, number)
+        found = find_gradients(part, seed)
         return tf.nest.map_structure(tf.add, total, found)
 
     parts = {
@@ -130,34 +143,6 @@ def accumulate_gradients(
         (tf.range(num_micro_batches), parts),
         initializer=zeros,
         parallel_iterations=1,
-    )
-
-
-def _gradients(
-    model: Any,
-    objective: Objective,
-    optimizer: AdamWeightDecay,
-    batch: Batch,
-    loss_weights: Scalars,
-    mask_seed: Any,
-    scale: Any,
-) -> tuple[Scalars, list[Any]]:
-    """Returns losses and gradients of one micro-batch."""
-    context = StepContext(
-        functools.partial(random_bits, mask_seed),
-        _compiled if _only_cpus() else None,
-    )
-    with tf.GradientTape() as tape:
-        sums = objective.loss_sums(model, batch, training=context)
-        losses = objective.mean_losses(sums, loss_weights)
-        loss = tf.add_n(list(losses.values()))
-        scaled = loss if scale is None else loss * scale
-    gradients = tape.gradient(scaled, optimizer.weights)
-    # Dense: a sparse gradient can have several rows for one token, and Adam
-    # must square their sum.
-    return (
-        {"loss": loss, **losses},
-        [tf.convert_to_tensor(gradient) for gradient in gradients],
     )
 
 

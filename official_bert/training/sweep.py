@@ -54,11 +54,8 @@ def run(task: Task, options: RunClassifier) -> None:
     Each run has a directory of its own in `output_dir`. A finished run is not
     repeated, but missing predictions and plots are added. `sweep.tsv` has a
     line for each combination, aggregated over seeds, best first; `sweep.json`
-    has all results. A run that diverges is left out, and the others continue.
-
-    Raises:
-        InputError: `--sweep` is malformed; a run's directory holds a run with
-            other flags; or, at the end, that runs diverged.
+    has all results. A run that diverges is left out, and the others continue;
+    an `InputError` at the end lists it.
     """
     if options.resolved_strategy == "multi_worker_mirrored":
         raise InputError(
@@ -71,11 +68,10 @@ def run(task: Task, options: RunClassifier) -> None:
     for run_options in runs:
         _require_same_flags(run_options)
     results: list[Result] = []
-    diverged = []
-    for number, (setting, run_options) in enumerate(
-        zip(settings, runs, strict=True), start=1
-    ):
+    diverged: list[str] = []
+    for setting, run_options in zip(settings, runs, strict=True):
         directory = run_options.output_dir
+        number = len(results) + len(diverged) + 1
         logging.info("Run %d of %d: %s", number, len(runs), directory)
         try:
             _complete(run_options)
@@ -108,12 +104,10 @@ def _complete(options: RunClassifier) -> None:
 
 def _has_predicted(options: RunClassifier) -> bool:
     """Whether the predictions of all test sets are there."""
-
-    def has(name: str) -> bool:
-        return files.exists(os.path.join(options.output_dir, name))
-
+    names = files.list_directory(options.output_dir)
     return all(
-        has(tables.scores_name(split)) or has(f"{split}_predictions.txt")
+        tables.scores_name(split) in names
+        or f"{split}_predictions.txt" in names
         for split in tasks.get(options).splits("test")
     )
 
