@@ -9,14 +9,12 @@ from support import recorded
 from official_bert.config import BertConfig
 from official_bert.modeling.encoder import Bert
 
-CONFIG = BertConfig(
+CONFIG = dataclasses.replace(
+    recorded.SMALL_CONFIG,
     vocab_size=50,
     hidden_size=24,
     num_hidden_layers=3,
     num_attention_heads=3,
-    intermediate_size=40,
-    max_position_embeddings=16,
-    type_vocab_size=2,
     is_left_to_right=True,
 )
 LENGTH = 12
@@ -56,11 +54,8 @@ def test_earlier_outputs_do_not_depend_on_later_tokens(model, place):
         assert np.abs(one[:, place:] - same[:, place:]).min(-1).max() > 1e-3
     if place < LENGTH - 1:
         both_ways = make(is_left_to_right=False)
-        difference = (
-            both_ways(*given).sequence_output
-            - both_ways(*changed).sequence_output
-        )
-        assert np.abs(difference[:, :place]).max() > 0.1
+        one, other = (both_ways(*x).sequence_output for x in (given, changed))
+        assert np.abs(one[:, :place] - other[:, :place]).max() > 0.1
 
 
 def test_one_layer_equals_a_bidirectional_one_on_each_prefix():
@@ -115,38 +110,23 @@ def test_packed_sequences_equal_separate_ones(model):
         [segments[0, :5], segments[1, :4], segments[2, :1], [0, 0]]
     )
     starts = np.array([0, 5, 9, 0])
-    packed = model(row[None], numbers[None], parts[None], starts[None])
-    some = model(
-        row[None],
-        numbers[None],
-        parts[None],
-        starts[None],
-        output_positions=np.array([[7, 1]]),
-    )
-    np.testing.assert_allclose(
-        some.sequence_output,
-        packed.sequence_output[:, 7:0:-6],
-        atol=PACKED_TOLERANCE,
-    )
-    np.testing.assert_allclose(
-        some.pooled_output, packed.pooled_output, atol=PACKED_TOLERANCE
-    )
+    inputs = [a[None] for a in (row, numbers, parts, starts)]
+    packed = model(*inputs)
+    some = model(*inputs, output_positions=np.array([[7, 1]]))
+    pairs = [
+        (some.sequence_output, packed.sequence_output[:, 7:0:-6]),
+        (some.pooled_output, packed.pooled_output),
+    ]
     for index, (start, size) in enumerate(((0, 5), (5, 4))):
-        alone = model(
-            ids[index : index + 1, :size],
-            mask[index : index + 1, :size],
-            segments[index : index + 1, :size],
-        )
-        np.testing.assert_allclose(
-            packed.sequence_output[0, start : start + size],
-            alone.sequence_output[0],
-            atol=PACKED_TOLERANCE,
-        )
-        np.testing.assert_allclose(
-            packed.pooled_output[0, index],
-            alone.pooled_output[0],
-            atol=PACKED_TOLERANCE,
-        )
+        one = np.s_[index : index + 1, :size]
+        alone = model(ids[one], mask[one], segments[one])
+        whole = packed.sequence_output[:, start : start + size]
+        pairs += [
+            (whole, alone.sequence_output),
+            (packed.pooled_output[:, index], alone.pooled_output),
+        ]
+    for found, expected in pairs:
+        np.testing.assert_allclose(found, expected, atol=PACKED_TOLERANCE)
 
 
 def test_config_has_is_left_to_right_only_if_true():
