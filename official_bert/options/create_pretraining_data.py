@@ -90,7 +90,8 @@ class CreatePretrainingData(cli.Options, heading="Data"):
         conflicts=("runner",),
     )
     runner: str | None = option(
-        "Apache Beam runner, for the instances of --num_workers=1.",
+        "Apache Beam runner; creates the instances of --num_workers. Needs "
+        "requirements-beam.txt.",
         None,
         choices=RUNNERS,
     )

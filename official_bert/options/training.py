@@ -26,7 +26,8 @@ class DeviceOptions(cli.Options, heading="Devices"):
     )
     distribution_strategy: str = option(
         "Devices that share each batch. none: one. mirrored: this machine's "
-        "GPUs. multi_worker_mirrored: those of all hosts in TF_CONFIG.",
+        "GPUs. multi_worker_mirrored: those of all hosts in TF_CONFIG. tpu: "
+        "the same as --use_tpu.",
         "none",
         choices=("none", "mirrored", "multi_worker_mirrored", "tpu"),
     )
@@ -66,7 +67,8 @@ class TrainingOptions(DeviceOptions, heading="Training"):
         check=checks.existing_checkpoint,
     )
     left_to_right: bool = option(
-        "Train a left-to-right model: tokens attend only to earlier ones.",
+        "Train a left-to-right model: tokens attend only to earlier ones. "
+        "Saved in the bert_config.json of --output_dir.",
         False,
     )
     may_initialize: str = option(
@@ -76,7 +78,8 @@ class TrainingOptions(DeviceOptions, heading="Training"):
         check=checks.regular_expression,
     )
     may_skip: str = option(
-        "Regular expression of weights of --init_checkpoint to ignore.",
+        "Regular expression of weights of --init_checkpoint that may be "
+        "unused.",
         "",
         check=checks.regular_expression,
     )

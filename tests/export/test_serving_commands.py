@@ -174,7 +174,7 @@ def test_export_on_several_hosts_is_an_error(tmp_path, monkeypatch):
     task = {"type": "worker", "index": 0}
     config = {"cluster": hosts, "task": task}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(InputError, match="must run on one host"):
+    with pytest.raises(InputError, match="--do_export needs one host"):
         tiny.options(
             tmp_path,
             task_name="SST-2",
