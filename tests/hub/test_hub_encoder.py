@@ -202,7 +202,7 @@ def test_published_module_is_trained(tmp_path):
     assert "dense/w_1" not in changed
 
 
-def test_module_of_2018_is_trained(tmp_path):
+def test_tf1_module_is_trained(tmp_path):
     path = hub_modules.write_old(tmp_path, hub_modules.VOCAB)
     encoder = HubEncoder(path)
     info = encoder.text_info

@@ -1,4 +1,4 @@
-"""TF Hub modules for tests: ours, one by others, and one of 2018."""
+"""TF Hub modules for tests: ours, one by others, and one in the TF1 format."""
 
 import pathlib
 
@@ -106,7 +106,7 @@ def write_another(directory, vocab):
 
 
 def write_old(directory, vocab, size=8):
-    """Writes a module in the format of 2018; returns its directory."""
+    """Writes a module in the TF1 Hub format; returns its directory."""
     v1 = tf.compat.v1
     (directory / "vocab.txt").write_text("\n".join(vocab) + "\n")
     path = str(directory / "old")

@@ -33,7 +33,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
     """Opens the model to convert; its weights are read on demand.
 
     Raises:
-        InputError: It is damaged, or not a BERT model as of 2018.
+        InputError: It is damaged, or not a model of the original BERT.
     """
     found, head, skip = (
         options.resolved_input_format,

@@ -41,7 +41,7 @@ _RULES = [
 ]
 
 # To the names of a current model with a head: a `BertModel` has no `bert.`, and
-# conversions of 2018 kept gamma and beta.
+# early conversions kept the names gamma and beta.
 _ALIASES = [
     (r"^(?=embeddings\.|encoder\.|pooler\.)", "bert."),
     (r"\bLayerNorm\.gamma$", "LayerNorm.weight"),
@@ -110,9 +110,9 @@ class _SafeTensors:
             self.shapes[original] = self.shapes[copy]
         elif not np.array_equal(self.read(copy), self.read(original)):
             raise InputError(
-                f"{self.where}: {copy} must equal {original}, as in every BERT "
-                "of 2018. A TF1 checkpoint cannot hold a model with untied "
-                "output weights."
+                f"{self.where}: {copy} must equal {original}, as in the "
+                "original BERT. A TF1 checkpoint cannot hold a model with "
+                "untied output weights."
             )
         del self._opened[copy], self.shapes[copy]
 

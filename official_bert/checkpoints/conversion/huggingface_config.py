@@ -50,7 +50,7 @@ _OURS = {
     **_SAME,
 }
 
-# The values of every BERT of 2018, where a config has the key.
+# Keys that, if present, must have these values in the original BERT.
 _FIXED = {
     "model_type": "bert",
     "layer_norm_eps": 1e-12,
@@ -80,15 +80,16 @@ def read(directory: str) -> Description:
     """Reads everything but the weights.
 
     Raises:
-        InputError: Files are missing or damaged, or it is not a BERT of 2018.
+        InputError: Files are missing or damaged, or the model is not the
+            original BERT.
     """
     path = os.path.join(directory, _CONFIG)
     given = json_files.read_object(path)
     for name, fixed in _FIXED.items():
         if given.get(name, fixed) != fixed:
             raise InputError(
-                f"{path}: `{name}` must be {json.dumps(fixed)}, as in every "
-                f"BERT of 2018. Received: {json.dumps(given[name])}. Other "
+                f"{path}: `{name}` must be {json.dumps(fixed)}, as in the "
+                f"original BERT. Received: {json.dumps(given[name])}. Other "
                 "models cannot be converted."
             )
     known = {n: given[n] for n in (*_SIZES, *_EXTRAS) if n in given}

@@ -20,7 +20,7 @@ SPACE = (
     r"\x{202f}\x{205f}\x{3000}]"
 )
 
-# A long text has hundreds of windows; only so many are in memory at a time.
+# A long text can have hundreds of windows. This many are in memory at a time.
 _ROWS_AT_ONCE = 32
 
 

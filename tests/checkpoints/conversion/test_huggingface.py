@@ -187,7 +187,7 @@ def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
         ({"vocab_size": 23}, r"wrong shape: .*word_emb.*\[23, 8\]"),
     ],
 )
-def test_model_other_than_a_bert_of_2018_is_an_error(
+def test_model_other_than_the_original_bert_is_an_error(
     theirs, tmp_path, changes, message
 ):
     change_json(theirs / "config.json", **changes)
