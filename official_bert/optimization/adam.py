@@ -1,8 +1,9 @@
 """Adam with weight decay, as in the original implementation."""
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
@@ -12,7 +13,10 @@ from official_bert.optimization.schedules import LinearWarmupDecay
 # writes it once, where the separate operations would do so a dozen times.
 _MIN_SIZE_FOR_XLA = 2**18
 
+_NO_DECAY = ("LayerNorm", "layer_norm", "bias")
 
+
+@dataclasses.dataclass(eq=False)
 class AdamWeightDecay:
     """Clips gradients by their global norm, then updates the weights.
 
@@ -24,19 +28,13 @@ class AdamWeightDecay:
         v <- 0.999 v + 0.001 g^2
         w <- w - r (m / (sqrt(v) + 1e-6) + 0.01 w)
 
-    Weights whose path matches one of `exclude_from_weight_decay` do not decay.
-
     Create it in the strategy's scope.
 
     Args:
         weights: The `keras.Variable`s to train.
         schedule: Step -> learning rate.
-        weight_decay_rate: Factor of w.
-        beta_1: Decay rate of m.
-        beta_2: Decay rate of v.
-        epsilon: Added outside the root.
         exclude_from_weight_decay: Case-sensitive regular expressions, searched
-            anywhere in a path.
+            in the paths of weights. Those that match do not decay.
         clip_norm: Largest global norm; None for no clipping.
         rate_scales: {path: factor of the learning rate}; 1 for other paths.
 
@@ -46,34 +44,20 @@ class AdamWeightDecay:
             its path and `/adam_m` or `/adam_v`.
     """
 
-    moments = ("adam_m", "adam_v")
+    moments: ClassVar = ("adam_m", "adam_v")
 
-    def __init__(
-        self,
-        weights: Sequence[Any],
-        schedule: LinearWarmupDecay,
-        *,
-        weight_decay_rate: float = 0.01,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-6,
-        exclude_from_weight_decay: Sequence[str] = (
-            "LayerNorm",
-            "layer_norm",
-            "bias",
-        ),
-        clip_norm: float | None = 1.0,
-        rate_scales: Mapping[str, float] | None = None,
-    ) -> None:
-        self.weights = list(weights)
-        self.schedule = schedule
-        self.weight_decay_rate = weight_decay_rate
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.exclude_from_weight_decay = tuple(exclude_from_weight_decay)
-        self.clip_norm = clip_norm
-        self.rate_scales = dict(rate_scales or {})
+    weights: Sequence[Any]
+    schedule: LinearWarmupDecay
+    _: dataclasses.KW_ONLY
+    weight_decay_rate: float = 0.01
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
+    exclude_from_weight_decay: Sequence[str] = _NO_DECAY
+    clip_norm: float | None = 1.0
+    rate_scales: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         self.step = tf.Variable(
             0, dtype=tf.int64, trainable=False, name="global_step"
         )
@@ -94,10 +78,8 @@ class AdamWeightDecay:
 
     def decays(self, path: str) -> bool:
         """Whether the weight of a path decays."""
-        return not any(
-            re.search(pattern, path)
-            for pattern in self.exclude_from_weight_decay
-        )
+        patterns = self.exclude_from_weight_decay
+        return not any(re.search(pattern, path) for pattern in patterns)
 
     def apply(
         self, gradients: Sequence[Any], *, skips_non_finite: bool = False
@@ -116,10 +98,9 @@ class AdamWeightDecay:
         """
         norm = tf.linalg.global_norm(gradients)
         rate = self.schedule(self.step)
-        is_finite = tf.math.is_finite(norm) if skips_non_finite else None
+        finite = tf.math.is_finite(norm) if skips_non_finite else None
         tf.distribute.get_replica_context().merge_call(
-            self._update_all,
-            args=(gradients, self._clip(norm), rate, is_finite),
+            self._update_all, args=(gradients, self._clip(norm), rate, finite)
         )
         return norm, rate
 
@@ -131,27 +112,17 @@ class AdamWeightDecay:
         return tf.where(tf.math.is_finite(norm), clip, norm * 0.0)
 
     def _update_all(
-        self,
-        strategy: tf.distribute.Strategy,
-        gradients: Any,
-        clip: Any,
-        rate: Any,
-        is_finite: Any,
+        self, strategy: Any, gradients: Any, clip: Any, rate: Any, finite: Any
     ) -> None:
         """Updates all replicas' copies; runs in cross-replica context."""
         for weight, gradient in zip(self.weights, gradients, strict=True):
             if gradient is None:
                 continue
+            slots = [self.slots[f"{weight.path}/{m}"] for m in self.moments]
             strategy.extended.update(
                 weight.value,
                 self._update_if,
-                args=(
-                    gradient,
-                    *(self.slots[f"{weight.path}/{m}"] for m in self.moments),
-                    clip,
-                    rate,
-                    is_finite,
-                ),
+                args=(finite, gradient, *slots, clip, rate),
                 kwargs={"path": weight.path},
                 group=False,
             )
@@ -160,42 +131,39 @@ class AdamWeightDecay:
         )
 
     def _update_if(
-        self, weight: Any, gradient: Any, *others: Any, path: str
+        self, weight: Any, finite: Any, *tensors: Any, path: str
     ) -> None:
-        """Updates one weight; `is_finite` may be None for unconditionally."""
-        *moments, clip, rate, is_finite = others
+        """Updates one weight if `finite` is true, or None."""
+        *others, rate = tensors
         rate *= self.rate_scales.get(path, 1.0)
         is_large = weight.shape.num_elements() >= _MIN_SIZE_FOR_XLA
         compiles = is_large and ":CPU:" in weight.device
         update = self._compiled_update if compiles else self._update
 
         def updated() -> Any:
-            m, v = moments
-            update(weight, gradient, m, v, clip, rate, self.decays(path))
+            update(self.decays(path), weight, *others, rate)
             return tf.constant(True)
 
-        if is_finite is None:
+        if finite is None:
             updated()
         else:
-            tf.cond(is_finite, updated, lambda: is_finite)
+            tf.cond(finite, updated, lambda: finite)
 
-    def _update(
-        self,
-        weight: Any,
-        gradient: Any,
-        m: Any,
-        v: Any,
-        clip: Any,
-        rate: Any,
-        decays: bool,
-    ) -> None:
+    def _update(self, decays: bool, *tensors: Any) -> None:
         """Computes the formulas in the docstring of the class."""
-        self._update_moments(gradient * clip, m, v)
-        update = m / (tf.sqrt(v) + self.epsilon)
-        if decays:
-            update += self.weight_decay_rate * weight
-        weight.assign_sub(rate * update)
-
-    def _update_moments(self, gradient: Any, m: Any, v: Any) -> None:
+        weight, gradient, m, v, clip, rate = tensors
+        gradient *= clip
         m.assign(self.beta_1 * m + (1.0 - self.beta_1) * gradient)
         v.assign(self.beta_2 * v + (1.0 - self.beta_2) * tf.square(gradient))
+        update = self._direction(m, v)
+        if decays:
+            update += self.weight_decay_rate * weight
+            rate = self._adapted_rate(rate, weight, update)
+        weight.assign_sub(rate * update)
+
+    def _direction(self, m: Any, v: Any) -> Any:
+        """Returns the update before weight decay and learning rate."""
+        return m / (tf.sqrt(v) + self.epsilon)
+
+    def _adapted_rate(self, rate: Any, weight: Any, update: Any) -> Any:
+        return rate

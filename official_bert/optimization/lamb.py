@@ -1,13 +1,14 @@
 """LAMB: Adam with updates in proportion to the norm of each weight."""
 
-from collections.abc import Sequence
-from typing import Any
+import dataclasses
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from official_bert.optimization.adam import AdamWeightDecay
 
 
+@dataclasses.dataclass(eq=False)
 class Lamb(AdamWeightDecay):
     """Algorithm 2 of You et al., 2020, Large Batch Optimization.
 
@@ -19,46 +20,28 @@ class Lamb(AdamWeightDecay):
         u =  m / (1 - 0.9^t) / (sqrt(v / (1 - 0.999^t)) + 1e-6) + 0.01 w
         w <- w - r |w| / |u| u
 
-    As in the paper, moments are bias-corrected, the ratio includes the decay,
-    and gradients are not clipped. Weights that do not decay (biases, layer
-    normalization) have a ratio of 1, as in the code released with ALBERT:
-    biases start at 0, and a ratio of |w| would keep them there. The ratio is
-    also 1 if one of the norms is 0.
+    By default gradients are not clipped, as in the paper. Weights that do not
+    decay (biases, layer normalization) have a ratio of 1, as in the code
+    released with ALBERT: biases start at 0, and a ratio of |w| would keep them
+    there. The ratio is also 1 if one of the norms is 0.
 
-    Arguments and attributes are those of `AdamWeightDecay`, except that slots
-    are named `/lamb_m` and `/lamb_v`, so that a run cannot resume with the
-    moments of the other optimizer.
+    Slots are named `/lamb_m` and `/lamb_v`, so that a run cannot resume with
+    the moments of the other optimizer.
     """
 
-    moments = ("lamb_m", "lamb_v")
+    moments: ClassVar = ("lamb_m", "lamb_v")
 
-    def __init__(
-        self, weights: Sequence[Any], schedule: Any, **kwargs: Any
-    ) -> None:
-        super().__init__(weights, schedule, **{"clip_norm": None, **kwargs})
+    clip_norm: float | None = None
 
-    def _update(
-        self,
-        weight: Any,
-        gradient: Any,
-        m: Any,
-        v: Any,
-        clip: Any,
-        rate: Any,
-        decays: bool,
-    ) -> None:
-        """Computes the formulas in the docstring of the class."""
-        self._update_moments(gradient * clip, m, v)
+    def _direction(self, m: Any, v: Any) -> Any:
         steps = tf.cast(self.step + 1, tf.float32)
-        m_corrected = m / (1.0 - tf.pow(self.beta_1, steps))
-        v_corrected = v / (1.0 - tf.pow(self.beta_2, steps))
-        update = m_corrected / (tf.sqrt(v_corrected) + self.epsilon)
-        if decays:
-            update += self.weight_decay_rate * weight
-            rate *= _trust_ratio(tf.norm(weight), tf.norm(update))
-        weight.assign_sub(rate * update)
+        return super()._direction(
+            m / (1.0 - tf.pow(self.beta_1, steps)),
+            v / (1.0 - tf.pow(self.beta_2, steps)),
+        )
 
-
-def _trust_ratio(weight_norm: Any, update_norm: Any) -> Any:
-    both = (weight_norm > 0.0) & (update_norm > 0.0)
-    return tf.where(both, tf.math.divide_no_nan(weight_norm, update_norm), 1.0)
+    def _adapted_rate(self, rate: Any, weight: Any, update: Any) -> Any:
+        weight_norm, update_norm = tf.norm(weight), tf.norm(update)
+        both = (weight_norm > 0.0) & (update_norm > 0.0)
+        ratio = tf.math.divide_no_nan(weight_norm, update_norm)
+        return rate * tf.where(both, ratio, 1.0)

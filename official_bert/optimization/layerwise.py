@@ -8,12 +8,7 @@ _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 
 
 def unfrozen(weights: Iterable[Any], freeze: str) -> list[Any]:
-    """Returns the weights that are not frozen.
-
-    Args:
-        weights: Variables with a path.
-        freeze: Such as `embeddings,0-5,pooler`.
-    """
+    """Returns the weights not frozen by `freeze`: `embeddings,0-5,pooler`."""
     prefixes = tuple(_frozen_prefixes(freeze))
     return [w for w in weights if not w.path.startswith(prefixes)]
 
@@ -37,12 +32,11 @@ def rate_scales(
     layer, its square for the layer below, and so on down to the embeddings
     (Clark et al., 2020, ELECTRA, appendix A; after Howard and Ruder, 2018).
     """
-    return {path: decay ** _depth(path, num_hidden_layers) for path in paths}
 
+    def depth(path: str) -> int:
+        if path.startswith("bert/embeddings/"):
+            return num_hidden_layers + 1
+        match = _LAYER.match(path)
+        return num_hidden_layers - int(match.group(1)) if match else 0
 
-def _depth(path: str, num_hidden_layers: int) -> int:
-    """Returns the number of layers between a weight and the task's head."""
-    if path.startswith("bert/embeddings/"):
-        return num_hidden_layers + 1
-    match = _LAYER.match(path)
-    return num_hidden_layers - int(match.group(1)) if match else 0
+    return {path: decay ** depth(path) for path in paths}

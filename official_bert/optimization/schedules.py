@@ -19,11 +19,7 @@ class LinearWarmupDecay:
               |/         \___
               0   warm-up   num_train_steps
 
-    Attributes:
-        peak: The rate that the warm-up approaches.
-        num_train_steps: The step at which the decay reaches 0.
-        num_warmup_steps: Steps of warm-up, from a rate of 0. If there are more
-            than `num_train_steps`, the rate rises beyond these, too.
+    A warm-up longer than `num_train_steps` goes on beyond these.
     """
 
     peak: float

@@ -1,6 +1,7 @@
 """A run's output directory: its lock, its starting point, its checkpoints."""
 
 import contextlib
+import dataclasses
 import fcntl
 import os
 import re
@@ -28,17 +29,11 @@ _UNFINISHED = re.compile(
     r"\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
 )
 
-# Config keys that must not change when a run resumes.
-_MODEL_KEYS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_act",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "is_left_to_right",
+# Config keys that may change when a run resumes.
+_MAY_CHANGE = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
 )
 
 
@@ -49,26 +44,23 @@ def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
     The lock ends with its process, however that ends. Without effect if the
     run does not train, on hosts other than the chief, and on remote or other
     file systems that have no locks. A directory that is still empty at the end
-    is removed.
-
-    Raises:
-        InputError: Another run holds the lock, or the directory is not
-            writable.
+    is removed. Raises `InputError` if another run holds the lock.
     """
-    if (
-        not options.do_train
-        or not options.is_chief
-        or files.is_remote(options.output_dir)
-    ):
+    directory = options.output_dir
+    trains_here = options.do_train and options.is_chief
+    if not trains_here or files.is_remote(directory):
         yield
         return
-    is_new = not files.exists(options.output_dir)
-    files.make_directory(options.output_dir)
-    path = os.path.join(options.output_dir, _LOCK)
+    is_new = not files.exists(directory)
+    files.make_directory(directory)
+    path = os.path.join(directory, _LOCK)
     descriptor = _acquire_lock(path)
     try:
-        for directory in ("", files.BEST_DIRECTORY):
-            _remove_unfinished(os.path.join(options.output_dir, directory))
+        for part in ("", files.BEST_DIRECTORY):
+            parent = os.path.join(directory, part)
+            for name in files.list_directory(parent):
+                if _UNFINISHED.fullmatch(name):
+                    os.remove(os.path.join(parent, name))
         yield
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -76,7 +68,7 @@ def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
         os.close(descriptor)
         if is_new:
             with contextlib.suppress(OSError):  # It is not empty.
-                os.rmdir(options.output_dir)
+                os.rmdir(directory)
 
 
 def _acquire_lock(path: str) -> int:
@@ -102,35 +94,21 @@ def _acquire_lock(path: str) -> int:
             ) from None
         except OSError as error:
             logging.warning("%s: cannot be locked: %s", path, error)
-        if _is_same_file(path, descriptor):
-            os.ftruncate(descriptor, 0)
-            holder = f"process {os.getpid()} on host {socket.gethostname()}\n"
-            os.write(descriptor, holder.encode())
-            return descriptor
-        # Its holder removed it between our opening and locking it.
+        # Its holder may have removed it between our opening and locking it.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                os.ftruncate(descriptor, 0)
+                host = socket.gethostname()
+                holder = f"process {os.getpid()} on host {host}\n"
+                os.write(descriptor, holder.encode())
+                return descriptor
         os.close(descriptor)
 
 
-def _is_same_file(path: str, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _remove_unfinished(directory: str) -> None:
-    for name in files.list_directory(directory):
-        if _UNFINISHED.fullmatch(name):
-            files.remove(os.path.join(directory, name))
-
-
 class StartingPoint(NamedTuple):
-    """Where training starts or resumes.
+    """Where training resumes: after `step` steps, on `examples_seen` examples.
 
-    Attributes:
-        step: Number of steps already done.
-        seed: Seed of the run: order of examples and dropout.
-        examples_seen: Number of examples already trained on.
+    `seed` is that of the run: order of examples and dropout.
     """
 
     step: int
@@ -161,16 +139,23 @@ def load_initial(
     The regular expressions add to those of the options: weights that the
     checkpoint may lack, and weights of it that may go unused.
     """
-    if options.init_checkpoint and not run_directory.latest(options.output_dir):
-        initialized = loading.load(
-            loading.by_name(model.trainable_variables),
-            options.init_checkpoint,
-            may_initialize=_any_of(options.may_initialize, may_initialize),
-            may_skip=_any_of(
-                options.may_skip, may_skip, loading.OPTIMIZER_STATE
-            ),
-        )
-        _report_loaded(model, options.init_checkpoint, initialized)
+    path = options.init_checkpoint
+    if path and not run_directory.latest(options.output_dir):
+        variables = loading.by_name(model.trainable_variables)
+        patterns = _patterns(options, may_initialize, may_skip)
+        _report_loaded(model, path, loading.load(variables, path, **patterns))
+
+
+def _patterns(
+    options: TrainingOptions, may_initialize: str, may_skip: str
+) -> dict[str, str]:
+    """Returns regular expressions that match what any of the given match."""
+    initialize = (options.may_initialize, may_initialize)
+    skip = (options.may_skip, may_skip, loading.OPTIMIZER_STATE)
+    return {
+        "may_initialize": "|".join(filter(None, initialize)),
+        "may_skip": "|".join(filter(None, skip)),
+    }
 
 
 def resume(
@@ -183,28 +168,19 @@ def resume(
     """
     start = StartingPoint(0, options.seed, 0)
     # A run may resume in another precision.
-    loaded = loading.load_newest(
-        state,
-        options.output_dir,
-        may_initialize=_LOSS_SCALE,
-        may_skip=_LOSS_SCALE,
-    )
-    if loaded:
-        prefix, _ = loaded
+    patterns = dict.fromkeys(("may_initialize", "may_skip"), _LOSS_SCALE)
+    if loaded := loading.load_newest(state, options.output_dir, **patterns):
+        logging.info("Resuming from %s", loaded.prefix)
         step = int(state["global_step"].numpy())
-        logging.info("Resuming from %s", prefix)
         # The original implementation's checkpoints have no resume file.
-        saved = run_directory.read_resume_state(prefix)
-        if saved is None:
-            saved = run_directory.ResumeState(
-                options.seed, step * options.train_batch_size
-            )
-        start = StartingPoint(step, saved.seed, saved.examples_seen)
-        if start.seed != options.seed:
+        saved = run_directory.read_resume_state(loaded.prefix)
+        default = (options.seed, step * options.train_batch_size)
+        seed, examples_seen = saved or default
+        start = StartingPoint(step, seed, examples_seen)
+        if seed != options.seed:
             logging.warning(
-                "--seed=%d is ignored: the run was started with --seed=%d.",
-                options.seed,
-                start.seed,
+                f"--seed={options.seed} is ignored: the run was started with "
+                f"--seed={seed}."
             )
     distribution.require_equal_start(strategy, start.seed, state)
     # The order of examples depends on TensorFlow's global seed too.
@@ -217,61 +193,38 @@ def load_for_evaluation(
 ) -> int:
     """Loads the best or newest checkpoint of the run, or `init_checkpoint`.
 
-    Weights of it that match `may_skip` may go unused.
-
-    Returns:
-        The number of steps the weights were trained for; 0 for
-        `init_checkpoint`.
-
-    Raises:
-        InputError: There is no checkpoint, or it does not fit the model.
+    Weights of it that match `may_skip` may go unused. Returns the number of
+    steps the weights were trained for; 0 for `init_checkpoint`.
     """
     variables = loading.by_name(model.trainable_variables)
-    patterns = {
-        "may_initialize": options.may_initialize,
-        "may_skip": _any_of(
-            options.may_skip, may_skip, loading.OPTIMIZER_STATE
-        ),
-    }
-    best = os.path.join(options.output_dir, files.BEST_DIRECTORY)
-    for directory in (best, options.output_dir):
-        if loaded := loading.load_newest(variables, directory, **patterns):
-            _report_loaded(model, *loaded)
-            return run_directory.read_global_step(loaded[0])
+    patterns = _patterns(options, "", may_skip)
+    directory = run_directory.best_directory(options.output_dir)
+    if loaded := loading.load_newest(variables, directory, **patterns):
+        _report_loaded(model, *loaded)
+        return run_directory.read_global_step(loaded.prefix)
     if not options.init_checkpoint:
         raise InputError(
             "Without --do_train, --output_dir must hold a checkpoint, or "
             "--init_checkpoint must be given. Received: "
             f"--output_dir={options.output_dir}, without a checkpoint."
         )
-    initialized = loading.load(variables, options.init_checkpoint, **patterns)
-    _report_loaded(model, options.init_checkpoint, initialized)
+    load_initial(model, options, may_skip=may_skip)
     return 0
 
 
 def _report_loaded(model: Any, prefix: str, initialized: list[str]) -> None:
-    """Logs what was loaded, and warns of what was not."""
     logging.info("Loaded %s", prefix)
     if initialized:
+        names = ", ".join(initialized)
+        logging.warning("Not in the checkpoint, newly initialized: %s", names)
+    if path := model.config.config_of_other_direction(prefix):
+        direction = model.config.is_left_to_right
         logging.warning(
-            "Not in the checkpoint, newly initialized: %s",
-            ", ".join(initialized),
+            f"{path} has is_left_to_right={not direction}, and this model has "
+            f"{direction}: its attention must be learned again. To keep the "
+            "checkpoint's direction, use the bert_config.json beside it, or "
+            "--left_to_right."
         )
-    path = model.config.config_of_other_direction(prefix)
-    if path is not None:
-        logging.warning(
-            "%s has is_left_to_right=%s, and this model has %s: its attention "
-            "must be learned again. To keep the checkpoint's direction, use "
-            "the bert_config.json beside it, or --left_to_right.",
-            path,
-            not model.config.is_left_to_right,
-            model.config.is_left_to_right,
-        )
-
-
-def _any_of(*patterns: str) -> str:
-    """Returns a regular expression that matches what any of them matches."""
-    return "|".join(filter(None, patterns))
 
 
 def save(
@@ -283,14 +236,12 @@ def save(
     """Writes the checkpoint of a step, if this process is the chief."""
     if not options.is_chief:
         return
+    arrays = {name: variable.numpy() for name, variable in state.items()}
+    examples_seen = start.examples_seen_at(step, options.train_batch_size)
+    resume_state = run_directory.ResumeState(start.seed, examples_seen)
+    keep = options.keep_checkpoint_max
     prefix = run_directory.save(
-        options.output_dir,
-        step,
-        {name: variable.numpy() for name, variable in state.items()},
-        run_directory.ResumeState(
-            start.seed, start.examples_seen_at(step, options.train_batch_size)
-        ),
-        keep=options.keep_checkpoint_max,
+        options.output_dir, step, arrays, resume_state, keep
     )
     logging.info("Saved %s", prefix)
 
@@ -300,10 +251,10 @@ def require_same_model(options: TrainingOptions, config: BertConfig) -> None:
     path = os.path.join(options.output_dir, "bert_config.json")
     if not files.exists(path):
         return
-    trained = BertConfig.from_json_file(path)
-    for name in _MODEL_KEYS:
-        before, now = getattr(trained, name), getattr(config, name)
-        if before != now:
+    trained = dataclasses.asdict(BertConfig.from_json_file(path))
+    for name, now in dataclasses.asdict(config).items():
+        before = trained[name]
+        if before != now and name not in _MAY_CHANGE:
             raise InputError(
                 f"{options.bert_config_file}: `{name}` must be {before!r}, as "
                 f"in {path}. Received: {now!r}. Use another --output_dir for "
@@ -314,9 +265,9 @@ def require_same_model(options: TrainingOptions, config: BertConfig) -> None:
 def require_same_vocabulary(output_dir: str, vocab_file: str) -> None:
     """Raises `InputError` if the output directory has another vocabulary."""
     path = os.path.join(output_dir, "vocab.txt")
-    if files.exists(path) and files.read_text(path) != files.read_text(
-        vocab_file
-    ):
+    if not files.exists(path):
+        return
+    if files.read_text(path) != files.read_text(vocab_file):
         raise InputError(
             f"{vocab_file}: differs from {path}, the vocabulary of the model "
             "in --output_dir. Use another --output_dir for another vocabulary."

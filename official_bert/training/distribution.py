@@ -16,7 +16,7 @@ from absl import logging
 from official_bert import files
 from official_bert.errors import InputError, short_reason
 from official_bert.options import tf_config
-from official_bert.options.training import DeviceOptions, TrainingOptions
+from official_bert.options.training import DeviceOptions
 from official_bert.training import interruption
 
 _TPU_TIMEOUT = 10  # Seconds.
@@ -30,23 +30,27 @@ _HOST_LOST = (
 )
 
 
-def choose_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
+def choose_strategy(
+    options: DeviceOptions, batch_size_flags: Sequence[str] = ()
+) -> tf.distribute.Strategy:
     """Returns the strategy for `--distribution_strategy` and `--use_tpu`.
 
     Call it before anything else runs TensorFlow: hosts and TPUs must be set up
-    before its first operation.
-
-    Raises:
-        InputError: There is no TPU, or it does not answer.
+    before its first operation. Raises `InputError` if there is no TPU, or if
+    the batch size of a flag does not divide evenly among the replicas.
     """
     if options.resolved_strategy == "tpu":
-        return _connect_to_tpu(
+        strategy = _connect_to_tpu(
             options.tpu_name or options.master,
             options.tpu_zone,
             options.gcp_project,
             options.num_tpu_cores,
         )
-    return get_strategy(options.resolved_strategy)
+    else:
+        strategy = get_strategy(options.resolved_strategy)
+    for flag in batch_size_flags:
+        _require_divisible(options, strategy, flag)
+    return strategy
 
 
 # Cached: a second MirroredStrategy in one process numbers its reductions like
@@ -80,7 +84,12 @@ def _connect_to_tpu(
             tpu=name or "local", zone=zone, project=project
         )
         if name and name != "local":
-            _check_connection(resolver)
+            # TensorFlow itself would retry for hours.
+            for host in resolver.cluster_spec().job_tasks("worker"):
+                logging.info("Connecting to %s", host)
+                address, _, port = host.rpartition(":")
+                connection = (address, int(port))
+                socket.create_connection(connection, _TPU_TIMEOUT).close()
             tf.config.experimental_connect_to_cluster(resolver)
         topology = tf.tpu.experimental.initialize_tpu_system(resolver)
     # The resolver raises all kinds of errors, those of its HTTP client too.
@@ -94,37 +103,20 @@ def _connect_to_tpu(
             "--tpu_name and, if needed, --tpu_zone and --gcp_project."
         ) from error
     available = topology.num_tasks * topology.num_tpus_per_task
-    num_replicas = min(num_cores, available)
-    logging.info("Using %d of %d TPU cores", num_replicas, available)
-    if num_replicas == available:
+    num_used = min(num_cores, available)
+    logging.info("Using %d of %d TPU cores", num_used, available)
+    if num_used == available:
         return tf.distribute.TPUStrategy(resolver)
     assignment = tf.tpu.experimental.DeviceAssignment.build(
-        topology, num_replicas=num_replicas
+        topology, num_replicas=num_used
     )
     return tf.distribute.TPUStrategy(
         resolver, experimental_device_assignment=assignment
     )
 
 
-def _check_connection(
-    resolver: tf.distribute.cluster_resolver.TPUClusterResolver,
-) -> None:
-    """Raises `OSError` if a host of a TPU cannot be reached.
-
-    TensorFlow itself would retry for hours.
-    """
-    for host in resolver.cluster_spec().job_tasks("worker"):
-        address, _, port = host.rpartition(":")
-        logging.info("Connecting to %s", host)
-        connection = (address, int(port))
-        socket.create_connection(connection, _TPU_TIMEOUT).close()
-
-
 def writable_directory(options: DeviceOptions, output_dir: str) -> str:
-    """Returns `output_dir`, or on hosts other than the chief a temporary one.
-
-    It is removed when the process ends.
-    """
+    """Returns `output_dir` on the chief, else a directory removed at exit."""
     if options.is_chief:
         return output_dir
     directory = tempfile.mkdtemp(prefix="official_bert_worker_")
@@ -140,8 +132,7 @@ def require_equal_start(
         return
     checksum = 0
     for name in sorted(state):
-        array = np.asarray(state[name].numpy())
-        checksum = zlib.crc32(array.tobytes(), checksum)
+        checksum = zlib.crc32(state[name].numpy().tobytes(), checksum)
     numbers = {
         "seed": seed,
         "step": int(state["global_step"].numpy()),
@@ -175,8 +166,7 @@ def reporting_lost_hosts(options: DeviceOptions) -> Iterator[None]:
 
 def wait_for_all_hosts(strategy: tf.distribute.Strategy) -> None:
     """Returns when all hosts have called it."""
-    if _has_workers(strategy):
-        _gather(strategy, [0])
+    _gather(strategy, [0])
 
 
 def stop_requested(strategy: tf.distribute.Strategy, signal_name: str) -> str:
@@ -184,8 +174,6 @@ def stop_requested(strategy: tf.distribute.Strategy, signal_name: str) -> str:
 
     All hosts call it, with the signal they received, and stop together.
     """
-    if not _has_workers(strategy):
-        return signal_name
     is_any = _gather(strategy, [int(bool(signal_name))]).any()
     return signal_name or ("another host" if is_any else "")
 
@@ -194,6 +182,8 @@ def _gather(
     strategy: tf.distribute.Strategy, numbers: Sequence[int]
 ) -> np.ndarray:
     """Returns int64 [replicas, numbers] of all hosts."""
+    if not _has_workers(strategy):
+        return np.array([numbers])
     own = tf.constant([numbers], tf.int64)
     everyone = strategy.run(lambda: tf.identity(own))
     return strategy.gather(everyone, axis=0).numpy()  # type: ignore[no-any-return]
@@ -203,14 +193,9 @@ def _has_workers(strategy: tf.distribute.Strategy) -> bool:
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
 
-def require_divisible(
-    options: TrainingOptions, strategy: tf.distribute.Strategy, flag: str
+def _require_divisible(
+    options: Any, strategy: tf.distribute.Strategy, flag: str
 ) -> None:
-    """Raises `InputError` unless the batch size of a flag divides evenly.
-
-    Each replica gets an equal share of a batch, and in training processes it in
-    `--gradient_accumulation_steps` equal parts.
-    """
     batch_size = getattr(options, flag)
     num_replicas = strategy.num_replicas_in_sync
     is_training = flag == "train_batch_size"
@@ -235,12 +220,10 @@ def shard_batches(
         return batches
 
     def shard(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        num_hosts = context.num_input_pipelines
-        num_replicas = strategy.num_replicas_in_sync
-
         def shares_of_host(value: Any) -> Any:
-            by_replica = tf.stack(tf.split(value, num_replicas))
-            return tf.split(by_replica, num_hosts)[context.input_pipeline_id]
+            shares = tf.stack(tf.split(value, strategy.num_replicas_in_sync))
+            by_host = tf.split(shares, context.num_input_pipelines)
+            return by_host[context.input_pipeline_id]
 
         shares = batches.map(
             lambda batch: tf.nest.map_structure(shares_of_host, batch)

@@ -2,28 +2,51 @@
 
 import collections
 import contextlib
-import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, progress
+from official_bert import files, json_files, progress
 from official_bert.checkpoints import run_directory
-from official_bert.errors import InputError
 from official_bert.options import FinetuningOptions
 from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
+from official_bert.tasks.task import Task
 from official_bert.tokenization import BatchTokenizer
 from official_bert.training import distribution, reporting
 from official_bert.training.objectives import Batch, PretrainingObjective
 from official_bert.training.step import sum_over_replicas
 
 _HISTORY = "eval_history.jsonl"
+
+
+class Run(NamedTuple):
+    """One run of a fine-tuning command."""
+
+    task: Task
+    options: FinetuningOptions  # Name a TF Hub module's own vocabulary.
+    tokenizer: BatchTokenizer
+    strategy: tf.distribute.Strategy
+    model: Any
+    data: dict[str, Sequence[Any]]  # {split: its examples}
+    directory: str  # Where this process writes: `output_dir` on the chief.
+    hub_module: str  # Handle, unless this project exported the module.
+
+    def forward(self, batch_size: int) -> Forward:
+        """Returns the model, ready to evaluate or predict."""
+        return Forward(
+            self.task,
+            self.model,
+            max_seq_length=self.options.max_seq_length,
+            batch_size=batch_size,
+            pad_to=self.options.eval_pad_to,
+            strategy=self.strategy,
+        )
 
 
 def pretraining_metrics(
@@ -36,7 +59,7 @@ def pretraining_metrics(
     """Returns losses and accuracies, and `loss`, the mean over batches.
 
     Without any masked token, loss and accuracy of masked LM are 0, as in the
-    original implementation. `num_batches` is only for the progress bar.
+    original implementation. The progress bar shows `num_batches`.
     """
 
     def step(batch: Batch) -> dict[str, tuple[Any, Any]]:
@@ -71,80 +94,68 @@ def pretraining_metrics(
 
 
 def evaluate(
+    run: Run,
     forward: Forward,
-    tokenizer: BatchTokenizer,
-    data: Mapping[str, Sequence[Any]],
     splits: Sequence[str],
     record_dir: str | None = None,
 ) -> dict[str, Any]:
     """Evaluates a fine-tuned model on development sets.
 
-    `data` is {split: its examples}. Features are also written to `record_dir`
-    as TFRecords, if given.
-
-    Returns:
-        The metrics of the first split, and those of others under their names.
+    Features are also written to `record_dir` as TFRecords, if given. Returns
+    the metrics of the first split, and those of others under their names.
     """
     results = {}
     for split in splits:
-        name = split.replace("dev", "eval", 1) + ".tf_record"
-        record_file = record_dir and os.path.join(record_dir, name)
         answers, losses = _run_model(
-            forward, tokenizer, data[split], "Evaluating", record_file
+            run, forward, split, "Evaluating", record_dir
         )
-        results[split] = losses | forward.task.metrics(data[split], answers)
+        results[split] = losses | run.task.metrics(run.data[split], answers)
     first, *others = splits
     return {**results[first], **{split: results[split] for split in others}}
 
 
-def predict(
-    forward: Forward,
-    tokenizer: BatchTokenizer,
-    data: Mapping[str, Sequence[Any]],
-    directory: str,
-) -> None:
+def predict(run: Run) -> None:
     """Predicts all test sets and writes the task's prediction files."""
-    task = forward.task
-    for split in task.splits("test"):
-        name = split.replace("test", "predict", 1) + ".tf_record"
-        record_file = os.path.join(directory, name)
-        examples = data[split]
+    forward = run.forward(run.options.predict_batch_size)
+    for split in run.task.splits("test"):
+        examples = run.data[split]
         answers, _ = _run_model(
-            forward, tokenizer, examples, "Predicting", record_file
+            run, forward, split, "Predicting", run.directory
         )
-        task.write_predictions(directory, split, examples, answers)
+        run.task.write_predictions(run.directory, split, examples, answers)
         name = split.replace("test", "predict_results") + ".json"
-        path = os.path.join(directory, name)
-        if metrics := task.metrics(examples, answers):
+        path = os.path.join(run.directory, name)
+        if metrics := run.task.metrics(examples, answers):
             reporting.write_json_results(path, metrics)
         elif files.exists(path):  # Of an earlier run, on labelled data.
             files.remove(path)
 
 
 def _run_model(
+    run: Run,
     forward: Forward,
-    tokenizer: BatchTokenizer,
-    examples: Sequence[Any],
+    split: str,
     description: str,
-    record_file: str | None = None,
+    record_dir: str | None,
 ) -> tuple[list[Any], dict[str, float]]:
     """Returns an answer for each example, and the mean losses."""
     length = forward.max_seq_length
     answers: list[Any] = []
     losses = [np.zeros((0, 2))]
-    with (
-        record_files.writing(record_file)
-        if record_file
-        else contextlib.nullcontext()
-    ) as writer:
-        for features in forward.task.featurize(
-            examples, tokenizer, length, is_training=False
+    with contextlib.ExitStack() as stack:
+        writer = None
+        if record_dir:
+            name = split.replace("dev", "eval").replace("test", "predict")
+            path = os.path.join(record_dir, f"{name}.tf_record")
+            writer = stack.enter_context(record_files.writing(path))
+        for features in run.task.featurize(
+            run.data[split], run.tokenizer, length, is_training=False
         ):
             if writer:
                 for record in record_files.encode_features(features, length):
                     writer.write(record)
             outputs = forward.run(features, description)
-            answers += forward.task.answers(features, outputs)
+            answers += run.task.answers(features, outputs)
             losses.append(np.stack([outputs.losses, outputs.weights], 1))
     return answers, _mean_losses(np.concatenate(losses), forward.batch_size)
 
@@ -152,12 +163,8 @@ def _run_model(
 def _mean_losses(losses: np.ndarray, batch_size: int) -> dict[str, float]:
     """Returns `eval_loss`, the mean, and `loss`, the mean of batch means.
 
-    The original implementation reports both. They differ if the last batch is
-    short. Without labels, as in SQuAD's test sets, there is neither.
-
-    Args:
-        losses: [N, 2], the sum of losses and of weights of each feature.
-        batch_size: Features in a batch.
+    The original implementation reports both. Without labels there is neither.
+    `losses` is [N, 2]: the sums of losses and of weights of each feature.
     """
     sums, weights = losses.T
     if not weights.any():
@@ -171,110 +178,71 @@ def _mean_losses(losses: np.ndarray, batch_size: int) -> dict[str, float]:
     }
 
 
-@dataclasses.dataclass
 class Evaluations:
     """Evaluations during training, for `--eval_every` and `--early_stopping`.
 
     Each one is a line of `eval_history.jsonl`. The weights with the best main
     metric are kept in `best`.
 
-    Attributes:
-        forward: The model, with the batch size of evaluation.
-        data: {split: its examples}.
-        directory: Where this process writes.
-        first_step: The step at which training resumes. Later evaluations in
-            the history are forgotten: training will come to them again.
-        weights: {name in a checkpoint: variable} to keep of the best model,
-            `global_step` included.
+    Evaluations after `first_step`, at which training resumes, are forgotten:
+    training will come to them again. `weights` is {name in a checkpoint:
+    variable} to keep of the best model, `global_step` included.
     """
 
-    forward: Forward
-    tokenizer: BatchTokenizer
-    data: Mapping[str, Sequence[Any]]
-    options: FinetuningOptions
-    directory: str
-    first_step: int
-    weights: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        self._metric = self.forward.task.main_metric
-        self._history = [
-            entry
-            for entry in _read_history(self.options.output_dir)
-            if entry["global_step"] <= self.first_step
-        ]
-
-    @property
-    def every(self) -> int:
-        """Steps between evaluations."""
-        return self.options.eval_every
+    def __init__(
+        self, run: Run, first_step: int, weights: Mapping[str, Any]
+    ) -> None:
+        self.every = run.options.eval_every
+        self._run, self._weights = run, weights
+        self._forward = run.forward(run.options.eval_batch_size)
+        self._metric = run.task.main_metric
+        history = _read_history(run.options.output_dir)
+        self._history = [e for e in history if e["global_step"] <= first_step]
 
     def should_stop(self, step: int, num_steps: int) -> bool:
         """Evaluates the model if that is due; returns whether to stop early.
 
-        Args:
-            step: Number of steps done.
-            num_steps: Number of steps of the whole run. The last one is
-                evaluated too.
+        The last of the run's `num_steps` steps is always evaluated.
         """
         is_due = self.every and (step % self.every == 0 or step == num_steps)
         # An earlier run may have evaluated this step before it was killed.
         if is_due and step not in [e["global_step"] for e in self._history]:
             self._evaluate(step)
-        patience = self.options.early_stopping
-        stops = 0 < patience <= self._evaluations_since_best()
+        scores = [entry[self._metric] for entry in self._history]
+        best = scores.index(max(scores)) if scores else -1
+        patience = self._run.options.early_stopping
+        stops = 0 < patience <= len(scores) - 1 - best
         if stops:
             logging.info("Early stopping after step %d.", step)
         return stops
 
     def _evaluate(self, step: int) -> None:
         """Evaluates on the first development set and updates the history."""
-        splits = self.forward.task.splits("dev")[:1]
-        metrics = evaluate(self.forward, self.tokenizer, self.data, splits)
+        splits = self._run.task.splits("dev")[:1]
+        metrics = evaluate(self._run, self._forward, splits)
         results = {"global_step": step, **metrics}
         score = results[self._metric]
         is_best = all(score > entry[self._metric] for entry in self._history)
-        self._history.append(
-            {
-                name: value
-                for name, value in results.items()
-                if isinstance(value, (int, float))
-            }
-        )
-        if self.options.is_chief:
+        self._history.append(reporting.numbers(results))
+        if self._run.options.is_chief:
+            output_dir = self._run.options.output_dir
             if is_best:
-                self._save_best(step)
-            files.write_text(
-                os.path.join(self.options.output_dir, _HISTORY),
-                "".join(json.dumps(entry) + "\n" for entry in self._history),
-            )
+                best = os.path.join(output_dir, files.BEST_DIRECTORY)
+                files.make_directory(best)
+                arrays = {name: w.numpy() for name, w in self._weights.items()}
+                run_directory.save(best, step, arrays, resume=None, keep=1)
+            lines = [json.dumps(entry) + "\n" for entry in self._history]
+            path = os.path.join(output_dir, _HISTORY)
+            files.write_text(path, "".join(lines))
         logging.info("Step %d: %s = %.4f", step, self._metric, score)
-        reporting.write_summary(
-            self.directory, reporting.original_results(results, self._metric)
-        )
-
-    def _save_best(self, step: int) -> None:
-        directory = os.path.join(self.options.output_dir, files.BEST_DIRECTORY)
-        files.make_directory(directory)
-        arrays = {name: w.numpy() for name, w in self.weights.items()}
-        run_directory.save(directory, step, arrays, resume=None, keep=1)
-
-    def _evaluations_since_best(self) -> int:
-        scores = [entry[self._metric] for entry in self._history]
-        return len(scores) - 1 - scores.index(max(scores)) if scores else 0
+        summary = reporting.original_results(results, self._metric)
+        reporting.write_summary(self._run.directory, summary)
 
 
 def _read_history(directory: str) -> list[dict[str, Any]]:
     path = os.path.join(directory, _HISTORY)
-    if not files.exists(path):
-        return []
-    entries = []
-    for number, line in enumerate(files.read_lines(path), start=1):
-        try:
-            entries.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{path}:{number}: must be a JSON object. {error}. Remove the "
-                "file to forget earlier evaluations."
-            ) from error
-    return entries
+    lines = files.read_lines(path) if files.exists(path) else []
+    return [
+        json_files.parse_line(line, f"{path}:{number}")
+        for number, line in enumerate(lines, start=1)
+    ]

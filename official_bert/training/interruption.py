@@ -1,7 +1,6 @@
 """SIGINT (Ctrl-C) and SIGTERM: finish the step, save, exit."""
 
 import contextlib
-import dataclasses
 import os
 import signal
 import socket
@@ -17,11 +16,10 @@ from official_bert import signals
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-@dataclasses.dataclass
 class ReceivedSignal:
     """The name of the first signal that asked the run to stop, if any."""
 
-    signal: str = ""
+    signal = ""
 
 
 @contextlib.contextmanager
@@ -29,11 +27,8 @@ def watched() -> Iterator[ReceivedSignal]:
     """Records SIGINT and SIGTERM; a second Ctrl-C exits immediately.
 
     Python runs its own signal handlers only between two bytecodes, and a
-    training step is one bytecode. A thread is notified instead.
-
-    Yields:
-        The received signal. Outside the main thread, which alone can handle
-        signals, there never is one.
+    training step is one bytecode. A thread is notified instead. Outside the
+    main thread, which alone can handle signals, none is received.
     """
     received = ReceivedSignal()
     if not signals.in_main_thread():
@@ -41,21 +36,17 @@ def watched() -> Iterator[ReceivedSignal]:
         return
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    listener = threading.Thread(
-        target=_listen, args=(reader, received), daemon=True
-    )
-    listener.start()
-    try:
-        with signals.temporary_handler(_ignore, *_SIGNALS):
-            earlier = signal.set_wakeup_fd(writer.fileno())
-            try:
-                yield received
-            finally:
-                signal.set_wakeup_fd(earlier)
-    finally:
-        writer.close()  # Ends the listener.
-        listener.join()
-        reader.close()
+    listener = threading.Thread(target=_listen, args=(reader, received))
+    listener.daemon = True
+    with reader, contextlib.ExitStack() as stack:
+        listener.start()
+        stack.callback(listener.join)
+        stack.callback(writer.close)  # Ends the listener.
+        stack.enter_context(signals.temporary_handler(_ignore, *_SIGNALS))
+        stack.callback(
+            signal.set_wakeup_fd, signal.set_wakeup_fd(writer.fileno())
+        )
+        yield received
 
 
 @contextlib.contextmanager
@@ -93,13 +84,11 @@ def _listen(reader: socket.socket, received: ReceivedSignal) -> None:
     """Reads the numbers of signals until the socket is closed."""
     while data := reader.recv(1):
         number = data[0]
-        if number not in _SIGNALS:
-            continue
-        if received.signal and number == signal.SIGINT:
+        if number == signal.SIGINT and received.signal:
             print("\nStopped without saving.", file=sys.stderr)
             # The main thread may be inside a step.
             os._exit(128 + signal.SIGINT)
-        if not received.signal:
+        if number in _SIGNALS and not received.signal:
             received.signal = signal.Signals(number).name
             logging.info(
                 "%s: saving and stopping after this step. Press Ctrl-C to stop "

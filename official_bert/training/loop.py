@@ -1,6 +1,7 @@
 """The training loop: steps, progress, TensorBoard events, checkpoints."""
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -39,38 +40,30 @@ class DivergedError(InputError):
     """The loss or the gradient is not finite."""
 
 
+@dataclasses.dataclass
 class Trainer:
-    """A model, its optimizer, and what else a training step needs.
+    """What a training step needs; creates the optimizer for `options`.
 
-    Args:
-        objective: Its losses.
-        weights: The variables to train. The others keep their values.
-        schedule: The learning rate.
-        rate_scales: {path of a weight: factor of its learning rate}.
-
-    Attributes:
-        optimizer: AdamW or LAMB.
-        loss_scale: For float16, else None.
+    `trained` are the variables to train: the others keep their values.
+    `rate_scales` is {path of a weight: factor of its learning rate}.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        objective: Objective,
-        weights: Sequence[Any],
-        schedule: LinearWarmupDecay,
-        options: TrainingOptions,
-        strategy: tf.distribute.Strategy,
-        rate_scales: Mapping[str, float] | None = None,
-    ) -> None:
-        self.model = model
-        self.objective = objective
-        self.options = options
-        self.strategy = strategy
-        kind = Lamb if options.optimizer == "lamb" else AdamWeightDecay
-        is_float16 = options.mixed_precision == "float16"
-        with strategy.scope():
-            self.optimizer = kind(weights, schedule, rate_scales=rate_scales)
+    model: Any
+    objective: Objective
+    trained: Sequence[Any]
+    schedule: LinearWarmupDecay
+    options: TrainingOptions
+    strategy: tf.distribute.Strategy
+    rate_scales: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        is_lamb = self.options.optimizer == "lamb"
+        is_float16 = self.options.mixed_precision == "float16"
+        kind = Lamb if is_lamb else AdamWeightDecay
+        with self.strategy.scope():
+            self.optimizer = kind(
+                self.trained, self.schedule, rate_scales=self.rate_scales
+            )
             self.loss_scale = LossScale() if is_float16 else None
 
     @property
@@ -94,12 +87,9 @@ def train(
 ) -> None:
     """Trains on batches from the starting point to step `num_steps`.
 
-    Evaluations follow checkpoints and can end training early.
-
-    Raises:
-        DivergedError: The loss or the gradient is not finite. Earlier
-            checkpoints stay.
-        SystemExit: SIGINT or SIGTERM was received; the step is saved.
+    Evaluations follow checkpoints and can end training early. SIGINT and
+    SIGTERM save the step and raise `SystemExit`. Raises `DivergedError` if the
+    loss or the gradient is not finite.
     """
     options, strategy = trainer.options, trainer.strategy
     eval_every = evaluations.every if evaluations else 0
@@ -114,11 +104,9 @@ def train(
         logging.info("Nothing to train: step %d of %d.", step, num_steps)
     if step == 0:
         checkpointing.save(trainer.state, step, start, options)
-    writer = (
-        tf.summary.create_file_writer(options.output_dir)
-        if options.is_chief
-        else tf.summary.create_noop_writer()
-    )
+    writer = tf.summary.create_noop_writer()
+    if options.is_chief:
+        writer = tf.summary.create_file_writer(options.output_dir)
     with (
         contextlib.closing(writer),
         writer.as_default(),
@@ -145,15 +133,15 @@ def train(
                 if options.is_chief:
                     _report(bar, step, scalars, options.train_batch_size)
             stop = distribution.stop_requested(strategy, received.signal)
-            is_due = any(is_multiple(step, every) for every in intervals)
+            is_due = any(every and step % every == 0 for every in intervals)
             if stop or step == num_steps or is_due:
                 checkpointing.save(trainer.state, step, start, options)
                 writer.flush()  # Curves must not lag behind checkpoints.
             if stop:
-                interruption.leave(stop, step, options.output_dir)
+                break
             if evaluations and evaluations.should_stop(step, num_steps):
                 break
-        # Signals received while the last checkpoint was saved or evaluated.
+        # A signal may also come while a checkpoint is saved or evaluated.
         if stop := distribution.stop_requested(strategy, received.signal):
             interruption.leave(stop, step, options.output_dir)
 
@@ -161,26 +149,16 @@ def train(
 def steps_until_milestone(
     step: int, num_steps: int, steps_per_call: int, *intervals: int
 ) -> int:
-    """Returns how many steps to run in one call after `step`.
-
-    It does not pass the last step or a multiple of an interval other than 0.
-    """
+    """Returns the steps to the end of a call, an interval or the training."""
     ends = [num_steps, step + steps_per_call]
     ends += [(step // every + 1) * every for every in intervals if every]
     return min(ends) - step
 
 
-def is_multiple(step: int, every: int) -> bool:
-    """Whether `step` is a multiple of `every`; never, if that is 0."""
-    return bool(every) and step % every == 0
-
-
 class StepRunner:
     """Runs compiled training steps on all replicas.
 
-    Args:
-        seed: The seed of dropout.
-        batch_spec: The element spec of the batches.
+    `seed` is that of dropout, `batch_spec` the element spec of the batches.
     """
 
     def __init__(self, trainer: Trainer, seed: int, batch_spec: Any) -> None:
@@ -192,13 +170,11 @@ class StepRunner:
         # before them. On TPUs `strategy.run` compiles everything.
         is_alone = trainer.strategy.num_replicas_in_sync == 1
         self._compiles_gradients = options.jit_compile and not is_alone
-        has_static_shapes = (
-            options.jit_compile or options.resolved_strategy == "tpu"
-        )
+        is_tpu = options.resolved_strategy == "tpu"
         # With static shapes, each length of a batch is a trace of its own. A
         # loop inside TensorFlow cannot choose among traces.
         specs = tf.nest.flatten(batch_spec, expand_composites=True)
-        has_many_traces = has_static_shapes and not all(
+        has_many_traces = (options.jit_compile or is_tpu) and not all(
             spec.shape.is_fully_defined() for spec in specs
         )
         self._loops_inside = options.steps_per_call > 1 and not has_many_traces
@@ -216,32 +192,29 @@ class StepRunner:
         if not self._loops_inside:
             # All steps are started before the first result is waited for.
             results = [self._one_step(next(batches)) for _ in range(num_steps)]
-            return [
-                {name: float(value) for name, value in scalars.items()}
-                for scalars in results
-            ]
+            return [tf.nest.map_structure(float, found) for found in results]
         columns = self._many_steps(batches, tf.constant(num_steps))
         values = [column.numpy().tolist() for column in columns.values()]
         rows = zip(*values, strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def _run_step(self, batch: Any) -> Scalars:
-        strategy = self._trainer.strategy
-        scalars = strategy.run(self._run_on_replica, args=(batch,))
-        return distribution.first_replica(strategy, scalars)  # type: ignore[no-any-return]
-
-    def _run_on_replica(self, batch: Batch) -> Scalars:
         trainer = self._trainer
-        return train_step(
-            trainer.model,
-            trainer.objective,
-            trainer.optimizer,
-            batch,
-            self._seed,
-            num_micro_batches=trainer.options.gradient_accumulation_steps,
-            loss_scale=trainer.loss_scale,
-            compiles_gradients=self._compiles_gradients,
-        )
+
+        def run_on_replica(batch: Batch) -> Scalars:
+            return train_step(
+                trainer.model,
+                trainer.objective,
+                trainer.optimizer,
+                batch,
+                self._seed,
+                num_micro_batches=trainer.options.gradient_accumulation_steps,
+                loss_scale=trainer.loss_scale,
+                compiles_gradients=self._compiles_gradients,
+            )
+
+        scalars = trainer.strategy.run(run_on_replica, args=(batch,))
+        return distribution.first_replica(trainer.strategy, scalars)  # type: ignore[no-any-return]
 
     def _run_steps(self, batches: Any, num_steps: Any) -> Scalars:
         """Returns {name: Tensor [num_steps]}."""
@@ -283,9 +256,8 @@ def _report(
         f"{_SHORT_NAMES.get(name, name)} {value:.3g}"
         for name, value in scalars.items()
     ]
-    bar.set_postfix_str(
-        " ".join([*shown, f"{speed:.1f} examples/s"]), refresh=False
-    )
+    shown.append(f"{speed:.1f} examples/s")
+    bar.set_postfix_str(" ".join(shown), refresh=False)
     if step % _SUMMARY_STEPS == 0 or step == bar.total:
         for name, value in scalars.items():
             tf.summary.scalar(name, value, step=step)

@@ -1,11 +1,12 @@
 """Training objectives: losses as weighted means over a whole batch.
 
-Sums and weights are computed apart and divided at the end, because the mean
-must be that of the whole batch. Replicas and micro-batches hold different
-numbers of masked tokens, so a mean of their means would be another number.
+Sums and weights are divided at the end: replicas and micro-batches have
+different numbers of masked tokens, so a mean of means is another number.
 """
 
-from typing import Any, Protocol
+import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -21,39 +22,19 @@ Batch = dict[str, Any]
 Scalars = dict[str, Any]
 
 
-class Objective(Protocol):
-    """One or more losses, whose sum is minimized."""
-
-    def loss_weights(self, batch: Batch) -> Scalars:
-        """Returns {loss: its weight in this part of the batch}."""
-
-    def loss_sums(
-        self, model: Any, batch: Batch, training: Training
-    ) -> Scalars:
-        """Runs the model; returns {loss: its weighted sum over this part}."""
-
-    def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
-        """Divides sums by the weights of the whole batch."""
-
-
+@dataclasses.dataclass(frozen=True)
 class PretrainingObjective:
     """Masked LM and next sentence prediction: section 3.1 of the paper.
 
-    Args:
-        token_task: The loss of tokens: `masked_lm` or `lm`.
-        pair_task: That of pairs: `next_sentence`, `sentence_order` or None.
+    `token_task` is `masked_lm` or `lm`, `pair_task` is `next_sentence`,
+    `sentence_order` or None. The sum of both losses is minimized.
     """
 
-    def __init__(
-        self,
-        token_task: str = "masked_lm",
-        pair_task: str | None = "next_sentence",
-    ) -> None:
-        self.token_task = token_task
-        self.pair_task = pair_task
+    token_task: str = "masked_lm"
+    pair_task: str | None = "next_sentence"
 
     def loss_weights(self, batch: Batch) -> Scalars:
-        """Returns the numbers of masked tokens and of instances."""
+        """Returns {loss: number of masked tokens, or of instances}."""
         return self._named(
             "loss",
             tf.reduce_sum(batch["masked_lm_weights"]),
@@ -63,8 +44,9 @@ class PretrainingObjective:
     def loss_sums(
         self, model: PretrainingModel, batch: Batch, training: Training
     ) -> Scalars:
-        """Runs the model and sums its losses."""
-        return self._sums_of_losses(model(batch, training=training), batch)
+        """Runs the model; returns {loss: its weighted sum over the batch}."""
+        output = model(batch, training=training)
+        return self._sums(cross_entropy, "loss", output, batch)
 
     def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
         """Returns the mean losses; without any masked token the first is 0."""
@@ -75,35 +57,28 @@ class PretrainingObjective:
     def evaluation_sums(self, model: PretrainingModel, batch: Batch) -> Scalars:
         """Returns the sums of losses and of correct predictions."""
         output = model(batch, training=False)
-        is_token_correct = _equal(
-            tf.argmax(output.masked_lm_logits, -1), batch["masked_lm_ids"]
-        )
-        is_pair_correct = _equal(
-            tf.argmax(_instance_logits(output, batch), -1),
-            batch["next_sentence_labels"],
-        )
-        return {
-            **self._sums_of_losses(output, batch),
-            **self._named(
-                "accuracy",
-                tf.reduce_sum(is_token_correct * batch["masked_lm_weights"]),
-                tf.reduce_sum(is_pair_correct * _instance_weights(batch)),
-            ),
-        }
+        losses = self._sums(cross_entropy, "loss", output, batch)
+        return losses | self._sums(_is_correct, "accuracy", output, batch)
 
-    def _sums_of_losses(
-        self, output: PretrainingOutput, batch: Batch
+    def _sums(
+        self,
+        score: Callable[[Any, Any], Any],
+        kind: str,
+        output: PretrainingOutput,
+        batch: Batch,
     ) -> Scalars:
-        token_losses = cross_entropy(
-            output.masked_lm_logits, batch["masked_lm_ids"]
+        """Returns the weighted sums of a function of logits and labels."""
+        of_tokens = score(output.masked_lm_logits, batch["masked_lm_ids"])
+        labels = batch["next_sentence_labels"]
+        # [B, K, 2]; K is 1 unless rows are packed.
+        logits = tf.reshape(
+            output.next_sentence_logits, (-1, labels.shape[1], 2)
         )
-        pair_losses = cross_entropy(
-            _instance_logits(output, batch), batch["next_sentence_labels"]
-        )
+        of_pairs = score(logits, labels)
         return self._named(
-            "loss",
-            tf.reduce_sum(token_losses * batch["masked_lm_weights"]),
-            tf.reduce_sum(pair_losses * _instance_weights(batch)),
+            kind,
+            tf.reduce_sum(of_tokens * batch["masked_lm_weights"]),
+            tf.reduce_sum(of_pairs * _instance_weights(batch)),
         )
 
     def _named(self, kind: str, of_tokens: Any, of_pairs: Any) -> Scalars:
@@ -113,12 +88,6 @@ class PretrainingObjective:
         return named
 
 
-def _instance_logits(output: PretrainingOutput, batch: Batch) -> Any:
-    """Returns next-sentence logits [B, K, 2]; K is 1 unless rows are packed."""
-    max_sequences = batch["next_sentence_labels"].shape[1]
-    return tf.reshape(output.next_sentence_logits, (-1, max_sequences, 2))
-
-
 def _instance_weights(batch: Batch) -> Any:
     """Returns float32 [B, K]: 1 for an instance, 0 for an unused place."""
     labels = batch["next_sentence_labels"]
@@ -126,8 +95,9 @@ def _instance_weights(batch: Batch) -> Any:
     return tf.ones_like(labels, tf.float32) if weights is None else weights
 
 
-def _equal(predictions: Any, labels: Any) -> Any:
-    """Returns float32 1 where prediction and label are equal, else 0."""
+def _is_correct(logits: Any, labels: Any) -> Any:
+    """Returns float32 1 where the most probable class is the label, else 0."""
+    predictions = tf.argmax(logits, -1)
     same = tf.equal(predictions, tf.cast(labels, predictions.dtype))
     return tf.cast(same, tf.float32)
 
@@ -145,10 +115,13 @@ class FinetuningObjective:
     def loss_sums(
         self, model: Any, batch: Batch, training: Training
     ) -> Scalars:
-        """Runs the model and sums its losses."""
+        """Runs the model and returns the sum of its losses."""
         losses = self.task.losses(model(batch, training=training), batch)
         return {"loss": tf.reduce_sum(losses * self.task.weights(batch))}
 
     def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
         """Returns the mean; 0 if nothing in the batch has a label."""
         return {"loss": tf.math.divide_no_nan(sums["loss"], weights["loss"])}
+
+
+Objective = PretrainingObjective | FinetuningObjective

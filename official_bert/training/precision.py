@@ -1,6 +1,7 @@
 """Mixed precision: 16-bit layers, and loss scaling for float16."""
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,14 +34,19 @@ class LossScale:
 
     Create it in the strategy's scope.
 
-    Attributes:
-        value: float32 variable, the factor, at least 1.
-        finite_steps: int32 variable, steps since it last changed.
+    `value` is the factor, at least 1. `finite_steps` counts the steps since it
+    last changed.
     """
 
     def __init__(self, initial: float = 2.0**15) -> None:
-        self.value = _variable(initial, "loss_scale/value")
-        self.finite_steps = _variable(0, "loss_scale/finite_steps")
+        create = functools.partial(
+            tf.Variable,
+            trainable=False,
+            # All replicas compute the same.
+            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+        )
+        self.value = create(initial, name="loss_scale/value")
+        self.finite_steps = create(0, name="loss_scale/finite_steps")
 
     def state(self) -> dict[str, tf.Variable]:
         """Returns {name in a checkpoint: variable}."""
@@ -50,22 +56,9 @@ class LossScale:
         }
 
     def update(self, is_finite: Any) -> None:
-        """Adapts the scale after a step; call it in replica context.
-
-        `is_finite`: whether the gradients of all replicas were finite.
-        """
+        """Adapts the scale to whether a step's gradients were finite."""
         steps = tf.where(is_finite, self.finite_steps + 1, 0)
         grows = steps >= _GROWTH_STEPS
         factor = tf.where(is_finite, tf.where(grows, 2.0, 1.0), 0.5)
         self.value.assign(tf.maximum(self.value * factor, 1.0))
         self.finite_steps.assign(tf.where(grows, 0, steps))
-
-
-def _variable(initial: float, name: str) -> tf.Variable:
-    return tf.Variable(
-        initial,
-        trainable=False,
-        name=name,
-        # All replicas compute the same.
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-    )

@@ -1,15 +1,11 @@
-"""Pre-training: masked LM and next sentence prediction.
-
-Or the tasks in their place: sentence order prediction, and next-token
-prediction for left-to-right models.
-"""
+"""Pre-training: masked or next tokens, and next sentences or their order."""
 
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import files, plots
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.inputs.records import RecordFiles
@@ -33,33 +29,31 @@ _PAIR_TASKS = {"next": "next_sentence", "sop": "sentence_order", "none": None}
 
 
 def run(options: RunPretraining) -> None:
-    """Trains, evaluates, or both.
-
-    Raises:
-        InputError: Records, checkpoint, model and options do not fit together.
-    """
+    """Trains, evaluates, or both."""
     with (
         checkpointing.output_dir_lock(options),
         distribution.reporting_lost_hosts(options),
     ):
         _run(options)
-        reporting.write_plots(options)
+        if options.plots and options.is_chief:
+            plots.write(options.output_dir)
 
 
 def _run(options: RunPretraining) -> None:
     config = options.model_config()
     assert config.vocab_size is not None  # Checked when the file was read.
-    _check_vocabulary(options, config)
+    if options.vocab_file:
+        vocab = load_vocab(options.vocab_file)
+        config.require_vocabulary(vocab, options.vocab_file)
+        checkpointing.require_same_vocabulary(
+            options.output_dir, options.vocab_file
+        )
     checkpointing.require_same_model(options, config)
-    strategy = distribution.choose_strategy(options)
-    if options.do_train:
-        distribution.require_divisible(options, strategy, "train_batch_size")
-    if options.do_eval:
-        distribution.require_divisible(options, strategy, "eval_batch_size")
-    data = RecordFiles(
-        records.without_empty(files.expand(options.input_file)),
-        _schema(options),
-    )
+    modes = {"train": options.do_train, "eval": options.do_eval}
+    flags = [f"{mode}_batch_size" for mode, used in modes.items() if used]
+    strategy = distribution.choose_strategy(options, flags)
+    paths = records.without_empty(files.expand(options.input_file))
+    data = RecordFiles(paths, _schema(options))
     records.check_files(data, config.vocab_size)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
@@ -92,15 +86,6 @@ def _schema(options: RunPretraining) -> schemas.Schema:
     return schemas.pretraining_schema(*sizes)
 
 
-def _check_vocabulary(options: RunPretraining, config: BertConfig) -> None:
-    if options.vocab_file:
-        vocab = load_vocab(options.vocab_file)
-        config.require_vocabulary(vocab, options.vocab_file)
-        checkpointing.require_same_vocabulary(
-            options.output_dir, options.vocab_file
-        )
-
-
 def _write_run_files(options: RunPretraining, config: BertConfig) -> None:
     texts = {"bert_config.json": config.to_json_string()}
     if options.vocab_file:
@@ -114,31 +99,28 @@ def train(
     options: RunPretraining,
     strategy: tf.distribute.Strategy,
 ) -> int:
-    """Trains from the run's newest checkpoint, or from the beginning.
-
-    Returns the step reached.
-    """
+    """Trains from the newest checkpoint or the start; returns the last step."""
+    weights = list(model.trainable_variables)
+    if not _PAIR_TASKS[options.nsp]:
+        # Weight decay would shrink weights that no loss depends on. They stay
+        # in the checkpoints, so that any BERT can load them.
+        unused = ("bert/pooler/", "cls/seq_relationship/")
+        weights = [w for w in weights if not w.path.startswith(unused)]
     schedule = LinearWarmupDecay(
-        peak=options.learning_rate,
-        num_train_steps=options.num_train_steps,
-        num_warmup_steps=options.num_warmup_steps,
+        options.learning_rate,
+        options.num_train_steps,
+        options.num_warmup_steps,
     )
+    objective = _objective(model.config, options)
     trainer = loop.Trainer(
-        model,
-        _objective(model.config, options),
-        _weights_to_train(model, options),
-        schedule,
-        options,
-        strategy,
+        model, objective, weights, schedule, options, strategy
     )
     checkpointing.load_initial(model, options)
     start = checkpointing.resume(trainer.state, options, strategy)
     _write_run_files(options, model.config)
+    batch_size, seen = options.train_batch_size, start.examples_seen
     batches = datasets.training_batches(
-        data,
-        options.train_batch_size,
-        seed=start.seed,
-        start=start.examples_seen,
+        data, batch_size, seed=start.seed, start=seen
     )
     batches = _model_inputs(batches, model.config)
     loop.train(trainer, batches, start, options.num_train_steps)
@@ -157,15 +139,14 @@ def evaluate_model(
     It has accuracies and losses, as in the original implementation; for
     left-to-right models also the perplexity.
     """
+    objective = _objective(model.config, options)
+    num_batches = options.max_eval_steps
     batches = datasets.evaluation_batches(
-        data, options.eval_batch_size, options.max_eval_steps
+        data, options.eval_batch_size, num_batches
     )
+    batches = _model_inputs(batches, model.config)
     metrics = evaluate.pretraining_metrics(
-        model,
-        _objective(model.config, options),
-        _model_inputs(batches, model.config),
-        strategy,
-        options.max_eval_steps,
+        model, objective, batches, strategy, num_batches
     )
     results = {"global_step": global_step, **metrics}
     if model.config.is_left_to_right:
@@ -177,26 +158,8 @@ def evaluate_model(
 def _objective(
     config: BertConfig, options: RunPretraining
 ) -> PretrainingObjective:
-    return PretrainingObjective(
-        token_task="lm" if config.is_left_to_right else "masked_lm",
-        pair_task=_PAIR_TASKS[options.nsp],
-    )
-
-
-def _weights_to_train(
-    model: PretrainingModel, options: RunPretraining
-) -> list[Any]:
-    """Returns the weights that the losses depend on.
-
-    Without a loss of pairs, weight decay would still shrink the pooler. It
-    stays in the checkpoints, so that any BERT can load them.
-    """
-    if _PAIR_TASKS[options.nsp]:
-        return list(model.trainable_variables)
-    unused = ("bert/pooler/", "cls/seq_relationship/")
-    return [
-        w for w in model.trainable_variables if not w.path.startswith(unused)
-    ]
+    token_task = "lm" if config.is_left_to_right else "masked_lm"
+    return PretrainingObjective(token_task, _PAIR_TASKS[options.nsp])
 
 
 def _model_inputs(

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files, plots
+from official_bert import files, json_files
 from official_bert.options.training import TrainingOptions
 
 
@@ -30,25 +30,17 @@ def write_run_files(
         files.write_text(os.path.join(options.output_dir, name), text)
 
 
-def write_plots(options: TrainingOptions) -> None:
-    """Draws the plots of a finished run, for `--plots`."""
-    if options.plots and options.is_chief:
-        plots.write(options.output_dir)
-
-
 def write_eval_results(directory: str, results: Mapping[str, Any]) -> None:
     """Writes `eval_results.txt` and TensorBoard events.
 
     `results` is {name: number}, `global_step` included.
     """
     write_summary(directory, results)
-    lines = [f"{name} = {results[name]!s}" for name in sorted(results)]
+    lines = [f"{name} = {results[name]!s}\n" for name in sorted(results)]
     for line in lines:
-        logging.info("  %s", line)
-    files.write_text(
-        os.path.join(directory, "eval_results.txt"),
-        "".join(f"{line}\n" for line in lines),
-    )
+        logging.info("  %s", line.rstrip())
+    path = os.path.join(directory, "eval_results.txt")
+    files.write_text(path, "".join(lines))
 
 
 def write_summary(directory: str, results: Mapping[str, Any]) -> None:
@@ -68,17 +60,25 @@ def original_results(
     The main metric replaces the accuracy of tasks that have none.
     """
     metric = "accuracy" if "accuracy" in results else main_metric
-    selected = {f"eval_{metric}": np.float32(results[metric])}
-    for name in ("eval_loss", "loss"):
-        if name in results:
-            selected[name] = np.float32(results[name])
-    selected["global_step"] = results["global_step"]
-    return selected
+    losses = {"eval_loss", "loss"} & results.keys()
+    return {
+        f"eval_{metric}": np.float32(results[metric]),
+        **{name: np.float32(results[name]) for name in sorted(losses)},
+        "global_step": results["global_step"],
+    }
 
 
 def write_json_results(path: str, results: Mapping[str, Any]) -> None:
     """Writes results to a JSON file, and logs those that are numbers."""
     json_files.write(path, results)
-    for name, value in results.items():
-        if isinstance(value, (int, float)):
-            logging.info("  %s = %.6g", name, value)
+    for name, value in numbers(results).items():
+        logging.info("  %s = %.6g", name, value)
+
+
+def numbers(results: Mapping[str, Any]) -> dict[str, float]:
+    """Returns those results that are numbers."""
+    return {
+        name: value
+        for name, value in results.items()
+        if isinstance(value, (int, float))
+    }

@@ -30,8 +30,7 @@ def train_step(
         objective: Its losses.
         optimizer: Clips the gradients and updates the weights.
         batch: {name: Tensor [B, ...]}, the replica's share.
-        seed: The run's seed. Each step, replica and micro-batch has dropout
-            masks of its own.
+        seed: Each step, replica and micro-batch has dropout masks of its own.
         num_micro_batches: Parts that a replica processes one after the other:
             less memory, more time, the same update.
         loss_scale: For float16.
@@ -43,13 +42,9 @@ def train_step(
         `gradient_norm` before clipping and `learning_rate`; equal on all
         replicas. With float16 also the `loss_scale` used in this step.
     """
-    replica = tf.distribute.get_replica_context()
-    # The weight of the whole batch: the number of masked tokens differs between
-    # replicas and micro-batches, and a mean of means is another number.
+    replica = tf.distribute.get_replica_context().replica_id_in_sync_group
     loss_weights = sum_over_replicas(objective.loss_weights(batch))
-    mask_seed = dropout_seed(
-        seed, optimizer.step, replica.replica_id_in_sync_group
-    )
+    mask_seed = dropout_seed(seed, optimizer.step, replica)
     scale = loss_scale.value.read_value() if loss_scale else None
     find_gradients: Callable[..., Any] = accumulate_gradients
     if compiles_gradients:
@@ -73,11 +68,8 @@ def train_step(
     norm, rate = optimizer.apply(
         gradients, skips_non_finite=loss_scale is not None
     )
-    scalars = {
-        **sum_over_replicas(losses),
-        "gradient_norm": norm,
-        "learning_rate": rate,
-    }
+    scalars: Scalars = sum_over_replicas(losses)
+    scalars |= {"gradient_norm": norm, "learning_rate": rate}
     if loss_scale:
         scalars["loss_scale"] = scale
         loss_scale.update(tf.math.is_finite(norm))
@@ -98,10 +90,8 @@ def accumulate_gradients(
 
     `loss_weights` are those of the whole batch, `mask_seed` is the int32 [2]
     seed of the dropout masks, and `scale` a factor of the loss; None for 1.
-
-    Returns:
-        {loss: the share of this replica}, `loss` included, and a dense float32
-        gradient for each weight, multiplied by `scale`.
+    Returns {loss: the share of this replica}, `loss` included, and a dense
+    float32 gradient for each weight, multiplied by `scale`.
     """
 
     def find_gradients(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
@@ -126,8 +116,7 @@ def accumulate_gradients(
     def add(total: Any, numbered_part: Any) -> Any:
         number, part = numbered_part
         seed = tf.random.experimental.stateless_fold_in(mask_seed, number)
-        found = find_gradients(part, seed)
-        return tf.nest.map_structure(tf.add, total, found)
+        return tf.nest.map_structure(tf.add, total, find_gradients(part, seed))
 
     parts = {
         name: tf.stack(tf.split(value, num_micro_batches))
@@ -178,10 +167,7 @@ def dropout_seed(seed: int, step: Any, replica_id: Any) -> Any:
 
 
 def random_bits(seed: Any, site: int, shape: Any) -> Any:
-    """Returns uint16 random bits, which depend on seed, site and shape alone.
-
-    `seed` is int32 [2], `site` the number of the layer that needs the bits.
-    """
+    """Returns uint16 random bits for an int32 [2] seed and a layer's number."""
     size = tf.reduce_prod(shape)
     # The generator draws 32-bit words, each of which gives two values.
     words = tf.random.stateless_uniform(
@@ -199,10 +185,9 @@ def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function, computed again when its gradient is needed.
 
     Gradient checkpointing (Chen et al., 2016), for functions of float Tensors,
-    the first of them [B, S, H], that return [B, S, H]. `tf.recompute_grad` does
-    not save memory under XLA, which merges the two equal computations. Here the
-    second one depends on the incoming gradient, through a zero that XLA cannot
-    foresee.
+    the first of them [B, S, H], that return [B, S, H]. With
+    `tf.recompute_grad`, XLA merges the two equal computations. Here the second
+    depends on the incoming gradient, through a zero that XLA cannot foresee.
     """
 
     @tf.custom_gradient
@@ -211,17 +196,13 @@ def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
             upstream: Any, variables: Sequence[Any] = ()
         ) -> tuple[Any, Any]:
             delayed = inputs[0] + 0.0 * upstream[:1, :1, :1]
-            inputs_again = [delayed, *map(tf.identity, inputs[1:])]
+            again = [delayed, *map(tf.identity, inputs[1:])]
             with tf.GradientTape() as tape:
-                tape.watch(inputs_again)
-                output = function(*inputs_again)
-            gradients = tape.gradient(
-                output,
-                [inputs_again, list(variables)],
-                output_gradients=upstream,
-                unconnected_gradients=tf.UnconnectedGradients.ZERO,
-            )
-            return gradients[0], gradients[1]
+                tape.watch(again)
+                output = function(*again)
+            sources = (again, list(variables))
+            zero = tf.UnconnectedGradients.ZERO
+            return tape.gradient(output, sources, upstream, zero)  # type: ignore[no-any-return]
 
         return function(*inputs), backward
 

@@ -1,11 +1,12 @@
 """Hyperparameter sweeps: the grid search of appendix A.3 of the paper."""
 
+import collections
 import dataclasses
 import itertools
 import os
 import statistics
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -19,19 +20,13 @@ from official_bert.tasks import tables
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop
 
-Setting = Mapping[str, Any]
-Result = tuple[Setting, Mapping[str, Any]]
+Setting = dict[str, Any]
+Result = tuple[Setting, dict[str, Any]]
 
 # Flags that the sweep sets itself, and flags that change what is measured: such
 # results do not belong in one table.
-_CANNOT_VARY = {
-    "sweep",
-    "output_dir",
-    "do_eval",
-    "do_train",
-    "task_name",
-    "task_type",
-}
+_SET_BY_SWEEP = {"sweep", "output_dir", "do_eval", "do_train"}
+_CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type"}
 
 # Flags that do not change results; a sweep may be moved as a whole.
 _MAY_DIFFER = {
@@ -54,8 +49,7 @@ def run(task: Task, options: RunClassifier) -> None:
     Each run has a directory of its own in `output_dir`. A finished run is not
     repeated, but missing predictions and plots are added. `sweep.tsv` has a
     line for each combination, aggregated over seeds, best first; `sweep.json`
-    has all results. A run that diverges is left out, and the others continue;
-    an `InputError` at the end lists it.
+    has all results. An `InputError` at the end lists runs that diverged.
     """
     if options.resolved_strategy == "multi_worker_mirrored":
         raise InputError(
@@ -69,18 +63,17 @@ def run(task: Task, options: RunClassifier) -> None:
         _require_same_flags(run_options)
     results: list[Result] = []
     diverged: list[str] = []
-    for setting, run_options in zip(settings, runs, strict=True):
+    for number, run_options in enumerate(runs):
         directory = run_options.output_dir
-        number = len(results) + len(diverged) + 1
-        logging.info("Run %d of %d: %s", number, len(runs), directory)
+        logging.info("Run %d of %d: %s", number + 1, len(runs), directory)
         try:
             _complete(run_options)
         except loop.DivergedError as error:
             logging.error("%s: %s", directory, error)
             diverged.append(directory)
             continue
-        path = os.path.join(directory, _RESULTS)
-        results.append((setting, json_files.read_object(path)))
+        result = json_files.read_object(os.path.join(directory, _RESULTS))
+        results.append((settings[number], result))
         _write_table(options.output_dir, results, task.main_metric)
     if diverged:
         raise InputError(
@@ -91,25 +84,22 @@ def run(task: Task, options: RunClassifier) -> None:
 
 def _complete(options: RunClassifier) -> None:
     """Trains, evaluates, predicts and plots, whatever is missing."""
-    if files.exists(os.path.join(options.output_dir, _RESULTS)):
-        if not options.do_predict or _has_predicted(options):
+    # The task may depend on the flags of the setting.
+    task = tasks.get(options)
+    names = files.list_directory(options.output_dir)
+    if _RESULTS in names:
+        is_complete = not options.do_predict or all(
+            {tables.scores_name(split), f"{split}_predictions.txt"} & {*names}
+            for split in task.splits("test")
+        )
+        if is_complete:
             if options.plots:
                 plots.write(options.output_dir)
             return
         options = dataclasses.replace(options, do_train=False, do_eval=False)
+        task = tasks.get(options)
     keras.backend.clear_session()
-    # The task may depend on the flags of the setting.
-    finetune.run(tasks.get(options), options)
-
-
-def _has_predicted(options: RunClassifier) -> bool:
-    """Whether the predictions of all test sets are there."""
-    names = files.list_directory(options.output_dir)
-    return all(
-        tables.scores_name(split) in names
-        or f"{split}_predictions.txt" in names
-        for split in tasks.get(options).splits("test")
-    )
+    finetune.run(task, options)
 
 
 def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
@@ -130,9 +120,8 @@ def _require_same_flags(options: RunClassifier) -> None:
     if not files.exists(path):
         return
     earlier = json_files.read_object(path).get("options", {})
-    may_differ = _MAY_DIFFER
-    if isinstance(options, RunClassifierWithTfhub):
-        may_differ = may_differ | _SET_BY_MODULE
+    has_module = isinstance(options, RunClassifierWithTfhub)
+    may_differ = _MAY_DIFFER | (_SET_BY_MODULE if has_module else set())
     for name, now in dataclasses.asdict(options).items():
         before = earlier.get(name, now)
         if before != now and name not in may_differ:
@@ -144,14 +133,10 @@ def _require_same_flags(options: RunClassifier) -> None:
 
 
 def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
-    """Yields the flags of each run.
+    """Yields the flags of each run of a sweep of `options`.
 
-    Args:
-        sweep: Such as `learning_rate=5e-5,3e-5;seed=1..5`.
-        options: The options whose flags are varied.
-
-    Raises:
-        InputError: A flag cannot be varied, or a value has the wrong type.
+    `sweep` is such as `learning_rate=5e-5,3e-5;seed=1..5`. Raises `InputError`
+    if a flag cannot be varied, or a value has the wrong type.
     """
     types = {
         name: cli.plain_type(kind)
@@ -208,24 +193,21 @@ def _write_table(
     directory: str, results: Sequence[Result], metric: str
 ) -> None:
     """Writes `sweep.json` and `sweep.tsv`."""
-    rows = [
-        {"setting": dict(setting), "results": dict(result)}
-        for setting, result in results
-    ]
-    json_files.write(os.path.join(directory, "sweep.json"), rows)
-    groups: dict[tuple[tuple[str, Any], ...], list[float]] = {}
+    entries = [{"setting": one, "results": result} for one, result in results]
+    json_files.write(os.path.join(directory, "sweep.json"), entries)
+    names = [name for name in results[0][0] if name != "seed"]
+    groups: dict[Any, list[float]] = collections.defaultdict(list)
     for setting, result in results:
-        key = tuple((k, v) for k, v in setting.items() if k != "seed")
-        groups.setdefault(key, []).append(result[metric])
-    ranked = sorted(groups.items(), key=lambda item: -statistics.mean(item[1]))
-    names = [name for name, _ in ranked[0][0]]
-    lines = ["\t".join([*names, f"best {metric}", "mean", "deviation", "runs"])]
-    for key, scores in ranked:
+        values = tuple(str(setting[name]) for name in names)
+        groups[values].append(result[metric])
+    rows = [(*names, f"best {metric}", "mean", "deviation", "runs")]
+    means = {values: statistics.mean(groups[values]) for values in groups}
+    for values in sorted(groups, key=lambda values: -means[values]):
+        scores = groups[values]
         deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
-        numbers = (max(scores), statistics.mean(scores), deviation)
-        cells = [str(value) for _, value in key]
-        cells += [f"{number:.4f}" for number in numbers]
-        lines.append("\t".join([*cells, str(len(scores))]))
-    text = "\n".join(lines) + "\n"
+        numbers = (max(scores), means[values], deviation)
+        cells = [f"{number:.4f}" for number in numbers]
+        rows.append((*values, *cells, str(len(scores))))
+    text = tables.to_tsv(rows)
     files.write_text(os.path.join(directory, "sweep.tsv"), text)
     logging.info("Results so far:\n%s", text.expandtabs(16))
