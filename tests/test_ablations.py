@@ -5,98 +5,78 @@ import random
 
 import numpy as np
 import pytest
-from support import tiny
+from support import (
+    pretraining_records,
+    pretraining_runs,
+    recorded,
+    review_runs,
+    tiny,
+)
+from support.pretraining_runs import results
 from support.review_runs import read_json, weights
 
-import create_pretraining_data
 import predict
-import run_classifier
-import run_pretraining
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import (
-    CreatePretrainingData,
     ExportTfhub,
     ExtractFeatures,
     Predict,
-    RunClassifier,
-    RunPretraining,
     VisualizeAttention,
 )
 
 WORDS = [f"w{n}" for n in range(20)]
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+VOCAB = [*pretraining_records.SPECIAL, *WORDS]
 CONFIG = {**tiny.CONFIG, "vocab_size": len(VOCAB), "num_hidden_layers": 2}
-PACKED = {
-    "pack_sequences": True,
-    "max_seq_length": 32,
-    "max_predictions_per_seq": 8,
-}
+SIZES = {"max_seq_length": 16, "max_predictions_per_seq": 4}
+PACKED = {"max_seq_length": 32, "max_predictions_per_seq": 8}
+PACKED["pack_sequences"] = True
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
     """Records of documents that count up: w3 w4 w5 ..., three words a line."""
-    folder = tmp_path_factory.mktemp("inputs")
     rng = random.Random(0)
     starts = [rng.randint(0, 5) for _ in range(60)]
     documents = [
         "\n".join(" ".join(WORDS[n : n + 3]) for n in range(s, s + 12, 3))
         for s in starts
     ]
-    (folder / "text.txt").write_text("\n\n".join(documents))
-    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    folder = pretraining_records.write_inputs(
+        tmp_path_factory.mktemp("inputs"), "\n\n".join(documents), WORDS
+    )
     (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    shares = {"masked_lm_prob": 0.2, "short_seq_prob": 0.0}
     for name, changes in {
         "next": {},
         "sop": {"nsp": "sop"},
         "none": {"nsp": "none"},
         "packed": {"nsp": "none", **PACKED},
     }.items():
-        create_pretraining_data.main(
-            CreatePretrainingData(
-                **{
-                    "input_file": str(folder / "text.txt"),
-                    "output_file": str(folder / name),
-                    "vocab_file": str(folder / "vocab.txt"),
-                    "max_seq_length": 16,
-                    "max_predictions_per_seq": 4,
-                    "masked_lm_prob": 0.2,
-                    "short_seq_prob": 0.0,
-                    **changes,
-                }
-            )
-        )
+        settings = SIZES | shares | changes
+        pretraining_records.make(folder, folder / name, **settings)
     return folder
 
 
 def run(inputs, output, data, **changes):
     """Pre-trains and evaluates; returns the results."""
-    run_pretraining.main(
-        RunPretraining(
-            **{
-                "bert_config_file": str(inputs / "bert_config.json"),
-                "vocab_file": str(inputs / "vocab.txt"),
-                "input_file": str(inputs / data),
-                "output_dir": str(output),
-                "max_seq_length": 16,
-                "max_predictions_per_seq": 4,
-                "train_batch_size": 16,
-                "num_train_steps": 4,
-                "num_warmup_steps": 1,
-                "learning_rate": 5e-3,
-                "eval_batch_size": 16,
-                "max_eval_steps": 10,
-                "do_train": True,
-                "do_eval": True,
-                **changes,
-            }
-        )
-    )
-    lines = (output / "eval_results.txt").read_text().splitlines()
-    pairs = (line.split(" = ") for line in lines)
-    return {name: float(value) for name, value in pairs}
+    settings = {
+        "vocab_file": str(inputs / "vocab.txt"),
+        "input_file": str(inputs / data),
+        **SIZES,
+        "train_batch_size": 16,
+        "num_train_steps": 4,
+        "num_warmup_steps": 1,
+        "learning_rate": 5e-3,
+        "save_checkpoints_steps": 1000,
+        "eval_batch_size": 16,
+        "max_eval_steps": 10,
+        "do_train": True,
+        "do_eval": True,
+    }
+    pretraining_runs.run(inputs, output, **settings | changes)
+    return results(output)
 
 
 @pytest.fixture(scope="module")
@@ -110,20 +90,14 @@ def left_to_right(inputs, tmp_path_factory):
 
 @pytest.mark.slow
 def test_sentence_order_is_learned(inputs, tmp_path):
-    results = run(
-        inputs,
-        tmp_path,
-        "sop",
-        nsp="sop",
-        num_train_steps=400,
-        learning_rate=2e-3,
-    )
-    assert set(results) == {
+    flags = {"nsp": "sop", "num_train_steps": 400, "learning_rate": 2e-3}
+    found = run(inputs, tmp_path, "sop", **flags)
+    assert set(found) == {
         *("global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"),
         *("sentence_order_accuracy", "sentence_order_loss"),
     }
-    assert results["sentence_order_accuracy"] > 0.95
-    assert results["masked_lm_loss"] < 0.5 * np.log(len(VOCAB))
+    assert found["sentence_order_accuracy"] > 0.95
+    assert found["masked_lm_loss"] < 0.5 * np.log(len(VOCAB))
 
 
 @pytest.mark.slow
@@ -131,10 +105,9 @@ def test_sentence_order_is_learned(inputs, tmp_path):
 def test_without_next_sentences_only_their_weights_are_not_trained(
     inputs, tmp_path, data
 ):
-    results = run(inputs, tmp_path / "none", data, nsp="none")
-    assert set(results) == {
-        *("global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"),
-    }
+    found = run(inputs, tmp_path / "none", data, nsp="none")
+    names = {"global_step", "loss", "masked_lm_accuracy", "masked_lm_loss"}
+    assert set(found) == names
     before, after = weights(tmp_path / "none", 0), weights(tmp_path / "none")
     slots = {name for name in after if name.endswith(("/adam_m", "/adam_v"))}
     names = after.keys() - slots - {"global_step"}
@@ -145,8 +118,8 @@ def test_without_next_sentences_only_their_weights_are_not_trained(
         assert is_same == name.startswith(untrained), name
     # The checkpoint initializes a model with next sentence prediction.
     checkpoint = str(tmp_path / "none" / "model.ckpt-4")
-    results = run(inputs, tmp_path / "next", "next", init_checkpoint=checkpoint)
-    assert "next_sentence_loss" in results
+    found = run(inputs, tmp_path / "next", "next", init_checkpoint=checkpoint)
+    assert "next_sentence_loss" in found
 
 
 @pytest.mark.slow
@@ -154,20 +127,16 @@ def test_a_left_to_right_model_learns_the_next_token_and_the_order(
     left_to_right,
 ):
     """The last token, which is pooled, attends to all others."""
-    text = (left_to_right / "eval_results.txt").read_text()
-    results = {
-        name: float(value)
-        for name, value in (line.split(" = ") for line in text.splitlines())
-    }
-    assert set(results) == {
+    found = results(left_to_right)
+    assert set(found) == {
         *("global_step", "loss", "lm_accuracy", "lm_loss", "lm_perplexity"),
         *("sentence_order_accuracy", "sentence_order_loss"),
     }
-    assert results["lm_perplexity"] == pytest.approx(np.exp(results["lm_loss"]))
+    assert found["lm_perplexity"] == pytest.approx(np.exp(found["lm_loss"]))
     # Words count up; the beginning and the end of a segment are random.
-    assert 0.6 < results["lm_accuracy"] < 0.95
-    assert results["lm_loss"] < 0.5 * np.log(len(VOCAB))
-    assert results["sentence_order_accuracy"] > 0.95
+    assert 0.6 < found["lm_accuracy"] < 0.95
+    assert found["lm_loss"] < 0.5 * np.log(len(VOCAB))
+    assert found["sentence_order_accuracy"] > 0.95
     config = read_json(left_to_right / "bert_config.json")
     assert config == {**CONFIG, **config, "is_left_to_right": True}
     assert "cls/predictions/output_bias" in weights(left_to_right)
@@ -183,19 +152,13 @@ def test_accumulation_replicas_and_remat_give_the_same_model(
     if data == "packed":
         flags |= PACKED
     expected = run(inputs, tmp_path / "a", data, **flags)
-    found = run(
-        inputs,
-        tmp_path / "b",
-        data,
-        **flags,
-        gradient_accumulation_steps=2,
-        distribution_strategy="mirrored",
-        remat=True,
-    )
+    flags |= {"gradient_accumulation_steps": 2, "remat": True}
+    flags["distribution_strategy"] = "mirrored"
+    found = run(inputs, tmp_path / "b", data, **flags)
     assert found == pytest.approx(expected, rel=1e-5)
-    one, other = weights(tmp_path / "a"), weights(tmp_path / "b")
-    for name, value in one.items():
-        np.testing.assert_allclose(other[name], value, atol=2e-5, err_msg=name)
+    recorded.assert_all_close(
+        weights(tmp_path / "b"), weights(tmp_path / "a"), atol=2e-5
+    )
 
 
 @pytest.mark.slow
@@ -215,24 +178,14 @@ def test_a_left_to_right_model_cannot_predict_masked_tokens(
     left_to_right, tmp_path, flag
 ):
     (tmp_path / "in.txt").write_text("w1 [MASK]\n")
-    with pytest.raises(
-        InputError, match=r"config\.json: --fill_mask and --score"
-    ):
-        predict.main(
-            Predict(
-                model_dir=str(left_to_right),
-                input_file=str(tmp_path / "in.txt"),
-                **{flag: True},
-            )
-        )
+    flags = {"input_file": str(tmp_path / "in.txt"), flag: True}
+    message = r"config\.json: --fill_mask and --score"
+    with pytest.raises(InputError, match=message):
+        predict.main(Predict(model_dir=str(left_to_right), **flags))
 
 
-FEATURES = {
-    "input_file": "IN",
-    "output_file": "out",
-    "max_seq_length": 16,
-    "layers": "-1",
-}
+FEATURES = {"input_file": "IN", "output_file": "out", "layers": "-1"}
+FEATURES["max_seq_length"] = 16
 
 
 @pytest.mark.parametrize("folder", ["", "best"])
@@ -256,13 +209,12 @@ def test_a_config_of_the_other_direction_is_an_error(
     checkpoint.parent.mkdir(exist_ok=True)
     tf1.write(str(checkpoint), {"a": np.zeros(3, np.float32)})
     (tmp_path / "IN").write_text("w1\n")
+    files = {
+        "bert_config_file": str(inputs / "bert_config.json"),
+        "vocab_file": str(inputs / "vocab.txt"),
+    }
     with pytest.raises(InputError, match="is_left_to_right=True"):
-        options(
-            bert_config_file=str(inputs / "bert_config.json"),
-            vocab_file=str(inputs / "vocab.txt"),
-            init_checkpoint=str(checkpoint),
-            **flags,
-        )
+        options(init_checkpoint=str(checkpoint), **files, **flags)
 
 
 @pytest.mark.slow
@@ -278,27 +230,19 @@ def test_a_left_to_right_model_is_fine_tuned(
             rows.append(f"{' '.join(words)},{WORDS.index(words[0]) % 2}")
         (tmp_path / f"{name}.csv").write_text("\n".join(rows) + "\n")
 
-    def fine_tune(output, **flags):
-        run_classifier.main(
-            RunClassifier(
-                task_name="csv",
-                data_dir=str(tmp_path),
-                output_dir=str(output),
-                vocab_file=str(inputs / "vocab.txt"),
-                bert_config_file=str(inputs / "bert_config.json"),
-                init_checkpoint=str(left_to_right),
-                may_skip="^cls/",
-                max_seq_length=16,
-                train_batch_size=16,
-                learning_rate=3e-3,
-                do_train=True,
-                do_eval=True,
-                **flags,
-            )
-        )
-
+    flags = {
+        "task_name": "csv",
+        "data_dir": str(tmp_path),
+        "init_checkpoint": str(left_to_right),
+        "may_skip": "^cls/",
+        "max_seq_length": 16,
+        "learning_rate": 3e-3,
+        "save_checkpoints_steps": 1000,
+        "do_train": True,
+    }
     output = tmp_path / "out"
-    fine_tune(output, left_to_right=True, num_train_epochs=12.0)
+    changes = {"do_eval": True, "left_to_right": True, "num_train_epochs": 12.0}
+    review_runs.run(inputs, output, **flags, **changes)
     assert not [r for r in caplog.records if "left" in r.getMessage()]
     assert read_json(output / "eval_results.json")["accuracy"] > 0.9
     assert read_json(output / "bert_config.json")["is_left_to_right"] is True
@@ -307,6 +251,6 @@ def test_a_left_to_right_model_is_fine_tuned(
     is_right = [int(a["label"]) == n % 2 for n, a in enumerate(answers)]
     assert np.mean(is_right) > 0.8
     # Without the flag a model is trained for both directions, with a warning.
-    fine_tune(tmp_path / "both", num_train_epochs=0.1)
+    review_runs.run(inputs, tmp_path / "both", num_train_epochs=0.1, **flags)
     [warning] = [r for r in caplog.records if "left" in r.getMessage()]
     assert warning.levelname == "WARNING"

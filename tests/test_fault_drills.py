@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import hosts
 
 from benchmarks import fault_drill
 from official_bert.checkpoints import run_directory, tf1
@@ -63,20 +64,14 @@ for which in ("first", "second"):
 
 @pytest.mark.slow
 def test_crash_at_any_disk_access_leaves_a_good_checkpoint(tmp_path):
-    subprocess.run(
-        [sys.executable, "-c", CRASHES, str(tmp_path)],
-        cwd=fault_drill.ROOT,
-        check=True,
-        timeout=120,
-    )
+    command = [sys.executable, "-c", CRASHES, str(tmp_path)]
+    subprocess.run(command, cwd=fault_drill.ROOT, check=True, timeout=120)
     for which, before in (("first", None), ("second", 1)):
-        folders = len(os.listdir(tmp_path / which))
-        found = [
-            checked_step(tmp_path / which / str(n)) for n in range(folders)
-        ]
+        count = len(os.listdir(tmp_path / which))
+        found = [checked_step(tmp_path / which / str(n)) for n in range(count)]
         changed = found.index(2)
-        assert 5 < changed < folders
-        assert found == [before] * changed + [2] * (folders - changed)
+        assert 5 < changed < count
+        assert found == [before] * changed + [2] * (count - changed)
 
 
 def checked_step(folder):
@@ -102,18 +97,11 @@ def drill(folder, name):
     return found
 
 
-def start(folder, output="out"):
+def start(folder):
     """Starts a pre-training run that takes minutes."""
     found = drill(folder, "run_pretraining, 2 parts a batch")
     endless = found._replace(flags=[*found.flags, "--num_train_steps=100000"])
-    return fault_drill.start(endless, str(folder), str(folder / output))
-
-
-def wait_for_line(process, pattern):
-    for line in process.stderr:
-        if re.search(pattern, line):
-            return line
-    raise AssertionError(f"ended with {process.wait()}")
+    return fault_drill.start(endless, str(folder), str(folder / "out"))
 
 
 @pytest.mark.slow
@@ -125,16 +113,15 @@ def test_killed_runs_end_like_an_uninterrupted_one(folder, name):
     line = fault_drill.row(
         drill(folder, name), str(folder), num_kills=3, rng=random.Random(1)
     )
-    matches = re.findall(r"([\d,]+) of ([\d,]+)", line)
-    assert len(matches) == 2, line
-    for equal, count in matches:
-        assert equal == count, line
+    [scalars, arrays] = re.findall(r"([\d,]+) of ([\d,]+)", line)
+    assert scalars[0] == scalars[1], line
+    assert arrays[0] == arrays[1], line
 
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_exits_while_a_second_run_is_kept_out(folder):
     with start(folder) as process:
-        wait_for_line(process, "Saved .*model.ckpt-20$")
+        hosts.read_until(process, "Saved .*model.ckpt-20$")
         with start(folder) as second:
             _, errors = second.communicate()
         assert second.returncode == 1

@@ -4,13 +4,11 @@ import json
 
 import pytest
 import tensorflow as tf
-from support import pretraining_runs, recorded
+from support import pretraining_records, pretraining_runs, recorded
 
-import create_pretraining_data
 from official_bert.errors import InputError
-from official_bert.options import CreatePretrainingData
 
-TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat . it was warm"
+SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 12}
 CONFIG = pretraining_runs.CONFIG | {
     "vocab_size": 14,
     "max_position_embeddings": 64,
@@ -20,21 +18,16 @@ CONFIG = pretraining_runs.CONFIG | {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A directory with a config, and the same text packed and not packed."""
-    folder = tmp_path_factory.mktemp("packed")
     document = "the cat sat on the mat .\nit was warm .\nthe cat sat .\n\n"
-    (folder / "text.txt").write_text(document * 6)
-    (folder / "vocab.txt").write_text("\n".join(TOKENS.split()) + "\n")
+    folder = pretraining_records.write_inputs(
+        tmp_path_factory.mktemp("packed"),
+        document * 6,
+        ["the", "cat", "sat", "on", "mat", ".", "it", "was", "warm"],
+    )
     (folder / "bert_config.json").write_text(json.dumps(CONFIG))
     for name, is_packed in (("packed", True), ("plain", False)):
-        create_pretraining_data.main(
-            CreatePretrainingData(
-                input_file=str(folder / "text.txt"),
-                output_file=str(folder / name),
-                vocab_file=str(folder / "vocab.txt"),
-                max_seq_length=64,
-                max_predictions_per_seq=12,
-                pack_sequences=is_packed,
-            )
+        pretraining_records.make(
+            folder, folder / name, pack_sequences=is_packed, **SIZES
         )
     return folder
 
@@ -79,8 +72,7 @@ def test_packing_keeps_all_instances_in_fewer_rows(folder):
 def run(folder, tmp_path, records, **changes):
     settings = {
         "input_file": str(folder / records),
-        "max_seq_length": 64,
-        "max_predictions_per_seq": 12,
+        **SIZES,
         "do_train": True,
         "pack_sequences": True,
     }

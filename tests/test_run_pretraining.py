@@ -30,18 +30,18 @@ VOCAB = ["[UNK]", "[CLS]", "[SEP]", *(f"w{i}" for i in range(27))]
 LOSSES = ("loss", "masked_lm_loss", "next_sentence_loss")
 
 
+def resume(folder, **changes):
+    return run(folder, do_train=True, num_train_steps=8, **changes)
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The output directory of 8 steps of training, and an evaluation."""
     folder = pretraining_runs.write(tmp_path_factory.mktemp("finished"))
     (folder / "words.txt").write_text("\n".join(VOCAB) + "\n")
-    return run(
-        folder,
-        do_train=True,
-        do_eval=True,
-        num_train_steps=8,
-        keep_checkpoint_max=2,
-        vocab_file=str(folder / "words.txt"),
+    vocab_file = str(folder / "words.txt")
+    return resume(
+        folder, do_eval=True, keep_checkpoint_max=2, vocab_file=vocab_file
     )
 
 
@@ -57,20 +57,19 @@ def copy(finished, folder):
     return shutil.copytree(finished, folder / "out")
 
 
-def resume(folder, **changes):
-    return run(folder, do_train=True, num_train_steps=8, **changes)
+@pytest.fixture(autouse=True)
+def info_is_logged(caplog):
+    caplog.set_level("INFO", logger="absl")
 
 
 def test_training_writes_checkpoints_options_config_and_vocabulary(finished):
     names = {path.name for path in finished.iterdir()}
+    parts = ("index", "data-00000-of-00001", "resume.json")
     assert {n for n in names if not n.startswith("events.out.tfevents")} == {
         *("checkpoint", "eval", "eval_results.txt", "train_options.json"),
         *("bert_config.json", "vocab.txt"),
-        *(
-            f"model.ckpt-{step}.{part}"  # The newest two.
-            for step in (4, 8)
-            for part in ("index", "data-00000-of-00001", "resume.json")
-        ),
+        # The newest two.
+        *(f"model.ckpt-{step}.{part}" for step in (4, 8) for part in parts),
     }
     state = weights(finished)
     assert state["global_step"] == 8
@@ -86,18 +85,17 @@ def test_evaluation_writes_sorted_results_and_events(finished):
     found = results(finished)
     accuracies = ("masked_lm_accuracy", "next_sentence_accuracy")
     assert list(found) == sorted([*LOSSES, *accuracies, "global_step"])
-    assert event_values(finished / "eval") == {
-        (8, name): pytest.approx(float(found[name]), rel=1e-6)
-        for name in (*LOSSES, *accuracies)
-    }
+    expected = {(8, n): found[n] for n in (*LOSSES, *accuracies)}
+    events = event_values(finished / "eval")
+    assert events == pytest.approx(expected, rel=1e-6)
 
 
 def test_training_learns_both_tasks_and_writes_their_curves(folder):
     # With dropout, whether so small a model learns depends on the seed.
     (folder / "bert_config.json").write_text(json.dumps(WITHOUT_DROPOUT))
     output = run(folder, do_train=True, do_eval=True, num_train_steps=200)
-    assert float(results(output)["masked_lm_loss"]) < 0.5 * math.log(30)
-    assert float(results(output)["next_sentence_accuracy"]) > 0.9
+    assert results(output)["masked_lm_loss"] < 0.5 * math.log(30)
+    assert results(output)["next_sentence_accuracy"] > 0.9
     others = ("gradient_norm", "learning_rate", "examples_per_second")
     assert set(event_values(output)) == {
         (step, name) for step in range(10, 201, 10) for name in LOSSES + others
@@ -109,31 +107,30 @@ def test_data_are_shuffled_with_seeds_that_tensorflow_takes_for_0(folder, seed):
     names = [str(folder / "train.tfrecord")]
     data = records.RecordFiles(names, pretraining_runs.SCHEMA)
 
-    def first_epoch():
-        checkpointing.set_seed(seed)
-        batches = datasets.training_batches(data, 20, seed=seed)
-        return [b["input_ids"].numpy() for b in batches.take(2)]
+    def first_batch(batches):
+        return next(iter(batches))["input_ids"].numpy()
 
-    one, other = first_epoch(), first_epoch()
-    np.testing.assert_array_equal(one, other)
-    in_order = datasets.evaluation_batches(data, 20, 2)
-    assert (one[0] != next(iter(in_order))["input_ids"].numpy()).any()
+    def first_shuffled():
+        checkpointing.set_seed(seed)
+        return first_batch(datasets.training_batches(data, 20, seed=seed))
+
+    np.testing.assert_array_equal(first_shuffled(), first_shuffled())
+    in_order = first_batch(datasets.evaluation_batches(data, 20, 2))
+    assert (first_shuffled() != in_order).any()
 
 
 def test_evaluation_on_replicas_gives_the_metrics_of_one_device(copy, folder):
     expected = results(copy)
     run(folder, do_eval=True, distribution_strategy="mirrored")
-    for key, value in results(copy).items():
-        assert float(value) == pytest.approx(float(expected[key]), rel=1e-6)
+    assert results(copy) == pytest.approx(expected, rel=1e-6)
 
 
 def test_evaluation_equals_the_original(golden, tmp_path, monkeypatch):
     name = "run_pretraining_eval"
-    run_pretraining.main(
-        command_lines.recorded(
-            RunPretraining, name, golden, monkeypatch, tmp_path
-        )
+    options = command_lines.recorded(
+        RunPretraining, name, golden, monkeypatch, tmp_path
     )
+    run_pretraining.main(options)
     recorded.assert_equal_texts(
         tmp_path / "pt" / "eval_results.txt",
         golden / "e2e" / "expected" / f"{name}_results.txt",
@@ -193,13 +190,13 @@ def test_empty_file_is_skipped_unless_it_is_the_only_one(folder, copy, caplog):
         run(folder, "no", do_train=True, input_file=f"{folder}/empty.tfrecord")
 
 
+SEVEN = {"train_batch_size": 7, "distribution_strategy": "mirrored"}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"train_batch_size": 7, "distribution_strategy": "mirrored"},
-            "--train_batch_size=7",
-        ),
+        (SEVEN, "--train_batch_size=7"),
         ({"vocab_file": "larger.txt"}, r"larger\.txt"),
         ({"vocab_file": "other.txt"}, r"other\.txt"),
         ({"bert_config_file": "heads.json"}, "`num_attention_heads` must be 2"),
@@ -220,48 +217,45 @@ def test_cheap_checks_come_before_reading_records(
     assert sorted(os.listdir(copy)) == files
 
 
-def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
-    finished, copy, folder, caplog
-):
-    caplog.set_level("INFO", logger="absl")
-    for part in copy.glob("model.ckpt-8*"):
+def forget_last_checkpoint(run):
+    for part in run.glob("model.ckpt-8*"):
         part.unlink()
-    (copy / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-4"')
-    resume(folder, seed=2)
-    assert_same_weights(copy, finished)
-    assert f"Resuming from {copy / 'model.ckpt-4'}" in caplog.text
-    assert re.search("--seed=2 .*--seed=12345", caplog.text)
+    (run / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-4"')
 
 
-def test_damaged_checkpoint_is_skipped_for_the_one_before(
-    finished, copy, folder, caplog
-):
-    caplog.set_level("INFO", logger="absl")
-    with open(copy / "model.ckpt-8.data-00000-of-00001", "rb+") as file:
-        file.truncate(100)
-    resume(folder)
-    assert re.search(r"WARNING.*model\.ckpt-8", caplog.text)
-    assert f"Resuming from {copy / 'model.ckpt-4'}" in caplog.text
-    assert_same_weights(copy, finished)
+def damage_last_checkpoint(run):
+    os.truncate(run / "model.ckpt-8.data-00000-of-00001", 100)
 
 
-def test_checkpoint_without_resume_file_resumes_at_its_step(
-    finished, copy, folder
-):
-    """Like a checkpoint of the original implementation."""
-    for path in [*copy.glob("*.resume.json"), copy / "model.ckpt-8.index"]:
+def forget_resume_files(run):
+    """Like checkpoints of the original implementation."""
+    for path in [*run.glob("*.resume.json"), run / "model.ckpt-8.index"]:
         path.unlink()
-    resume(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "seed", "logged"),
+    [
+        (forget_last_checkpoint, 2, "--seed=2 .*--seed=12345"),
+        (damage_last_checkpoint, 12345, r"WARNING.*model\.ckpt-8"),
+        (forget_resume_files, 12345, ""),
+    ],
+)
+def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
+    finished, copy, folder, caplog, change, seed, logged
+):
+    change(copy)
+    resume(folder, seed=seed)
     assert_same_weights(copy, finished)
+    assert f"Resuming from {copy / 'model.ckpt-4'}" in caplog.text
+    assert re.search(logged, caplog.text)
 
 
 def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
-    caplog.set_level("INFO", logger="absl")
-
-    def save(output_dir, step, *args, **kwargs):
+    def save(output_dir, step, *others):
         if step == 4:
             signal.raise_signal(signal.SIGTERM)
-        return original_save(output_dir, step, *args, **kwargs)
+        return original_save(output_dir, step, *others)
 
     original_save = run_directory.save
     monkeypatch.setattr(run_directory, "save", save)
@@ -277,7 +271,6 @@ def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
 
 
 def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
-    caplog.set_level("INFO", logger="absl")
     run(folder, do_train=True, do_eval=True, num_train_steps=5)
     assert results(copy) == results(finished)
     assert "step 8 of 5" in caplog.text
@@ -286,9 +279,7 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
 
 def test_init_checkpoint_gives_weights_but_no_slots(finished, folder):
     prefix = str(finished / "model.ckpt-8")
-    output = run(
-        folder, do_train=True, num_train_steps=1, init_checkpoint=prefix
-    )
+    output = run(folder, do_train=True, init_checkpoint=prefix)
     start, name = weights(output, 0), "bert/pooler/dense/kernel"
     np.testing.assert_array_equal(start[name], weights(finished)[name])
     assert not start[f"{name}/adam_m"].any()
@@ -297,9 +288,10 @@ def test_init_checkpoint_gives_weights_but_no_slots(finished, folder):
 
 def test_init_checkpoint_can_be_a_run_directory(finished, folder):
     run(folder, do_eval=True, init_checkpoint=str(finished))
-    assert results(folder / "out") == {**results(finished), "global_step": "0"}
-    with pytest.raises(InputError, match=f"--init_checkpoint.*{folder}"):
-        run(folder, do_eval=True, init_checkpoint=str(folder))
+    assert results(folder / "out") == {**results(finished), "global_step": 0}
+    for given in ({"init_checkpoint": str(folder)}, {}):
+        with pytest.raises(InputError, match=rf"--init_checkpoint.*{folder}"):
+            run(folder, "new", do_eval=True, **given)
 
 
 def test_weights_missing_or_unused_are_errors_unless_allowed(finished, folder):
@@ -307,35 +299,19 @@ def test_weights_missing_or_unused_are_errors_unless_allowed(finished, folder):
     bert = {n: a for n, a in arrays.items() if n.startswith("bert/")}
     prefix = str(folder / "bert.ckpt")
     tf1.write(prefix, {**bert, "output_weights": np.ones(2)})
-    with pytest.raises(InputError) as caught:
+    message = r"(?s)missing: cls/predictions.*unused: output_weights"
+    with pytest.raises(InputError, match=message):
         run(folder, do_train=True, init_checkpoint=prefix)
-    assert "missing: cls/predictions" in str(caught.value)
-    assert "unused: output_weights" in str(caught.value)
-    run(
-        folder,
-        do_train=True,
-        num_train_steps=1,
-        init_checkpoint=prefix,
-        may_initialize="^cls/",
-        may_skip="^output_",
-    )
+    flags = {"may_initialize": "^cls/", "may_skip": "^output_"}
+    run(folder, do_train=True, init_checkpoint=prefix, **flags)
 
 
 def test_checkpoint_without_step_is_evaluated_as_step_0(finished, folder):
-    arrays = {
-        name: array
-        for name, array in weights(finished).items()
-        if not re.search("adam|^global", name)
-    }
+    arrays = weights(finished)
+    arrays = {n: a for n, a in arrays.items() if not re.search("adam|^glob", n)}
     (folder / "out").mkdir()
     tf1.write(str(folder / "out" / "bert_model.ckpt"), arrays)
-    (folder / "out" / "checkpoint").write_text(
-        'model_checkpoint_path: "bert_model.ckpt"'
-    )
+    listed = 'model_checkpoint_path: "bert_model.ckpt"'
+    (folder / "out" / "checkpoint").write_text(listed)
     run(folder, do_eval=True)
-    assert results(folder / "out") == {**results(finished), "global_step": "0"}
-
-
-def test_evaluation_without_any_model_is_an_error(folder):
-    with pytest.raises(InputError, match=r"--init_checkpoint .*/out"):
-        run(folder, do_eval=True)
+    assert results(folder / "out") == {**results(finished), "global_step": 0}

@@ -1,8 +1,10 @@
 """Several processes that run one command as if on several hosts."""
 
+import contextlib
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -10,13 +12,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def start(command, options_of_hosts):
-    """Starts one process per host and returns them.
+@contextlib.contextmanager
+def started(command, options_of_hosts):
+    """Starts one process per host; kills those that are left at the end.
 
-    Args:
-        command: Such as `run_pretraining.py`.
-        options_of_hosts: The options of each process; None for a host that is
-            in the cluster but never starts.
+    `options_of_hosts` has None for a host that is in the cluster but never
+    starts.
     """
     sockets = [socket.create_server(("localhost", 0)) for _ in options_of_hosts]
     hosts = [f"localhost:{s.getsockname()[1]}" for s in sockets]
@@ -26,27 +27,44 @@ def start(command, options_of_hosts):
     for index, options in enumerate(options_of_hosts):
         if options is None:
             continue
-        config = {
-            "cluster": {"worker": hosts},
-            "task": {"type": "worker", "index": index},
-        }
+        task = {"type": "worker", "index": index}
+        config = json.dumps({"cluster": {"worker": hosts}, "task": task})
         flags = {**options, "distribution_strategy": "multi_worker_mirrored"}
+        line = [f"--{key}={value}" for key, value in flags.items()]
         processes.append(
             subprocess.Popen(
-                [
-                    sys.executable,
-                    ROOT / command,
-                    *(f"--{key}={value}" for key, value in flags.items()),
-                ],
-                env={**os.environ, "TF_CONFIG": json.dumps(config)},
+                [sys.executable, ROOT / command, *line],
+                env={**os.environ, "TF_CONFIG": config},
                 stderr=subprocess.PIPE,
                 text=True,
             )
         )
-    return processes
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
 
 
-def wait(processes):
-    """Returns the exit status and the stderr of each process."""
+def read_until(process, pattern):
+    """Returns the lines on stderr up to the first that matches."""
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if re.search(pattern, line):
+            return "".join(lines)
+    raise AssertionError("".join(lines))
+
+
+def wait(processes, status=0):
+    """Returns the stderr of each process, all of which must end with status."""
     errors = [process.communicate(timeout=300)[1] for process in processes]
-    return [process.returncode for process in processes], errors
+    assert {process.returncode for process in processes} == {status}, errors
+    return errors
+
+
+def run(command, options_of_hosts, status=0):
+    """Runs a command on all hosts; returns the stderr of each."""
+    with started(command, options_of_hosts) as processes:
+        return wait(processes, status)

@@ -62,8 +62,10 @@ def run(folder, output="out", **changes):
 
 
 def results(output):
+    """Returns {name: number} of `eval_results.txt`."""
     lines = (output / "eval_results.txt").read_text().splitlines()
-    return dict(line.split(" = ") for line in lines)
+    pairs = (line.split(" = ") for line in lines)
+    return {name: float(value) for name, value in pairs}
 
 
 def event_values(output):

@@ -4,13 +4,11 @@ import json
 
 import numpy as np
 import tensorflow as tf
-from absl import flags
 
 import run_classifier
-from official_bert import cli
 from official_bert.checkpoints import run_directory
 from official_bert.options import RunClassifier
-from support import recorded
+from support import command_lines, recorded
 
 WORDS = ["good", "fine", "nice", "bad", "poor", "sad", "film", "a", "the", "is"]
 CONFIG = recorded.SMALL_CONFIG.to_dict() | {
@@ -48,42 +46,40 @@ def write(folder):
     return folder
 
 
+def flags(folder, output="out", **changes):
+    """Returns {name: value} of a run on the files of `write`."""
+    return {
+        "task_name": "SST-2",
+        "data_dir": str(folder / "SST-2"),
+        "bert_config_file": str(folder / "bert_config.json"),
+        "vocab_file": str(folder / "vocab.txt"),
+        "output_dir": str(folder / output),
+        "max_seq_length": 32,
+        "train_batch_size": 16,
+        "num_train_epochs": 2.0,
+        "learning_rate": 1e-2,
+        "save_checkpoints_steps": 8,
+        **changes,
+    }
+
+
 def run(folder, output="out", **changes):
     """Runs the command on the files; returns the output directory."""
-    run_classifier.main(
-        RunClassifier(
-            **{
-                "task_name": "SST-2",
-                "data_dir": str(folder / "SST-2"),
-                "bert_config_file": str(folder / "bert_config.json"),
-                "vocab_file": str(folder / "vocab.txt"),
-                "output_dir": str(folder / output),
-                "max_seq_length": 32,
-                "train_batch_size": 16,
-                "num_train_epochs": 2.0,
-                "learning_rate": 1e-2,
-                "save_checkpoints_steps": 8,
-                **changes,
-            }
-        )
-    )
+    run_classifier.main(RunClassifier(**flags(folder, output, **changes)))
     return folder / output
 
 
 def parse_command_line(*arguments):
     """Returns the options of a command line, with an earlier run's defaults."""
-    values = flags.FlagValues()
-    cli.define_flags(RunClassifier, values)
-    values(["run_classifier.py", *arguments])
-    return cli.options_from_flags(RunClassifier, values)
+    return command_lines.parse(RunClassifier, " ".join(arguments))
 
 
 def weights(folder, step=None):
     """Returns {name: array} of a checkpoint, the latest by default."""
-    prefix = folder / f"model.ckpt-{step}"
-    reader = tf.train.load_checkpoint(
-        run_directory.latest(str(folder)) if step is None else str(prefix)
-    )
+    prefix = f"{folder}/model.ckpt-{step}"
+    if step is None:
+        prefix = run_directory.latest(str(folder))
+    reader = tf.train.load_checkpoint(prefix)
     names = reader.get_variable_to_shape_map()
     return {name: reader.get_tensor(name) for name in names}
 
@@ -92,8 +88,7 @@ def assert_same_weights(one, other):
     """Compares the latest checkpoints of two run directories bit by bit."""
     expected, found = weights(one), weights(other)
     assert set(expected) == set(found)
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    recorded.assert_all_close(found, expected, rtol=0, atol=0)
 
 
 def read_json(path):

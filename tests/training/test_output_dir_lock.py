@@ -1,7 +1,6 @@
 """One training run at a time in an output directory."""
 
 import os
-import signal
 import subprocess
 import sys
 import types
@@ -23,14 +22,11 @@ sys.stdin.read()
 """
 
 
-def lock(directory, **changes):
-    options = {
-        "do_train": True,
-        "output_dir": str(directory),
-        "is_chief": True,
-        **changes,
-    }
-    return checkpointing.output_dir_lock(types.SimpleNamespace(**options))
+def lock(directory, do_train=True, is_chief=True):
+    options = types.SimpleNamespace(
+        do_train=do_train, is_chief=is_chief, output_dir=str(directory)
+    )
+    return checkpointing.output_dir_lock(options)
 
 
 @pytest.fixture
@@ -61,38 +57,23 @@ def test_evaluations_and_workers_need_no_lock(holder, tmp_path, changes):
 
 
 def test_lock_ends_with_a_killed_process(holder, tmp_path):
-    holder.send_signal(signal.SIGKILL)
+    holder.kill()
     holder.wait()
     assert (tmp_path / "run.lock").exists()
     with lock(tmp_path):
         text = (tmp_path / "run.lock").read_text()
         assert text.startswith(f"process {os.getpid()} on host ")
-    assert not os.listdir(tmp_path)
-
-
-def test_two_runs_of_one_process_need_two_directories(tmp_path):
-    with lock(tmp_path / "new"):
-        with (
-            pytest.raises(InputError, match=f"process {os.getpid()} on host"),
-            lock(tmp_path / "new"),
-        ):
-            pass
-        with lock(tmp_path / "other"):
-            pass
-    with lock(tmp_path / "new"):
-        pass
+    assert not os.listdir(tmp_path)  # But an old directory stays.
 
 
 def test_new_directory_is_removed_if_it_is_empty_at_the_end(tmp_path):
-    with lock(tmp_path / "new"):
-        assert (tmp_path / "new" / "run.lock").exists()
-    assert not (tmp_path / "new").exists()
-    with lock(tmp_path / "new"):
-        (tmp_path / "new" / "model.ckpt-0.index").touch()
-    assert os.listdir(tmp_path / "new") == ["model.ckpt-0.index"]
-    with lock(tmp_path):
-        pass
-    assert tmp_path.exists()
+    new = tmp_path / "new"
+    with lock(new):
+        assert os.listdir(new) == ["run.lock"]
+    assert not new.exists()
+    with lock(new):
+        (new / "model.ckpt-0.index").touch()
+    assert os.listdir(new) == ["model.ckpt-0.index"]
 
 
 def test_file_system_without_locks_gives_a_warning(
@@ -102,7 +83,7 @@ def test_file_system_without_locks_gives_a_warning(
         raise OSError("no locks here")
 
     monkeypatch.setattr("fcntl.flock", fail)
-    with lock(tmp_path):
+    with lock(tmp_path), lock(tmp_path):
         assert "cannot be locked: no locks here" in caplog.text
 
 
@@ -113,15 +94,14 @@ def test_lock_file_that_cannot_be_opened_is_an_error(tmp_path):
 
 
 def test_unfinished_files_of_a_killed_run_are_removed(tmp_path):
+    (tmp_path / "best").mkdir()
     kept = {
-        "best",
         "data.tmp-20260705",
         "eval_results.txt.tmp-12.0123abcd",  # An evaluation may be running.
         "encoder.tmp-12.0123abcd",  # An export, too.
         "model.ckpt-5.index",
         "model.ckpt-1.tmp-notes",
     }
-    (tmp_path / "best").mkdir()
     removed = {
         "model.ckpt-5.tmp-12.0123abcd.data-00000-of-00001",
         files.temporary_name("model.ckpt-5.resume.json"),
@@ -129,9 +109,9 @@ def test_unfinished_files_of_a_killed_run_are_removed(tmp_path):
         files.temporary_name("train.tf_record"),
         "best/model.ckpt-5.tmp-12.0123abcd.index",
     }
-    for name in {*kept, *removed} - {"best"}:
+    for name in kept | removed:
         (tmp_path / name).touch()
     with lock(tmp_path):
         pass
-    assert set(os.listdir(tmp_path)) == kept
+    assert set(os.listdir(tmp_path)) == {*kept, "best"}
     assert not os.listdir(tmp_path / "best")

@@ -63,11 +63,7 @@ OUR_NAMES = {"global_norm": "gradient_norm", "lr": "learning_rate"}
 # and 2.2e-9. These differ among themselves by up to 5.4e-6, 1.1e-7 and 1.3e-9,
 # and two back ends of the original by up to 8.9e-6, 6.7e-8 and 7.5e-10. The
 # largest moments are 1.5e-2 and 2.1e-4.
-STATE_TOLERANCES = {
-    "parameter": 1.8e-5,
-    "adam_m": 2.2e-7,
-    "adam_v": 4.5e-9,
-}
+STATE_TOLERANCES = {"parameter": 1.8e-5, "adam_m": 2.2e-7, "adam_v": 4.5e-9}
 
 
 class Trained(NamedTuple):
@@ -96,12 +92,8 @@ def pack(batch, num_rows=5):
         for name, values in batch.items()
     }
     rows = instance_packing.pack(batch, instance_packing.Limits(64, 14, 5))
-    missing = num_rows - len(rows["input_ids"])
-    assert missing >= 0
-    return {
-        name: np.pad(column, ((0, missing), (0, 0)))
-        for name, column in rows.items()
-    }
+    padding = ((0, num_rows - len(rows["input_ids"])), (0, 0))
+    return {name: np.pad(column, padding) for name, column in rows.items()}
 
 
 def tensors(batch):
@@ -114,24 +106,34 @@ def pretraining_model():
     return model
 
 
-def train(model, weights, objective, schedule, batches):
-    optimizer = AdamWeightDecay(weights, schedule)
-    step = tf.function(
-        lambda batch: train_step(model, objective, optimizer, batch, seed=0)
-    )
+def train(model, optimizer, objective, batches, jit_compile=None):
+    def step(batch):
+        args = (model, objective, optimizer, batch, 0)
+        return tf.distribute.get_strategy().run(train_step, args)
+
+    step = tf.function(step, jit_compile=jit_compile)
     return Trained(model, optimizer, [step(batch) for batch in batches])
+
+
+def pretrain(batches, strategy="none", **changes):
+    """Trains on {name: array} of all batches, [number, batch, ...]."""
+    strategy = distribution.get_strategy(strategy)
+    dataset = tf.data.Dataset.from_tensor_slices(
+        {name: np.stack([b[name] for b in batches]) for name in batches[0]}
+    )
+    sharded = distribution.shard_batches(dataset, strategy)
+    with strategy.scope():
+        model = pretraining_model()
+        weights = model.trainable_variables
+        optimizer = AdamWeightDecay(weights, PRETRAINING_SCHEDULE)
+        return train(
+            model, optimizer, PretrainingObjective(), sharded, **changes
+        )
 
 
 @pytest.fixture(scope="module")
 def pretrained():
-    model = pretraining_model()
-    return train(
-        model,
-        model.trainable_variables,
-        PretrainingObjective(),
-        PRETRAINING_SCHEDULE,
-        [tensors(instances(number)) for number in range(50)],
-    )
+    return pretrain([instances(number) for number in range(50)])
 
 
 @pytest.fixture(scope="module", params=TASKS)
@@ -148,13 +150,8 @@ def finetuned(request):
             weight.assign(heads.pop(weight.path))
     assert not heads
     batches = recorded.finetuning_batches(arrays)
-    trained = train(
-        model,
-        model.learning_variables,
-        FinetuningObjective(task),
-        FINETUNING_SCHEDULE,
-        [batches[number % 6] for number in range(30)],
-    )
+    optimizer = AdamWeightDecay(model.learning_variables, FINETUNING_SCHEDULE)
+    trained = train(model, optimizer, FinetuningObjective(task), batches * 5)
     return request.param, arrays, trained
 
 
@@ -175,14 +172,11 @@ def assert_equal_state(prefix, trained, tolerances):
     state = weights | trained.optimizer.state()
     assert set(state) == set(reader.get_variable_to_shape_map())
     for name, variable in state.items():
+        kind = name.rpartition("/")[2]
+        tolerance = tolerances.get(kind, tolerances["parameter"])
+        expected = reader.get_tensor(name)
         np.testing.assert_allclose(
-            variable.numpy(),
-            reader.get_tensor(name),
-            rtol=0,
-            atol=tolerances.get(
-                name.rpartition("/")[2], tolerances["parameter"]
-            ),
-            err_msg=name,
+            variable.numpy(), expected, rtol=0, atol=tolerance, err_msg=name
         )
 
 
@@ -213,25 +207,20 @@ def test_fine_tuned_weights_and_slots_equal_the_original(finetuned, golden):
 
 @pytest.mark.slow
 def test_packed_rows_have_the_curves_of_unpacked_instances():
-    model = pretraining_model()
-    trained = train(
-        model,
-        model.trainable_variables,
-        PretrainingObjective(),
-        PRETRAINING_SCHEDULE,
-        [tensors(pack(instances(number))) for number in range(50)],
-    )
+    trained = pretrain([pack(instances(number)) for number in range(50)])
     assert_equal_curves("packed", PRETRAINING, trained.steps)
 
 
 def losses_and_gradients(model, batch):
+    batch = tensors(batch)
     objective = PretrainingObjective()
     with tf.GradientTape() as tape:
         sums = objective.loss_sums(model, batch, training=True)
         losses = objective.mean_losses(sums, objective.loss_weights(batch))
         loss = tf.add_n(list(losses.values()))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    return losses, [tf.convert_to_tensor(g) for g in gradients]
+    weights = {w.path: w.value for w in model.trainable_variables}
+    gradients = tape.gradient(loss, weights)
+    return losses, {n: tf.convert_to_tensor(g) for n, g in gradients.items()}
 
 
 @pytest.mark.parametrize("number", [0, 4])
@@ -239,70 +228,34 @@ def test_packed_rows_have_the_gradients_and_metrics_of_unpacked_instances(
     number,
 ):
     model, objective = pretraining_model(), PretrainingObjective()
-    plain, packed = (
-        tensors(batch) for batch in (instances(number), pack(instances(number)))
-    )
+    plain, packed = instances(number), pack(instances(number))
     expected_losses, expected = losses_and_gradients(model, plain)
     losses, gradients = losses_and_gradients(model, packed)
-    for name, loss in expected_losses.items():
-        np.testing.assert_allclose(losses[name], loss, rtol=1e-6)
-    for weight, ours, theirs in zip(
-        model.trainable_variables, gradients, expected, strict=True
-    ):
-        np.testing.assert_allclose(
-            ours, theirs, atol=2e-6, rtol=1e-5, err_msg=weight.path
-        )
-    evaluated = objective.evaluation_sums(model, packed)
-    for name, value in objective.evaluation_sums(model, plain).items():
-        np.testing.assert_allclose(evaluated[name], value, rtol=1e-6)
+    recorded.assert_all_close(losses, expected_losses, rtol=1e-6)
+    recorded.assert_all_close(gradients, expected, atol=2e-6, rtol=1e-5)
+    expected, found = (
+        objective.evaluation_sums(model, tensors(b)) for b in (plain, packed)
+    )
+    recorded.assert_all_close(found, expected, rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_packed_step_compiles_with_xla():
     """As on a TPU."""
-    model = pretraining_model()
-    optimizer = AdamWeightDecay(model.trainable_variables, PRETRAINING_SCHEDULE)
-    step = tf.function(
-        lambda batch: train_step(
-            model, PretrainingObjective(), optimizer, batch, seed=0
-        ),
-        jit_compile=True,
-    )
-    batch = tensors(pack(instances(0)))
-    expected, _ = losses_and_gradients(model, batch)
-    scalars = step(batch)
-    for name, loss in expected.items():
-        np.testing.assert_allclose(scalars[name], loss, rtol=1e-5)
+    batch = pack(instances(0))
+    expected, _ = losses_and_gradients(pretraining_model(), batch)
+    [scalars] = pretrain([batch], jit_compile=True).steps
+    recorded.assert_all_close(scalars, expected, rtol=1e-5)
 
 
 @pytest.mark.slow
 def test_two_replicas_end_like_one_device_with_uneven_masks():
     """Loss weights and clip norm are those of the whole batch."""
-    # The first replica has far fewer masked tokens.
-    halves = [instances(number) for number in range(10)]
-    for batch in halves:
+    batches = [instances(number) for number in range(10)]
+    for batch in batches:  # The first replica has far fewer masked tokens.
         batch["masked_lm_weights"][:4, 1:] = 0.0
-    dataset = tf.data.Dataset.from_tensor_slices(
-        {name: np.stack([b[name] for b in halves]) for name in halves[0]}
+    one, two = (
+        {w.path: w.numpy() for w in pretrain(batches, name).optimizer.weights}
+        for name in ("none", "mirrored")
     )
-    weights = {}
-    for name in ("none", "mirrored"):
-        strategy = distribution.get_strategy(name)
-        with strategy.scope():
-            model = pretraining_model()
-            optimizer = AdamWeightDecay(
-                model.trainable_variables, PRETRAINING_SCHEDULE
-            )
-        args = (model, PretrainingObjective(), optimizer)
-        step = tf.function(
-            lambda batch, strategy=strategy, args=args: strategy.run(
-                train_step, args=(*args, batch, 0)
-            )
-        )
-        for batch in distribution.shard_batches(dataset, strategy):
-            step(batch)
-        weights[name] = {w.path: w.numpy() for w in model.trainable_variables}
-    for path, weight in weights["none"].items():
-        np.testing.assert_allclose(
-            weights["mirrored"][path], weight, atol=2e-5, err_msg=path
-        )
+    recorded.assert_all_close(two, one, atol=2e-5)
