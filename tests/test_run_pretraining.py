@@ -169,15 +169,12 @@ def shrink_vocabulary(folder):
         (cut_fifth_example, {}, r"train\.tfrecord: record 5 "),
         (shrink_vocabulary, {}, r"record \d+: `.*ids` must be below"),
         (shrink_vocabulary, {"jit_compile": True}, r"`.*ids` must be below"),
-        (None, {"max_seq_length": 12}, "--max_seq_length=10"),
-        (None, {"max_predictions_per_seq": 3}, "--max_predictions_per_seq=2"),
     ],
 )
 def test_records_that_cannot_be_used_are_an_error(
     folder, change, changes, message
 ):
-    if change:
-        change(folder)
+    change(folder)
     with pytest.raises(InputError, match=message):
         run(folder, do_train=True, **changes)
 

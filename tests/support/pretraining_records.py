@@ -18,13 +18,7 @@ def write_inputs(directory, text, tokens):
 
 
 def make(inputs, output_file, **changes):
-    """Makes records of the files in `inputs`; returns the bytes of each file.
-
-    Args:
-        inputs: A directory with `text.txt` and `vocab.txt`.
-        output_file: One or more files, comma-separated.
-        changes: Other options; sequences have 32 tokens by default.
-    """
+    """Makes records of `write_inputs`; returns the bytes of each file."""
     options = CreatePretrainingData(
         **{
             "input_file": str(inputs / "text.txt"),

@@ -1,8 +1,7 @@
 """One training run at a time in an output directory."""
 
+import fcntl
 import os
-import subprocess
-import sys
 import types
 
 import pytest
@@ -10,16 +9,6 @@ import pytest
 from official_bert import files
 from official_bert.errors import InputError
 from official_bert.training import checkpointing
-
-# Holds the lock until it is killed; without the seconds that TensorFlow takes.
-HOLDER = """
-import fcntl, os, sys
-descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-fcntl.flock(descriptor, fcntl.LOCK_EX)
-os.write(descriptor, b"process 4711 on host elsewhere\\n")
-print("locked", flush=True)
-sys.stdin.read()
-"""
 
 
 def lock(directory, do_train=True, is_chief=True):
@@ -30,20 +19,16 @@ def lock(directory, do_train=True, is_chief=True):
 
 
 @pytest.fixture
-def holder(tmp_path):
-    """Another process that holds the lock."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path / "run.lock")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout.readline() == "locked\n"
-        yield process
-        process.kill()
+def held(tmp_path):
+    """A lock that another run holds; closing it is like killing that run."""
+    with open(tmp_path / "run.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write("process 4711 on host elsewhere\n")
+        file.flush()
+        yield file
 
 
-def test_second_run_is_an_error_that_names_the_first(holder, tmp_path):
+def test_second_run_is_an_error_that_names_the_first(held, tmp_path):
     message = f"--output_dir={tmp_path} .* process 4711 on host elsewhere"
     with pytest.raises(InputError, match=message), lock(tmp_path):
         pass
@@ -51,14 +36,13 @@ def test_second_run_is_an_error_that_names_the_first(holder, tmp_path):
 
 
 @pytest.mark.parametrize("changes", [{"do_train": False}, {"is_chief": False}])
-def test_evaluations_and_workers_need_no_lock(holder, tmp_path, changes):
+def test_evaluations_and_workers_need_no_lock(held, tmp_path, changes):
     with lock(tmp_path, **changes):
         pass
 
 
-def test_lock_ends_with_a_killed_process(holder, tmp_path):
-    holder.kill()
-    holder.wait()
+def test_lock_ends_with_a_killed_process(held, tmp_path):
+    held.close()
     assert (tmp_path / "run.lock").exists()
     with lock(tmp_path):
         text = (tmp_path / "run.lock").read_text()
