@@ -7,7 +7,6 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from typing import NoReturn
 
 from absl import logging
 
@@ -62,18 +61,6 @@ def waiting_for_hosts() -> Iterator[None]:
         signals.temporary_handler(signal.SIG_DFL, signal.SIGINT),
     ):
         yield
-
-
-def leave(stopped_by: str, step: int, output_dir: str) -> NoReturn:
-    """Exits with status 0, after the checkpoint of `step` was saved."""
-    logging.info(
-        "Stopped by %s after step %d, saved as %s. Run the same command again "
-        "to resume.",
-        stopped_by,
-        step,
-        os.path.join(output_dir, f"model.ckpt-{step}"),
-    )
-    sys.exit(0)
 
 
 def _ignore(number: int, frame: object) -> None:

@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 import math
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -143,7 +145,12 @@ def train(
                 break
         # A signal may also come while a checkpoint is saved or evaluated.
         if stop := distribution.stop_requested(strategy, received.signal):
-            interruption.leave(stop, step, options.output_dir)
+            path = os.path.join(options.output_dir, f"model.ckpt-{step}")
+            logging.info(
+                f"Stopped by {stop} after step {step}, saved as {path}. Run "
+                "the same command again to resume."
+            )
+            sys.exit(0)
 
 
 def steps_until_milestone(

@@ -53,7 +53,11 @@ def _run(options: RunPretraining) -> None:
     flags = [f"{mode}_batch_size" for mode, used in modes.items() if used]
     strategy = distribution.choose_strategy(options, flags)
     paths = records.without_empty(files.expand(options.input_file))
-    data = RecordFiles(paths, _schema(options))
+    sizes = (options.max_seq_length, options.max_predictions_per_seq)
+    schema = schemas.pretraining_schema(*sizes)
+    if options.pack_sequences:
+        schema = schemas.packed_schema(*sizes, options.max_sequences_per_row)
+    data = RecordFiles(paths, schema)
     records.check_files(data, config.vocab_size)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
@@ -77,13 +81,6 @@ def _run(options: RunPretraining) -> None:
         # TensorFlow does not name the record: find the damaged one.
         records.check_all_records(data, config.vocab_size)
         raise
-
-
-def _schema(options: RunPretraining) -> schemas.Schema:
-    sizes = (options.max_seq_length, options.max_predictions_per_seq)
-    if options.pack_sequences:
-        return schemas.packed_schema(*sizes, options.max_sequences_per_row)
-    return schemas.pretraining_schema(*sizes)
 
 
 def _write_run_files(options: RunPretraining, config: BertConfig) -> None:

@@ -25,17 +25,10 @@ def train_step(
 ) -> Scalars:
     """Updates the weights once; runs on every replica, with its share.
 
-    Args:
-        model: The model to train.
-        objective: Its losses.
-        optimizer: Clips the gradients and updates the weights.
-        batch: {name: Tensor [B, ...]}, the replica's share.
-        seed: Each step, replica and micro-batch has dropout masks of its own.
-        num_micro_batches: Parts that a replica processes one after the other:
-            less memory, more time, the same update.
-        loss_scale: For float16.
-        compiles_gradients: Whether XLA compiles the part before the sum over
-            replicas.
+    A replica processes `num_micro_batches` parts of its `batch`, {name: Tensor
+    [B, ...]}, one after the other: less memory, more time, the same update.
+    Each step, replica and micro-batch has dropout masks of its own. With
+    `compiles_gradients`, XLA compiles the part before the sum over replicas.
 
     Returns:
         `loss` and its parts, for the whole batch and before the update,

@@ -1,6 +1,5 @@
 """AdamW against recorded trajectories, both optimizers against formulas."""
 
-import contextlib
 import json
 import types
 
@@ -10,6 +9,7 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
+from official_bert.modeling.layers import name_scopes
 from official_bert.optimization import layerwise
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
@@ -36,10 +36,8 @@ PATHS = [
 
 def variable(path, value):
     """Returns a float32 weight with a path."""
-    *scopes, last = path.split("/")
-    with contextlib.ExitStack() as stack:
-        for scope in scopes:
-            stack.enter_context(keras.name_scope(scope))
+    scopes, _, last = path.rpartition("/")
+    with name_scopes(scopes):
         return keras.Variable(np.asarray(value, "float32"), name=last)
 
 
@@ -61,12 +59,10 @@ def test_adamw_equals_the_original_step_by_step(golden, scenario):
     optimizer = AdamWeightDecay(weights, schedule)
     apply = tf.function(optimizer.apply)
     for step in range(settings["steps_run"]):
-        gradients = recorded.part(arrays, f"step{step:02d}/grad/")
+        named = recorded.part(arrays, f"step{step:02d}/grad/")
+        gradients = [named.get(weight.path) for weight in weights]
         norm, rate = apply(
-            [
-                tf.constant(gradients[w.path]) if w.path in gradients else None
-                for w in weights
-            ]
+            [g if g is None else tf.constant(g) for g in gradients]
         )
         after = {w.path: w for w in weights} | optimizer.slots
         after = {name: value.numpy() for name, value in after.items()}
