@@ -106,9 +106,7 @@ def evaluate(
     """
     results = {}
     for split in splits:
-        answers, losses = _run_model(
-            run, forward, split, "Evaluating", record_dir
-        )
+        answers, losses = _run_model(run, forward, split, record_dir)
         results[split] = losses | run.task.metrics(run.data[split], answers)
     first, *others = splits
     return {**results[first], **{split: results[split] for split in others}}
@@ -119,9 +117,7 @@ def predict(run: Run) -> None:
     forward = run.forward(run.options.predict_batch_size)
     for split in run.task.splits("test"):
         examples = run.data[split]
-        answers, _ = _run_model(
-            run, forward, split, "Predicting", run.directory
-        )
+        answers, _ = _run_model(run, forward, split, run.directory)
         run.task.write_predictions(run.directory, split, examples, answers)
         name = split.replace("test", "predict_results") + ".json"
         path = os.path.join(run.directory, name)
@@ -132,14 +128,11 @@ def predict(run: Run) -> None:
 
 
 def _run_model(
-    run: Run,
-    forward: Forward,
-    split: str,
-    description: str,
-    record_dir: str | None,
+    run: Run, forward: Forward, split: str, record_dir: str | None
 ) -> tuple[list[Any], dict[str, float]]:
     """Returns an answer for each example, and the mean losses."""
     length = forward.max_seq_length
+    description = "Predicting" if split.startswith("test") else "Evaluating"
     answers: list[Any] = []
     losses = [np.zeros((0, 2))]
     with contextlib.ExitStack() as stack:
@@ -196,8 +189,11 @@ class Evaluations:
         self._run, self._weights = run, weights
         self._forward = run.forward(run.options.eval_batch_size)
         self._metric = run.task.main_metric
-        history = _read_history(run.options.output_dir)
-        self._history = [e for e in history if e["global_step"] <= first_step]
+        self._path = path = os.path.join(run.options.output_dir, _HISTORY)
+        lines = files.read_lines(path) if files.exists(path) else []
+        numbered = enumerate(lines, start=1)
+        entries = [json_files.parse_line(s, f"{path}:{n}") for n, s in numbered]
+        self._history = [e for e in entries if e["global_step"] <= first_step]
 
     def should_stop(self, step: int, num_steps: int) -> bool:
         """Evaluates the model if that is due; returns whether to stop early.
@@ -225,24 +221,14 @@ class Evaluations:
         is_best = all(score > entry[self._metric] for entry in self._history)
         self._history.append(reporting.numbers(results))
         if self._run.options.is_chief:
-            output_dir = self._run.options.output_dir
             if is_best:
+                output_dir = self._run.options.output_dir
                 best = os.path.join(output_dir, files.BEST_DIRECTORY)
                 files.make_directory(best)
                 arrays = {name: w.numpy() for name, w in self._weights.items()}
                 run_directory.save(best, step, arrays, resume=None, keep=1)
             lines = [json.dumps(entry) + "\n" for entry in self._history]
-            path = os.path.join(output_dir, _HISTORY)
-            files.write_text(path, "".join(lines))
+            files.write_text(self._path, "".join(lines))
         logging.info("Step %d: %s = %.4f", step, self._metric, score)
         summary = reporting.original_results(results, self._metric)
         reporting.write_summary(self._run.directory, summary)
-
-
-def _read_history(directory: str) -> list[dict[str, Any]]:
-    path = os.path.join(directory, _HISTORY)
-    lines = files.read_lines(path) if files.exists(path) else []
-    return [
-        json_files.parse_line(line, f"{path}:{number}")
-        for number, line in enumerate(lines, start=1)
-    ]
