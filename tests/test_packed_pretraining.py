@@ -4,26 +4,21 @@ import json
 
 import numpy as np
 import pytest
-from support import pretraining_records, pretraining_runs
+from support import pretraining_records, pretraining_runs, recorded
 
 from official_bert.errors import InputError
 
 SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 12}
-CONFIG = pretraining_runs.CONFIG | {
-    "vocab_size": 14,
-    "max_position_embeddings": 64,
-}
+WORDS = ["the", "cat", "sat", "on", "mat", ".", "it", "was", "warm"]
+CONFIG = recorded.SMALL_CONFIG.to_dict() | {"max_position_embeddings": 64}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A directory with a config, and the same text packed and not packed."""
     document = "the cat sat on the mat .\nit was warm .\nthe cat sat .\n\n"
-    folder = pretraining_records.write_inputs(
-        tmp_path_factory.mktemp("packed"),
-        document * 6,
-        ["the", "cat", "sat", "on", "mat", ".", "it", "was", "warm"],
-    )
+    folder = tmp_path_factory.mktemp("packed")
+    pretraining_records.write_inputs(folder, document * 6, WORDS)
     (folder / "bert_config.json").write_text(json.dumps(CONFIG))
     for name, is_packed in (("packed", True), ("plain", False)):
         pretraining_records.make(
@@ -46,13 +41,11 @@ def test_packing_keeps_all_instances_in_fewer_rows(folder):
 
 
 def run(folder, tmp_path, records, **changes):
-    settings = {
-        "input_file": str(folder / records),
-        **SIZES,
-        "do_train": True,
-        "pack_sequences": True,
-    }
-    return pretraining_runs.run(folder, tmp_path, **(settings | changes))
+    settings = {"do_train": True, "pack_sequences": True} | SIZES | changes
+    input_file = str(folder / records)
+    return pretraining_runs.run(
+        folder, tmp_path, input_file=input_file, **settings
+    )
 
 
 def test_packed_records_train_and_evaluate_both_tasks(folder, tmp_path):

@@ -35,11 +35,8 @@ class PretrainingObjective:
 
     def loss_weights(self, batch: Batch) -> Scalars:
         """Returns {loss: number of masked tokens, or of instances}."""
-        return self._named(
-            "loss",
-            tf.reduce_sum(batch["masked_lm_weights"]),
-            tf.reduce_sum(_instance_weights(batch)),
-        )
+        weights = batch["masked_lm_weights"]
+        return self._named_sums("loss", weights, _instance_weights(batch))
 
     def loss_sums(
         self, model: PretrainingModel, batch: Batch, training: Training
@@ -69,23 +66,20 @@ class PretrainingObjective:
     ) -> Scalars:
         """Returns the weighted sums of a function of logits and labels."""
         of_tokens = score(output.masked_lm_logits, batch["masked_lm_ids"])
+        of_tokens *= batch["masked_lm_weights"]
         labels = batch["next_sentence_labels"]
         # [B, K, 2]; K is 1 unless rows are packed.
         logits = tf.reshape(
             output.next_sentence_logits, (-1, labels.shape[1], 2)
         )
-        of_pairs = score(logits, labels)
-        return self._named(
-            kind,
-            tf.reduce_sum(of_tokens * batch["masked_lm_weights"]),
-            tf.reduce_sum(of_pairs * _instance_weights(batch)),
-        )
+        of_pairs = score(logits, labels) * _instance_weights(batch)
+        return self._named_sums(kind, of_tokens, of_pairs)
 
-    def _named(self, kind: str, of_tokens: Any, of_pairs: Any) -> Scalars:
-        named = {f"{self.token_task}_{kind}": of_tokens}
+    def _named_sums(self, kind: str, of_tokens: Any, of_pairs: Any) -> Scalars:
+        sums = {f"{self.token_task}_{kind}": tf.reduce_sum(of_tokens)}
         if self.pair_task:
-            named[f"{self.pair_task}_{kind}"] = of_pairs
-        return named
+            sums[f"{self.pair_task}_{kind}"] = tf.reduce_sum(of_pairs)
+        return sums
 
 
 def _instance_weights(batch: Batch) -> Any:
