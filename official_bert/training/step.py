@@ -11,6 +11,11 @@ from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.training.objectives import Batch, Objective, Scalars
 from official_bert.training.precision import LossScale
 
+# Function -> the function as one pass of XLA over its arguments.
+_compiled = functools.cache(
+    functools.partial(tf.function, autograph=False, jit_compile=True)
+)
+
 
 def train_step(
     model: Any,
@@ -88,9 +93,10 @@ def accumulate_gradients(
     """
 
     def find_gradients(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
+        devices = {d.device_type for d in tf.config.list_logical_devices()}
         context = StepContext(
             functools.partial(random_bits, seed),
-            _compiled if _only_cpus() else None,
+            _compiled if devices == {"CPU"} else None,
         )
         with tf.GradientTape() as tape:
             sums = objective.loss_sums(model, part, training=context)
@@ -126,19 +132,6 @@ def accumulate_gradients(
         initializer=zeros,
         parallel_iterations=1,
     )
-
-
-@functools.cache
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function as one pass of XLA over its arguments."""
-    compiled: Callable[..., Any] = tf.function(
-        function, autograph=False, jit_compile=True
-    )
-    return compiled
-
-
-def _only_cpus() -> bool:
-    return {d.device_type for d in tf.config.list_logical_devices()} == {"CPU"}
 
 
 def sum_over_replicas(values: Any) -> Any:

@@ -138,10 +138,7 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
     `sweep` is such as `learning_rate=5e-5,3e-5;seed=1..5`. Raises `InputError`
     if a flag cannot be varied, or a value has the wrong type.
     """
-    types = {
-        name: cli.plain_type(kind)
-        for name, kind in typing.get_type_hints(type(options)).items()
-    }
+    types = typing.get_type_hints(type(options))
     values: dict[str, list[Any]] = {}
     for part in filter(None, sweep.split(";")):
         name, equals, texts = part.strip().partition("=")
@@ -156,7 +153,8 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
                 f"--sweep names `{name}` twice. Write {name}=A,B instead of "
                 f"{name}=A;{name}=B."
             )
-        values[name] = list(_parse_values(name, texts, types[name]))
+        kind = cli.plain_type(types[name])
+        values[name] = list(_parse_values(name, texts, kind))
         if len(set(values[name])) < len(values[name]):
             raise InputError(
                 f"--sweep: {part!r} has a value twice: {values[name]}. Remove "
