@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 def main(options: ConvertCheckpoint) -> None:
     """Converts a model, or strips the optimizer, and prints a report."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
-    from official_bert.checkpoints import conversion
+    from official_bert.checkpoints.conversion import converter
 
     if options.strip_optimizer:
-        print(conversion.strip_optimizer(options))
+        print(converter.strip_optimizer(options))
         return
-    model = conversion.open_model(options)
+    model = converter.open_model(options)
     if options.to == "tf1" and model.description.task is None:
         description = dataclasses.replace(
             model.description, task=make_task(model)
         )
         model = dataclasses.replace(model, description=description)
-    print(conversion.convert(model, options))
+    print(converter.convert(model, options))
 
 
 def make_task(model: Model) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ def main(options: ExportTfhub) -> None:
 def export_encoder(options: ExportTfhub) -> None:
     """Exports the encoder, and prints its sizes and how to load it."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
+    from official_bert import files
     from official_bert.checkpoints import run_directory
     from official_bert.config import BertConfig
     from official_bert.export import tfhub_encoder
@@ -44,7 +45,7 @@ def export_encoder(options: ExportTfhub) -> None:
     head = "with" if written.has_masked_lm else "without"
     print(
         f"Wrote the encoder to {path}: {written.num_weights:,} weights, "
-        f"{head} the masked LM head, {written.num_bytes / 1e6:,.1f} MB"
+        f"{head} the masked LM head, {files.directory_size(path) / 1e6:,.1f} MB"
     )
     if written.left_out:
         print(f"Left out: {', '.join(written.left_out)}")

@@ -33,24 +33,8 @@ def main(options: VisualizeAttention) -> None:
     )
 
     model = load_encoder(ModelFiles.of_options(options), never_split=(MASK,))
-    max_length = options.max_seq_length
-    if options.word:
-        assert options.input_file
-        comparison = context_page.compare(
-            model, options.word, options.input_file, max_length
-        )
-        context_page.write(options.output_file, comparison, source=model.source)
-        return
-    assert options.text_a
-    attention_page.write(
-        options.output_file,
-        attention_page.compute(
-            model, options.text_a, options.text_b, max_length
-        ),
-        text_a=options.text_a,
-        text_b=options.text_b,
-        source=model.source,
-    )
+    write = context_page.write if options.word else attention_page.write
+    write(options, model)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ sentence per line and blank lines between documents.
 """
 
 import ast
-import dataclasses
 import inspect
 import os
 import pathlib
@@ -23,7 +22,6 @@ from official_bert.cli import option
 from official_bert.errors import InputError
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PythonEnglish(cli.Options):
     """Options of `data/python_english.py`."""
 

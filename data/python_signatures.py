@@ -15,7 +15,6 @@ no package has functions in two of them.
 """
 
 import ast
-import dataclasses
 import os
 import pathlib
 import random
@@ -31,7 +30,6 @@ from official_bert.cli import option
 from official_bert.errors import InputError
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PythonSignatures(cli.Options):
     """Options of `data/python_signatures.py`."""
 

@@ -1,24 +1,24 @@
 """Command-line flags from dataclasses: each field of an options class is one.
 
-A command declares its options as a frozen dataclass whose fields are made with
-`option`, and ends with::
+A command declares its options as a subclass of `Options` whose fields are made
+with `option`, and ends with::
 
     if __name__ == "__main__":
         cli.run(main, RunSquad)
 
-Flags are defined only when a command runs as a program. Tests and other code
-call `main(RunSquad(...))`; no code below `main` reads a flag.
+Tests and other code call `main(RunSquad(...))`; no code below `main` reads a
+flag.
 """
 
 import dataclasses
 import errno
+import functools
 import inspect
 import json
 import math
 import os
 import signal
 import sys
-import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -27,17 +27,16 @@ from absl import app, flags, logging
 
 from official_bert.errors import InputError, short_reason
 
+if sys.version_info >= (3, 11):
+    from typing import dataclass_transform
+else:
+    from typing_extensions import dataclass_transform
+
 # Headings of `--help`, in order. Options without a default come first.
-REQUIRED, COMPATIBILITY = "Required", "Compatibility with 2018"
+REQUIRED, LEGACY = "Required", "Compatibility with 2018"
 HEADINGS = (
-    REQUIRED,
-    "Model",
-    "Data",
-    "Training",
-    "Evaluation",
-    "Prediction and export",
-    "Devices",
-    COMPATIBILITY,
+    *(REQUIRED, "Model", "Data", "Training", "Evaluation"),
+    *("Prediction and export", "Devices", LEGACY),
 )
 
 # Returns what is wrong with a value, as the end of a sentence that starts with
@@ -83,24 +82,53 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+# A number from 1, a number from 0, a number from 0 to 1, an option that may be
+# None, and one that is off by default.
+count = functools.partial(option, at_least=1)
+amount = functools.partial(option, at_least=0)
+share = functools.partial(option, between=(0, 1))
+optional = functools.partial(option, default=None)
+switch = functools.partial(option, default=False)
+
+
+def choice(help: str, choices: str, **others: Any) -> Any:
+    """Declares an option for one of "a|b|c"; the first is the default."""
+    names = choices.split("|")
+    return option(help, names[0], choices=names, **others)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
     """Base of all options classes: checks fields against their declarations.
 
-    Subclasses may be mixins that group related options under a heading::
+    Subclasses become frozen dataclasses without a decorator. They may be mixins
+    that group related options under a heading::
 
         class DeviceOptions(cli.Options, heading="Devices"):
 
     Attributes:
         heading: The heading of the first options of the class.
+        headings: {option: heading in `--help`}. Required options have another;
+            redeclared options keep theirs.
         one_of: Options of which at least one must be set.
     """
 
     heading: ClassVar[str] = "Data"
+    headings: ClassVar[dict[str, str]] = {}
     one_of: ClassVar[Sequence[str]] = ()
 
     def __init_subclass__(cls, heading: str | None = None) -> None:
-        cls.heading = heading or cls.heading
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        cls.heading = current = heading or cls.heading
+        cls.headings = dict(cls.headings)
+        for field in dataclasses.fields(cls):
+            if field.name in inspect.get_annotations(cls):
+                own = field.metadata["heading"]
+                current = own or current
+                cls.headings[field.name] = own or cls.headings.get(
+                    field.name, current
+                )
 
     def __post_init__(self) -> None:
         fields = dataclasses.fields(self)
@@ -170,11 +198,10 @@ _Options = TypeVar("_Options", bound=Options)
 
 def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
     """Compares a value with the choices and bounds of its option."""
+    choices, between = field.metadata["choices"], field.metadata["between"]
+    at_least = field.metadata["at_least"]
     if value is None:
         return None
-    declared = field.metadata
-    choices, between = declared["choices"], declared["between"]
-    at_least = declared["at_least"]
     if choices and value not in choices:
         return f"must be one of {', '.join(choices)}."
     if isinstance(value, float) and not math.isfinite(value):
@@ -200,7 +227,7 @@ def run(
     define_flags(options_class)
     app.define_help_flags()
     delattr(flags.FLAGS, "help")
-    flags.DEFINE_flag(_HelpFlag(options_class))
+    flags.DEFINE_bool("help", False, "show this help", short_name="h")
     logging.set_verbosity(logging.INFO)
     app.run(lambda argv: _call(main, options_class, argv))
 
@@ -221,6 +248,11 @@ def _call(
                 f"{argv[1]!r} is not a flag. Write --name=value, or for a "
                 "boolean --name or --name=false."
             )
+        if flags.FLAGS.help:
+            print(sys.modules["__main__"].__doc__)
+            print("\n".join(_help_lines(options_class)))
+            print("\n--helpfull also lists the flags of the logging library.")
+            return
         main(options_from_flags(options_class))
         return
     except InputError as error:
@@ -265,9 +297,7 @@ def define_flags(
 
 def plain_type(annotation: Any) -> type:
     """Returns `str` for `str | None`, and other types unchanged."""
-    if isinstance(annotation, types.UnionType):
-        annotation, _ = typing.get_args(annotation)
-    return typing.cast(type, annotation)
+    return (*typing.get_args(annotation), annotation)[0]
 
 
 def options_from_flags(
@@ -287,58 +317,19 @@ def options_from_flags(
     return options_class(**values)
 
 
-class _HelpFlag(flags.BooleanFlag):
-    """`--help` and `-h`: print the flags under their headings, and exit."""
-
-    def __init__(self, options_class: type[Options]) -> None:
-        super().__init__("help", False, "show this help", short_name="h")
-        self._options_class = options_class
-
-    def parse(self, argument: Any) -> None:
-        if self._parse(argument):
-            print(sys.modules["__main__"].__doc__)
-            print("\n".join(_help_lines(self._options_class)))
-            print("\n--helpfull also lists the flags of the logging library.")
-            sys.exit(0)
-
-
 def _help_lines(options_class: type[Options]) -> Iterator[str]:
-    headings = find_headings(options_class)
-    for heading in HEADINGS:
-        if heading in headings.values():
-            yield f"\n{heading}:"
-        for field in dataclasses.fields(options_class):
-            if headings[field.name] == heading:
-                yield _flag_help(field)
-
-
-def find_headings(options_class: type[Options]) -> dict[str, str]:
-    """Returns {option: heading in `--help`}; redeclared options keep theirs."""
-    found: dict[str, str] = {}
-    for base in reversed(options_class.__mro__):
-        if not issubclass(base, Options):
-            continue
-        current = base.heading
-        declared = inspect.get_annotations(base)
-        for field in dataclasses.fields(base):
-            if field.name in declared:
-                current = field.metadata["heading"] or current
-                old = found.get(field.name, current)
-                found[field.name] = field.metadata["heading"] or old
+    """Yields the descriptions of all flags under their headings."""
+    parts: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
     for field in dataclasses.fields(options_class):
-        if field.default is dataclasses.MISSING:
-            found[field.name] = REQUIRED
-    return found
-
-
-def _flag_help(field: dataclasses.Field[Any]) -> str:
-    flag = flags.FLAGS[field.name]
-    text = f"--{'[no]' if flag.boolean else ''}{flag.name}: "
-    if field.metadata["choices"]:
-        text += f"<{'|'.join(field.metadata['choices'])}>: "
-    text = flags.text_wrap(
-        text + flag.help, indent="    ", firstline_indent="  "
-    )
-    if flag.default_as_str:
-        text += f"\n    (default: {flag.default_as_str})"
-    return text
+        flag, choices = flags.FLAGS[field.name], field.metadata["choices"]
+        text = f"--{'[no]' if flag.boolean else ''}{flag.name}: "
+        text += f"<{'|'.join(choices)}>: {flag.help}" if choices else flag.help
+        text = flags.text_wrap(text, indent="    ", firstline_indent="  ")
+        if flag.default_as_str:
+            text += f"\n    (default: {flag.default_as_str})"
+        is_required = field.default is dataclasses.MISSING
+        heading = options_class.headings[field.name]
+        parts[REQUIRED if is_required else heading].append(text)
+    for heading, texts in parts.items():
+        if texts:
+            yield from (f"\n{heading}:", *texts)

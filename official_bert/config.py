@@ -5,6 +5,7 @@ Field names and defaults are those of the original `BertConfig`.
 
 import copy
 import dataclasses
+import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -26,8 +27,8 @@ class BertConfig:
         num_hidden_layers: L, the number of Transformer layers.
         num_attention_heads: A, a divisor of H.
         intermediate_size: The inner size of the feed-forward sublayers.
-        hidden_act: Their activation: gelu, relu, tanh or linear, in any case;
-            or gelu_erf, the exact form, which the original does not have.
+        hidden_act: Their activation, one of `ACTIVATIONS` in any case. gelu_erf
+            is the exact form, which the original does not have.
         hidden_dropout_prob: Dropout of embeddings and of the outputs of layers.
         attention_probs_dropout_prob: Dropout of attention probabilities.
         max_position_embeddings: The maximum sequence length.
@@ -90,39 +91,30 @@ class BertConfig:
         """Raises `InputError` if no model can have these values."""
         for name in _COUNTS:
             value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise InputError(
-                    f"`{name}` must be a positive integer. Received: {value!r}."
-                )
+            is_valid = type(value) is int and value > 0
+            self._require(is_valid, name, "a positive integer")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = getattr(self, name)
-            if value is None:  # The same as 0.
-                continue
-            if not isinstance(value, (int, float)) or not 0 <= value < 1:
-                raise InputError(
-                    f"`{name}` must be a number in [0, 1). Received: {value!r}."
-                )
-        if not isinstance(self.is_left_to_right, bool):
+            is_valid = isinstance(value, (int, float)) and 0 <= value < 1
+            # None is the same as 0.
+            self._require(value is None or is_valid, name, "a number in [0, 1)")
+        is_valid = isinstance(self.is_left_to_right, bool)
+        self._require(is_valid, "is_left_to_right", "true or false")
+        value = self.initializer_range
+        is_valid = isinstance(value, (int, float)) and value >= 0
+        self._require(is_valid, "initializer_range", "a number from 0")
+        is_valid = str(self.hidden_act or "").lower() in ACTIVATIONS
+        must_be = f"one of {', '.join(ACTIVATIONS[1:])}"
+        self._require(is_valid, "hidden_act", must_be)
+        heads = self.num_attention_heads
+        must_be = f"a multiple of num_attention_heads={heads}"
+        self._require(self.hidden_size % heads == 0, "hidden_size", must_be)
+
+    def _require(self, is_valid: bool, name: str, must_be: str) -> None:
+        if not is_valid:
+            value = getattr(self, name)
             raise InputError(
-                "`is_left_to_right` must be true or false. "
-                f"Received: {self.is_left_to_right!r}."
-            )
-        deviation = self.initializer_range
-        if not isinstance(deviation, (int, float)) or not deviation >= 0:
-            raise InputError(
-                "`initializer_range` must not be negative. "
-                f"Received: {deviation!r}."
-            )
-        if self.hidden_size % self.num_attention_heads:
-            raise InputError(
-                "`hidden_size` must be a multiple of `num_attention_heads`. "
-                f"Received: hidden_size={self.hidden_size}, "
-                f"num_attention_heads={self.num_attention_heads}."
-            )
-        if str(self.hidden_act or "").lower() not in ACTIVATIONS:
-            raise InputError(
-                f"`hidden_act` must be one of {', '.join(ACTIVATIONS[1:])}. "
-                f"Received: {self.hidden_act!r}."
+                f"`{name}` must be {must_be}. Received: {value!r}."
             )
 
     def require_vocabulary(
@@ -130,8 +122,8 @@ class BertConfig:
     ) -> None:
         """Raises `InputError` if the model cannot use a vocabulary.
 
-        The vocabulary must not have more tokens than the model, and must have
-        the special tokens. It may have fewer: some models pad their embeddings.
+        It must have the special tokens, and not more tokens than the model. It
+        may have fewer: some models pad their embeddings.
         """
         require_tokens(vocab, vocab_file)
         # A duplicate token makes the dict smaller than the file.
@@ -145,9 +137,7 @@ class BertConfig:
             logging.warning(
                 "%s: has %d tokens, but the model has %d. Check that it is the "
                 "vocabulary of the model.",
-                vocab_file,
-                num_tokens,
-                self.vocab_size,
+                *(vocab_file, num_tokens, self.vocab_size),
             )
 
     def require_length(self, max_seq_length: int) -> None:
@@ -162,12 +152,9 @@ class BertConfig:
     def config_of_other_direction(self, checkpoint: str) -> str | None:
         """Returns the config beside a checkpoint if its direction differs.
 
-        The weights of a left-to-right model have the same names and shapes as
-        others: only `is_left_to_right` in its config tells. Other keys may
-        differ.
-
-        Args:
-            checkpoint: A checkpoint prefix or a run directory.
+        The weights of left-to-right models have the names and shapes of others:
+        only `is_left_to_right` in the config tells. Other keys may differ.
+        `checkpoint` is a checkpoint prefix or a run directory.
         """
         path = files.beside_checkpoint(checkpoint, "bert_config.json")
         if path is None:
@@ -193,18 +180,14 @@ _MAX_PADDING = 256
 ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")
 
 _COUNTS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
+    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
+    *("intermediate_size", "max_position_embeddings", "type_vocab_size"),
 )
 
-
-def _released(layers: int, hidden: int, vocab_size: int) -> BertConfig:
-    return BertConfig(
+# All released models, by the names of their archives: the 24 small ones of Turc
+# et al., 2019 (the largest of which has the sizes of Base), Base and Large.
+RELEASED: dict[str, BertConfig] = {
+    f"{prefix}_L-{layers}_H-{hidden}_A-{hidden // 64}": BertConfig(
         vocab_size=vocab_size,
         hidden_size=hidden,
         num_hidden_layers=layers,
@@ -212,19 +195,9 @@ def _released(layers: int, hidden: int, vocab_size: int) -> BertConfig:
         intermediate_size=4 * hidden,
         type_vocab_size=2,
     )
-
-
-# All released models, by the names of their archives: the 24 small ones of Turc
-# et al., 2019 (the largest of which has the sizes of Base), Base and Large.
-RELEASED: dict[str, BertConfig] = {
-    f"{prefix}_L-{layers}_H-{hidden}_A-{hidden // 64}": _released(
-        layers, hidden, vocab_size
-    )
     for prefix, layers, hidden, vocab_size in [
-        *(
-            ("uncased", layers, hidden, 30522)
-            for layers in (2, 4, 6, 8, 10, 12)
-            for hidden in (128, 256, 512, 768)
+        *itertools.product(
+            ("uncased",), range(2, 13, 2), (128, 256, 512, 768), (30522,)
         ),
         ("cased", 12, 768, 28996),
         ("multilingual", 12, 768, 105879),

@@ -8,7 +8,6 @@ reached through the back ends of `etils.epath`.
 
 import contextlib
 import gzip
-import io
 import os
 import shutil
 import tempfile
@@ -21,8 +20,8 @@ from official_bert.errors import InputError, short_reason
 # Subdirectory of a run directory with the checkpoint of the best evaluation.
 BEST_DIRECTORY = "best"
 
-# Raised for truncated data, for data that is not gzip, and for damaged data.
-_GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
+_NOT_WRITABLE = "The output directory must be writable. Received: {!r}"
+_FIX_DIRECTORY = "Choose another or fix its permissions."
 
 
 def is_remote(path: str) -> bool:
@@ -38,32 +37,26 @@ def _backend(path: str) -> Any:
 
 
 @contextlib.contextmanager
-def _as_os_errors(path: str) -> Iterator[None]:
-    """Raises TensorFlow's errors about a remote path as `OSError`."""
-    if not is_remote(path):
-        yield
-        return
-    import tensorflow as tf
+def _input_errors(path: str, problem: str, advice: str) -> Iterator[None]:
+    """Raises errors of the operating system and TensorFlow as `InputError`."""
+    failures: tuple[type[Exception], ...] = (OSError,)
+    if is_remote(path):
+        import tensorflow as tf
 
+        failures = (OSError, tf.errors.OpError)
     try:
         yield
-    except tf.errors.OpError as error:
-        raise OSError(short_reason(error)) from error
+    except failures as error:
+        reason = getattr(error, "strerror", None) or short_reason(error)
+        raise InputError(f"{problem}: {reason}. {advice}") from error
 
 
 def _look_up(function: str, path: str) -> Any:
     """Calls a function of the back end that does not change anything."""
-    try:
-        with _as_os_errors(path):
-            return getattr(_backend(path), function)(path)
-    except OSError as error:
-        raise InputError(
-            f"Cannot access {path!r}: {error}. Check the address, the "
-            "connection, and that TensorFlow supports this scheme."
-        ) from error
-
-
-# Finding files.
+    advice = "Check the address, the connection, and that TensorFlow supports"
+    problem = f"Cannot access {path!r}"
+    with _input_errors(path, problem, f"{advice} this scheme."):
+        return getattr(_backend(path), function)(path)
 
 
 def exists(path: str) -> bool:
@@ -81,10 +74,10 @@ def size(path: str) -> int:
 def list_directory(path: str) -> list[str]:
     """Returns the sorted names in a directory; [] if there is no directory."""
     path = path or "."
-    if not is_remote(path):
-        # Not epath's list, which leaves out names that end in "~".
-        return sorted(os.listdir(path)) if os.path.isdir(path) else []
-    names = _look_up("listdir", path) if _look_up("isdir", path) else []
+    if not _look_up("isdir", path):
+        return []
+    # Not epath's local list, which leaves out names that end in "~".
+    names = _look_up("listdir", path) if is_remote(path) else os.listdir(path)
     # In remote listings, directories end in a slash.
     return sorted(name.rstrip("/") for name in names)
 
@@ -107,21 +100,16 @@ def expand(patterns: str) -> list[str]:
         InputError: A pattern matches nothing, or a directory.
     """
     names: list[str] = []
-    for pattern in filter(None, patterns.split(",")):
+    for pattern in list(filter(None, patterns.split(","))) or [patterns]:
         # The name of an existing file may itself contain brackets.
         is_name = exists(pattern)
         matches = [pattern] if is_name else sorted(_look_up("glob", pattern))
         if not matches:
             raise InputError(
-                f"Input file {pattern!r} does not exist. Check the path, and "
-                "quote patterns that contain `*`."
+                f"Input file {pattern!r} does not exist. Check the path, quote "
+                "patterns that contain `*`, and separate names by commas."
             )
-        names.extend(matches)
-    if not names:
-        raise InputError(
-            f"No input file in {patterns!r}. Pass file names or glob patterns, "
-            "separated by commas."
-        )
+        names += matches
     for name in names:
         if os.path.isdir(name):
             raise InputError(
@@ -134,10 +122,8 @@ def expand(patterns: str) -> list[str]:
 def beside_checkpoint(checkpoint: str, name: str) -> str | None:
     """Returns the path of a file in the directory of a checkpoint, or None.
 
-    Args:
-        checkpoint: Checkpoint prefix or run directory. For a checkpoint in
-            `BEST_DIRECTORY`, the parent directory is searched too.
-        name: File name, such as ``"vocab.txt"``.
+    `checkpoint` is a prefix or a run directory. For one in `BEST_DIRECTORY`,
+    the parent directory is searched too.
     """
     is_prefix = not exists(checkpoint)
     directory = os.path.dirname(checkpoint) if is_prefix else checkpoint
@@ -145,9 +131,6 @@ def beside_checkpoint(checkpoint: str, name: str) -> str | None:
     if os.path.basename(directory) == BEST_DIRECTORY:
         paths.append(os.path.join(os.path.dirname(directory), name))
     return next(filter(exists, paths), None)
-
-
-# Checks before a run.
 
 
 def require(path: str, what: str) -> None:
@@ -183,7 +166,10 @@ def require_writable_directory(path: str) -> None:
     while not os.path.lexists(nearest):
         nearest = os.path.dirname(nearest)
     if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
-        raise _not_writable(path, f"{nearest!r} is not a writable directory")
+        raise InputError(
+            f"{_NOT_WRITABLE.format(path)}: {nearest!r} is not a writable "
+            f"directory. {_FIX_DIRECTORY}"
+        )
 
 
 def require_writable_file(path: str) -> None:
@@ -196,11 +182,8 @@ def require_free_directory(
 ) -> None:
     """Raises `InputError` unless a new directory can be written to `path`.
 
-    Args:
-        flag: The flag that names it, for messages.
-        path: The directory.
-        overwrite: Whether it may already exist with files in it.
-        inputs: Files and directories that will be read; must be elsewhere.
+    Messages name the flag. With `overwrite`, there may be files in the
+    directory, but none of the inputs.
     """
     if not is_remote(path) and os.path.isfile(path):
         raise InputError(
@@ -221,57 +204,57 @@ def require_free_directory(
     require_writable_directory(os.path.dirname(path.rstrip("/")) or ".")
 
 
-def _not_writable(path: str, reason: object) -> InputError:
-    return InputError(
-        f"The output directory must be writable. Received: {path!r} "
-        f"({reason}). Choose another or fix its permissions."
-    )
-
-
-# Reading.
-
-
 @contextlib.contextmanager
-def _open_stored(path: str) -> Iterator[Any]:
-    """Opens the bytes of a file as they are stored."""
-    with contextlib.ExitStack() as stack:
-        try:
-            with _as_os_errors(path):
-                file = stack.enter_context(_backend(path).open(path, "rb"))
-                if is_remote(path):
-                    file.seek(0)  # gfile opens lazily; fail here if missing.
-        except OSError as error:
-            raise InputError(
-                f"Cannot read {path!r}: {error.strerror or error}. Check the "
-                "path and the permissions."
-            ) from error
-        yield file
-
-
-@contextlib.contextmanager
-def open_binary(path: str) -> Iterator[BinaryIO]:
+def open_binary(path: str, unpacks: bool = True) -> Iterator[BinaryIO]:
     """Opens a file for reading bytes; unpacks it if it ends in ``.gz``."""
-    with _open_stored(path) as file:
-        yield (
-            cast(BinaryIO, gzip.GzipFile(fileobj=file))
-            if path.endswith(".gz")
-            else file
-        )
+    with contextlib.ExitStack() as stack:
+        with _input_errors(
+            path, f"Cannot read {path!r}", "Check the path and the permissions."
+        ):
+            file = stack.enter_context(_backend(path).open(path, "rb"))
+            if is_remote(path):
+                file.seek(0)  # gfile opens lazily; fail here if missing.
+        if unpacks and path.endswith(".gz"):
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=file))
+        else:
+            yield file
 
 
 def is_gzip(path: str) -> bool:
     """Whether a file starts like gzip data, whatever its name is."""
-    with _open_stored(path) as file:
-        return bool(file.read(3) == b"\x1f\x8b\x08")
+    with open_binary(path, unpacks=False) as file:
+        return file.read(3) == b"\x1f\x8b\x08"
+
+
+def _decode_lines(
+    path: str, on_bytes: Callable[[int], object] | None = None
+) -> Iterator[str]:
+    with open_binary(path) as file:
+        stored = getattr(file, "fileobj", file)  # The compressed file.
+        number = position = 0
+        try:
+            for number, line in enumerate(file, start=1):  # noqa: B007
+                if on_bytes and stored.seekable():  # Pipes are not.
+                    on_bytes(stored.tell() - position)
+                    position = stored.tell()
+                yield line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}:{number}: text must be UTF-8. Received: byte "
+                f"0x{error.object[error.start]:02x} ({error.reason}). Convert "
+                "the file, for example with `iconv -t UTF-8`."
+            ) from error
+        # For truncated data, data that is not gzip, and damaged data.
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(
+                f"{path}:{number + 1}: invalid gzip data: {error}. Compress or "
+                "copy the file again."
+            ) from error
 
 
 def read_text(path: str) -> str:
-    """Returns the content of a UTF-8 file with its line ends unchanged."""
-    with open_binary(path) as file:
-        try:
-            return _decode(file.read(), path, first_line=1)
-        except _GZIP_ERRORS as error:
-            raise _not_gzip(path, 1, error) from error
+    """Returns a UTF-8 file with its line ends; errors as in `read_lines`."""
+    return "".join(_decode_lines(path))
 
 
 def read_lines(
@@ -291,19 +274,9 @@ def read_lines(
     Raises:
         InputError: The file is missing, not UTF-8 or not gzip; with the line.
     """
-    with open_binary(path) as file:
-        stored = getattr(file, "fileobj", file)  # The compressed file.
-        number = position = 0
-        try:
-            for number, line in enumerate(file, start=1):
-                if on_bytes and stored.seekable():  # Pipes are not.
-                    on_bytes(stored.tell() - position)
-                    position = stored.tell()
-                text = _decode(line, path, number).replace("\r", "")
-                if text:
-                    yield text.removesuffix("\n")
-        except _GZIP_ERRORS as error:
-            raise _not_gzip(path, number + 1, error) from error
+    for line in _decode_lines(path, on_bytes):
+        if text := line.replace("\r", ""):
+            yield text.removesuffix("\n")
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -312,44 +285,17 @@ def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
         yield number, line.removeprefix("\ufeff") if number == 1 else line
 
 
-def _not_gzip(path: str, line: int, error: Exception) -> InputError:
-    return InputError(
-        f"{path}:{line}: invalid gzip data: {error}. Compress or copy the file "
-        "again."
-    )
-
-
-def _decode(data: bytes, path: str, first_line: int) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = first_line + data.count(b"\n", 0, error.start)
-        raise InputError(
-            f"{path}:{line}: text must be UTF-8. Received: byte "
-            f"0x{data[error.start]:02x} ({error.reason}). Convert the file, "
-            "for example with `iconv -t UTF-8`."
-        ) from error
-
-
-# Writing.
-
-
 def make_directory(path: str) -> None:
     """Creates a directory and its parents, and checks that it is writable."""
-    try:
-        with _as_os_errors(path):
-            _backend(path).makedirs(path, exist_ok=True)
+    with _input_errors(path, _NOT_WRITABLE.format(path), _FIX_DIRECTORY):
+        _backend(path).makedirs(path, exist_ok=True)
         if not is_remote(path):
-            with tempfile.TemporaryFile(dir=path):
-                pass
-    except OSError as error:
-        raise _not_writable(path, error.strerror or error) from error
+            tempfile.TemporaryFile(dir=path).close()
 
 
 def remove(path: str) -> None:
     """Removes a file."""
-    with _as_os_errors(path):
-        _backend(path).remove(path)
+    _backend(path).remove(path)
 
 
 def remove_directory(path: str) -> None:
@@ -359,6 +305,11 @@ def remove_directory(path: str) -> None:
             _backend(path).rmtree(path)
     else:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def replace(source: str, target: str) -> None:
+    """Renames a file or directory; a file of the name `target` is replaced."""
+    _backend(target).replace(source, target)
 
 
 def temporary_name(path: str) -> str:
@@ -400,26 +351,13 @@ def _link_target(path: str) -> str:
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
-@contextlib.contextmanager
-def _write_errors(path: str) -> Iterator[None]:
-    try:
-        with _as_os_errors(path):
-            yield
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written: {error.strerror or error}. What was "
-            "there before is unchanged. Free disk space or fix the "
-            "permissions, and run the command again."
-        ) from error
-
-
-def replace(source: str, target: str) -> None:
-    """Renames a file or directory; a file of the name `target` is replaced."""
-    if is_remote(target):
-        with _as_os_errors(target):
-            _backend(target).replace(source, target)
-    else:
-        os.replace(source, target)
+def _write_errors(path: str) -> contextlib.AbstractContextManager[None]:
+    return _input_errors(
+        path,
+        f"{path}: cannot be written",
+        "What was there before is unchanged. Free disk space or fix the "
+        "permissions, and run the command again.",
+    )
 
 
 @contextlib.contextmanager
@@ -444,9 +382,7 @@ def replacing(path: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[BinaryIO]:
-    """Yields a binary file that gets the name `path` when the block ends.
-
-    If the block raises, `path` is unchanged. A link stays a link.
+    """Yields a binary file that `replacing` renames to `path`.
 
     Raises:
         InputError: The disk is full, the directory is not writable, or `path`
@@ -454,22 +390,17 @@ def writing(path: str) -> Iterator[BinaryIO]:
     """
     with _write_errors(path):
         if not is_remote(path):
-            os.makedirs(
-                os.path.dirname(_link_target(path)) or ".", exist_ok=True
-            )
-        with replacing(path) as temporary:
-            # Not epath's file for local paths, which has no known type.
-            opener = _backend(path).open if is_remote(path) else io.open
-            with opener(temporary, "wb") as file:
-                yield file
+            directory = os.path.dirname(_link_target(path))
+            os.makedirs(directory or ".", exist_ok=True)
+        with (
+            replacing(path) as temporary,
+            _backend(path).open(temporary, "wb") as file,
+        ):
+            yield file
 
 
 def write_text(path: str, text: str) -> None:
-    """Writes a UTF-8 file, all or nothing, and waits until it is on the disk.
-
-    Raises:
-        InputError: The disk is full or the directory is not writable.
-    """
+    """Writes a UTF-8 file as `writing`, and waits until it is on the disk."""
     with writing(path) as file:
         file.write(text.encode("utf-8"))
         file.flush()
@@ -495,16 +426,14 @@ def replacing_directory(path: str) -> Iterator[str]:
         with _write_errors(path):
             yield new
             # A directory with files in it cannot be replaced in one step.
-            was_there = bool(list_directory(path))
-            if was_there:
+            if _look_up("isdir", path):
                 replace(path, old)
             try:
                 replace(new, path)
             except BaseException:
-                if was_there:
+                if exists(old):
                     replace(old, path)
                 raise
-        if was_there:
-            remove_directory(old)
+        remove_directory(old)
     finally:
         remove_directory(new)

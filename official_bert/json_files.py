@@ -31,32 +31,24 @@ def read(path: str) -> Any:
 def parse_line(text: str, where: str) -> Any:
     """Returns the value in one line of JSON lines.
 
-    Args:
-        text: The line.
-        where: FILE:LINE, the start of error messages.
-
     Raises:
         InputError: The line is not valid JSON, or contains a lone surrogate.
+            The message starts with `where`: FILE:LINE.
     """
     try:
         value = json.loads(text)
         if "\\u" in text:  # UTF-8 itself has no surrogates.
             json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"{where}: must be a JSON value, all on one line. Received: "
-            f"{error.msg} at character {error.pos + 1}."
-        ) from error
+        must_be = "a JSON value, all on one line"
+        reason = f"{error.msg} at character {error.pos + 1}"
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"{where}: must be text. Received: a lone surrogate, "
-            f"{error.object[error.start]!r}."
-        ) from error
+        must_be = "text"
+        reason = f"a lone surrogate, {error.object[error.start]!r}"
     except _TOO_LARGE as error:
-        raise InputError(
-            f"{where}: must be a JSON value. Received: {error}."
-        ) from error
-    return value
+        must_be, reason = "a JSON value", str(error)
+    raise InputError(f"{where}: must be {must_be}. Received: {reason}.")
 
 
 def read_object(path: str) -> dict[str, Any]:
@@ -67,9 +59,9 @@ def read_object(path: str) -> dict[str, Any]:
     """
     found = read(path)
     if not isinstance(found, dict):
+        kind = type(found).__name__
         raise InputError(
-            f"{path}:1: must be one JSON object. Received: "
-            f"{type(found).__name__}."
+            f"{path}:1: must be one JSON object. Received: {kind}."
         )
     return found
 
@@ -81,9 +73,5 @@ def to_text(value: Any, *, sort_keys: bool = False) -> str:
 
 
 def write(path: str, value: Any, *, sort_keys: bool = False) -> None:
-    """Writes the `to_text` of a value.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
+    """Writes the `to_text` of a value, or raises `InputError`."""
     files.write_text(path, to_text(value, sort_keys=sort_keys))

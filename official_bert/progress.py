@@ -13,11 +13,8 @@ def bar(
     iterable: Iterable[Any] | None = None,
     *,
     description: str,
-    total: int | None = None,
-    unit: str = "it",
-    initial: int = 0,
     unit_scale: bool = True,
-    disable: bool = False,
+    **others: Any,
 ) -> Any:
     """Returns a `tqdm` progress bar on standard error.
 
@@ -27,25 +24,19 @@ def bar(
     Args:
         iterable: What to iterate over, or None to call `update` by hand.
         description: A word or two on what is being done.
-        total: The number of units, if known.
-        unit: What is counted.
-        initial: The number of units that an earlier run has done.
         unit_scale: Whether to write 12.3k for 12,300.
-        disable: Whether to show nothing.
+        **others: Arguments of `tqdm.tqdm`, such as `total` and `unit`.
     """
     live = sys.stderr.isatty()
     return tqdm.tqdm(
         iterable,
         desc=description,
-        total=total,
-        unit=unit,
-        initial=initial,
         unit_scale=unit_scale,
-        disable=disable,
         dynamic_ncols=live,
         mininterval=0.2 if live else 10.0,
         maxinterval=10.0,
         file=sys.stderr,
+        **others,
     )
 
 

@@ -16,17 +16,12 @@ def in_main_thread() -> bool:
 
 @contextlib.contextmanager
 def temporary_handler(handler: Handler, *numbers: int) -> Iterator[None]:
-    """Handles signals with `handler` inside the context.
+    """Handles signals with `handler`, as in `signal.signal`, in the context.
 
     Outside the main thread, it has no effect.
-
-    Args:
-        handler: An argument of `signal.signal`.
-        numbers: The signals.
     """
     if not in_main_thread():
-        yield
-        return
+        numbers = ()
     earlier = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield

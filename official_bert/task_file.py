@@ -34,9 +34,8 @@ def read(directory: str) -> dict[str, Any]:
     path = path_in(directory)
     content = json_files.read_object(path)
     labels = content.get("labels", [])
-    if not isinstance(labels, list) or not all(
-        isinstance(label, str) for label in labels
-    ):
+    is_list = isinstance(labels, list)
+    if not is_list or not all(isinstance(label, str) for label in labels):
         raise InputError(
             f"{path}: `labels` must be a list of strings. Received: {labels!r}."
         )
@@ -52,8 +51,5 @@ def describe(
     task: dict[str, Any], max_seq_length: int, do_lower_case: bool
 ) -> dict[str, Any]:
     """Returns the content of `task.json` for the result of `Task.to_json`."""
-    return {
-        **task,
-        "max_seq_length": max_seq_length,
-        "do_lower_case": do_lower_case,
-    }
+    more = {"max_seq_length": max_seq_length, "do_lower_case": do_lower_case}
+    return task | more

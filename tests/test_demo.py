@@ -42,14 +42,9 @@ def test_demo_reports_accuracies_and_skips_finished_steps(tmp_path, capfd):
     demo.main(options)
     report = (tmp_path / "demo" / "report.txt").read_text()
     assert report in capfd.readouterr().out
-    for row in (
-        "  this model",
-        "before training",
-        "always 'the', NotNext",
-        "from this model",
-        "from random weights",
-    ):
-        (line,) = (x for x in report.splitlines() if row in x)
+    rows = ["  this model", "before training", "always 'the', NotNext"]
+    for row in (*rows, "from this model", "from random weights"):
+        (line,) = (line for line in report.splitlines() if row in line)
         assert line.count("%") == 2
     # Half of the pairs are right.
     assert re.search(r"  always '(yes' +50.0% +66.7|no' +50.0% +0.0)%", report)
@@ -108,7 +103,7 @@ def test_step_without_result_ends_the_demo(tmp_path, monkeypatch):
         ({"output_dir": "de mo [1]"}, "de mo "),
         ({"finetuning_learning_rate": -1.0}, "--finetuning_learning_rate=-1"),
         ({"max_seq_length": 600}, "--max_seq_length=600"),
-        ({"hidden_size": 30}, "hidden_size=30"),
+        ({"hidden_size": 30}, "num_attention_heads=4.*30"),
     ],
 )
 def test_invalid_options_of_later_steps_are_an_error_at_the_start(

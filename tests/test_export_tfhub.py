@@ -2,6 +2,9 @@
 
 import json
 import math
+import shutil
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
@@ -12,11 +15,33 @@ from official_bert.checkpoints import run_directory, weights
 from official_bert.errors import InputError
 from official_bert.options import ExportTfhub
 
+# A user who has TensorFlow and tensorflow_text, but not this project.
+LOAD = """
+import json, sys
+for name in ("official_bert", "tensorflow_hub", "tf_keras", "keras_nlp"):
+    sys.modules[name] = None
+import tensorflow as tf
+encoder = tf.saved_model.load(sys.argv[1])
+import tensorflow_text
+inputs = tf.saved_model.load(sys.argv[2])(["good cat", "Good cat"])
+with tf.GradientTape() as tape:
+    outputs = encoder(inputs, training=True)
+    loss = tf.reduce_sum(outputs["sequence_output"] ** 3)
+gradients = tape.gradient(loss, encoder.trainable_variables)
+print(json.dumps({
+    "input_word_ids": inputs["input_word_ids"].numpy().tolist(),
+    "pooled_output": encoder(inputs)["pooled_output"].numpy().tolist(),
+    "no_gradient": sum(gradient is None for gradient in gradients),
+    "vocab": open(encoder.vocab_file.asset_path.numpy()).read(),
+}))
+"""
+
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     directory = tmp_path_factory.mktemp("model")
-    hub_modules.write_files(directory, has_moments=True)
+    moments = ["global_step", "bert/pooler/dense/bias/adam_m"]
+    hub_modules.write_files(directory, others=moments)
     return directory
 
 
@@ -32,7 +57,10 @@ def options(directory, **changes):
 
 
 @pytest.mark.slow
-def test_encoder_and_preprocessor_fit(directory, tmp_path, capsys):
+def test_encoder_and_preprocessor_work_without_this_project(
+    directory, tmp_path, capsys
+):
+    pytest.importorskip("tensorflow_text")
     encoder, preprocessor = str(tmp_path / "a/e"), str(tmp_path / "a/p")
     both = {"export_path": encoder, "preprocessor_path": preprocessor}
     export_tfhub.main(options(directory, **both, do_lower_case=False))
@@ -43,14 +71,26 @@ def test_encoder_and_preprocessor_fit(directory, tmp_path, capsys):
     assert f"{sum(sizes):,} weights" in printed
     assert "with the masked LM head" in printed
     assert "Left out: cls/seq_relationship/output_bias" in printed
-    pytest.importorskip("tensorflow_text")
-    pieces = tf.saved_model.load(preprocessor)(["good cat", "Good cat"])
+    result = subprocess.run(
+        [sys.executable, "-c", LOAD, encoder, preprocessor],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    found = json.loads(result.stdout)
+    ids = [[2, 5, 7, 3] + [0] * 12, [2, 1, 7, 3] + [0] * 12]  # Case matters.
+    assert found["input_word_ids"] == ids
     module = tf.saved_model.load(encoder)
-    assert pieces["input_word_ids"].numpy()[:, :4].tolist() == [
-        [2, 5, 7, 3],
-        [2, 1, 7, 3],  # Not lower-cased.
-    ]
-    assert module(pieces)["sequence_output"].shape == (2, 16, 48)
+    outputs = module(hub_modules.inputs(ids, tf.minimum(ids, 1)))
+    assert outputs["sequence_output"].shape == (2, 16, 48)
+    tf.debugging.assert_near(
+        outputs["pooled_output"], found["pooled_output"], atol=1e-6, rtol=0
+    )
+    # `sequence_output` does not depend on the pooler's two weights.
+    assert found["no_gradient"] <= 2
+    assert found["vocab"].split() == hub_modules.VOCAB
     assert not bool(module.do_lower_case)
 
     with pytest.raises(InputError, match=r"--export_path=.* must be new"):
@@ -59,32 +99,15 @@ def test_encoder_and_preprocessor_fit(directory, tmp_path, capsys):
     assert bool(tf.saved_model.load(encoder).do_lower_case)
 
 
-@pytest.mark.slow
-def test_model_dir_names_checkpoint_vocabulary_and_casing(
-    directory, tmp_path, capsys
-):
-    for name in ("bert_config.json", "vocab.txt"):
-        (tmp_path / name).write_text((directory / name).read_text())
-    for path in directory.glob("bert_model.ckpt.*"):
-        name = path.name.replace("bert_model.ckpt", "model.ckpt-9")
-        (tmp_path / name).write_bytes(path.read_bytes())
-    (tmp_path / "checkpoint").write_text(
-        'model_checkpoint_path: "model.ckpt-9"'
-    )
-    (tmp_path / "task.json").write_text(json.dumps({"do_lower_case": False}))
-    path = str(tmp_path / "e")
-    export_tfhub.main(ExportTfhub(model_dir=str(tmp_path), export_path=path))
-    assert not bool(tf.saved_model.load(path).do_lower_case)
-
-
 def test_model_dir_is_its_best_and_init_checkpoint_its_newest_checkpoint(
     directory, tmp_path, monkeypatch
 ):
     for name in ("bert_config.json", "vocab.txt"):
-        (tmp_path / name).write_text((directory / name).read_text())
+        shutil.copy(directory / name, tmp_path)
     for part in (tmp_path, tmp_path / "best"):
         part.mkdir(exist_ok=True)
         run_directory.save(str(part), 9, {"a": 1.0}, resume=None, keep=1)
+    (tmp_path / "task.json").write_text(json.dumps({"do_lower_case": False}))
     found = []
 
     def load(_, prefix, **_others):
@@ -94,8 +117,11 @@ def test_model_dir_is_its_best_and_init_checkpoint_its_newest_checkpoint(
     monkeypatch.setattr("official_bert.checkpoints.loading.load", load)
     run = str(tmp_path)
     path = str(tmp_path / "e")
+    of_run = ExportTfhub(model_dir=run, export_path=path)
+    assert of_run.vocab_path == f"{run}/vocab.txt"
+    assert not of_run.is_uncased
     for given in (
-        ExportTfhub(model_dir=run, export_path=path),
+        of_run,
         options(directory, init_checkpoint=run, export_path=path),
     ):
         with pytest.raises(InputError, match="stop"):
@@ -103,51 +129,32 @@ def test_model_dir_is_its_best_and_init_checkpoint_its_newest_checkpoint(
     assert found == [f"{run}/best", run]
 
 
-def test_inputs_are_never_replaced(directory):
-    for path in (directory, directory.parent):
-        with pytest.raises(InputError, match="_path="):
-            options(directory, export_path=str(path), overwrite=True)
-    assert (directory / "vocab.txt").exists()
-    best = str(directory / "best")
-    with pytest.raises(InputError, match="_path="):
-        ExportTfhub(
-            model_dir=str(directory), preprocessor_path=best, max_seq_length=16
-        )
-
-
 def test_bad_options_are_errors_before_anything_is_written(directory, tmp_path):
-    new = str(tmp_path / "new")
-    both = {"export_path": new, "preprocessor_path": str(tmp_path / "other")}
+    new, inside = str(tmp_path / "new"), str(tmp_path / "new/p")
+    only = {"export_path": None}
+    of_run = dict.fromkeys(("bert_config_file", "init_checkpoint"))
+    of_run |= {"model_dir": str(directory)}
+    replaced = {"overwrite": True, "export_path": str(directory)}
     for changes, message in [
-        ({}, "--export_path, --preprocessor_path"),
+        (only, "--export_path, --preprocessor_path"),
+        ({"init_checkpoint": None}, "--init_checkpoint must be given"),
+        ({"model_dir": new}, "--model_dir=.* conflicts with --bert_config"),
+        ({"preprocessor_path": new}, "--preprocessor_path=.* --export_path"),
+        ({"preprocessor_path": inside}, "--preprocessor_path=.* --export_path"),
+        ({"max_seq_length": 65, "preprocessor_path": new + "2"}, "64 pos"),
+        ({**only, "max_seq_length": 65, "preprocessor_path": new}, "64 pos"),
+        ({"export_path": f"{directory}/vocab.txt"}, "--export_path=.*vocab"),
+        ({"vocab_file": new}, "vocab_file, or vocab.txt"),
+        ({"init_checkpoint": new}, "--init_checkpoint="),
+        # Inputs are never replaced.
+        (replaced, "--export_path="),
+        ({**replaced, "export_path": str(directory.parent)}, "--export_path="),
         (
-            {"export_path": new, "init_checkpoint": None},
-            "--init_checkpoint must be given",
+            {**of_run, **only, "preprocessor_path": f"{directory}/best"},
+            "--preprocessor_path=",
         ),
-        (
-            {"export_path": new, "model_dir": new},
-            "--model_dir=.* conflicts with --bert_config_file=",
-        ),
-        (
-            {"export_path": new, "preprocessor_path": new},
-            "--preprocessor_path=.* --export_path",
-        ),
-        (
-            {"export_path": new, "preprocessor_path": new + "/p"},
-            "--preprocessor_path=.* --export_path",
-        ),
-        (
-            {**both, "max_seq_length": 65},
-            "64 positions",
-        ),
-        ({"preprocessor_path": new, "max_seq_length": 65}, "64 positions"),
-        (
-            {"export_path": str(directory / "vocab.txt")},
-            "--export_path=.*vocab.txt",
-        ),
-        ({"export_path": new, "vocab_file": new}, "vocab_file, or vocab.txt"),
-        ({"export_path": new, "init_checkpoint": new}, "--init_checkpoint="),
     ]:
         with pytest.raises(InputError, match=message):
-            options(directory, **changes)
+            options(directory, **{"export_path": new, **changes})
     assert not list(tmp_path.iterdir())
+    assert (directory / "vocab.txt").exists()

@@ -97,7 +97,7 @@ def test_unreadable_file_is_an_error_with_its_line(
 
 @pytest.fixture
 def shards(tmp_path, monkeypatch):
-    """The working directory, with files b, a10, a2 and a directory c."""
+    """The working directory, with some files and the directory c.txt."""
     for name in ("b.txt", "a10.txt", "a2.txt", "part [1].txt", "part 1.txt"):
         (tmp_path / name).touch()
     (tmp_path / "c.txt").mkdir()
@@ -119,28 +119,28 @@ def test_patterns_expand_in_order_and_sorted_within_each(patterns, names):
     assert files.expand(patterns) == names
 
 
+def require_vocabulary(path):
+    files.require(path, "The vocabulary")
+
+
 @pytest.mark.usefixtures("shards")
 @pytest.mark.parametrize(
-    ("patterns", "message"),
+    ("check", "given", "message"),
     [
-        ("", "''"),
-        (",", "','"),
-        ("b.txt,d*", "'d[*]'"),
-        ("c.txt", "'c.txt' is a directory"),
-        ("*.txt", "'c.txt' is a directory"),
+        (files.expand, "", "''"),
+        (files.expand, ",", "','"),
+        (files.expand, "b.txt,d*", "'d[*]'"),
+        (files.expand, "c.txt", "'c.txt' is a directory"),
+        (files.expand, "*.txt", "'c.txt' is a directory"),
+        (require_vocabulary, "d.txt", "The vocabulary .*'d.txt'"),
+        (require_vocabulary, "c.txt", "The vocabulary .*'c.txt'"),
     ],
+    ids=["none", "comma", "no match", "directory", "both", "missing", "c"],
 )
-def test_pattern_without_files_is_an_error(patterns, message):
+def test_input_that_is_not_a_file_is_an_error(check, given, message):
+    require_vocabulary("b.txt")
     with pytest.raises(InputError, match=message):
-        files.expand(patterns)
-
-
-@pytest.mark.usefixtures("shards")
-def test_required_file_must_exist():
-    files.require("b.txt", "The vocabulary")
-    for name in ("d.txt", "c.txt"):
-        with pytest.raises(InputError, match=f"The vocabulary .*'{name}'"):
-            files.require(name, "The vocabulary")
+        check(given)
 
 
 @SCHEMES
@@ -265,26 +265,20 @@ def write_directory(path, name):
         files.write_text(os.path.join(folder, name), "text")
 
 
-@SCHEMES
-def test_directory_is_replaced_when_the_new_one_is_complete(tmp_path, scheme):
-    path = f"{scheme}{tmp_path}/a"
-    (tmp_path / "a").mkdir()
-    for name in ("old", "new"):
-        write_directory(path, name)
-        assert files.list_directory(path) == [name]
-    assert os.listdir(tmp_path) == ["a"]
-
-
-@pytest.mark.parametrize("is_full", [False, True])
-def test_linked_directory_is_replaced_behind_its_link(tmp_path, is_full):
+@pytest.mark.parametrize(
+    ("scheme", "name"), [("", "real"), ("", "link"), ("file://", "real")]
+)
+def test_directory_is_replaced_when_the_new_one_is_complete(
+    tmp_path, scheme, name
+):
+    """Behind its link, if it is one."""
     (tmp_path / "real").mkdir()
-    if is_full:
-        (tmp_path / "real" / "old").write_text("text")
-    (tmp_path / "a").symlink_to("real")
-    write_directory(str(tmp_path / "a"), "new")
-    assert sorted(os.listdir(tmp_path)) == ["a", "real"]
-    assert (tmp_path / "a").is_symlink()
-    assert os.listdir(tmp_path / "real") == ["new"]
+    (tmp_path / "link").symlink_to("real")
+    for file_name in ("old", "new"):
+        write_directory(f"{scheme}{tmp_path}/{name}", file_name)
+        assert os.listdir(tmp_path / "real") == [file_name]
+    assert sorted(os.listdir(tmp_path)) == ["link", "real"]
+    assert (tmp_path / "link").is_symlink()
 
 
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])

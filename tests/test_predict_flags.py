@@ -16,8 +16,11 @@ def models(tmp_path_factory):
 
 
 FILES = "--score --bert_config_file=PRE/bert_config.json"
+VOCABULARY = f"{FILES} --vocab_file=PRE/vocab.txt"
+CASED = "cased_L-12_H-768_A-12"
 TUNED = "--model_dir=TUNED"
 PRETRAINED = "--model_dir=PRE"
+SCORE = f"--score {PRETRAINED}"
 WRONG = [
     ("", "--model_dir must be given"),
     ("--model_dir=none", "--model_dir=none"),
@@ -27,21 +30,14 @@ WRONG = [
     (f"{TUNED} --vocab_file=v", "conflicts with --vocab_file=v"),
     ("--fill_mask --score", "--fill_mask conflicts with --score"),
     ("--fill_mask", "--init_checkpoint must be given, or --model_dir"),
-    (f"--score {PRETRAINED} --vocab_file=v", "conflicts with --vocab_file"),
+    (f"{SCORE} --vocab_file=v", "conflicts with --vocab_file"),
     ("--score --vocab_file=v", "--bert_config_file, --init_checkpoint must"),
     (
         f"{FILES} --vocab_file=none --init_checkpoint=PRE/model.ckpt-3",
         "--vocab_file must be an existing file",
     ),
-    (
-        f"{FILES} --vocab_file=PRE/vocab.txt --init_checkpoint=PRE/none",
-        "--init_checkpoint=.*none ",
-    ),
-    (
-        f"{FILES} --vocab_file=PRE/vocab.txt "
-        "--init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt",
-        "cased model",
-    ),
+    (f"{VOCABULARY} --init_checkpoint=PRE/none", "--init_checkpoint=.*none "),
+    (f"{VOCABULARY} --init_checkpoint={CASED}/bert_model.ckpt", "cased model"),
     (f"{TUNED} --input_file=none", "--input_file=none"),
     (f"{TUNED} --input_file=a.txt --output_file=./a.txt", "=./a.txt"),
     (f"{TUNED} --output_file=TUNED/vocab.txt", "--output_file=.*vocab.txt"),
@@ -55,11 +51,8 @@ WRONG = [
     (f"{TUNED} --input_format=xml", "--input_format=xml"),
     (f"{TUNED} --input_format=csv", "--input_format=csv needs --input_file"),
     (f"{TUNED} --text_b_column=b", "--text_b_column=b needs --text_a_column"),
-    (
-        f"{PRETRAINED} --score --text_a_column=a --input_file=a.tsv",
-        "--text_a_column=a",
-    ),
-    (f"{PRETRAINED} --score --input_file=a.csv", "--input_file=a.csv"),
+    (f"{SCORE} --text_a_column=a --input_file=a.tsv", "--text_a_column=a"),
+    (f"{SCORE} --input_file=a.csv", "--input_file=a.csv"),
     (f"{TUNED} --input_format=tsv --text_a_column=a", "--text_a_column=a"),
     (f"{TUNED} --input_file=a.txt --nohas_header", "--nohas_header"),
     (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_a_column"),
@@ -81,13 +74,12 @@ def test_invalid_flags_are_an_error(
     (tmp_path / "TAGS").mkdir()
     for name in ("task.json", "vocab.txt", "bert_config.json"):
         (tmp_path / "TAGS" / name).write_text('{"kind": "tagging"}')
-    (tmp_path / "cased_L-12_H-768_A-12").mkdir()
-    (tmp_path / "cased_L-12_H-768_A-12" / "bert_model.ckpt.index").touch()
-    command_line = command_line.replace("PRE", str(models / "pretrained"))
+    (tmp_path / CASED).mkdir()
+    (tmp_path / CASED / "bert_model.ckpt.index").touch()
+    for word, name in (("PRE", "pretrained"), ("TUNED", "tuned")):
+        command_line = command_line.replace(word, str(models / name))
     with pytest.raises(InputError, match=message):
-        command_lines.parse(
-            Predict, command_line.replace("TUNED", str(models / "tuned"))
-        )
+        command_lines.parse(Predict, command_line)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 COMMANDS = [*sorted(ROOT.glob("*.py")), *sorted((ROOT / "data").glob("*.py"))]
 
 # Packages that take a tenth of a second or more to import.
-NAMES = (
-    "apache_beam keras keras_hub keras_nlp matplotlib numpy pandas scipy "
-    "sklearn tensorflow tensorflow_hub tensorflow_text tf_keras tokenizers "
-    "torch transformers"
-)
-SLOW = set(NAMES.split())
+SLOW = {
+    *("apache_beam", "keras", "keras_hub", "keras_nlp", "matplotlib", "numpy"),
+    *("pandas", "scipy", "sklearn", "tensorflow", "tensorflow_hub", "torch"),
+    *("tensorflow_text", "tf_keras", "tokenizers", "transformers"),
+}
 
 
 def run(command: pathlib.Path, *arguments: str):

@@ -17,9 +17,6 @@ def test_file_is_read_as_it_was_described(tmp_path):
     assert task_file.read_labels(str(tmp_path)) == ("no", "ja")
     more = {"max_seq_length": 128, "do_lower_case": False}
     assert task_file.read(str(tmp_path)) == task | more
-
-
-def test_task_may_have_no_labels(tmp_path):
     (tmp_path / "task.json").write_text('{"kind": "squad"}')
     assert task_file.read_labels(str(tmp_path)) == ()
 

@@ -25,59 +25,55 @@ SCRIPT = "<script>window.hacked = 1</script> & 'dog'"
 SENTENCES = "the red cat\n\nCat is bad & <b>red</b>\nit is what cat cat ?\n"
 
 
-def save(folder, model):
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory):
+    """The current directory, with two models, sentences and two pages."""
+    folder = tmp_path_factory.mktemp("pages")
     # Training also stores moments.
     moments = {"bert/pooler/dense/bias/adam_m": np.zeros(3, np.float32)}
-    tiny.save(folder, model, CONFIG, 5, **moments)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A directory with two models, sentences and two pages."""
-    folder = tmp_path_factory.mktemp("pages")
     config = BertConfig.from_dict(CONFIG)
-    save(folder / "pretrained", PretrainingModel(config))
     task = TextTask(task_type="classification", labels=("no", "yes"))
-    save(folder / "tuned", task.build_model(config))
+    for name, model in (
+        ("pretrained", PretrainingModel(config)),
+        ("tuned", task.build_model(config)),
+    ):
+        tiny.save(folder / name, model, CONFIG, 5, **moments)
     described = {**task.to_json(), "max_seq_length": 16, "do_lower_case": False}
     (folder / "tuned" / "task.json").write_text(json.dumps(described))
     (folder / "cats.txt").write_text(SENTENCES)
-    visualize_attention.main(options(folder))
-    visualize_attention.main(
-        options(
-            folder, text_a=None, text_b=None, word="cat", output_file="cat.html"
-        )
-    )
-    return folder
+    word = {"text_a": None, "text_b": None, "word": "cat"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run()
+        run(**word, input_file="cats.txt", output_file="cat.html")
+        yield folder
 
 
-def options(folder, **changes):
+def options(**changes):
     given = {
         "model_dir": "pretrained",
         "text_a": f"The good cat [MASK] {SCRIPT}",
         "text_b": "it is bad",
         "output_file": "attention.html",
         "max_seq_length": 64,
-        **changes,
     }
-    if given.get("word"):
-        given["input_file"] = given.get("input_file", "cats.txt")
-    for name in given:
-        if re.search("(_dir|_file|_checkpoint)$", name) and given[name]:
-            given[name] = str(folder / given[name])
-    return VisualizeAttention(**given)
+    return VisualizeAttention(**{**given, **changes})
 
 
-def load(options):
-    return load_encoder(ModelFiles.of_options(options), never_split=(MASK,))
+def run(**changes):
+    visualize_attention.main(options(**changes))
+
+
+def load(**changes):
+    files = ModelFiles.of_options(options(**changes))
+    return load_encoder(files, never_split=(MASK,))
 
 
 @pytest.fixture(scope="module")
-def expected(folder):
+def expected():
     """The attention that the page shows."""
-    loaded = load(options(folder))
-    given = options(folder)
-    return attention_page.compute(loaded, given.text_a, given.text_b)
+    given = options()
+    return attention_page.compute(load(), given.text_a, given.text_b)
 
 
 def test_pages_load_nothing_and_escape_the_text(folder):
@@ -90,46 +86,34 @@ def test_pages_load_nothing_and_escape_the_text(folder):
     assert "<b>red" not in (folder / "cat.html").read_text()
 
 
-def test_run_directory_and_model_files_give_the_same_attention(
-    folder, expected
-):
-    of_files = options(
-        folder,
-        model_dir=None,
-        bert_config_file="pretrained/bert_config.json",
-        vocab_file="pretrained/vocab.txt",
-        init_checkpoint="pretrained/model.ckpt-3",
+@pytest.mark.parametrize(
+    "model",
+    [
+        {
+            "model_dir": None,
+            "bert_config_file": "pretrained/bert_config.json",
+            "vocab_file": "pretrained/vocab.txt",
+            "init_checkpoint": "pretrained/model.ckpt-3",
+        },
+        # The seed and its name determine a weight.
+        {"model_dir": "tuned"},
+    ],
+    ids=["model_files", "fine_tuned"],
+)
+def test_models_of_equal_weights_have_the_same_attention(model):
+    found, expected = (
+        attention_page.compute(loaded, "good cat [MASK]", "it is bad")
+        for loaded in (load(**model), load())
     )
-    # The seed and its name determine a weight.
-    for given in (of_files, options(folder, model_dir="tuned")):
-        loaded = load(given)
-        found = attention_page.compute(loaded, "good cat [MASK]", "it is bad")
-        again = attention_page.compute(
-            load(options(folder)), "good cat [MASK]", "it is bad"
-        )
-        assert found.tokens == again.tokens
-        assert "[MASK]" in found.tokens
-        np.testing.assert_array_equal(found.probabilities, again.probabilities)
+    assert found.tokens == expected.tokens
+    assert "[MASK]" in found.tokens
+    np.testing.assert_array_equal(found.probabilities, expected.probabilities)
 
 
-def test_left_to_right_models_have_triangular_attention(folder):
-    config = BertConfig.from_dict({**CONFIG, "is_left_to_right": True})
-    model = PretrainingModel(config)
-    tiny.save(folder / "ltr", model, config.to_dict(), 5)
-    found = attention_page.compute(
-        load(options(folder, model_dir="ltr")),
-        "good cat",
-        "it is bad",
-    )
-    later = np.triu(np.ones(found.probabilities.shape[-2:]), 1) == 1
-    assert np.all(found.probabilities[..., later] == 0)
-
-
-def test_case_of_a_fine_tuned_model_follows_from_its_run(folder):
-    tuned = load(options(folder, model_dir="tuned"))
-    other = load(options(folder))
-    assert attention_page.compute(tuned, "Good cat").tokens[1] == "[UNK]"
-    assert attention_page.compute(other, "Good cat").tokens[1] == "good"
+def test_case_of_a_fine_tuned_model_follows_from_its_run():
+    for name, token in (("tuned", "[UNK]"), ("pretrained", "good")):
+        found = attention_page.compute(load(model_dir=name), "Good cat")
+        assert found.tokens[1] == token
 
 
 ATTENTION = "--model_dir=pretrained --text_a=cat"
@@ -154,8 +138,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("command_line", "message"), WRONG)
-def test_invalid_flags_are_an_error(folder, monkeypatch, command_line, message):
-    monkeypatch.chdir(folder)
+def test_invalid_flags_are_an_error(command_line, message):
     with pytest.raises(InputError, match=message):
         command_lines.parse(
             VisualizeAttention,
@@ -176,16 +159,14 @@ def test_invalid_flags_are_an_error(folder, monkeypatch, command_line, message):
 )
 def test_text_that_is_too_long_or_empty_is_an_error(folder, changes, message):
     with pytest.raises(InputError, match=message):
-        visualize_attention.main(
-            options(folder, output_file="none.html", **changes)
-        )
+        run(output_file="none.html", **changes)
     assert not (folder / "none.html").exists()
 
 
-def test_too_many_tokens_for_a_page_are_an_error(folder, monkeypatch):
+def test_too_many_tokens_for_a_page_are_an_error(monkeypatch):
     monkeypatch.setattr(attention_page, "_MAX_PROBABILITIES", 8 * 100)
     with pytest.raises(InputError, match=r"8 heads.* 10"):
-        visualize_attention.main(options(folder))
+        run()
 
 
 # In a browser.
@@ -214,34 +195,27 @@ def lines(driver):
     drawn = driver.execute_script(
         "return [...document.querySelectorAll('#lines path')].map(line => "
         "[line.dataset.from, line.dataset.to, line.dataset.weight, "
-        "line.getAttribute('stroke-opacity')])"
+        "line.getAttribute('stroke-opacity')].map(Number))"
     )
     for *_, weight, opacity in drawn:
-        assert float(opacity) == pytest.approx(float(weight), abs=6e-5)
-    return {(int(f), int(t)): float(weight) for f, t, weight, _ in drawn}
+        assert opacity == pytest.approx(weight, abs=6e-5)
+    return {(f, t): weight for f, t, weight, _ in drawn}
 
 
 def numbers(driver, column):
     """Returns {index: the number beside the token}."""
-    texts = driver.execute_script(
-        "return [...document.querySelectorAll("
-        f"'[data-column={column}] .number')].map(span => span.textContent)"
-    )
+    spans = find(driver, f"[data-column={column}] .number")
+    texts = [span.get_property("textContent") for span in spans]
     return {n: float(text) for n, text in enumerate(texts) if text}
 
 
-def check(drawn, probabilities):
+def check(driver, probabilities):
     """Asserts that the lines are those of a head."""
-    assert drawn == {
-        (f, t): pytest.approx(float(value), abs=0.51 / 65535)
-        for (f, t), value in np.ndenumerate(probabilities)
+    assert lines(driver) == {
+        place: pytest.approx(float(value), abs=0.51 / 65535)
+        for place, value in np.ndenumerate(probabilities)
         if value >= 1 / 255
     }
-
-
-def choose(driver, layer, head):
-    (button,) = find(driver, f'[data-layer="{layer}"][data-head="{head}"]')
-    button.click()
 
 
 def hover(driver, selector):
@@ -258,59 +232,48 @@ def test_page_shows_the_tokens_and_the_text(page, expected):
     for column in ("from", "to"):
         shown = find(page, f".tokens.{column} bdi")
         assert [element.text for element in shown] == expected.tokens
-    assert len(find(page, ".thumb")) == 2 * 4
     assert SCRIPT in find(page, "#text-a")[0].text
     assert page.execute_script("return window.hacked") is None
 
 
 def test_lines_show_the_attention_of_the_chosen_head(page, expected):
-    for layer in range(2):
-        for head in range(4):
-            choose(page, layer, head)
-            check(lines(page), expected.probabilities[layer, head])
-            (chosen,) = find(page, '.thumb[aria-pressed="true"]')
-            assert chosen.accessible_name == (
-                f"Layer {layer + 1}, head {head + 1}"
-            )
-            assert find(page, "#head")[0].get_property("value") == str(head)
-
-
-def test_overview_has_a_different_picture_for_every_head(page):
+    for layer, head in np.ndindex(2, 4):
+        (button,) = find(page, f'[data-layer="{layer}"][data-head="{head}"]')
+        button.click()
+        check(page, expected.probabilities[layer, head])
+        (chosen,) = find(page, '.thumb[aria-pressed="true"]')
+        assert chosen.accessible_name == f"Layer {layer + 1}, head {head + 1}"
+        assert find(page, "#head")[0].get_property("value") == str(head)
+    # Each head has its own picture.
     pictures = page.execute_script(
-        "return [...document.querySelectorAll('.thumb canvas')]"
-        ".map(canvas => canvas.toDataURL())"
+        "const all = [...document.querySelectorAll('.thumb canvas')];"
+        "return [...all, all[0].cloneNode()].map(c => c.toDataURL())"
     )
-    blank = page.execute_script(
-        "const c = document.querySelector('canvas').cloneNode();"
-        "return c.toDataURL()"
-    )
-    assert len({*pictures, blank}) == 2 * 4 + 1
+    assert len(pictures) == len(set(pictures)) == 2 * 4 + 1
 
 
 def test_lists_choose_layer_and_head(page, expected):
     for name, value in (("layer", 2), ("head", 3)):
         (option,) = find(page, f"#{name} option:nth-child({value})")
         option.click()
-    check(lines(page), expected.probabilities[1, 2])
+    check(page, expected.probabilities[1, 2])
 
 
-@pytest.mark.parametrize("column", ["from", "to"])
-def test_hovering_shows_the_lines_of_one_token(page, expected, column):
-    choose(page, 1, 3)
+@pytest.mark.parametrize(("column", "other"), [("from", "to"), ("to", "from")])
+def test_hovering_shows_the_lines_of_one_token(page, expected, column, other):
     hover(page, f'.token[data-column="{column}"][data-index="3"]')
-    whole = expected.probabilities[1, 3]
+    whole = expected.probabilities[0, 0]
     only = np.zeros_like(whole)
     mine = np.s_[3, :] if column == "from" else np.s_[:, 3]
     only[mine] = whole[mine]
-    check(lines(page), only)
-    other = "to" if column == "from" else "from"
+    check(page, only)
     assert numbers(page, column) == {}
     assert numbers(page, other) == {
         n: pytest.approx(float(value), abs=0.00051)
         for n, value in enumerate(whole[mine])
     }
     hover(page, "h1")
-    check(lines(page), whole)
+    check(page, whole)
     assert numbers(page, other) == {}
 
 
@@ -318,14 +281,11 @@ def test_hovering_shows_the_lines_of_one_token(page, expected, column):
 def test_filter_shows_the_attention_between_two_segments(page, expected, pair):
     (label,) = find(page, f"label:has([value={pair}])")
     label.click()
-    segments = np.array(expected.segment_ids)
-    keep = np.outer(segments == "AB".index(pair[0]), segments == 1)
-    if pair[1] == "A":
-        keep = np.outer(segments == "AB".index(pair[0]), segments == 0)
-    left = np.where(keep, expected.probabilities[0, 0], 0)
+    segments = np.array(["AB"[number] for number in expected.segment_ids])
+    keep = np.outer(segments == pair[0], segments == pair[1])
     assert lines(page)
-    check(lines(page), left)
-    first = int(np.argmax(segments == "AB".index(pair[0])))
+    check(page, np.where(keep, expected.probabilities[0, 0], 0))
+    first = int(np.argmax(segments == pair[0]))
     hover(page, f'.token[data-column="from"][data-index="{first}"]')
     assert [*numbers(page, "to")] == [*np.flatnonzero(keep[first])]
 
@@ -339,7 +299,7 @@ def test_page_works_from_the_keyboard(page, expected):
     page.execute_script("document.querySelector('.thumb').focus()")
     press(Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
     whole = expected.probabilities[1, 1]
-    check(lines(page), whole)
+    check(page, whole)
     # Tab stops: two lists, the filters, the tokens.
     press(Keys.TAB, Keys.TAB, Keys.TAB, Keys.ARROW_RIGHT)
     assert find(page, ":checked[name=filter]")[0].get_property("value") == "AA"
@@ -351,35 +311,29 @@ def test_page_works_from_the_keyboard(page, expected):
     page.execute_script("document.activeElement.blur()")
     assert {start for start, _ in lines(page)} == {2}
     press(Keys.ESCAPE)
-    check(lines(page), whole)
+    check(page, whole)
 
 
 def test_heat_map_shows_the_cosines_of_the_chosen_layer(driver, folder):
-    loaded = load(options(folder))
-    expected = context_page.compare(loaded, "cat", str(folder / "cats.txt"))
+    model = load()
+    contexts = context_page.find(model, "cat", "cats.txt")
+    cosines = context_page.compare(model, contexts)
     chromium.show(driver, folder / "cat.html")
     marked = find(driver, "#heat mark")
     assert [mark.text for mark in marked] == ["cat", "Cat", "cat", "cat"]
-    assert "Cat is bad & <b>red</b>" in driver.page_source.replace(
-        "&lt;", "<"
-    ).replace("&gt;", ">").replace("&amp;", "&").replace("<mark>", "").replace(
-        "</mark>", ""
-    )
+    table = find(driver, "#heat")[0].get_property("textContent")
+    assert "Cat is bad & <b>red</b>" in table
     for layer in (2, 0, 1):
         driver.execute_script(
             "const range = document.getElementById('layer');"
             f"range.value = {layer};"
             "range.dispatchEvent(new Event('input'))"
         )
-        cells = [
-            float(cell.text) for cell in find(driver, "#heat td[data-row]")
-        ]
-        np.testing.assert_allclose(
-            np.reshape(cells, (4, 4)), expected.cosines[layer], atol=0.00506
-        )
+        cells = find(driver, "#heat td[data-row]")
+        shown = np.reshape([float(cell.text) for cell in cells], (4, 4))
+        np.testing.assert_allclose(shown, cosines[layer], atol=0.00506)
     hover(driver, 'td[data-row="1"][data-column="3"]')
     said = find(driver, "#pair")[0].text
-    assert "Cat is bad" in said
-    assert "it is what cat" in said
-    assert f"{expected.cosines[1][1, 3]:.4f}" in said
+    for text in ("Cat is bad", "it is what cat", f"{cosines[1][1, 3]:.4f}"):
+        assert text in said
     assert chromium.console_messages(driver) == []

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from official_bert import files
 from official_bert.checkpoints import run_directory, tf1
@@ -13,13 +13,6 @@ from official_bert.errors import InputError, bullet_list
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
 # The same, and heads.
 NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
-
-
-class Loaded(NamedTuple):
-    """The checkpoint that was loaded, and the names that it did not have."""
-
-    prefix: str
-    initialized: list[str]
 
 
 def by_name(weights: Iterable[Any]) -> dict[str, Any]:
@@ -51,48 +44,13 @@ def load(
         InputError: The checkpoint is damaged, or any other name is missing,
             unused or has another shape; the message lists all of them.
     """
-    patterns = {"may_initialize": may_initialize, "may_skip": may_skip}
-    if not files.exists(path + tf1.INDEX) and (
-        loaded := load_newest(variables, path, **patterns)
-    ):
-        return loaded.initialized
-    return _load(variables, path, **patterns).initialized
-
-
-def load_newest(
-    variables: Mapping[str, Any],
-    directory: str,
-    *,
-    may_initialize: str = "",
-    may_skip: str = "",
-) -> Loaded | None:
-    """Loads the newest checkpoint of a run directory, with `load`'s arguments.
-
-    Reading verifies the data. If the newest checkpoint is damaged, the one
-    before is loaded, with a warning.
-
-    Returns:
-        None if there is no checkpoint.
-
-    Raises:
-        InputError: All checkpoints are damaged, or one does not fit the model.
-    """
-    return run_directory.first_undamaged(
-        directory,
-        functools.partial(
-            _load, variables, may_initialize=may_initialize, may_skip=may_skip
-        ),
-    )
-
-
-def _load(
-    variables: Mapping[str, Any],
-    prefix: str,
-    *,
-    may_initialize: str,
-    may_skip: str,
-) -> Loaded:
-    reader = tf1.open_reader(prefix)
+    if not files.exists(path + tf1.INDEX):
+        loaded = load_newest(
+            variables, path, may_initialize=may_initialize, may_skip=may_skip
+        )
+        if loaded:
+            return loaded[1]
+    reader = tf1.open_reader(path)
     stored = reader.get_variable_to_shape_map()
     missing = sorted(set(variables) - set(stored))
     unused = sorted(set(stored) - set(variables))
@@ -109,7 +67,7 @@ def _load(
     ]
     if problems:
         raise InputError(
-            f"{prefix}: the checkpoint does not fit the model:"
+            f"{path}: the checkpoint does not fit the model:"
             f"{bullet_list(problems)}\n"
             "Usual causes: the bert_config.json of another model; a checkpoint "
             "of another task, with another head; an output directory used "
@@ -118,13 +76,32 @@ def _load(
             "but not other shapes."
         )
     arrays = {
-        name: tf1.read_array(reader, prefix, name)
+        name: tf1.read_array(reader, path, name)
         for name in variables
         if name in stored
     }
     for name, array in arrays.items():
         variables[name].assign(array)
-    return Loaded(prefix, initialized)
+    return initialized
+
+
+def load_newest(
+    variables: Mapping[str, Any], directory: str, **patterns: str
+) -> tuple[str, list[str]] | None:
+    """Loads the newest checkpoint of a run directory.
+
+    Reading verifies the data. If the newest checkpoint is damaged, the one
+    before is loaded, with a warning.
+
+    Returns:
+        Its prefix and the result of `load`, which gets the `patterns`; None if
+        there is no checkpoint.
+
+    Raises:
+        InputError: All checkpoints are damaged, or one does not fit the model.
+    """
+    read = functools.partial(load, variables, **patterns)
+    return run_directory.first_undamaged(directory, read)
 
 
 def _matches(pattern: str, name: str) -> bool:

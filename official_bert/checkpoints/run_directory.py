@@ -27,37 +27,28 @@ _Result = TypeVar("_Result")
 
 
 class ResumeState(NamedTuple):
-    """What resuming needs beside weights, optimizer slots and step.
+    """What resuming needs beside weights, optimizer slots and step."""
 
-    Attributes:
-        seed: Seed of the order of examples and of dropout.
-        examples_seen: Number of training examples so far.
-    """
-
-    seed: int
+    seed: int  # Of the order of examples and of dropout.
     examples_seen: int
 
 
 def first_undamaged(
     directory: str, read: Callable[[str], _Result]
-) -> _Result | None:
-    """Returns `read(prefix)` of the newest checkpoint that can be read.
+) -> tuple[str, _Result] | None:
+    """Returns prefix and `read(prefix)` of the newest undamaged checkpoint.
 
-    Args:
-        directory: The run directory.
-        read: Raises `DamagedCheckpointError` to go to the next older
-            checkpoint, with a warning.
-
-    Returns:
-        None if there is no checkpoint.
+    Damaged are those for which `read` raises `DamagedCheckpointError`. Without
+    checkpoints, the result is None.
 
     Raises:
         InputError: All checkpoints are damaged, or the file `checkpoint` is.
     """
     names = _listed(directory)
     for name in reversed(names):
+        prefix = os.path.join(directory, name)
         try:
-            return read(os.path.join(directory, name))
+            return prefix, read(prefix)
         except DamagedCheckpointError as error:
             logging.warning("Skipping a damaged checkpoint. %s", error)
     if not names:
@@ -70,19 +61,13 @@ def first_undamaged(
 
 
 def latest(directory: str) -> str | None:
-    """Returns the prefix of the newest checkpoint; None if there is none.
-
-    Only its index is read. `loading` verifies the data.
+    """Returns the prefix of the newest checkpoint with an index, or None.
 
     Raises:
         InputError: No index of the listed checkpoints can be read.
     """
-
-    def read_index(prefix: str) -> str:
-        tf1.open_reader(prefix)
-        return prefix
-
-    return first_undamaged(directory, read_index)
+    found = first_undamaged(directory, tf1.open_reader)
+    return found and found[0]
 
 
 def resolve(path: str) -> str:
@@ -92,42 +77,30 @@ def resolve(path: str) -> str:
     return latest(path) or path
 
 
-def best_directory(directory: str) -> str:
-    """Returns `best/` if a run kept its best checkpoint, else `directory`."""
-    best = os.path.join(directory, files.BEST_DIRECTORY)
-    return best if latest(best) else directory
-
-
 def require_checkpoint(directory: str) -> str:
-    """Returns `best_directory`, which must hold a checkpoint.
+    """Returns `best/` in the directory if it has a checkpoint, or itself.
 
     Raises:
-        InputError: There is no checkpoint.
+        InputError: Neither has a checkpoint.
     """
-    found = best_directory(directory)
-    if latest(found) is None:
-        raise InputError(
-            f"{directory} must contain a checkpoint, model.ckpt-N.index and "
-            "its data, but has none. Copy it too, or train."
-        )
-    return found
+    for found in (os.path.join(directory, files.BEST_DIRECTORY), directory):
+        if latest(found):
+            return found
+    raise InputError(
+        f"{directory} must contain a checkpoint, model.ckpt-N.index and its "
+        "data, but has none. Copy it too, or train."
+    )
 
 
 def named_by(options: ModelOptions) -> str:
-    """Returns the checkpoint, or the directory of it, that options name.
-
-    That is `--init_checkpoint`, or the best checkpoint of `--model_dir`.
-    """
+    """Returns `--init_checkpoint`, or the best directory of `--model_dir`."""
     return options.init_checkpoint or require_checkpoint(
         options.checkpoint_path
     )
 
 
 def read_global_step(prefix: str) -> int:
-    """Returns the number of training steps of a checkpoint.
-
-    0 if it does not say, as released checkpoints without optimizer state.
-    """
+    """Returns the training steps of a checkpoint; 0 if it does not say."""
     reader = tf1.open_reader(prefix)
     if not reader.has_tensor("global_step"):
         return 0
@@ -143,14 +116,8 @@ def save(
 ) -> str:
     """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
 
-    Args:
-        directory: The run directory.
-        step: N. Checkpoints of later steps, from before the run was reset, are
-            no longer listed.
-        arrays: {name: array}, with `global_step`.
-        resume: Written to a JSON file beside it; None for a checkpoint that no
-            run resumes from.
-        keep: Number of checkpoints to keep.
+    Later steps, from before a run was reset, are no longer listed. The arrays
+    include `global_step`; `resume` is None if no run resumes from this.
 
     Returns:
         The prefix of the new checkpoint.
@@ -171,7 +138,10 @@ def save(
             tf1.remove(prefix)
         raise
     names = [*(n for n in listed if _step_of(n) < step), name]
-    _write_list(directory, names[-keep:])
+    kept = names[-keep:]
+    paths = [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in kept]
+    lines = [f"model_checkpoint_path: {json.dumps(name)}", *paths]
+    files.write_text(os.path.join(directory, _LIST), "\n".join(lines) + "\n")
     files.sync(directory)  # Before the checkpoints it named are removed.
     for old in names[:-keep]:
         tf1.remove(os.path.join(directory, old))
@@ -199,11 +169,10 @@ def read_resume_state(prefix: str) -> ResumeState | None:
 def _listed(directory: str) -> list[str]:
     """Returns the names in the file `checkpoint`, the newest last.
 
-    Names have no directory, so that it can be moved. Without the file, these
-    are all checkpoints: a run may be killed before it lists its first one.
+    Names have no directory, so that it can be moved.
     """
     path = os.path.join(directory, _LIST)
-    if not files.exists(path):
+    if not files.exists(path):  # A run may be killed before it writes it.
         matches = map(_INDEX_NAME.fullmatch, files.list_directory(directory))
         return sorted((m[1] for m in matches if m), key=_step_of)
     try:
@@ -215,19 +184,12 @@ def _listed(directory: str) -> list[str]:
             f"{path} is not as training wrote it. Write "
             '`model_checkpoint_path: "model.ckpt-N"` into it.'
         )
-    paths = [*state.all_model_checkpoint_paths, state.model_checkpoint_path]
-    names = [os.path.basename(path) for path in paths if path]
-    # The newest may also be among the others.
-    return [*(n for n in names[:-1] if n != names[-1]), *names[-1:]]
+    newest = os.path.basename(state.model_checkpoint_path)
+    names = map(os.path.basename, state.all_model_checkpoint_paths)
+    return [*(n for n in names if n != newest), newest]
 
 
 def _step_of(name: str) -> int:
     """Returns N of `model.ckpt-N`; -1 for other names."""
     number = name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
-
-
-def _write_list(directory: str, names: list[str]) -> None:
-    lines = [f"model_checkpoint_path: {json.dumps(names[-1])}"]
-    lines += [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in names]
-    files.write_text(os.path.join(directory, _LIST), "\n".join(lines) + "\n")

@@ -27,11 +27,7 @@ class DamagedCheckpointError(InputError):
 
 
 def open_reader(prefix: str) -> Any:
-    """Reads the index of a checkpoint.
-
-    Returns:
-        A reader with `get_tensor`, `has_tensor` and
-        `get_variable_to_shape_map`.
+    """Returns TensorFlow's `CheckpointReader`; reads the index only.
 
     Raises:
         DamagedCheckpointError: There is no index, or it is damaged.
@@ -40,8 +36,6 @@ def open_reader(prefix: str) -> Any:
     try:
         files.require(prefix + INDEX, "A checkpoint's index")
         return tf.train.load_checkpoint(prefix)
-    except InputError as error:
-        raise DamagedCheckpointError(str(error)) from error
     except _UNREADABLE as error:
         raise DamagedCheckpointError(
             f"{prefix}: must be a TF1 checkpoint. {short_reason(error)}"

@@ -22,19 +22,12 @@ Shape = tuple[int, ...]
 
 
 class Head(NamedTuple):
-    """The layers of a model above the encoder.
+    """The layers of a model above the encoder."""
 
-    Attributes:
-        name: The value of `--head`.
-        scopes: What the names of its weights start with.
-        architecture: The transformers class with this head.
-        needs_pooler: Whether it uses the pooler, which that class then has.
-    """
-
-    name: str
-    scopes: tuple[str, ...]
-    architecture: str
-    needs_pooler: bool
+    name: str  # The value of `--head`.
+    scopes: tuple[str, ...]  # What the names of its weights start with.
+    architecture: str  # The transformers class with this head.
+    needs_pooler: bool  # Whether that class has the pooler.
 
     @property
     def is_finetuned(self) -> bool:
@@ -45,7 +38,7 @@ class Head(NamedTuple):
 _MASKED_LM = "cls/predictions/"
 _NEXT_SENTENCE = "cls/seq_relationship/"
 _SPANS = "cls/squad/"
-_CLASSIFIER = "output_"
+_OUTPUT = "output_"
 
 HEADS = tuple(
     Head(name, scopes, f"BertFor{suffix}" if scopes else "BertModel", pools)
@@ -54,12 +47,9 @@ HEADS = tuple(
         ("pretraining", (_MASKED_LM, _NEXT_SENTENCE), "PreTraining", True),
         ("masked_lm", (_MASKED_LM,), "MaskedLM", False),
         ("next_sentence", (_NEXT_SENTENCE,), "NextSentencePrediction", True),
-        (
-            *("sequence_classification", (_CLASSIFIER,)),
-            *("SequenceClassification", True),
-        ),
-        ("multiple_choice", (_CLASSIFIER,), "MultipleChoice", True),
-        ("token_classification", (_CLASSIFIER,), "TokenClassification", False),
+        ("sequence_classification", (_OUTPUT,), "SequenceClassification", True),
+        ("multiple_choice", (_OUTPUT,), "MultipleChoice", True),
+        ("token_classification", (_OUTPUT,), "TokenClassification", False),
         ("question_answering", (_SPANS,), "QuestionAnswering", False),
     ]
 )
@@ -69,15 +59,13 @@ POOLER = "bert/pooler/dense/"
 
 def is_finetuned(name: str) -> bool:
     """Whether a weight of this name belongs to a fine-tuned head."""
-    return name.startswith((_CLASSIFIER, _SPANS))
+    return name.startswith((_OUTPUT, _SPANS))
 
 
 def shapes(config: BertConfig, num_classes: int = 2) -> dict[str, Shape]:
     """Returns {name: shape} of the encoder and of all heads.
 
-    Args:
-        config: The config of the model.
-        num_classes: C of the classifier's `output_weights` [C, H].
+    The classifier's `output_weights` have the shape [num_classes, H].
     """
     return dict(_shapes(config.to_json_string(), num_classes))
 
@@ -113,23 +101,21 @@ def names_of_model(names: Iterable[str], head: Head) -> list[str]:
 def find_head(names: Iterable[str], known: str | None, where: str) -> Head:
     """Returns the head of a model with weights of these names.
 
-    Args:
-        names: The names of its weights.
-        known: The `Head.name` of a classifier, if it is known.
-        where: The start of error messages.
+    `known` is the `Head.name` of a classifier, if it is known; messages start
+    with `where`.
 
     Raises:
         InputError: There are heads of several models, or a classifier of
             unknown type.
     """
-    scopes = (_MASKED_LM, _NEXT_SENTENCE, _SPANS, _CLASSIFIER)
+    scopes = (_MASKED_LM, _NEXT_SENTENCE, _SPANS, _OUTPUT)
     found = {s for name in names for s in scopes if name.startswith(s)}
     fitting = [head for head in HEADS if set(head.scopes) == found]
     if len(fitting) > 1:
         fitting = [head for head in fitting if head.name == known]
     if fitting:
         return fitting[0]
-    if found == {_CLASSIFIER}:
+    if found == {_OUTPUT}:
         raise InputError(
             f"{where}: the type of its classifier, `output_weights`, is not in "
             "task.json or in `architectures`. Pass --head: "
@@ -138,6 +124,6 @@ def find_head(names: Iterable[str], known: str | None, where: str) -> Head:
     pattern = "|".join(f"^{re.escape(scope)}" for scope in sorted(found))
     raise InputError(
         f"{where}: a model must have one head. Received: "
-        f"{', '.join(sorted(found))}. Leave out all but one; --skip={pattern!r}"
-        " leaves out all."
+        f"{', '.join(sorted(found))}. --skip={pattern!r} leaves out all; keep "
+        "one."
     )

@@ -18,8 +18,20 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from official_bert.export import unicode_tables
-from official_bert.export.unicode_tables import ENTRY, Casing, Kind
+from official_bert.export.unicode_tables import (
+    ENTRY,
+    FINAL_SIGMA,
+    KIND_BITS,
+    NEEDS_CARE,
+    SIGMA,
+    Casing,
+    Kind,
+    UnicodeTables,
+)
+
+# Points and kinds of characters, the index in `Decoded` of each, and whether it
+# belongs to the one before it.
+_Marked = tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
 
 
 class Decoded(NamedTuple):
@@ -28,11 +40,7 @@ class Decoded(NamedTuple):
     points: tf.Tensor  # int32 [N], with a space after each text
     lines: tf.Tensor  # int64 [N], the index of the text
     starts: tf.Tensor  # int64 [N], the byte of the text at which each begins
-
-    @property
-    def limits(self) -> tf.Tensor:
-        """int64 [N], the byte before which each ends."""
-        return self.starts + num_bytes(self.points)
+    limits: tf.Tensor  # int64 [N], the byte before which each ends
 
 
 class Normalized(NamedTuple):
@@ -42,15 +50,6 @@ class Normalized(NamedTuple):
     kinds: tf.Tensor  # int32 [M], `Kind`s other than MARK and REMOVED
     first: tf.Tensor  # int64 [M], the first index in `Decoded` of each
     last: tf.Tensor  # int64 [M], the last one
-
-
-class _Marked(NamedTuple):
-    """Normalized characters and marks; see `Normalized`."""
-
-    points: tf.Tensor
-    kinds: tf.Tensor
-    first: tf.Tensor
-    is_joined: tf.Tensor  # bool, whether it belongs to the one before it
 
 
 def decode(texts: tf.Tensor) -> Decoded:
@@ -63,7 +62,8 @@ def decode(texts: tf.Tensor) -> Decoded:
     points, starts = tf.strings.unicode_decode_with_offsets(
         tf.strings.join([texts, " "]), "UTF-8", errors="ignore"
     )
-    return Decoded(points.values, points.value_rowids(), starts.values)
+    limits = starts.values + num_bytes(points.values)
+    return Decoded(points.values, points.value_rowids(), starts.values, limits)
 
 
 def num_bytes(points: tf.Tensor) -> tf.Tensor:
@@ -72,151 +72,111 @@ def num_bytes(points: tf.Tensor) -> tf.Tensor:
     return 1 + tf.add_n(list(longer))
 
 
-class _Table:
-    """A `PagedTable` in the graph."""
+def normalize(points: tf.Tensor, tables: UnicodeTables) -> Normalized:
+    """Returns the normalized characters of `Decoded.points`.
 
-    def __init__(self, table: unicode_tables.PagedTable):
-        self._page_of = tf.constant(table.page_of)
-        self._pages = tf.constant(table.pages)
-
-    def find(self, points: tf.Tensor) -> tf.Tensor:
-        size = unicode_tables.PAGE_SIZE
-        pages = tf.gather(self._page_of, points // size)
-        return tf.gather(self._pages, pages * size + points % size)
-
-
-class CasedNormalizer:
-    """Removes invisible characters and classifies the others."""
-
-    def __init__(self) -> None:
-        self._entries = _Table(unicode_tables.cased_entries())
-
-    def normalize(self, points: tf.Tensor) -> Normalized:
-        """Returns the normalized characters of `Decoded.points`."""
-        points, entries, first = _visible(points, self._entries.find(points))
-        return Normalized(points, _kinds(entries), first, first)
-
-
-class UncasedNormalizer:
-    """Also lower-cases, decomposes and drops accents.
-
-    Most characters become a single one, whatever stands around them. A batch
-    with any that do not takes the slower branches.
+    Most characters become a single one, whatever stands around them. Only a
+    batch with others takes the slower branches.
     """
-
-    def __init__(self) -> None:
-        tables = unicode_tables.uncased_tables()
-        self._entries = _Table(tables.entries)
-        self._expansion_of = _Table(tables.expansion_of)
-        self._expansions = tf.ragged.constant(tables.expansions, tf.int32)
-        self._combining = _Table(tables.combining)
-        self._casing = _Table(tables.casing)
-
-    def normalize(self, points: tf.Tensor) -> Normalized:
-        """Returns the normalized characters of `Decoded.points`."""
-        points, entries, first = _visible(points, self._entries.find(points))
-        points, entries = tf.cond(
-            tf.reduce_any(points == unicode_tables.SIGMA),
-            lambda: self._replace_final_sigmas(points),
-            lambda: (points, entries),
-        )
-        marked = tf.cond(
-            tf.reduce_any(entries & unicode_tables.NEEDS_CARE > 0),
-            lambda: self._decompose(points, entries, first),
+    entries = tables.entries.find(points)
+    first = tf.where(entries & KIND_BITS != Kind.REMOVED)[:, 0]
+    points, entries = tf.gather(points, first), tf.gather(entries, first)
+    points, entries = tf.cond(
+        tf.reduce_any(points == SIGMA),
+        lambda: _replace_final_sigmas(points, tables),
+        lambda: (points, entries),
+    )
+    return _drop_marks(
+        *tf.cond(
+            tf.reduce_any(entries & NEEDS_CARE > 0),
+            lambda: _decompose(points, entries, first, tables),
             lambda: _replace(points, entries, first),
         )
-        return _drop_marks(marked)
-
-    def _replace_final_sigmas(
-        self, points: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Puts "ς" for each "Σ" that is the last letter of its word.
-
-        That is one after a cased letter and not before one; ignored characters
-        between them do not count.
-        """
-        casing = self._casing.find(points)
-        counted = tf.where(casing != Casing.IGNORED)[:, 0]
-        is_cased = tf.gather(casing, counted) == Casing.CASED
-        follows = tf.concat([[False], is_cased[:-1]], axis=0)
-        precedes = tf.concat([is_cased[1:], [False]], axis=0)
-        is_sigma = tf.gather(points, counted) == unicode_tables.SIGMA
-        final = tf.boolean_mask(counted, is_sigma & follows & ~precedes)
-        points = tf.tensor_scatter_nd_update(
-            points,
-            final[:, None],
-            tf.fill(tf.shape(final), unicode_tables.FINAL_SIGMA),
-        )
-        return points, self._entries.find(points)
-
-    def _decompose(
-        self, points: tf.Tensor, entries: tf.Tensor, first: tf.Tensor
-    ) -> _Marked:
-        """Replaces characters by their expansions, in canonical order."""
-        expansion = self._expansion_of.find(points)
-        items = tf.gather(self._expansions, expansion)
-        source = items.value_rowids()
-        is_same = tf.gather(expansion, source) == 0
-        kinds = tf.gather(_kinds(entries), source)
-        kinds = tf.where(is_same, kinds, items.values % ENTRY)
-        points = tf.gather(points, source)
-        points = tf.where(is_same, points, items.values // ENTRY)
-        combining = self._combining.find(points)
-        # Marks are ordered up to the next character that is not a mark.
-        keys = tf.cumsum(tf.cast(combining == 0, tf.int64)) * 256
-        keys += tf.cast(combining, tf.int64)
-        is_early = tf.concat([[False], keys[1:] < keys[:-1]], axis=0)
-        order = tf.cond(
-            tf.reduce_any(is_early),
-            lambda: tf.argsort(keys, stable=True),
-            lambda: tf.range(tf.size(keys)),
-        )
-        points, kinds = tf.gather(points, order), tf.gather(kinds, order)
-        # If marks between two spaces changed places, all of them share a span.
-        chunks = tf.cumsum(tf.cast(kinds == Kind.SPACE, tf.int32))
-        is_mixed = tf.math.unsorted_segment_max(
-            tf.cast(is_early, tf.int32), chunks, tf.reduce_max(chunks) + 1
-        )
-        may_move = (tf.gather(is_mixed, chunks) > 0) & (combining > 0)
-        is_joined = (kinds == Kind.MARK) | may_move
-        return _Marked(points, kinds, tf.gather(first, source), is_joined)
+    )
 
 
-def _kinds(entries: tf.Tensor) -> tf.Tensor:
-    return entries & unicode_tables.KIND_BITS
+def _replace_final_sigmas(
+    points: tf.Tensor, tables: UnicodeTables
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Puts "ς" for each "Σ" that is the last letter of its word.
+
+    That is one after a cased letter and not before one; ignored characters
+    between them do not count. Returns points and entries.
+    """
+    casing = tables.casing.find(points)
+    counted = tf.where(casing != Casing.IGNORED)[:, 0]
+    is_cased = tf.gather(casing, counted) == Casing.CASED
+    follows = tf.concat([[False], is_cased[:-1]], axis=0)
+    precedes = tf.concat([is_cased[1:], [False]], axis=0)
+    is_sigma = tf.gather(points, counted) == SIGMA
+    final = tf.boolean_mask(counted, is_sigma & follows & ~precedes)
+    points = tf.tensor_scatter_nd_update(
+        points, final[:, None], tf.fill(tf.shape(final), FINAL_SIGMA)
+    )
+    return points, tables.entries.find(points)
 
 
-def _visible(
-    points: tf.Tensor, entries: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns points and entries that are not removed, and their indices."""
-    kept = tf.where(_kinds(entries) != Kind.REMOVED)[:, 0]
-    return tf.gather(points, kept), tf.gather(entries, kept), kept
+def _decompose(
+    points: tf.Tensor,
+    entries: tf.Tensor,
+    first: tf.Tensor,
+    tables: UnicodeTables,
+) -> _Marked:
+    """Replaces characters by their expansions, in canonical order."""
+    expansion = tables.expansion_of.find(points)
+    items = tf.gather(tables.expansions, expansion)
+    source = items.value_rowids()
+    is_same = tf.gather(expansion, source) == 0
+    kinds = tf.gather(entries & KIND_BITS, source)
+    kinds = tf.where(is_same, kinds, items.values % ENTRY)
+    points = tf.gather(points, source)
+    points = tf.where(is_same, points, items.values // ENTRY)
+    combining = tables.combining.find(points)
+    # Marks are ordered up to the next character that is not a mark.
+    keys = tf.cumsum(tf.cast(combining == 0, tf.int64)) * 256
+    keys += tf.cast(combining, tf.int64)
+    is_early = tf.concat([[False], keys[1:] < keys[:-1]], axis=0)
+    order = tf.cond(
+        tf.reduce_any(is_early),
+        lambda: tf.argsort(keys, stable=True),
+        lambda: tf.range(tf.size(keys)),
+    )
+    points, kinds = tf.gather(points, order), tf.gather(kinds, order)
+    # If marks between two spaces changed places, all of them share a span.
+    chunks = tf.cumsum(tf.cast(kinds == Kind.SPACE, tf.int32))
+    is_mixed = tf.math.unsorted_segment_max(
+        tf.cast(is_early, tf.int32), chunks, tf.reduce_max(chunks) + 1
+    )
+    may_move = (tf.gather(is_mixed, chunks) > 0) & (combining > 0)
+    is_joined = (kinds == Kind.MARK) | may_move
+    return points, kinds, tf.gather(first, source), is_joined
 
 
 def _replace(
     points: tf.Tensor, entries: tf.Tensor, first: tf.Tensor
 ) -> _Marked:
     """Replaces each character by the one of its entry."""
-    kinds = _kinds(entries)
-    return _Marked(points + entries // ENTRY, kinds, first, kinds == Kind.MARK)
+    kinds = entries & KIND_BITS
+    return points + entries // ENTRY, kinds, first, kinds == Kind.MARK
 
 
-def _drop_marks(chars: _Marked) -> Normalized:
+def _drop_marks(
+    points: tf.Tensor,
+    kinds: tf.Tensor,
+    first: tf.Tensor,
+    is_joined: tf.Tensor,
+) -> Normalized:
     """Drops accents; the characters they belong to get their places."""
     # `alignment` puts spaces around Chinese characters.
-    is_apart = (chars.kinds == Kind.SPACE) | (chars.kinds == Kind.CHINESE)
-    starts = ~chars.is_joined | tf.concat([[True], is_apart[:-1]], axis=0)
+    is_apart = (kinds == Kind.SPACE) | (kinds == Kind.CHINESE)
+    starts = ~is_joined | tf.concat([[True], is_apart[:-1]], axis=0)
     group = tf.cumsum(tf.cast(starts, tf.int32)) - 1
-    group_starts = tf.where(starts)[:, 0]
-    group_ends = tf.concat(
-        [group_starts[1:], [tf.size(starts, tf.int64)]], axis=0
-    )
-    kept = tf.where(chars.kinds != Kind.MARK)[:, 0]
+    ends = tf.roll(starts, -1, axis=0)
+    kept = tf.where(kinds != Kind.MARK)[:, 0]
     group = tf.gather(group, kept)
     return Normalized(
-        tf.gather(chars.points, kept),
-        tf.gather(chars.kinds, kept),
-        tf.gather(chars.first, tf.gather(group_starts, group)),
-        tf.gather(chars.first, tf.gather(group_ends, group) - 1),
+        tf.gather(points, kept),
+        tf.gather(kinds, kept),
+        tf.gather(tf.boolean_mask(first, starts), group),
+        tf.gather(tf.boolean_mask(first, ends), group),
     )

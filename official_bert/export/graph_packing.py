@@ -4,20 +4,12 @@
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.tasks.documents import LongDocuments
-
-
-class Segments(NamedTuple):
-    """Texts or pairs of texts that fit into one sequence each; R of them."""
-
-    ids_a: Any  # int32 RaggedTensor [R, (tokens)]
-    ids_b: Any  # Likewise; rows of single texts are empty.
-    example: Any  # int64 [R], the text or pair each is part of, ascending
 
 
 def pack(
@@ -45,8 +37,7 @@ def pack(
         special_ids: The ids of [CLS] and [SEP].
         padding_id: The id after the last [SEP].
         ends_empty: Whether an empty second segment is followed by [SEP], as in
-            TensorFlow's own preprocessors. The original implementation takes a
-            pair with an empty second text for a single text.
+            TensorFlow's own preprocessors, but not in the original.
 
     Returns:
         `input_word_ids`, `input_mask` and `input_type_ids`, each int32 [B, S].
@@ -62,11 +53,11 @@ def pack(
     a, b = _truncated_lengths(a, b, room)
     ids = tf.concat(
         [
-            _repeat(special_ids.cls, one),
+            repeat(special_ids.cls, one),
             _head(ids_a, a),
-            _repeat(special_ids.sep, one),
+            repeat(special_ids.sep, one),
             _head(ids_b, b),
-            _repeat(special_ids.sep, num_ends),
+            repeat(special_ids.sep, num_ends),
         ],
         axis=1,
     )
@@ -82,14 +73,11 @@ def pack(
 
 def fit(
     ids_a: Any, ids_b: Any, max_seq_length: int, how: LongDocuments
-) -> Segments:
-    """Cuts texts to the length of a sequence; see `documents.cut`.
+) -> tuple[Any, Any, Any]:
+    """Does `documents.cut` for int32 RaggedTensors [N, (tokens)].
 
-    Args:
-        ids_a: int32 RaggedTensor [N, (tokens)].
-        ids_b: Likewise; empty for single texts.
-        max_seq_length: With [CLS] and [SEP].
-        how: The treatment of texts that are too long.
+    Returns two RaggedTensors of R rows that fit into one sequence each, and
+    int64 [R], the text or pair each row is part of, ascending.
     """
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
     room = max_seq_length - 2 - tf.minimum(b, 1)
@@ -97,19 +85,14 @@ def fit(
         return _windows(ids_a, ids_b, room, how.stride)
     a, b = _truncated_lengths(a, b, room)
     keep = _head_and_tail if how.mode == "head_tail" else _head
-    return Segments(keep(ids_a, a), keep(ids_b, b), tf.range(ids_a.nrows()))
+    return keep(ids_a, a), keep(ids_b, b), tf.range(ids_a.nrows())
 
 
 def place_windows(lengths: Any, sizes: Any, steps: Any) -> tuple[Any, Any]:
-    """Returns where overlapping windows start; every text has at least one.
+    """Returns the text [R] of each overlapping window, and where it starts.
 
-    Args:
-        lengths: int64 [N], the number of tokens of each text.
-        sizes: int64 [N], the most that a window of each text can hold.
-        steps: int64 [N], from one start to the next.
-
-    Returns:
-        int64 [R] each: the text of each window, ascending, and its start.
+    Texts of `lengths` [N] tokens have windows of at most `sizes`, `steps`
+    apart, and at least one. All are int64; windows are in the order of texts.
     """
     counts = 1 + tf.maximum(-((sizes - lengths) // steps), 0)
     text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
@@ -117,20 +100,17 @@ def place_windows(lengths: Any, sizes: Any, steps: Any) -> tuple[Any, Any]:
 
 
 def take(ids: Any, rows: Any, begins: Any, lengths: Any) -> Any:
-    """Returns slices of rows of a RaggedTensor.
-
-    Args:
-        ids: RaggedTensor [N, (tokens)].
-        rows: int64 [R], the row of each slice.
-        begins: int64 [R], where in that row it begins.
-        lengths: int64 [R].
-
-    Returns:
-        RaggedTensor [R, (length)].
-    """
+    """Returns slices of the given rows [R] of a RaggedTensor."""
     starts = tf.gather(ids.row_starts(), rows) + begins
     indices = tf.ragged.range(starts, starts + lengths)
     return indices.with_values(tf.gather(ids.values, indices.values))
+
+
+def repeat(id_: int, lengths: Any) -> tf.RaggedTensor:
+    """Returns rows of `lengths` [B] equal ids."""
+    return tf.RaggedTensor.from_row_lengths(
+        tf.fill([tf.reduce_sum(lengths)], id_), lengths, validate=False
+    )
 
 
 def _truncated_lengths(a: Any, b: Any, room: Any) -> tuple[Any, Any]:
@@ -147,13 +127,13 @@ def _head_and_tail(ids: Any, lengths: Any) -> Any:
     head = (lengths + 3) // 4
     tail = lengths - head
     rows = tf.range(ids.nrows())
-    return tf.concat(
-        [_head(ids, head), take(ids, rows, ids.row_lengths() - tail, tail)],
-        axis=1,
-    )
+    ends = take(ids, rows, ids.row_lengths() - tail, tail)
+    return tf.concat([_head(ids, head), ends], axis=1)
 
 
-def _windows(ids_a: Any, ids_b: Any, room: Any, stride: int) -> Segments:
+def _windows(
+    ids_a: Any, ids_b: Any, room: Any, stride: int
+) -> tuple[Any, Any, Any]:
     """Returns overlapping windows of the longer text, each with the other."""
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
     short, long = tf.minimum(tf.minimum(a, b), room // 2), tf.maximum(a, b)
@@ -164,21 +144,9 @@ def _windows(ids_a: Any, ids_b: Any, room: Any, stride: int) -> Segments:
     begin = tf.minimum(begin, tf.gather(tf.maximum(long - size, 0), example))
     length = tf.gather(tf.minimum(size, long), example)
     short = tf.gather(short, example)
-
-    def window(ids: Any, is_cut: Any) -> Any:
-        return take(
-            ids,
-            example,
-            tf.where(is_cut, begin, 0),
-            tf.where(is_cut, length, short),
-        )
-
     is_a_cut = tf.gather(a > b, example)
-    return Segments(window(ids_a, is_a_cut), window(ids_b, ~is_a_cut), example)
-
-
-def _repeat(id_: int, lengths: Any) -> tf.RaggedTensor:
-    """Returns rows of `lengths` [B] equal ids."""
-    return tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(lengths)], id_), lengths, validate=False
-    )
+    begin_a = tf.where(is_a_cut, begin, 0)
+    length_a = tf.where(is_a_cut, length, short)
+    windows_a = take(ids_a, example, begin_a, length_a)
+    windows_b = take(ids_b, example, begin - begin_a, length + short - length_a)
+    return windows_a, windows_b, example

@@ -1,21 +1,18 @@
 """`FullTokenizer` as TensorFlow operations, to be saved with a model."""
 
 import itertools
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from official_bert.export.graph_normalizer import (
-    CasedNormalizer,
     Decoded,
     Normalized,
-    UncasedNormalizer,
     decode,
+    normalize,
     num_bytes,
 )
-from official_bert.export.unicode_tables import Kind
-from official_bert.inputs import text_inputs
+from official_bert.export.unicode_tables import Kind, make_tables
 from official_bert.tokenization import (
     WordpieceTokenizer,
     load_vocab,
@@ -37,9 +34,8 @@ class Words(NamedTuple):
 class GraphTokenizer:
     """A `FullTokenizer` that can be saved with a model.
 
-    Its tokens are those of `FullTokenizer` on the Python version that creates
-    it, whose Unicode tables it contains. To run, it needs TensorFlow and the
-    operations of `tensorflow_text`.
+    It contains the Unicode tables of the Python version that creates it. To
+    run, it needs TensorFlow and the operations of `tensorflow_text`.
 
     Args:
         vocab_file: A text file with one token per line.
@@ -47,7 +43,6 @@ class GraphTokenizer:
 
     Attributes:
         vocab: {token: id}.
-        special_ids: The ids of [CLS] and [SEP].
 
     Raises:
         InputError: The vocabulary cannot be read, or lacks "[UNK]", "[CLS]" or
@@ -61,13 +56,12 @@ class GraphTokenizer:
         vocab = load_vocab(vocab_file)
         require_tokens(vocab, vocab_file)
         self.vocab = vocab
-        self.special_ids = text_inputs.special_ids(vocab)
-        self._normalizer = (
-            UncasedNormalizer() if do_lower_case else CasedNormalizer()
+        self._tables = make_tables(do_lower_case)
+        self._max_characters = WordpieceTokenizer({}).max_input_chars_per_word
+        known = set().union(*vocab)
+        self._unknown_word = next(
+            c for c in map(chr, itertools.count(0xE000)) if c not in known
         )
-        wordpiece = WordpieceTokenizer(vocab)
-        self._max_characters = wordpiece.max_input_chars_per_word
-        self._unknown_word = _unused_character(vocab)
         # Blank lines, tokens with spaces and "##" alone match no word.
         tokens = [t for t in vocab if t != "##" and t.split() == [t]]
         self._ids = tf.constant([vocab[t] for t in tokens], tf.int32)
@@ -96,7 +90,7 @@ class GraphTokenizer:
 
     def tokenize_words_with_offsets(
         self, texts: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    ) -> list[tf.RaggedTensor]:
         """Returns token ids by word and the bytes of the text they come from.
 
         ```
@@ -117,19 +111,32 @@ class GraphTokenizer:
             words.texts
         )
         ids = self._with_ids(tokens)
+        chars = words.characters
+        lengths = num_bytes(chars.points)
+        number = tf.size(lengths, tf.int64)
+        character_of = tf.repeat(tf.range(number), lengths)
+        word = ids.value_rowids()
+        word_starts = tf.cumsum(lengths, exclusive=True)
+        shift = tf.gather(word_starts, tf.gather(words.starts, word))
+        first = shift + tf.cast(starts.values, tf.int64)
+        last = shift + tf.cast(limits.values, tf.int64) - 1
+        first = tf.gather(character_of, first)
+        last = tf.gather(character_of, last)
+        # Unknown tokens stand for their whole word.
+        word_ends = tf.concat([words.starts[1:], [number]], axis=0) - 1
         is_unknown = ids.values == self.vocab[UNKNOWN]
-        starts, limits = _text_offsets(
-            decoded, words, starts, limits, is_unknown
+        last = tf.where(is_unknown, tf.gather(word_ends, word), last)
+        first = tf.gather(chars.first, first)
+        last = tf.gather(chars.last, last)
+        offsets = (
+            ids.with_values(tf.gather(decoded.starts, first)),
+            ids.with_values(tf.gather(decoded.limits, last)),
         )
-        return (
-            _by_line(ids, words, texts),
-            _by_line(starts, words, texts),
-            _by_line(limits, words, texts),
-        )
+        return [_by_line(values, words, texts) for values in (ids, *offsets)]
 
     def split(self, decoded: Decoded) -> Words:
         """Returns the words of `BasicTokenizer`."""
-        chars = self._normalizer.normalize(decoded.points)
+        chars = normalize(decoded.points, self._tables)
         is_alone = chars.kinds >= Kind.PUNCTUATION  # Or a space.
         is_first = is_alone | tf.concat([[True], is_alone[:-1]], axis=0)
         kept = tf.where(chars.kinds != Kind.SPACE)[:, 0]
@@ -149,46 +156,9 @@ class GraphTokenizer:
         return tokens.with_values(tf.gather(self._ids, tokens.values))
 
 
-def _unused_character(vocab: Iterable[str]) -> str:
-    """Returns a character that no token contains."""
-    known = set().union(*vocab)
-    return next(chr(c) for c in itertools.count(0xE000) if chr(c) not in known)
-
-
 def _by_line(values: Any, words: Words, texts: tf.Tensor) -> tf.RaggedTensor:
     """Groups the rows of values, one for each word, by text."""
     number = tf.size(texts, tf.int64)
     return tf.RaggedTensor.from_value_rowids(
         values, words.lines, nrows=number, validate=False
-    )
-
-
-def _text_offsets(
-    decoded: Decoded,
-    words: Words,
-    starts: tf.RaggedTensor,
-    limits: tf.RaggedTensor,
-    is_unknown: tf.Tensor,
-) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Returns the bytes of the texts at which tokens begin and end, int64.
-
-    `starts` and `limits` [W, (tokens)] are bytes of words. Unknown tokens stand
-    for their whole word.
-    """
-    chars = words.characters
-    lengths = num_bytes(chars.points)
-    character_of = tf.repeat(tf.range(tf.size(lengths)), lengths)
-    ends = tf.cumsum(lengths)
-    word_starts = tf.gather(ends - lengths, words.starts)
-    word_ends = tf.concat([word_starts[1:], ends[-1:]], axis=0)
-    word = starts.value_rowids()
-    shifts = tf.gather(word_starts, word)
-    first = shifts + tf.cast(starts.values, tf.int64)
-    limit = shifts + tf.cast(limits.values, tf.int64)
-    limit = tf.where(is_unknown, tf.gather(word_ends, word), limit)
-    first = tf.gather(chars.first, tf.gather(character_of, first))
-    last = tf.gather(chars.last, tf.gather(character_of, limit - 1))
-    return (
-        starts.with_values(tf.gather(decoded.starts, first)),
-        starts.with_values(tf.gather(decoded.limits, last)),
     )

@@ -1,4 +1,4 @@
-"""SavedModels with text files beside their own files."""
+"""SavedModels with other files beside their own."""
 
 import os
 from collections.abc import Mapping
@@ -9,19 +9,23 @@ import tensorflow as tf
 from official_bert import files
 
 
-def save(
-    module: Any, directory: str, signatures: Any, texts: Mapping[str, str] = {}
+def write(
+    module: Any, path: str, signatures: Any, others: Mapping[str, bytes] = {}
 ) -> None:
-    """Does `tf.saved_model.save`, and writes `texts` by path in `directory`.
+    """Writes a SavedModel, and `others` by path in its directory.
+
+    An interrupted export changes nothing.
 
     Raises:
-        OSError: The files cannot be written.
+        InputError: The files cannot be written.
     """
-    try:
-        tf.saved_model.save(module, directory, signatures)
-    except tf.errors.OpError as error:
-        raise OSError(error.message) from error
-    for name, text in texts.items():
-        path = os.path.join(directory, name)
-        files.make_directory(os.path.dirname(path))
-        files.write_text(path, text)
+    with files.replacing_directory(path) as directory:
+        try:
+            tf.saved_model.save(module, directory, signatures)
+        except tf.errors.OpError as error:
+            raise OSError(error.message) from error
+        for name, content in others.items():
+            other = os.path.join(directory, name)
+            files.make_directory(os.path.dirname(other))
+            with files.writing(other) as file:
+                file.write(content)

@@ -13,16 +13,14 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
+from official_bert import hub
 from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.config import BertConfig
 from official_bert.export import saved_model
-from official_bert.hub import modules
+from official_bert.modeling.encoder import Bert
 from official_bert.modeling.layers import StepContext, gather_positions
 from official_bert.modeling.pretraining_model import PretrainingModel
 
-# The checkpoint's weights that a module has.
-_ENCODER = "bert/"
 _MASKED_LM = "cls/predictions/"
 
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -33,7 +31,6 @@ Tensors = dict[str, Any]
 class Exported(NamedTuple):
     """What was written."""
 
-    num_bytes: int  # Of all files.
     num_weights: int  # Of the encoder.
     has_masked_lm: bool  # Whether the module has `mlm`.
     left_out: list[str]  # Other variables, without optimizer state.
@@ -60,7 +57,6 @@ def export(
     Args:
         config: The model's.
         init_checkpoint: A TF1 checkpoint, or a run directory for its newest.
-            Only the masked-LM head is exported with the encoder.
         vocab_file: The vocabulary, which becomes part of the module.
         export_path: The module's directory, which is replaced if it exists.
         do_lower_case: Whether the model is uncased.
@@ -73,34 +69,27 @@ def export(
     stored = tf1.open_reader(prefix).get_variable_to_shape_map()
     has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
     model = PretrainingModel(config)
-    exported = (_ENCODER, _MASKED_LM) if has_masked_lm else (_ENCODER,)
-    weights = [
-        weight
-        for weight in model.trainable_variables
-        if weight.path.startswith(exported)
-    ]
-    loading.load(
-        loading.by_name(weights), init_checkpoint, may_skip=loading.NOT_BERT
+    exported = ("bert/", _MASKED_LM) if has_masked_lm else ("bert/",)
+    weights = loading.by_name(
+        w for w in model.trainable_variables if w.path.startswith(exported)
     )
+    loading.load(weights, init_checkpoint, may_skip=loading.NOT_BERT)
     logging.info("Loaded %s", prefix)
     module = _make_module(model, has_masked_lm)
     module.vocab_file = tf.saved_model.Asset(vocab_file)
     module.do_lower_case = tf.Variable(do_lower_case, trainable=False)
     logging.info("Writing %s", export_path)
-    with files.replacing_directory(export_path) as directory:
-        texts = {modules.CONFIG: config.to_json_string()}
-        saved_model.save(module, directory, _signatures(model, module), texts)
-    return Exported(
-        files.directory_size(export_path),
-        model.bert.count_params(),
-        has_masked_lm,
-        sorted(
-            name
-            for name in stored
-            if not name.startswith(exported)
-            and not re.search(loading.OPTIMIZER_STATE, name)
-        ),
-    )
+    signatures = _signatures(model.bert, module)
+    others = {hub.CONFIG: config.to_json_string().encode()}
+    saved_model.write(module, export_path, signatures, others)
+    left_out = [
+        name
+        for name in stored
+        if not name.startswith(exported)
+        and not re.search(loading.OPTIMIZER_STATE, name)
+    ]
+    num_weights = model.bert.count_params()
+    return Exported(num_weights, has_masked_lm, sorted(left_out))
 
 
 def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
@@ -129,12 +118,12 @@ def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
         )
         return outputs
 
-    module = _trainable(encode, _INPUTS, model.bert)
+    weights = model.bert.trainable_variables
+    module = _trainable(encode, _INPUTS, weights)
     if has_masked_lm:
         names = (*_INPUTS, "masked_lm_positions")
-        module.mlm = _trainable(
-            predict_masked, names, model.bert, model.masked_lm
-        )
+        weights = [*weights, *model.masked_lm.trainable_variables]
+        module.mlm = _trainable(predict_masked, names, weights)
     return module
 
 
@@ -144,15 +133,32 @@ def _random_bits(site: int, shape: Any) -> Any:
     return tf.cast(bits, tf.uint16)
 
 
-def _signatures(model: PretrainingModel, module: Any) -> dict[str, Any]:
+def _trainable(
+    call: Any, input_names: Iterable[str], weights: Iterable[Any]
+) -> Any:
+    """Returns a callable to save, whose weights are found when it is loaded.
+
+    `call` takes a dict of ids and `training`.
+    """
+    # A tf.Module would lose its `variables`.
+    saved = tf.train.Checkpoint()
+    saved.variables = [weight.value for weight in weights]
+    saved.trainable_variables = [weight.value for weight in weights]
+    saved.regularization_losses = []
+    saved.__call__ = tf.function(call, autograph=False)
+    inputs = {name: _ids(name) for name in input_names}
+    for training in (False, True):
+        saved.__call__.get_concrete_function(inputs, training=training)
+    return saved
+
+
+def _signatures(bert: Bert, module: Any) -> dict[str, Any]:
     """Returns the signatures of the original implementation's modules."""
 
     def tokens(input_ids: Any, input_mask: Any, segment_ids: Any) -> Tensors:
-        output = model.bert(input_ids, input_mask, segment_ids)
-        return {
-            "pooled_output": output.pooled_output,
-            "sequence_output": output.sequence_output,
-        }
+        output = bert(input_ids, input_mask, segment_ids)
+        names = ("pooled_output", "sequence_output")
+        return {name: getattr(output, name) for name in names}
 
     def tokenization_info() -> Tensors:
         return {
@@ -162,29 +168,11 @@ def _signatures(model: PretrainingModel, module: Any) -> dict[str, Any]:
 
     ids = [_ids(name) for name in ("input_ids", "input_mask", "segment_ids")]
     return {
-        "tokens": tf.function(tokens, input_signature=ids, autograph=False),
-        "tokenization_info": tf.function(
-            tokenization_info, input_signature=[], autograph=False
-        ),
+        function.__name__: tf.function(
+            function, input_signature=inputs, autograph=False
+        )
+        for function, inputs in ((tokens, ids), (tokenization_info, []))
     }
-
-
-def _trainable(call: Any, input_names: Iterable[str], *layers: Any) -> Any:
-    """Returns a callable to save, whose weights are found when it is loaded.
-
-    `call` uses the layers, and takes a dict of ids and `training`.
-    """
-    weights = [w.value for layer in layers for w in layer.trainable_variables]
-    # A tf.Module would lose its `variables`.
-    saved = tf.train.Checkpoint()
-    saved.variables = list(weights)
-    saved.trainable_variables = list(weights)
-    saved.regularization_losses = []
-    saved.__call__ = tf.function(call, autograph=False)
-    inputs = {name: _ids(name) for name in input_names}
-    for training in (False, True):
-        saved.__call__.get_concrete_function(inputs, training=training)
-    return saved
 
 
 def _ids(name: str) -> tf.TensorSpec:

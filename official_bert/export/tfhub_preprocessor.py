@@ -9,10 +9,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert import files
 from official_bert.errors import InputError
 from official_bert.export import graph_packing, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
+from official_bert.inputs import text_inputs
 
 # Published names of the ids of special tokens.
 _SPECIAL_TOKENS = {
@@ -21,8 +21,6 @@ _SPECIAL_TOKENS = {
     "padding_id": "[PAD]",
     "mask_id": "[MASK]",
 }
-
-MIN_SEQ_LENGTH = 3  # [CLS] and one [SEP] for each of two segments.
 
 
 def export_preprocessor(
@@ -55,19 +53,18 @@ def export_preprocessor(
         InputError: `seq_length` is too short, the vocabulary cannot be used, or
             the SavedModel cannot be written.
     """
-    if seq_length < MIN_SEQ_LENGTH:
+    if seq_length < 3:
         raise InputError(
-            f"seq_length={seq_length} must be at least {MIN_SEQ_LENGTH}, for "
-            "[CLS] and two [SEP]."
+            f"seq_length={seq_length} must be at least 3: [CLS] and two [SEP]."
         )
     module = _make_module(vocab_file, do_lower_case, seq_length)
-    with files.replacing_directory(path) as directory:
-        saved_model.save(module, directory, module.__call__)
+    saved_model.write(module, path, module.__call__)
 
 
 def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
     tokenizer = GraphTokenizer(vocab_file, do_lower_case)
     vocab = tokenizer.vocab
+    special_ids = text_inputs.special_ids(vocab)
     padding_id = vocab.get("[PAD]", 0)
 
     # Arguments missing in a call of the loaded function are taken from the
@@ -75,30 +72,27 @@ def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
     def pack(
         segments: list[tf.RaggedTensor], seq_length: Any = seq_length
     ) -> dict[str, tf.Tensor]:
-        return graph_packing.pack(
-            segments, seq_length, tokenizer.special_ids, padding_id
-        )
+        return graph_packing.pack(segments, seq_length, special_ids, padding_id)
 
-    def special_tokens() -> dict[str, tf.Tensor]:
-        ids = {
-            name: vocab[token]
-            for name, token in _SPECIAL_TOKENS.items()
-            if token in vocab
-        }
-        ids["vocab_size"] = max(vocab.values()) + 1
-        return {name: tf.constant(id_) for name, id_ in ids.items()}
-
+    published = {
+        name: vocab[token]
+        for name, token in _SPECIAL_TOKENS.items()
+        if token in vocab
+    }
+    published["vocab_size"] = max(vocab.values()) + 1
+    special = _callable(
+        lambda: {name: tf.constant(i) for name, i in published.items()}, []
+    )
     texts = [tf.TensorSpec([None], tf.string, name="sentences")]
-    special = _callable(special_tokens, [])
-    # A tf.Module would lose its `variables`.
     module = _callable(lambda texts: pack([tokenizer.tokenize(texts)]), texts)
     module.vocab_file = tf.saved_model.Asset(vocab_file)
-    module.tokenize = _callable(tokenizer.tokenize_words, texts)
-    module.tokenize.get_special_tokens_dict = special
-    module.tokenize_with_offsets = _callable(
-        lambda texts: list(tokenizer.tokenize_words_with_offsets(texts)), texts
-    )
-    module.tokenize_with_offsets.get_special_tokens_dict = special
+    for name, call in [
+        ("tokenize", tokenizer.tokenize_words),
+        ("tokenize_with_offsets", tokenizer.tokenize_words_with_offsets),
+    ]:
+        part = _callable(call, texts)
+        part.get_special_tokens_dict = special
+        setattr(module, name, part)
     module.bert_pack_inputs = _callable(pack)
     length = tf.TensorSpec([], tf.int32, name="seq_length")
     for num_segments in (1, 2):
@@ -112,7 +106,7 @@ def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
 
 def _callable(call: Any, signature: list[tf.TensorSpec] | None = None) -> Any:
     """Returns something to save that can be called and have attributes."""
-    saved = tf.train.Checkpoint()
+    saved = tf.train.Checkpoint()  # A tf.Module would lose its `variables`.
     saved.__call__ = tf.function(
         call, input_signature=signature, autograph=False
     )

@@ -1,9 +1,7 @@
-"""The treatment of every character of Unicode, as arrays.
+"""The treatment of every Unicode character, as tables in the graph.
 
-The arrays are filled from `official_bert.tokenization` and Python's Unicode
-tables, one character at a time. What depends on the characters around one
-(sigmas that may end a word, characters that become several, marks that change
-places) is only flagged here and done by `graph_normalizer`.
+They are filled from `official_bert.tokenization` and Python's Unicode tables.
+What depends on the surrounding characters is done by `graph_normalizer`.
 """
 
 import enum
@@ -12,7 +10,7 @@ import unicodedata
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+import tensorflow as tf
 
 from official_bert.tokenization import characters
 
@@ -25,7 +23,7 @@ SIGMA, FINAL_SIGMA = ord("Σ"), ord("ς")
 # make many pages equal, so that few have to be stored.
 ENTRY = 16
 KIND_BITS = 7
-NEEDS_CARE = 8  # The entry does not describe all that becomes of it.
+NEEDS_CARE = 8  # The replacement is several characters, or may change places.
 
 
 class Kind(enum.IntEnum):
@@ -51,49 +49,63 @@ class Casing(enum.IntEnum):
     IGNORED = 2  # The next character decides.
 
 
-class PagedTable(NamedTuple):
-    """A number for every code point, in pages; equal pages are stored once."""
+class PagedTable:
+    """A number for every code point, 0 by default; equal pages are one."""
 
-    page_of: npt.NDArray[np.int32]  # [NUM_CODE_POINTS / PAGE_SIZE]
-    pages: npt.NDArray[np.int32]  # [number of pages * PAGE_SIZE]
+    def __init__(self, values: dict[int, int]) -> None:
+        table = np.zeros(NUM_CODE_POINTS, np.int32)
+        table[list(values)] = list(values.values())
+        pages, page_of = np.unique(
+            table.reshape(-1, PAGE_SIZE), axis=0, return_inverse=True
+        )
+        self._page_of = tf.constant(page_of.reshape(-1), tf.int32)
+        self._pages = tf.constant(pages.reshape(-1))
+
+    def find(self, points: tf.Tensor) -> tf.Tensor:
+        """Returns the numbers of code points; both int32."""
+        pages = tf.gather(self._page_of, points // PAGE_SIZE)
+        return tf.gather(self._pages, pages * PAGE_SIZE + points % PAGE_SIZE)
 
 
-class UncasedTables(NamedTuple):
-    """Lower-casing and removal of accents.
+class UnicodeTables(NamedTuple):
+    """How characters are normalized.
 
-    `expansions` are, for characters that change, their lower-cased and
-    decomposed characters, as code point * ENTRY + kind. The first stands for
-    all characters that stay the same.
+    `expansions` are the lower-cased and decomposed characters of those that
+    change, as code point * ENTRY + kind; the first stands for all others.
     """
 
     entries: PagedTable  # See `ENTRY`.
     expansion_of: PagedTable  # Indices in `expansions`.
-    expansions: list[list[int]]
+    expansions: tf.RaggedTensor
     combining: PagedTable  # Canonical combining classes, which order marks.
     casing: PagedTable  # Of `Casing`.
 
 
 @functools.cache
-def cased_entries() -> PagedTable:
-    """Returns the entries of cased models: characters keep their code point."""
-    return _paged({point: _kind(chr(point)) for point in _special_points()})
+def make_tables(do_lower_case: bool) -> UnicodeTables:
+    """Returns the tables of uncased or cased models.
 
-
-@functools.cache
-def uncased_tables() -> UncasedTables:
-    """Returns the tables of uncased models."""
+    In the latter, characters keep their code points and have no accents.
+    """
+    points = [
+        point
+        for point in range(NUM_CODE_POINTS)
+        # All others are letters: unassigned, private use and surrogates.
+        if unicodedata.category(chr(point)) not in ("Cn", "Co", "Cs")
+        or characters.is_chinese(chr(point))
+    ]
     entries: dict[int, int] = {}
     expansion_of: dict[int, int] = {}
     expansions = [[0]]
-    for point in _special_points():
+    for point in points:
         char = chr(point)
         kind = _kind(char)
-        if kind in (Kind.REMOVED, Kind.SPACE):
+        if not do_lower_case or kind in (Kind.REMOVED, Kind.SPACE):
             entries[point] = kind
             continue
         parts = unicodedata.normalize("NFD", char.lower())
         kinds = [
-            kind if kind == Kind.CHINESE else _decomposed_kind(part)
+            Kind.MARK if characters.is_nonspacing_mark(part) else _kind(part)
             for part in parts
         ]
         entries[point] = (ord(parts[0]) - point) * ENTRY + kinds[0]
@@ -103,25 +115,14 @@ def uncased_tables() -> UncasedTables:
             expansion_of[point] = len(expansions)
             pairs = zip(parts, kinds, strict=True)
             expansions.append([ord(part) * ENTRY + k for part, k in pairs])
-    return UncasedTables(
-        _paged(entries),
-        _paged(expansion_of),
-        expansions,
-        _paged({p: unicodedata.combining(chr(p)) for p in _special_points()}),
-        _paged({p: _casing(chr(p)) for p in _special_points()}),
+    changing = points if do_lower_case else []
+    return UnicodeTables(
+        PagedTable(entries),
+        PagedTable(expansion_of),
+        tf.ragged.constant(expansions, tf.int32),
+        PagedTable({p: unicodedata.combining(chr(p)) for p in changing}),
+        PagedTable({p: _casing(chr(p)) for p in changing}),
     )
-
-
-@functools.cache
-def _special_points() -> list[int]:
-    """Returns the code points that can be anything but a letter."""
-    return [
-        point
-        for point in range(NUM_CODE_POINTS)
-        # Unassigned, private, and surrogates, which UTF-8 does not have.
-        if unicodedata.category(chr(point)) not in ("Cn", "Co", "Cs")
-        or characters.is_chinese(chr(point))
-    ]
 
 
 def _kind(char: str) -> Kind:
@@ -131,12 +132,6 @@ def _kind(char: str) -> Kind:
         return Kind.SPACE
     if characters.is_chinese(char):
         return Kind.CHINESE
-    return Kind.PUNCTUATION if characters.is_punctuation(char) else Kind.LETTER
-
-
-def _decomposed_kind(char: str) -> Kind:
-    if characters.is_nonspacing_mark(char):
-        return Kind.MARK
     return Kind.PUNCTUATION if characters.is_punctuation(char) else Kind.LETTER
 
 
@@ -154,13 +149,3 @@ def _casing(char: str) -> Casing:
         return Casing.NEITHER
     is_cased = f"{char}Σ".lower().endswith("ς")
     return Casing.CASED if is_cased else Casing.IGNORED
-
-
-def _paged(values: dict[int, int]) -> PagedTable:
-    """Returns the table of values by code point; all others are 0."""
-    table = np.zeros(NUM_CODE_POINTS, np.int32)
-    table[list(values)] = list(values.values())
-    pages, page_of = np.unique(
-        table.reshape(-1, PAGE_SIZE), axis=0, return_inverse=True
-    )
-    return PagedTable(page_of.reshape(-1).astype(np.int32), pages.reshape(-1))

@@ -9,11 +9,10 @@ from official_bert import files, pages
 from official_bert.errors import InputError
 from official_bert.inference.trained_models import LoadedBert
 from official_bert.inputs import text_inputs
+from official_bert.options import VisualizeAttention
 
 # Of a page: 341 tokens with BERT-Base, 45 MB.
 _MAX_PROBABILITIES = 1 << 24
-# The number that stands for 1.0 on a page.
-_ONE = 65535
 
 
 class Attention(NamedTuple):
@@ -40,14 +39,13 @@ def compute(
         InputError: A text has no tokens, or they are too many for the model or
             for a page.
     """
-    tokenize = model.tokenizer.tokenize
-    tokens_a, tokens_b = tokenize(text_a), tokenize(text_b or "")
-    for name, text, found in (
-        ("text_a", text_a, tokens_a),
-        ("text_b", text_b, tokens_b),
-    ):
-        if text and not found:
-            raise InputError(f"--{name}={text!r} has no tokens. Use words.")
+    tokens_a, tokens_b = (
+        model.tokenizer.tokenize(text or "") for text in (text_a, text_b)
+    )
+    if not tokens_a:
+        raise InputError(f"--text_a={text_a!r} has no tokens. Use words.")
+    if text_b and not tokens_b:
+        raise InputError(f"--text_b={text_b!r} has no tokens. Use words.")
     tokens = text_inputs.add_special_tokens(tokens_a, tokens_b)
     where = "--text_a and --text_b" if text_b else "--text_a"
     model.require_length(len(tokens), max_seq_length, where)
@@ -66,36 +64,26 @@ def compute(
     return Attention(tokens, segment_ids, np.stack(layers).astype(np.float32))
 
 
-def pack(probabilities: np.ndarray) -> str:
-    """Returns probabilities as base64 of little-endian 16-bit integers.
-
-    They are rounded to multiples of 1/65535.
-    """
-    integers = np.rint(np.asarray(probabilities, np.float64) * _ONE)
-    return base64.b64encode(integers.astype("<u2").tobytes()).decode("ascii")
-
-
-def write(
-    path: str,
-    attention: Attention,
-    *,
-    text_a: str,
-    text_b: str | None,
-    source: str,
-) -> None:
-    """Writes the page; `source` names the model in its subtitle."""
+def write(options: VisualizeAttention, model: LoadedBert) -> None:
+    """Computes the attention of the texts and writes the page."""
+    assert options.text_a
+    attention = compute(
+        model, options.text_a, options.text_b, options.max_seq_length
+    )
     num_layers, num_heads, num_tokens, _ = attention.probabilities.shape
+    # On the page, 65535 stands for 1.0.
+    integers = np.rint(attention.probabilities.astype(np.float64) * 65535)
     page = pages.render(
         "attention.html",
         title="Attention",
-        subtitle=f"{source}: {num_layers} layers of {num_heads} heads on "
+        subtitle=f"{model.source}: {num_layers} layers of {num_heads} heads on "
         f"{num_tokens} tokens",
-        text_a=text_a,
-        text_b=text_b,
+        text_a=options.text_a,
+        text_b=options.text_b,
         tokens=attention.tokens,
         segments=attention.segment_ids,
         num_layers=num_layers,
         num_heads=num_heads,
-        weights=pack(attention.probabilities),
+        weights=base64.b64encode(integers.astype("<u2").tobytes()).decode(),
     )
-    files.write_text(path, page)
+    files.write_text(options.output_file, page)

@@ -13,6 +13,7 @@ from official_bert import files, pages, progress
 from official_bert.errors import InputError
 from official_bert.inference.trained_models import LoadedBert
 from official_bert.inputs import text_inputs
+from official_bert.options import VisualizeAttention
 
 # More rows do not fit on a screen.
 _MAX_CONTEXTS = 60
@@ -33,42 +34,16 @@ class Context(NamedTuple):
     last: int
 
 
-class Comparison(NamedTuple):
-    """N occurrences of a word and the cosine similarities of their vectors.
-
-    These are float32 [1 + L, N, N]: in the embeddings and in every layer.
-    """
-
-    word: str
-    contexts: list[Context]
-    cosines: np.ndarray
-
-
-def compare(
+def find(
     model: LoadedBert, word: str, input_file: str, max_seq_length: int = 512
-) -> Comparison:
-    """Compares the vectors of all occurrences of a word.
+) -> list[Context]:
+    """Returns all occurrences of a word, or of several consecutive words.
 
-    The vector of a word, or of several consecutive words, is the mean of the
-    vectors of its tokens. `input_file` has a sentence per line.
+    `input_file` has a sentence per line.
 
     Raises:
         InputError: A sentence does not contain the word or is too long, or
             there are too few or too many occurrences.
-    """
-    contexts = find(model, word, input_file, max_seq_length)
-    bar = progress.bar(contexts, description="Reading", unit="sentence")
-    vectors = [_word_vectors(model, context) for context in bar]
-    return Comparison(word, contexts, cosines(np.stack(vectors, axis=1)))
-
-
-def find(
-    model: LoadedBert, word: str, input_file: str, max_seq_length: int = 512
-) -> list[Context]:
-    """Returns all occurrences of a word in a file.
-
-    Raises:
-        InputError: See `compare`.
     """
     tokenizer = model.tokenizer
     wanted = tokenizer.tokenize(word)
@@ -114,6 +89,22 @@ def _occurrences(tokens: list[str], wanted: list[str]) -> list[tuple[int, int]]:
     return found
 
 
+def compare(model: LoadedBert, contexts: list[Context]) -> np.ndarray:
+    """Returns the cosine similarities of the word's vectors in N contexts.
+
+    The vector of a word is the mean of the vectors of its tokens.
+
+    Returns:
+        float32 [1 + L, N, N]: of the embeddings, and of each layer's outputs.
+    """
+    bar = progress.bar(contexts, description="Reading", unit="sentence")
+    vectors = np.stack([_word_vectors(model, c) for c in bar], axis=1)
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    units = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
+    products = units @ np.swapaxes(units, -1, -2)
+    return np.clip(products, -1.0, 1.0).astype(np.float32)
+
+
 def _word_vectors(model: LoadedBert, context: Context) -> np.ndarray:
     """Returns the word's vectors in all layers, float64 [1 + L, H]."""
     tokens = text_inputs.add_special_tokens(context.tokens)
@@ -126,20 +117,18 @@ def _word_vectors(model: LoadedBert, context: Context) -> np.ndarray:
     )
 
 
-def cosines(vectors: np.ndarray) -> np.ndarray:
-    """Returns the cosine similarities of vectors [..., N, H]: [..., N, N]."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    units = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
-    products = units @ np.swapaxes(units, -1, -2)
-    return np.clip(products, -1.0, 1.0).astype(np.float32)
-
-
-def write(path: str, comparison: Comparison, *, source: str) -> None:
-    """Writes a heat map per layer; `source` names the model in the subtitle."""
+def write(options: VisualizeAttention, model: LoadedBert) -> None:
+    """Compares the vectors of `--word` and writes a heat map per layer."""
+    assert options.word
+    assert options.input_file
+    contexts = find(
+        model, options.word, options.input_file, options.max_seq_length
+    )
+    cosines = compare(model, contexts).astype(np.float64).round(4)
     page = pages.render(
         "contexts.html",
-        title=f"“{comparison.word}” in {len(comparison.contexts)} contexts",
-        subtitle=source,
+        title=f"“{options.word}” in {len(contexts)} contexts",
+        subtitle=model.source,
         contexts=[
             {
                 "where": c.where,
@@ -147,8 +136,8 @@ def write(path: str, comparison: Comparison, *, source: str) -> None:
                 "word": c.text[c.start : c.end],
                 "after": c.text[c.end :],
             }
-            for c in comparison.contexts
+            for c in contexts
         ],
-        cosines=comparison.cosines.astype(np.float64).round(4).tolist(),
+        cosines=cosines.tolist(),
     )
-    files.write_text(path, page)
+    files.write_text(options.output_file, page)

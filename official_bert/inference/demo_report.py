@@ -21,31 +21,6 @@ from official_bert.options.demo import FINETUNED, PREDICTIONS
 from official_bert.tasks import tables
 
 
-def most_frequent_label(
-    train: RecordFiles,
-    held_out: RecordFiles,
-    feature: str,
-    weight: str | None = None,
-) -> tuple[int, float]:
-    """Returns the most frequent training label and its held-out accuracy.
-
-    The labels are a feature such as `masked_lm_ids`. The feature `weight`, if
-    given, is 0 where there is no label.
-    """
-    answer = int(np.bincount(_labels(train, feature, weight)).argmax())
-    labels = _labels(held_out, feature, weight)
-    return answer, float(np.mean(labels == answer))
-
-
-def _labels(data: RecordFiles, feature: str, weight: str | None) -> np.ndarray:
-    labels = []
-    for serialized in tf.data.TFRecordDataset(list(data.names)).batch(1000):
-        batch = records.parse(data.schema, serialized)
-        values = batch[feature].numpy()
-        labels.append(values[batch[weight].numpy() > 0] if weight else values)
-    return np.concatenate([part.ravel() for part in labels])
-
-
 def write(options: Demo) -> str:
     """Writes `report.txt` and returns its text."""
     lines = [*_pretraining(options), "", *_finetuning(options.output_dir)]
@@ -86,6 +61,30 @@ def _pretraining(options: Demo) -> list[str]:
     return lines
 
 
+def most_frequent_label(
+    train: RecordFiles,
+    held_out: RecordFiles,
+    feature: str,
+    weight: str | None = None,
+) -> tuple[int, float]:
+    """Returns the most frequent training label and its held-out accuracy.
+
+    The labels are `feature`, without those whose `weight` is 0.
+    """
+    answer = int(np.bincount(_labels(train, feature, weight)).argmax())
+    labels = _labels(held_out, feature, weight)
+    return answer, float(np.mean(labels == answer))
+
+
+def _labels(data: RecordFiles, feature: str, weight: str | None) -> np.ndarray:
+    labels = []
+    for serialized in tf.data.TFRecordDataset(list(data.names)).batch(1000):
+        batch = records.parse(data.schema, serialized)
+        values = batch[feature].numpy()
+        labels.append(values[batch[weight].numpy() > 0] if weight else values)
+    return np.concatenate([part.ravel() for part in labels])
+
+
 def _accuracies(directory: str) -> list[float]:
     """Reads the accuracies of masked LM and next sentence."""
     lines = files.read_text(f"{directory}/eval_results.txt").splitlines()
@@ -95,7 +94,6 @@ def _accuracies(directory: str) -> list[float]:
 
 
 def _answers(path: str) -> list[dict[str, Any]]:
-    """Reads the output of `predict.py`."""
     return [json.loads(line) for line in files.read_lines(path)]
 
 

@@ -1,8 +1,10 @@
 """Feature vectors of lines of text (`extract_features.py`)."""
 
+import io
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,14 +39,11 @@ class Selection(NamedTuple):
 
 
 class LineVectors(NamedTuple):
-    """The vectors of a line: [S, layers, H], or pooled [layers, H].
+    """The vectors of a line."""
 
-    Lines are numbered from 0. `tokens` are S tokens, with [CLS] and [SEP].
-    """
-
-    number: int
-    tokens: Sequence[str]
-    values: npt.NDArray[np.float32]
+    number: int  # From 0.
+    tokens: Sequence[str]  # With [CLS] and [SEP].
+    values: npt.NDArray[np.float32]  # [S, layers, H], or pooled [layers, H].
 
 
 class FeatureExtractor:
@@ -59,8 +58,7 @@ class FeatureExtractor:
     Texts longer than `max_seq_length` are truncated.
 
     Raises:
-        InputError: A layer or the pooling does not exist, or cls is requested
-            of a left-to-right model.
+        InputError: The model does not have such layers or such a pooling.
     """
 
     def __init__(
@@ -81,7 +79,7 @@ class FeatureExtractor:
             )
         num_layers = bert.config.num_hidden_layers
         valid = range(-num_layers, num_layers)
-        if not layers or not all(number in valid for number in layers):
+        if not layers or not set(valid).issuperset(layers):
             raise InputError(
                 f"`layers` must be one or more integers from {valid[0]} to "
                 f"{valid[-1]}. Received: {layers!r}."
@@ -98,39 +96,34 @@ class FeatureExtractor:
     def stream(self, lines: Iterable[str]) -> Iterator[LineVectors]:
         """Yields the vectors of every line, in order, one chunk in memory.
 
-        Args:
-            lines: Texts, or pairs of texts separated by ` ||| `.
-
-        Raises:
-            InputError: `lines` is not an iterable of texts.
+        A line is a text, or two texts separated by ` ||| `.
         """
         if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
             raise InputError(
                 f"`lines` must be a list of texts. Received: {lines!r}."
             )
-        number = 0
+        numbers = itertools.count()
         for rows in self._chunks(lines):
             vectors = self._vectors(rows)
             for row in rows:
                 ids = row["input_ids"]
                 tokens = self.tokenizer.convert_ids_to_tokens(ids)
                 # Popped, so that written vectors are freed.
-                yield LineVectors(number, tokens, vectors.pop(0))
-                number += 1
+                yield LineVectors(next(numbers), tokens, vectors.pop(0))
 
     def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Row]]:
         num_layers = len(self.selection.layers)
         vector_bytes = 4 * num_layers * self.bert.config.hidden_size
-        is_pooled = self.selection.pooling != "none"
         rows: list[padding.Row] = []
-        num_bytes = 0
+        num_vectors = 0
         for row in self._rows(lines):
             rows.append(row)
-            num_vectors = 1 if is_pooled else len(row["input_ids"])
-            num_bytes += num_vectors * vector_bytes
-            if len(rows) == _CHUNK_LINES or num_bytes >= _CHUNK_BYTES:
+            is_pooled = self.selection.pooling != "none"
+            num_vectors += 1 if is_pooled else len(row["input_ids"])
+            is_large = num_vectors * vector_bytes >= _CHUNK_BYTES
+            if is_large or len(rows) == _CHUNK_LINES:
                 yield rows
-                rows, num_bytes = [], 0
+                rows, num_vectors = [], 0
         if rows:
             yield rows
 
@@ -148,14 +141,11 @@ class FeatureExtractor:
         """Returns `LineVectors.values` for each row."""
         lengths = [padding.row_length(row) for row in rows]
         batches = padding.batches_by_length(lengths, self.batch_size)
+        schema = text_schema(self.max_seq_length)
 
         def run(indices: list[int]) -> Any:
-            batch = padding.pad_batch(
-                text_schema(self.max_seq_length),
-                [rows[index] for index in indices],
-                lengths[indices[0]],
-                len(indices),
-            )
+            some, length = [rows[n] for n in indices], lengths[indices[0]]
+            batch = padding.pad_batch(schema, some, length, len(some))
             return self._compiled(*map(tf.constant, batch.values())).numpy()
 
         found: list[Any] = [None] * len(rows)
@@ -181,10 +171,9 @@ class FeatureExtractor:
 
 
 def split_pair(line: str) -> tuple[str, str]:
-    """Returns text A and text B, which is empty for a single text.
+    """Returns text A and text B, or "", which the last ` ||| ` separates.
 
-    As in the original implementation, the last ` ||| ` of a line separates
-    them, and the line is stripped.
+    As in the original implementation, the line is stripped.
     """
     line = line.strip()
     match = _PAIR.fullmatch(line)
@@ -226,12 +215,7 @@ def load(options: ExtractFeatures) -> FeatureExtractor:
 
 
 def run(options: ExtractFeatures) -> None:
-    """Writes the vectors of all lines.
-
-    Raises:
-        InputError: The files of the model do not fit each other, or the input
-            is not text. No output is written then.
-    """
+    """Writes the vectors of all lines; nothing if there is an `InputError`."""
     path = options.input_file
     num_lines = sum(1 for _ in files.read_lines(path))
     if not num_lines:
@@ -243,18 +227,17 @@ def run(options: ExtractFeatures) -> None:
         unit="line",
     )
     with files.writing(options.output_file) as file:
-        if options.resolved_format == "npy":
-            write_npy(file, lines, num_lines)
-        elif options.resolved_format == "tfrecord":
-            write_tfrecord(file, lines, options.layer_indexes)
-        else:
-            write_jsonl(file, lines, options.layer_indexes)
+        for line in lines:
+            if options.resolved_format == "npy":
+                file.write(npy_bytes(line, num_lines))
+            elif options.resolved_format == "tfrecord":
+                file.write(tfrecord_bytes(line, options.layer_indexes))
+            else:
+                file.write(json_bytes(line, options.layer_indexes))
 
 
-def write_jsonl(
-    file: BinaryIO, lines: Iterable[LineVectors], layers: Sequence[int]
-) -> None:
-    """Writes a JSON object per line, with the keys of the 2018 release.
+def json_bytes(line: LineVectors, layers: Sequence[int]) -> bytes:
+    """Returns a JSON object with the keys of the 2018 release.
 
     Values are rounded to six decimals. Pooled vectors give the second form::
 
@@ -264,59 +247,48 @@ def write_jsonl(
     """
 
     def to_json(vectors: npt.NDArray[np.float64]) -> list[dict[str, Any]]:
-        return [
-            {"index": index, "values": values}
-            for index, values in zip(layers, vectors, strict=True)
+        pairs = zip(layers, vectors, strict=True)
+        return [{"index": index, "values": values} for index, values in pairs]
+
+    # In float64 this equals `round` of every number.
+    values = line.values.astype(np.float64).round(6)
+    record: dict[str, Any] = {"linex_index": line.number}
+    if values.ndim == 2:
+        record["layers"] = to_json(values)
+    else:
+        record["features"] = [
+            {"token": token, "layers": to_json(vectors)}
+            for token, vectors in zip(line.tokens, values, strict=True)
         ]
-
-    for line in lines:
-        # In float64 this equals `round` of every number.
-        values = line.values.astype(np.float64).round(6)
-        record: dict[str, Any] = {"linex_index": line.number}
-        if values.ndim == 2:
-            record["layers"] = to_json(values)
-        else:
-            record["features"] = [
-                {"token": token, "layers": to_json(vectors)}
-                for token, vectors in zip(line.tokens, values, strict=True)
-            ]
-        options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
-        file.write(orjson.dumps(record, option=options))
+    options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps(record, option=options)
 
 
-def write_npy(
-    file: BinaryIO, lines: Iterable[LineVectors], num_lines: int
-) -> None:
-    """Writes a float32 array [num_lines, layers * H] of pooled vectors."""
-    for line in lines:
-        if line.number == 0:
-            header = {
-                "descr": "<f4",
-                "fortran_order": False,
-                "shape": (num_lines, line.values.size),
-            }
-            np.lib.format.write_array_header_1_0(file, header)
-        file.write(line.values.astype("<f4").tobytes())
+def npy_bytes(line: LineVectors, num_lines: int) -> bytes:
+    """Returns a row of a float32 array [num_lines, layers * H].
+
+    The header of the file precedes the first row.
+    """
+    file = io.BytesIO()
+    if line.number == 0:
+        shape = (num_lines, line.values.size)
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + line.values.astype("<f4").tobytes()
 
 
-def write_tfrecord(
-    file: BinaryIO, lines: Iterable[LineVectors], layers: Sequence[int]
-) -> None:
-    """Writes a `tf.train.Example` per line.
+def tfrecord_bytes(line: LineVectors, layers: Sequence[int]) -> bytes:
+    """Returns a record with a `tf.train.Example`.
 
     Features: `linex_index`, int64 [1]; `tokens`, bytes [S]; and the vectors of
     each layer, such as `layer_-1`, float32 [S * H], or [H] if pooled.
     """
-    for line in lines:
-        example = tf.train.Example()
-        feature = example.features.feature
-        feature["linex_index"].int64_list.value.append(line.number)
-        feature["tokens"].bytes_list.value.extend(
-            token.encode() for token in line.tokens
-        )
-        # A layer that is given twice is written once.
-        for layer, place in {n: i for i, n in enumerate(layers)}.items():
-            values = line.values[..., place, :].ravel()
-            feature[f"layer_{layer}"].float_list.value.extend(values)
-        data = example.SerializeToString(deterministic=True)
-        file.write(tfrecords.frame(data))
+    example = tf.train.Example()
+    feature = example.features.feature
+    feature["linex_index"].int64_list.value.append(line.number)
+    feature["tokens"].bytes_list.value.extend(map(str.encode, line.tokens))
+    # A layer that is given twice is written once.
+    for layer, place in {n: i for i, n in enumerate(layers)}.items():
+        values = line.values[..., place, :].ravel()
+        feature[f"layer_{layer}"].float_list.value.extend(values)
+    return tfrecords.frame(example.SerializeToString(deterministic=True))

@@ -1,12 +1,13 @@
 """Predictions for lines of text, as JSON lines (`predict.py`)."""
 
 import contextlib
+import dataclasses
 import itertools
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from official_bert import files, json_files, progress
 from official_bert.errors import InputError
@@ -15,31 +16,16 @@ from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import ModelFiles, load_masked_lm
 from official_bert.options import Predict
 from official_bert.tasks import tables
-from official_bert.tasks.text import TextColumns
+from official_bert.tasks.text import TextColumns, TextTask
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
-
-
-class Line(NamedTuple):
-    """A line of input and its FILE:LINE.
-
-    Bytes of standard input that are not UTF-8 are lone surrogates, so that only
-    their line is an error.
-    """
-
-    where: str
-    text: str
 
 
 Answerer = Predictor | FillMask | Scorer
 
 
 def load(options: Predict) -> Answerer:
-    """Loads the model that the flags name.
-
-    Raises:
-        InputError: A file is missing or does not fit the others.
-    """
+    """Loads the model that the flags name."""
     if options.is_masked_lm:
         model, tokenizer = load_masked_lm(ModelFiles.of_options(options))
         if options.score:
@@ -49,14 +35,15 @@ def load(options: Predict) -> Answerer:
     predictor = Predictor.from_dir(
         options.model_dir, batch_size=options.batch_size
     )
-    has_header = options.has_header
+    has_header, columns = options.has_header, predictor.columns
     if options.text_a_column is not None:
         names = (options.text_a_column, options.text_b_column)
         given = tuple(name for name in names if name is not None)
-        predictor.set_columns(TextColumns(given, has_header is not False))
-    elif has_header is not None:
-        assert predictor.columns is not None  # The options check it.
-        predictor.set_columns(predictor.columns._replace(has_header=has_header))
+        columns = TextColumns(given, has_header is not False)
+    elif has_header is not None and columns:
+        columns = columns._replace(has_header=has_header)
+    if isinstance(predictor.task, TextTask):
+        predictor.task = dataclasses.replace(predictor.task, columns=columns)
     return predictor
 
 
@@ -68,11 +55,12 @@ def run(answerer: Answerer, options: Predict) -> None:
             on standard output, earlier chunks have been written. At a terminal,
             the error is shown and the next line is read.
     """
+    kind = options.resolved_format
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
     with _open_output(options.output_file) as file:
-        for chunk in _chunks(answerer.columns, options):
+        for chunk in read_chunks(options, answerer.columns):
             try:
-                file.write(_answer_chunk(answerer, chunk))
+                file.write(_answer_chunk(answerer, chunk, kind))
             except InputError as error:
                 if not is_interactive:
                     raise
@@ -95,115 +83,60 @@ def _open_output(path: str | None) -> Iterator[Any]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _chunks(
-    columns: TextColumns | None, options: Predict
-) -> Iterator[Iterable[tuple[str, Any]]]:
-    """Yields chunks of inputs, each with its FILE:LINE.
-
-    Lines are parsed when a chunk is iterated over, so that errors in a line are
-    raised there.
-    """
-    path, kind = options.input_file, options.resolved_format
-    size, show_progress = options.chunk_size, bool(options.output_file)
-    if columns is None or kind not in ("tsv", "csv") or path == "-":
-        for chunk in read_chunks(path, size, show_progress=show_progress):
-            yield ((line.where, parse(line, kind)) for line in chunk)
-        return
-    rows = progress.bar(
-        tables.read(path, kind, has_header=columns.has_header),
-        description="Predicting",
-        unit="row",
-        disable=not show_progress,
-    )
-    items = (
-        (row.where, {name: row.text(name) for name in columns.names})
-        for row in rows
-    )
-    while table := list(itertools.islice(items, size)):
-        yield table
-
-
-def _answer_chunk(
-    answerer: Answerer, chunk: Iterable[tuple[str, Any]]
-) -> bytes:
-    """Returns a JSON line for each input."""
-    items = list(chunk)
-    examples: list[Any] = [
-        answerer.parse(value, where) for where, value in items
-    ]
-    answers = answerer.answer(examples)
-    return "".join(
-        json.dumps({"input": value, **answer}, ensure_ascii=False) + "\n"
-        for (_, value), answer in zip(items, answers, strict=True)
-    ).encode("utf-8")
-
-
-def parse(line: Line, kind: str) -> Any:
-    """Returns the JSON value of a line of a format: text, tsv or jsonl.
-
-    Raises:
-        InputError: The line is not UTF-8, or not of the format.
-    """
-    try:
-        line.text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        byte = line.text[error.start].encode("utf-8", "surrogateescape")
-        raise InputError(
-            f"{line.where}: text must be UTF-8. Received: the byte "
-            f"0x{byte.hex()}. Convert it, for example with `iconv -t UTF-8`."
-        ) from error
-    if kind == "text":
-        return line.text
-    if kind == "tsv":
-        cells = line.text.split("\t")
-        if len(cells) > 2:
-            raise InputError(
-                f"{line.where}: must be a text, or two separated by a tab. "
-                f"Received: {len(cells)} columns."
-            )
-        return cells if len(cells) == 2 else line.text
-    return json_files.parse_line(line.text, line.where)
-
-
 def read_chunks(
-    path: str, chunk_size: int, *, show_progress: bool
-) -> Iterator[list[Line]]:
-    """Yields the lines of a file in chunks; blank lines are skipped.
+    options: Predict, columns: TextColumns | None
+) -> Iterator[list[tuple[str, Any]]]:
+    """Yields chunks of FILE:LINE and a line, or {column: text} of a table.
 
-    On standard input (`path` is -), a chunk ends with the lines that have
-    arrived, so that no line waits for the next.
+    On standard input, a chunk ends with the lines that have arrived, so that no
+    line waits for the next.
 
     Raises:
         InputError: A file is not UTF-8. For standard input, `parse` raises it.
     """
+    path, kind = options.input_file, options.resolved_format
     is_stdin = path == "-"
-    blocks: Iterable[Iterable[str]]
-    if is_stdin:
-        blocks = _arrived_lines(sys.stdin.buffer)
-    elif show_progress:  # A bar of bytes.
-        blocks = [progress.read_lines([path], "Predicting")]
-    else:
-        blocks = [files.read_lines(path)]
-    name = "<stdin>" if is_stdin else path
+    if is_stdin or kind not in ("tsv", "csv"):
+        columns = None  # Not a table.
     numbers = itertools.count(1)
+    blocks: Iterable[Iterator[tuple[str, Any]]]
+    if columns:
+        blocks = [_rows(path, kind, columns)]
+    elif is_stdin:
+        arrived = _arrived_lines(sys.stdin.buffer)
+        blocks = (_lines("<stdin>", block, numbers) for block in arrived)
+    elif options.output_file:  # With a bar of bytes.
+        lines = progress.read_lines([path], "Predicting")
+        blocks = [_lines(path, lines, numbers)]
+    else:
+        blocks = [_lines(path, files.read_lines(path), numbers)]
     with progress.bar(
         description="Predicting",
-        unit="line",
-        disable=not (is_stdin and show_progress),
+        unit="row" if columns else "line",
+        disable=not (options.output_file and (columns or is_stdin)),
     ) as bar:
         for block in blocks:
-            lines = _nonblank(name, zip(block, numbers, strict=False))
-            while chunk := list(itertools.islice(lines, chunk_size)):
+            while chunk := list(itertools.islice(block, options.chunk_size)):
                 yield chunk
                 bar.update(len(chunk))
 
 
-def _nonblank(name: str, numbered: Iterable[tuple[str, int]]) -> Iterator[Line]:
-    for text, number in numbered:
+def _rows(
+    path: str, kind: str, columns: TextColumns
+) -> Iterator[tuple[str, dict[str, str]]]:
+    for row in tables.read(path, kind, has_header=columns.has_header):
+        yield row.where, {name: row.text(name) for name in columns.names}
+
+
+def _lines(
+    name: str, block: Iterable[str], numbers: Iterator[int]
+) -> Iterator[tuple[str, str]]:
+    """Yields FILE:LINE and line, except blank ones."""
+    for text, number in zip(block, numbers, strict=False):
         if number == 1:
             text = text.removeprefix("\ufeff")
         if text.strip():
-            yield Line(f"{name}:{number}", text)
+            yield f"{name}:{number}", text
 
 
 def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
@@ -218,4 +151,52 @@ def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
 
 
 def _decode(line: bytes) -> str:
+    # Bytes that are not UTF-8 become surrogates, so that only their line is an
+    # error.
     return line.decode("utf-8", "surrogateescape").replace("\r", "")
+
+
+def _answer_chunk(
+    answerer: Answerer, chunk: list[tuple[str, Any]], kind: str
+) -> bytes:
+    """Returns a JSON line for each input."""
+    values = [parse(line, where, kind) for where, line in chunk]
+    examples: list[Any] = [
+        answerer.parse(value, where)
+        for value, (where, _) in zip(values, chunk, strict=True)
+    ]
+    return "".join(
+        json.dumps({"input": value, **answer}, ensure_ascii=False) + "\n"
+        for value, answer in zip(values, answerer.answer(examples), strict=True)
+    ).encode("utf-8")
+
+
+def parse(line: Any, where: str, kind: str) -> Any:
+    """Returns the JSON value of a line of a format: text, tsv or jsonl.
+
+    Rows of a table are returned as they are.
+
+    Raises:
+        InputError: The line is not UTF-8, or not of the format.
+    """
+    if not isinstance(line, str):
+        return line
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError as error:
+        byte = line[error.start].encode("utf-8", "surrogateescape")
+        raise InputError(
+            f"{where}: text must be UTF-8. Received: the byte 0x{byte.hex()}. "
+            "Convert it, for example with `iconv -t UTF-8`."
+        ) from error
+    if kind == "text":
+        return line
+    if kind == "tsv":
+        cells = line.split("\t")
+        if len(cells) > 2:
+            raise InputError(
+                f"{where}: must be a text, or two separated by a tab. "
+                f"Received: {len(cells)} columns."
+            )
+        return cells if len(cells) == 2 else line
+    return json_files.parse_line(line, where)

@@ -11,11 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.errors import InputError
-from official_bert.inference.trained_models import (
-    MASK,
-    ModelFiles,
-    load_masked_lm,
-)
+from official_bert.inference import trained_models
 from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_pretrained
@@ -35,7 +31,7 @@ class MaskedText(NamedTuple):
 
 
 class MaskedLanguageModel:
-    """A model and a tokenizer as `load` returns them; base of both uses."""
+    """A model and a tokenizer, as `load` returns them."""
 
     columns: TextColumns | None = None  # Reads no tables.
 
@@ -48,7 +44,7 @@ class MaskedLanguageModel:
         self.model = model
         self.tokenizer = tokenizer
         self.batch_size = batch_size
-        self.mask_id = tokenizer.vocab[MASK]
+        self.mask_id = tokenizer.vocab[trained_models.MASK]
         # The model may have more rows than the vocabulary has tokens.
         bias = np.full(model.config.vocab_size or 0, -np.inf, np.float32)
         bias[list(tokenizer.inv_vocab)] = 0.0
@@ -60,8 +56,8 @@ class MaskedLanguageModel:
         """Returns a text, or the `text` of an object, and its token ids.
 
         Raises:
-            InputError: It is no text, or with [CLS] and [SEP] too long for the
-                model. The message starts with `where`.
+            InputError: It is no text, or too long. The message starts with
+                `where`.
         """
         text = given.get("text") if isinstance(given, dict) else given
         if not isinstance(text, str):
@@ -83,9 +79,9 @@ class MaskedLanguageModel:
     def log_probabilities(
         self, texts: Sequence[MaskedText]
     ) -> Iterator[tuple[list[int], Any]]:
-        """Yields predictions for batches of similar length, longest first.
+        """Yields batches of similar length, longest first.
 
-        These are the indices of the texts and the log-probabilities of all
+        Each is the indices of the texts and the log-probabilities of all
         tokens, float32 [B, P, V]. Texts with fewer than P positions are padded.
         """
         batches = padding.batches_by_length(
@@ -105,17 +101,14 @@ class MaskedLanguageModel:
         return zip(batches, parallel_map(predict, batches), strict=True)
 
     def _run(self, input_ids: Any, input_mask: Any, positions: Any) -> Any:
-        output = self.model(
-            {
-                "input_ids": input_ids,
-                "input_mask": input_mask,
-                "segment_ids": tf.zeros_like(input_ids),
-                "masked_lm_positions": positions,
-            }
-        )
-        return tf.nn.log_softmax(
-            output.masked_lm_logits + self._vocabulary_bias
-        )
+        batch = {
+            "input_ids": input_ids,
+            "input_mask": input_mask,
+            "segment_ids": tf.zeros_like(input_ids),
+            "masked_lm_positions": positions,
+        }
+        logits = self.model(batch).masked_lm_logits
+        return tf.nn.log_softmax(logits + self._vocabulary_bias)
 
 
 class Guess(NamedTuple):
@@ -147,11 +140,7 @@ class FillMask(MaskedLanguageModel):
         self._num_guesses = min(num_guesses, len(tokenizer.inv_vocab))
 
     def parse(self, given: Any, where: str) -> MaskedText:
-        """Returns the input for a text such as "The [MASK] sat on the mat.".
-
-        Raises:
-            InputError: As `encode`, or the text has no [MASK].
-        """
+        """Returns the input for a text; `InputError` if it has no [MASK]."""
         text, ids = self.encode(given, where)
         positions = [n for n, token in enumerate(ids) if token == self.mask_id]
         if not positions:
@@ -160,42 +149,24 @@ class FillMask(MaskedLanguageModel):
             )
         return MaskedText(ids, positions)
 
-    def guess(self, texts: Sequence[MaskedText]) -> list[list[list[Guess]]]:
-        """Returns guesses, best first, for each [MASK] of each text."""
-        found: list[list[list[Guess]]] = [[] for _ in texts]
-        for indices, logs in self.log_probabilities(texts):
+    def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
+        """Returns guesses, best first, for each [MASK] of each text.
+
+        The form is JSON: {"guesses": [[{"token", "probability"}, ...], ...]}.
+        """
+        guesses: list[list[Any]] = [[] for _ in examples]
+        for indices, logs in self.log_probabilities(examples):
             best = tf.math.top_k(logs, self._num_guesses)
             probabilities = tf.exp(best.values).numpy().tolist()
             ids = best.indices.numpy().tolist()
             for row, index in enumerate(indices):
-                for blank, _ in enumerate(texts[index].positions):
-                    best_ids = ids[row][blank]
-                    tokens = self.tokenizer.convert_ids_to_tokens(best_ids)
-                    guesses = map(Guess, tokens, probabilities[row][blank])
-                    found[index].append(list(guesses))
-        return found
-
-    def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
-        """Returns `guess` as JSON: {"guesses": [[{token, probability}]]}."""
-        return [
-            {"guesses": [[g._asdict() for g in blank] for blank in text]}
-            for text in self.guess(examples)
-        ]
-
-
-class Score(NamedTuple):
-    """The sum of the log-probabilities of a text's tokens, in nats.
-
-    Without [CLS] and [SEP], which `num_tokens` does not count either.
-    """
-
-    log_likelihood: float
-    num_tokens: int
-
-    @property
-    def perplexity(self) -> float:
-        """Exp of the negative mean log-probability of a token."""
-        return math.exp(-self.log_likelihood / self.num_tokens)
+                for blank in range(len(examples[index].positions)):
+                    tokens = self.tokenizer.convert_ids_to_tokens(
+                        ids[row][blank]
+                    )
+                    found = map(Guess, tokens, probabilities[row][blank])
+                    guesses[index].append([g._asdict() for g in found])
+        return [{"guesses": of_text} for of_text in guesses]
 
 
 class Scorer(MaskedLanguageModel):
@@ -210,11 +181,7 @@ class Scorer(MaskedLanguageModel):
     """
 
     def parse(self, given: Any, where: str) -> list[int]:
-        """Returns the token ids of a text, with [CLS] and [SEP].
-
-        Raises:
-            InputError: As `encode`, or the text is empty or contains [MASK].
-        """
+        """Returns token ids; `InputError` without words or with a [MASK]."""
         text, ids = self.encode(given, where)
         if len(ids) == 2 or self.mask_id in ids:
             raise InputError(
@@ -223,12 +190,15 @@ class Scorer(MaskedLanguageModel):
             )
         return ids
 
-    def score(self, texts: Sequence[Sequence[int]]) -> list[Score]:
-        """Returns the scores of texts from `parse`."""
-        totals = [0.0] * len(texts)
+    def answer(self, examples: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+        """Returns the sum of the log-probabilities of each text's tokens.
+
+        It is in nats. [CLS] and [SEP] are not scored and not counted.
+        """
+        totals = [0.0] * len(examples)
         masked = (
             (number, ids[n], [*ids[:n], self.mask_id, *ids[n + 1 :]], [n])
-            for number, ids in enumerate(texts)
+            for number, ids in enumerate(examples)
             for n in range(1, len(ids) - 1)
         )
         while block := list(itertools.islice(masked, _BLOCK)):
@@ -239,37 +209,31 @@ class Scorer(MaskedLanguageModel):
                 found = tf.gather(logs[:, 0], wanted, batch_dims=1)
                 for index, value in zip(indices, found.numpy(), strict=True):
                     totals[numbers[index]] += float(value)
-        return [
-            Score(total, len(ids) - 2)
-            for total, ids in zip(totals, texts, strict=True)
-        ]
-
-    def answer(self, examples: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
-        """Returns `score` as JSON."""
+        lengths = [len(ids) - 2 for ids in examples]
         return [
             {
-                "pseudo_log_likelihood": score.log_likelihood,
-                "num_tokens": score.num_tokens,
-                "perplexity": score.perplexity,
+                "pseudo_log_likelihood": total,
+                "num_tokens": length,
+                "perplexity": math.exp(-total / length),
             }
-            for score in self.score(examples)
+            for total, length in zip(totals, lengths, strict=True)
         ]
 
 
 def load(
     directory: str, *, do_lower_case: bool
 ) -> tuple[PretrainingModel, BatchTokenizer]:
-    """Loads the model of a `run_pretraining.py` run.
+    """Loads the model of a `run_pretraining.py --vocab_file=...` run.
 
     Returns:
         The model, and a tokenizer that keeps [MASK] whole.
 
     Raises:
-        InputError: A file is missing or damaged. `vocab.txt` is there if the
-            run had `--vocab_file`.
+        InputError: A file is missing or damaged.
     """
     require_pretrained(directory)
-    return load_masked_lm(ModelFiles.in_directory(directory, do_lower_case))
+    files = trained_models.ModelFiles.in_directory(directory, do_lower_case)
+    return trained_models.load_masked_lm(files)
 
 
 def fill(
@@ -278,17 +242,14 @@ def fill(
     text: str,
     num_guesses: int = 5,
 ) -> list[list[Guess]]:
-    """Predicts the tokens in place of every [MASK] of one text.
+    """Returns the most likely tokens for each [MASK] of a text, best first.
 
     `FillMask` takes many texts.
-
-    Returns:
-        For each [MASK], the `num_guesses` most likely tokens, best first.
 
     Raises:
         InputError: The text has no [MASK], or is too long for the model, or
             `num_guesses` is less than 1.
     """
     filler = FillMask(model, tokenizer, num_guesses)
-    [guesses] = filler.guess([filler.parse(text, "text")])
-    return guesses
+    [answer] = filler.answer([filler.parse(text, "text")])
+    return [[Guess(**g) for g in blank] for blank in answer["guesses"]]

@@ -1,6 +1,5 @@
 """Predicts with a fine-tuned model."""
 
-import dataclasses
 import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,9 +8,8 @@ from typing import Any
 from official_bert.errors import InputError
 from official_bert.inference.trained_models import load_finetuned
 from official_bert.tasks.forward import Forward
-from official_bert.tasks.task import Task
+from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextColumns, TextTask
-from official_bert.tokenization import BatchTokenizer
 
 
 class Predictor:
@@ -23,30 +21,23 @@ class Predictor:
     # [{"label": "1", "probabilities": {"0": 0.08, "1": 0.92}}]
     ```
 
-    The numbers are those of `--do_predict`, up to rounding. `model` is as
-    `task.build_model` returns it, `max_seq_length` the maximum in training.
+    The numbers are those of `--do_predict`, up to rounding.
     """
 
     def __init__(
-        self,
-        task: Task,
-        model: Any,
-        tokenizer: BatchTokenizer,
-        *,
-        max_seq_length: int,
-        batch_size: int = 32,
+        self, finetuned: FinetunedModel, *, batch_size: int = 32
     ) -> None:
-        self.task = task
-        self.tokenizer = tokenizer
-        self.max_seq_length = max_seq_length
+        self.task = finetuned.task
+        self.tokenizer = finetuned.tokenizer
+        self.max_seq_length = finetuned.max_seq_length
         # Batches are always full, so a single input has a batch size of 1.
         self._forward_one, self._forward_many = (
             Forward(
-                task,
-                model,
-                max_seq_length=max_seq_length,
+                self.task,
+                finetuned.model,
+                max_seq_length=self.max_seq_length,
                 batch_size=size,
-                pad_to=task.pad_to,
+                pad_to=self.task.pad_to,
             )
             for size in (1, batch_size)
         )
@@ -56,20 +47,6 @@ class Predictor:
         """The text columns of tables; None for tasks that are not on texts."""
         return self.task.columns if isinstance(self.task, TextTask) else None
 
-    def set_columns(self, columns: TextColumns) -> None:
-        """Sets the text columns of tables and the keys of objects.
-
-        Raises:
-            InputError: The task is not on texts.
-        """
-        if not isinstance(self.task, TextTask):
-            raise InputError(
-                f"Columns {', '.join(columns.names)} need a model for one or "
-                "two texts. Received: a model for "
-                f"{self.task.kind}."
-            )
-        self.task = dataclasses.replace(self.task, columns=columns)
-
     @classmethod
     def from_dir(cls, output_dir: str, *, batch_size: int = 32) -> "Predictor":
         """Loads the best checkpoint of a fine-tuning run, or the newest.
@@ -77,21 +54,14 @@ class Predictor:
         Raises:
             InputError: A file is missing or damaged.
         """
-        loaded = load_finetuned(output_dir)
-        return cls(
-            loaded.task,
-            loaded.model,
-            loaded.tokenizer,
-            max_seq_length=loaded.max_seq_length,
-            batch_size=batch_size,
-        )
+        return cls(load_finetuned(output_dir), batch_size=batch_size)
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
-        """Returns the task's `answer_to_json` for each item: JSON types only.
+        """Returns the answer for each item, of JSON types only.
 
         Args:
-            items: Inputs as the task's `parse` takes them: texts, pairs as
-                lists or tuples of two, or dicts.
+            items: Texts, pairs as lists or tuples of two, or dicts; see the
+                task's `parse` and `answer_to_json`.
 
         Raises:
             InputError: An item is not valid. The message has its index.
@@ -103,11 +73,8 @@ class Predictor:
     ) -> Iterator[dict[str, Any]]:
         """Yields the answers of `__call__` with one chunk of items in memory.
 
-        A chunk is read when its first answer is requested.
-
-        Raises:
-            InputError: As `__call__`, after the answers of earlier chunks; or
-                `chunk_size` is less than 1.
+        A chunk is read when its first answer is requested, and an `InputError`
+        is raised after the answers of earlier chunks.
         """
         if chunk_size < 1:
             raise InputError(
@@ -118,11 +85,11 @@ class Predictor:
             raise InputError(
                 f"`items` must be a list of inputs. Received: {items!r}."
             )
-        remaining = enumerate(items)
-        while chunk := list(itertools.islice(remaining, chunk_size)):
-            yield from self.answer(
-                [self.parse(item, f"items[{n}]") for n, item in chunk]
-            )
+        examples = (
+            self.parse(item, f"items[{n}]") for n, item in enumerate(items)
+        )
+        while chunk := list(itertools.islice(examples, chunk_size)):
+            yield from self.answer(chunk)
 
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example for an item; errors start with `where`."""

@@ -9,7 +9,7 @@ from official_bert import task_file, tasks
 from official_bert.checkpoints import loading, run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.hub.hub_encoder import HubBert
+from official_bert.hub import HubBert
 from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import (
@@ -54,20 +54,24 @@ class ModelFiles(NamedTuple):
             do_lower_case,
         )
 
-    def load_tokenizer(
-        self, config: BertConfig, never_split: tuple[str, ...] = ()
+    def load(
+        self, model: Any, never_split: tuple[str, ...] = (), **exceptions: str
     ) -> BatchTokenizer:
-        """Returns the tokenizer; `InputError` if it does not fit the config."""
+        """Assigns the weights of a model and returns its tokenizer.
+
+        The tokenizer keeps the tokens `never_split` whole. For `exceptions` see
+        `checkpoints.loading.load`.
+
+        Raises:
+            InputError: The files are damaged or do not fit each other.
+        """
         tokenizer = BatchTokenizer(
             self.vocab_path, self.do_lower_case, never_split
         )
-        config.require_vocabulary(tokenizer.vocab, self.vocab_path)
-        return tokenizer
-
-    def load_weights(self, model: Any, **exceptions: str) -> None:
-        """Assigns the weights; for `exceptions` see `loading.load`."""
+        model.config.require_vocabulary(tokenizer.vocab, self.vocab_path)
         weights = loading.by_name(model.trainable_variables)
         loading.load(weights, self.checkpoint, **exceptions)
+        return tokenizer
 
 
 class LoadedBert(NamedTuple):
@@ -78,35 +82,24 @@ class LoadedBert(NamedTuple):
     source: str
 
     def run(
-        self,
-        tokens: list[str],
-        segment_ids: list[int],
-        return_attention: bool = False,
+        self, tokens: list[str], segment_ids: list[int], **arguments: bool
     ) -> BertOutput:
-        """Runs the model on one sequence of S tokens: B is 1, no padding."""
-        ids = self.tokenizer.convert_tokens_to_ids(tokens)
-        output: BertOutput = self.bert(
-            tf.constant([ids]),
-            segment_ids=tf.constant([segment_ids]),
-            return_attention=return_attention,
-        )
+        """Runs the model on one sequence; for the arguments see `Bert`."""
+        ids = tf.constant([self.tokenizer.convert_tokens_to_ids(tokens)])
+        segments = tf.constant([segment_ids])
+        output: BertOutput = self.bert(ids, segment_ids=segments, **arguments)
         return output
 
     def require_length(
         self, num_tokens: int, max_seq_length: int, where: str
     ) -> None:
-        """Raises `InputError` for a text that is too long.
-
-        `num_tokens` counts [CLS] and [SEP]. The message starts with `where`.
-        """
+        """Raises `InputError`, which starts with `where`, for a long text."""
         if num_tokens <= max_seq_length:
             return
         positions = self.bert.config.max_position_embeddings
-        advice = (
-            f"Pass --max_seq_length={num_tokens}, or shorten it."
-            if num_tokens <= positions
-            else f"Shorten it; the model has {positions} positions."
-        )
+        advice = f"Shorten it; the model has {positions} positions."
+        if num_tokens <= positions:
+            advice = f"Pass --max_seq_length={num_tokens}, or shorten it."
         raise InputError(
             f"{where}: {num_tokens} tokens, with [CLS] and [SEP], exceed "
             f"--max_seq_length={max_seq_length}. {advice}"
@@ -118,20 +111,14 @@ def load_encoder(
     never_split: tuple[str, ...] = (),
     may_initialize: str = "",
 ) -> LoadedBert:
-    """Loads BERT without heads; the checkpoint may have any.
-
-    The tokenizer keeps the tokens `never_split` whole. Weights that match the
-    regular expression `may_initialize` may be missing.
-
-    Raises:
-        InputError: The files are damaged or do not fit each other.
-    """
-    config = BertConfig.from_json_file(files.config_path)
-    tokenizer = files.load_tokenizer(config, never_split)
-    bert = Bert(config)
+    """Loads BERT without heads, as `ModelFiles.load`; ignores any heads."""
+    bert = Bert(BertConfig.from_json_file(files.config_path))
     bert.build()
-    files.load_weights(
-        bert, may_initialize=may_initialize, may_skip=loading.NOT_BERT
+    tokenizer = files.load(
+        bert,
+        never_split,
+        may_initialize=may_initialize,
+        may_skip=loading.NOT_BERT,
     )
     return LoadedBert(bert, tokenizer, run_directory.resolve(files.checkpoint))
 
@@ -142,15 +129,13 @@ def load_masked_lm(
     """Loads a pre-trained model, and a tokenizer that keeps [MASK] whole.
 
     Raises:
-        InputError: The files are damaged or do not fit each other, or the model
-            has no masked-LM head.
+        InputError: As `ModelFiles.load`, or the model has no masked-LM head.
     """
     require_masked_lm(files.config_path)
-    config = BertConfig.from_json_file(files.config_path)
-    tokenizer = files.load_tokenizer(config, (MASK,))
-    model = PretrainingModel(config)
-    files.load_weights(
+    model = PretrainingModel(BertConfig.from_json_file(files.config_path))
+    tokenizer = files.load(
         model,
+        (MASK,),
         # Not used; models trained on masked LM alone do not have it.
         may_initialize="^cls/seq_relationship/",
         may_skip=loading.OPTIMIZER_STATE,
@@ -176,15 +161,12 @@ def load_finetuned(run_directory: str) -> FinetunedModel:
             f"fine-tuning writes it ({error})."
         ) from error
     files = ModelFiles.in_directory(run_directory, do_lower_case)
-    bert = None
     if "hub_module" in description:
         bert = HubBert(description["hub_module"])
-        config = bert.config
+        model = task.build_model(bert.config, bert)
     else:
-        config = BertConfig.from_json_file(files.config_path)
-    tokenizer = files.load_tokenizer(config)
-    model = task.build_model(config, bert)
-    files.load_weights(model, may_skip=loading.OPTIMIZER_STATE)
+        model = task.build_model(BertConfig.from_json_file(files.config_path))
+    tokenizer = files.load(model, may_skip=loading.OPTIMIZER_STATE)
     return FinetunedModel(
         task, model, tokenizer, files.vocab_path, max_seq_length
     )

@@ -22,25 +22,15 @@ _BATCHES_PER_POOL = 100
 
 
 def training_batches(
-    data: RecordFiles,
-    batch_size: int,
-    *,
-    seed: int,
-    start: int = 0,
+    data: RecordFiles, batch_size: int, *, seed: int, start: int = 0
 ) -> tf.data.Dataset:
-    """Returns endless shuffled batches; the same seeds give the same batches.
-
-    TensorFlow combines `seed` with its global seed, which
-    `keras.utils.set_random_seed` sets.
+    """Returns endless shuffled batches {name: Tensor [B, length]}.
 
     Args:
         data: TFRecord files. The order of the files is shuffled too.
         batch_size: B, over all replicas.
-        seed: Seed of the order, which differs from epoch to epoch.
+        seed: Seed of the order, combined with TensorFlow's global seed.
         start: Number of examples to skip because an earlier run used them.
-
-    Returns:
-        A dataset of {name: Tensor [B, length]}.
     """
 
     def epoch(number: Any) -> tf.data.Dataset:
@@ -70,9 +60,9 @@ def _names(data: RecordFiles) -> tf.data.Dataset:
 def evaluation_batches(
     data: RecordFiles, batch_size: int, num_batches: int
 ) -> tf.data.Dataset:
-    """Returns a fixed number of full batches in the order of the files.
+    """Returns full batches in the order of the files.
 
-    If there are fewer examples, they are repeated from the start, as in the
+    If there are too few examples, they are repeated from the start, as in the
     original implementation.
     """
     serialized = _names(data).flat_map(tf.data.TFRecordDataset).repeat()
@@ -88,7 +78,7 @@ def finetuning_batches(
     pad_to: str = "max",
     start: int = 0,
 ) -> tf.data.Dataset:
-    """Returns the batches of a run, shuffled as in the original implementation.
+    """Returns the batches of a run, {name: Tensor [B, length]}.
 
     Args:
         data: Uncompressed TFRecord files; repeated for several epochs.
@@ -103,9 +93,6 @@ def finetuning_batches(
         start: Number of examples to skip because an earlier run used them. With
             `bucket`, if that run had another batch size, part of its last pool
             of examples is repeated.
-
-    Returns:
-        A dataset of {name: Tensor [B, length]}.
     """
     serialized = (
         tf.data.TFRecordDataset(list(data.names))
@@ -127,9 +114,8 @@ def finetuning_batches(
             data.schema, pool, batch_size, (seed, number)
         )
     )
-    return _prefetched(
-        batches.skip(batch).map(lambda batch: _trim(data.schema, batch))
-    )
+    trimmed = batches.skip(batch).map(lambda rows: _trim(data.schema, rows))
+    return _prefetched(trimmed)
 
 
 def _batches_by_length(
@@ -161,7 +147,6 @@ def _padded_lengths(schema: Schema, features: dict[str, Any]) -> Any:
 
 
 def _trim(schema: Schema, batch: dict[str, Any]) -> dict[str, Any]:
-    """Cuts the sequences of a batch to the bucket of the longest."""
     length = tf.reduce_max(_padded_lengths(schema, batch))
     return {
         name: value[..., :length] if schema[name].is_sequence else value
@@ -179,10 +164,6 @@ def to_next_tokens(batch: dict[str, Any]) -> dict[str, Any]:
 
     The labels keep their names, but there are S - 1 of them instead of P:
     position i labels token i + 1, with weight 1 if both belong to one text.
-
-    Args:
-        batch: {name: Tensor}, features of `schemas.pretraining_schema` or
-            `schemas.packed_schema`.
     """
     input_ids, mask = _unmasked(batch), batch["input_mask"]
     is_text = tf.logical_and(mask[:, 1:] > 0, mask[:, 1:] == mask[:, :-1])

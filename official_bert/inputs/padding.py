@@ -1,10 +1,4 @@
-"""Pads sequences of different lengths to batches of one length.
-
-An example is {feature: values}, with sequences of their real length::
-
-    {"input_ids": [101, 2023, 102], "input_mask": [1, 1, 1],
-     "segment_ids": [0, 0, 0], "label_ids": [1]}
-"""
+"""Pads sequences of different lengths to batches of one length."""
 
 import bisect
 import functools
@@ -15,6 +9,7 @@ import numpy as np
 
 from official_bert.inputs.schemas import Schema
 
+# {feature: values} of an example, with sequences of their real length.
 Row = Mapping[str, Any]
 
 # Few lengths, because XLA compiles a program for each; denser where they are
@@ -32,12 +27,10 @@ def buckets(max_seq_length: int) -> tuple[int, ...]:
 def padded_length(length: int, max_seq_length: int, pad_to: str) -> int:
     """Returns the length of a batch whose longest sequence has `length`.
 
-    With `pad_to="max"` it is `max_seq_length`, with "bucket" the next bucket.
+    It is the next bucket, or `max_seq_length` with `pad_to="max"`.
     """
-    if pad_to == "max":
-        return max_seq_length
     sizes = buckets(max_seq_length)
-    return sizes[bisect.bisect_left(sizes, length)]
+    return sizes[-1 if pad_to == "max" else bisect.bisect_left(sizes, length)]
 
 
 def row_length(row: Row) -> int:
@@ -55,11 +48,9 @@ def batches_by_length(
     Starting with the longest shows at once if memory does not suffice. Equal
     lengths keep their order; the last batch may be smaller.
     """
-    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    return [
-        order[start : start + batch_size]
-        for start in range(0, len(order), batch_size)
-    ]
+    order = np.argsort(np.negative(lengths), kind="stable").tolist()
+    starts = range(0, len(order), batch_size)
+    return [order[start : start + batch_size] for start in starts]
 
 
 def pad_batch(

@@ -28,11 +28,7 @@ class RecordFiles(NamedTuple):
 
 
 def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
-    """Parses a batch of examples inside tf.data.
-
-    Args:
-        schema: The features of each example.
-        serialized: string Tensor [B].
+    """Parses a batch of examples, string [B], inside tf.data.
 
     Returns:
         {name: int32 or float32 Tensor [B, length]}, or [B, C, length] with C
@@ -51,10 +47,7 @@ def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
 
 
 def without_empty(names: Sequence[str]) -> list[str]:
-    """Returns the files that are not empty, or all files if all are.
-
-    A small corpus can leave some of many output files empty.
-    """
+    """Returns the files that are not empty, or all files if all are."""
     full = [name for name in names if files.size(name)]
     if empty := set(names).difference(full):
         logging.warning("Empty files: %s", ", ".join(sorted(empty)))
@@ -70,8 +63,8 @@ def check_files(data: RecordFiles, vocab_size: int) -> None:
     """
     for name in data.names:
         if not files.is_remote(name):
-            count = tfrecords.count_records(name)
-            logging.info("%s: %d records", name, count)
+            number = tfrecords.count_records(name)
+            logging.info("%s: %d records", name, number)
         if not _check_records(name, data.schema, vocab_size, limit=1):
             raise InputError(f"{name} must hold TFRecords, but is empty.")
 
@@ -107,16 +100,14 @@ def _check_records(
 
 
 def _check_example(where: str, features: Any, schema: Schema) -> None:
-    packed = "next_sentence_positions"
-    if packed in features and packed not in schema:
+    is_packed, expected = (
+        "next_sentence_positions" in names for names in (features, schema)
+    )
+    if is_packed != expected:
         raise InputError(
-            f"{where} holds several packed instances. Pass --pack_sequences "
-            "and the --max_sequences_per_row that they were created with."
-        )
-    if packed in schema and packed not in features:
-        raise InputError(
-            f"{where} holds one instance, not several packed ones. Leave out "
-            "--pack_sequences, or pass it to create_pretraining_data.py too."
+            f"{where} holds {'several packed' if is_packed else 'single'} "
+            "instances. Pass --pack_sequences and --max_sequences_per_row as "
+            "to create_pretraining_data.py."
         )
     for name, feature in schema.items():
         if name not in features:
@@ -126,8 +117,7 @@ def _check_example(where: str, features: Any, schema: Schema) -> None:
                 "written by create_pretraining_data.py?"
             )
         kind = "float_list" if feature.is_float else "int64_list"
-        num_values = len(getattr(features[name], kind).value)
-        length = num_values // feature.num_choices
+        length = len(getattr(features[name], kind).value)
         if length != feature.length:
             advice = f" Pass --{feature.flag}={length}." if feature.flag else ""
             raise InputError(
@@ -138,12 +128,10 @@ def _check_example(where: str, features: Any, schema: Schema) -> None:
 
 def _check_ids(where: str, features: Any, vocab_size: int) -> None:
     for name in ("input_ids", "masked_lm_ids"):
-        ids = features[name].int64_list.value
-        wrong = [i for i in ids if not 0 <= i < vocab_size]
-        if wrong:
-            raise InputError(
-                f"{where}: `{name}` must be below the model's "
-                f"vocab_size={vocab_size} and not negative. Received: "
-                f"{wrong[0]}. Use the bert_config.json of the vocabulary that "
-                "the records were created with."
-            )
+        for i in features[name].int64_list.value:
+            if not 0 <= i < vocab_size:
+                raise InputError(
+                    f"{where}: `{name}` must be at least 0 and below the "
+                    f"model's vocab_size={vocab_size}. Received: {i}. Use the "
+                    "bert_config.json that fits the records' vocabulary."
+                )

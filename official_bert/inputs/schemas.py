@@ -1,26 +1,16 @@
-"""Names, lengths and dtypes of the features in records.
-
-Separate from `records`, so that writing records does not import TensorFlow.
-"""
+"""Names, lengths and dtypes of the features in records."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 
 class Feature(NamedTuple):
-    """One feature of a record.
+    """One feature of a record."""
 
-    Attributes:
-        length: The number of values (for each choice).
-        flag: The command-line flag that sets the length, if any.
-        is_float: Whether the values are float32 rather than int64.
-        num_choices: C, for multiple choice. The record holds C * length values.
-    """
-
-    length: int
-    flag: str | None = None
-    is_float: bool = False
-    num_choices: int = 1
+    length: int  # The number of values (for each choice).
+    flag: str | None = None  # The command-line flag that sets the length.
+    is_float: bool = False  # Whether the values are float32 rather than int64.
+    num_choices: int = 1  # C, for multiple choice.
 
     @property
     def is_sequence(self) -> bool:

@@ -14,10 +14,8 @@ def add_special_tokens(
     tokens_a: Sequence[str], tokens_b: Sequence[str] = ()
 ) -> list[str]:
     """Returns ``[CLS] a [SEP]``, or ``[CLS] a [SEP] b [SEP]`` for a pair."""
-    tokens = ["[CLS]", *tokens_a, "[SEP]"]
-    if tokens_b:
-        tokens += [*tokens_b, "[SEP]"]
-    return tokens
+    end = [*tokens_b, "[SEP]"] if tokens_b else []
+    return ["[CLS]", *tokens_a, "[SEP]", *end]
 
 
 def make_segment_ids(num_tokens: int, num_tokens_a: int) -> list[int]:
@@ -44,14 +42,9 @@ def special_ids(vocab: Mapping[str, int]) -> SpecialIds:
 def text_features(
     ids_a: Sequence[int], ids_b: Sequence[int], special: SpecialIds
 ) -> dict[str, list[int]]:
-    """Returns the features of a text or, if `ids_b` is not empty, of a pair.
-
-    Returns:
-        `input_ids`, `input_mask` and `segment_ids`, without padding.
-    """
-    input_ids = [special.cls, *ids_a, special.sep]
-    if ids_b:
-        input_ids += [*ids_b, special.sep]
+    """Returns the features of a text or pair of texts, without padding."""
+    end = [*ids_b, special.sep] if ids_b else []
+    input_ids = [special.cls, *ids_a, special.sep, *end]
     return {
         "input_ids": input_ids,
         "input_mask": [1] * len(input_ids),

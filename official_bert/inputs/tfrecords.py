@@ -15,17 +15,13 @@ A `tf.train.Example` is a tree of messages, each a tag, its size and content::
     feature     \x1a SIZE int64_list              or \x12 SIZE float_list
     int64_list  \n SIZE values                    float_list: the same
 
-Sizes and integers are base-128 varints: lowest 7 bits first, and 128 is added
-to every byte but the last. Floats have four bytes. What precedes the values
-therefore depends only on name, dtype and size. See
+Floats have four bytes. Sizes and integers are base-128 varints, see
 protobuf.dev/programming-guides/encoding.
 """
 
 import functools
 import gzip
 import itertools
-import mmap
-import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
@@ -37,12 +33,7 @@ import numpy.typing as npt
 from official_bert import files
 from official_bert.errors import InputError
 
-# The length and its checksum; the data is followed by another checksum.
-_HEADER = struct.Struct("<QI")
-_FOOTER_SIZE = 4
-
-# The default of the gzip program. Records become a fifth as large.
-_COMPRESSION_LEVEL = 6
+_HEADER_SIZE, _FOOTER_SIZE = 12, 4
 
 _Bytes = npt.NDArray[np.uint8]
 
@@ -72,16 +63,14 @@ def _encode_feature(
     name: str, values: npt.NDArray[Any]
 ) -> list[bytes] | _Bytes:
     """Returns the entry of each row: [N, size] if all have the same size."""
-    is_float = values.dtype == np.float32
-    tag = _FIELD_2 if is_float else _FIELD_3
-    if is_float:
-        data = values.astype("<f4").view(np.uint8)
+    tag = _FIELD_3
+    if values.dtype == np.float32:
+        tag, data = _FIELD_2, values.astype("<f4").view(np.uint8)
     elif values.min(initial=0) >= 0 and values.max(initial=0) < 128:
         data = values.astype(np.uint8)  # One byte each.
     else:
-        return [
-            _entry_header(name, tag, len(row)) + row for row in _varints(values)
-        ]
+        rows = _varints(values)
+        return [_entry_header(name, tag, len(row)) + row for row in rows]
     header = np.frombuffer(_entry_header(name, tag, data.shape[1]), np.uint8)
     return np.hstack([np.tile(header, (len(data), 1)), data])
 
@@ -154,7 +143,7 @@ def join(records: Iterable[bytes], compress: bool) -> bytes:
     # TensorFlow takes an empty compressed part for the end of the file.
     if not compress or not part:
         return part
-    return gzip.compress(part, _COMPRESSION_LEVEL, mtime=0)
+    return gzip.compress(part, 6, mtime=0)  # The gzip program's default.
 
 
 @functools.lru_cache(maxsize=2**14)
@@ -183,49 +172,40 @@ def read(name: str) -> Iterator[bytes]:
             file = getattr(opened, "fileobj", opened)
             if files.is_gzip(name):
                 file = gzip.GzipFile(fileobj=file)
-            while header := file.read(_HEADER.size):
-                length, _ = _HEADER.unpack(header)
+            while header := file.read(_HEADER_SIZE):
+                length = int.from_bytes(header[:8], "little")
                 if header != _header(length):
-                    raise EOFError("its length is damaged")
-                data, footer = file.read(length), file.read(_FOOTER_SIZE)
-                if len(footer) < _FOOTER_SIZE:
-                    raise EOFError("the file ends inside it")
-                if _checksum(data) != footer:
-                    raise EOFError("its checksum is wrong")
+                    raise EOFError("its length is damaged or incomplete")
+                data = file.read(length)
+                if file.read(_FOOTER_SIZE) != _checksum(data):
+                    raise EOFError("its data is damaged or incomplete")
                 yield data
                 number += 1
-    except struct.error as error:
-        raise _damaged(name, number, "the file ends inside it") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise _damaged(name, number, str(error)) from error
 
 
 def count_records(name: str) -> int:
-    """Counts the records of a local file by their headers.
-
-    A compressed file is unpacked, which takes time.
+    """Counts the records of a local file, by their headers if uncompressed.
 
     Raises:
         InputError: The file is empty or ends inside a record.
     """
-    with files.open_binary(name):  # For its error messages.
+    count = end = 0
+    with files.open_binary(name) as opened:
         size = files.size(name)
-    if not size:
-        raise InputError(f"{name} must hold TFRecords, but is empty.")
-    if files.is_gzip(name):
-        return sum(1 for _ in read(name))
-    count = offset = 0
-    with (
-        open(name, "rb") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-    ):
-        while offset < size:
-            end = offset + _HEADER.size
-            if end <= size:
-                end += _HEADER.unpack_from(data, offset)[0] + _FOOTER_SIZE
-            if end > size:
-                raise _damaged(name, count + 1, "the file ends inside it")
-            count, offset = count + 1, end
+        if not size:
+            raise InputError(f"{name} must hold TFRecords, but is empty.")
+        if files.is_gzip(name):
+            return sum(1 for _ in read(name))
+        file = getattr(opened, "fileobj", opened)
+        while end < size:
+            file.seek(end)
+            length = int.from_bytes(file.read(8), "little")
+            end += _HEADER_SIZE + length + _FOOTER_SIZE
+            count += 1
+    if end > size:
+        raise _damaged(name, count, "the file ends inside it")
     return count
 
 

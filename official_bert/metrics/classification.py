@@ -4,23 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from sklearn import metrics
 
 
 def precision_recall_f1(
     correct: int, predicted: int, expected: int
 ) -> dict[str, float]:
-    """Returns precision, recall and F1, given counts.
+    """Returns `precision`, `recall`, `f1` and `support`, which is `expected`.
 
     Args:
-        correct: The number of correct predictions (true positives).
-        predicted: The number of predictions (true and false positives).
-        expected: The number of targets (true positives, false negatives).
-
-    Returns:
-        `precision`, `recall` and `f1` as fractions, 0.0 instead of a division
-        by zero, and `support`, which is `expected`.
+        correct: The number of true positives.
+        predicted: The number of true and false positives.
+        expected: The number of true positives and false negatives.
     """
     return {
         "precision": correct / predicted if predicted else 0.0,
@@ -31,34 +27,20 @@ def precision_recall_f1(
     }
 
 
-def accuracy(
-    targets: npt.ArrayLike, predictions: npt.ArrayLike
-) -> dict[str, float]:
-    """Returns `accuracy`, the fraction of correct predictions.
-
-    Args:
-        targets: Class numbers, int [N] with N > 0.
-        predictions: Class numbers, int [N].
-    """
+def accuracy(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
+    """Returns `accuracy`, the fraction of equal class numbers, int [N > 0]."""
     return {"accuracy": float(metrics.accuracy_score(targets, predictions))}
 
 
 def accuracy_and_f1(
-    targets: npt.ArrayLike, predictions: npt.ArrayLike
+    targets: ArrayLike, predictions: ArrayLike
 ) -> dict[str, float]:
-    """Returns `accuracy`, and `f1` of class 1: GLUE's metrics of MRPC and QQP.
-
-    Args:
-        targets: 0 or 1, int [N].
-        predictions: 0 or 1, int [N].
-    """
-    f1 = metrics.f1_score(targets, predictions, pos_label=1, zero_division=0.0)
+    """Returns GLUE's metrics of MRPC and QQP: `accuracy`, `f1` of class 1."""
+    f1 = metrics.f1_score(targets, predictions, zero_division=0.0)
     return {**accuracy(targets, predictions), "f1": float(f1)}
 
 
-def matthews(
-    targets: npt.ArrayLike, predictions: npt.ArrayLike
-) -> dict[str, float]:
+def matthews(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
     """Returns `matthews_correlation` and `accuracy`: GLUE's metric of CoLA.
 
     The correlation is 0.0 if all targets or all predictions are equal.
@@ -67,92 +49,60 @@ def matthews(
     # scikit-learn warns about a single class.
     if np.ptp(targets) > 0 and np.ptp(predictions) > 0:
         correlation = float(metrics.matthews_corrcoef(targets, predictions))
-    return {
-        "matthews_correlation": correlation,
-        **accuracy(targets, predictions),
-    }
+    scores = {"matthews_correlation": correlation}
+    return scores | accuracy(targets, predictions)
 
 
 def per_class(
-    targets: npt.ArrayLike, predictions: npt.ArrayLike, labels: Sequence[str]
+    targets: ArrayLike, predictions: ArrayLike, labels: Sequence[str]
 ) -> dict[str, Any]:
     """Returns the metrics of each class and the confusion matrix.
 
-    Args:
-        targets: Class numbers, int [N].
-        predictions: Class numbers, int [N].
-        labels: The names of the C classes.
+    Targets and predictions are numbers of the C classes `labels`, int [N].
 
     Returns:
         `per_class`: {label: {precision, recall, f1, support}}.
         `macro_f1`: the mean F1 of all C classes, 0.0 for absent ones.
-        `confusion_matrix`: counts as C lists of C, one list for each target
-        class, one column for each predicted class.
+        `confusion_matrix`: [C, C], a row for each target class.
     """
-    matrix = np.asarray(
-        metrics.confusion_matrix(
-            targets, predictions, labels=range(len(labels))
-        )
-    )
+    classes = range(len(labels))
+    matrix = metrics.confusion_matrix(targets, predictions, labels=classes)
     counts = np.stack([matrix.diagonal(), matrix.sum(0), matrix.sum(1)])
-    scores, macro_f1 = _per_label(counts, labels)
-    return {
-        "per_class": scores,
-        "macro_f1": macro_f1,
-        "confusion_matrix": matrix.tolist(),
-    }
+    scores = _per_label(counts, labels)
+    return {**scores, "confusion_matrix": matrix.tolist()}
 
 
 def multilabel(
-    targets: npt.ArrayLike,
-    predictions: npt.ArrayLike,
-    labels: Sequence[str],
-    threshold: float = 0.5,
+    targets: ArrayLike, predictions: ArrayLike, labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the metrics of a multi-label classifier.
+    """Returns the metrics of a multi-label classifier with C `labels`.
 
-    Args:
-        targets: 0 or 1 for each example and label, [N, C] with N > 0.
-        predictions: Probabilities, or 0 or 1, [N, C].
-        labels: The names of the C labels.
-        threshold: A label is predicted if its probability is at least this.
+    Targets are 0 or 1, [N, C] with N > 0. Predictions are probabilities [N, C];
+    labels of at least 0.5 count as predicted.
 
     Returns:
         `micro_f1`: F1 of all pairs of example and label together.
-        `macro_f1`: the mean F1 of all C labels, 0.0 for absent ones.
         `exact_match`: the fraction of examples with exactly the right labels.
         `hamming_loss`: the fraction of wrong decisions among all N x C.
-        `per_class`: {label: {precision, recall, f1, support}}.
+        `per_class`, `macro_f1`: as those of the function `per_class`.
     """
     # Not with scikit-learn, which takes [N, 1] for a binary classification.
     target = np.asarray(targets).astype(bool)
-    predicted = np.asarray(predictions) >= threshold
-    if target.shape != predicted.shape or target.shape[1:] != (len(labels),):
-        raise ValueError(
-            "Targets and predictions must have shape [N, C] for C labels. "
-            f"Received: {target.shape} and {predicted.shape} for {len(labels)}."
-        )
+    predicted = np.asarray(predictions) >= 0.5
     counts = np.stack([target & predicted, predicted, target]).sum(axis=1)
     overall = precision_recall_f1(*counts.sum(axis=1).tolist())
-    scores, macro_f1 = _per_label(counts, labels)
     return {
         "micro_f1": overall["f1"],
-        "macro_f1": macro_f1,
         "exact_match": float((target == predicted).all(axis=1).mean()),
         "hamming_loss": float((target != predicted).mean()),
-        "per_class": scores,
+        **_per_label(counts, labels),
     }
 
 
-def _per_label(
-    counts: np.ndarray, labels: Sequence[str]
-) -> tuple[dict[str, dict[str, float]], float]:
-    """Returns the metrics of each label, and their macro F1.
-
-    Args:
-        counts: int [3, C], numbers of correct, predicted and expected labels.
-        labels: The names of the C labels.
-    """
+def _per_label(counts: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
+    """Takes the correct, predicted and expected labels as int [3, C]."""
     scores = [precision_recall_f1(*column) for column in counts.T.tolist()]
-    macro_f1 = sum(score["f1"] for score in scores) / len(scores)
-    return dict(zip(labels, scores, strict=True)), macro_f1
+    return {
+        "per_class": dict(zip(labels, scores, strict=True)),
+        "macro_f1": sum(score["f1"] for score in scores) / len(scores),
+    }

@@ -30,13 +30,9 @@ class Entity(NamedTuple):
 def evaluate(
     targets: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
-    """Returns the metrics of tagged sentences.
+    """Returns the metrics of sentences, given the tags of their words.
 
     An entity is correct if its first word, its last word and its type are.
-
-    Args:
-        targets: The tags of each sentence's words.
-        predictions: As many tags for each sentence.
 
     Returns:
         `accuracy`: the fraction of correct tags.
@@ -49,31 +45,24 @@ def evaluate(
         {tag for tags in (*targets, *predictions) for tag in tags}
     )
     find = entities if has_entities else _words
-    num_words = num_correct = 0
-    correct: Counter[str] = Counter()
-    predicted: Counter[str] = Counter()
-    expected: Counter[str] = Counter()
+    is_correct: list[bool] = []
+    counters: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
+    correct, predicted, expected = counters
     for target, guess in zip(targets, predictions, strict=True):
-        num_words += len(target)
-        num_correct += sum(a == b for a, b in zip(target, guess, strict=True))
+        is_correct += [a == b for a, b in zip(target, guess, strict=True)]
         true, guessed = set(find(target)), set(find(guess))
         correct.update(entity.type for entity in true & guessed)
         predicted.update(entity.type for entity in guessed)
         expected.update(entity.type for entity in true)
-    results: dict[str, Any] = {
-        "accuracy": num_correct / num_words if num_words else 0.0
+    totals = (counter.total() for counter in counters)
+    return {
+        "accuracy": sum(is_correct) / max(len(is_correct), 1),
+        **(precision_recall_f1(*totals) if has_entities else {}),
+        "per_type": {
+            name: precision_recall_f1(*(counter[name] for counter in counters))
+            for name in sorted(expected | predicted)
+        },
     }
-    if has_entities:
-        results |= precision_recall_f1(
-            correct.total(), predicted.total(), expected.total()
-        )
-    results["per_type"] = {
-        name: precision_recall_f1(
-            correct[name], predicted[name], expected[name]
-        )
-        for name in sorted(expected | predicted)
-    }
-    return results
 
 
 def _words(tags: Iterable[str]) -> list[Entity]:
@@ -91,24 +80,17 @@ def entities(tags: Iterable[str]) -> list[Entity]:
     All schemes are read in the same way (IOB1, IOB2, IOE1, IOE2, IO, IOBES,
     BILOU, BMES). Invalid sequences are read as by `conlleval`: a word continues
     the preceding entity if it has the same type and neither prefix forbids it,
-    so that `O I-PER` starts an entity. One sequence of the prefixes B, I and E
-    differs from `conlleval`: `B-X` after `E-X` starts an entity here, and
-    continues one there.
-
-    Args:
-        tags: A tag for each word, such as "O" and "B-PER".
+    so that `O I-PER` starts an entity. But `B-X` after `E-X` starts an entity
+    here, and continues one there.
     """
     found: list[Entity] = []
     is_open = False  # Whether the last entity may continue.
     for index, tag in enumerate(tags):
         match = _TAG.fullmatch(tag)
-        if not match:
-            is_open = False
-            continue
-        prefix, name = match[1], match[2] or ""
+        prefix, name = (match[1], match[2] or "") if match else ("O", "")
         if is_open and prefix in "IMEL" and found[-1].type == name:
             found[-1] = found[-1]._replace(end=index + 1)
-        else:
+        elif match:
             found.append(Entity(index, index + 1, name))
         is_open = prefix in "BIM"
     return found

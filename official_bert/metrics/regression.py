@@ -3,24 +3,17 @@
 import warnings
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy import stats
 
 
 def pearson_and_spearman(
-    targets: npt.ArrayLike, predictions: npt.ArrayLike
+    targets: ArrayLike, predictions: ArrayLike
 ) -> dict[str, float]:
-    """Returns both correlations and the mean squared error.
+    """Returns `pearson`, `spearmanr` and `mean_squared_error`, float [N > 0].
 
-    Args:
-        targets: float [N] with N > 0.
-        predictions: float [N].
-
-    Returns:
-        `pearson`, the linear correlation; `spearmanr`, the correlation of ranks
-        (equal values share their mean rank); `mean_squared_error`. Correlations
-        are 0.0 if all targets or all predictions are equal, and NaN if a value
-        is not finite.
+    Correlations are 0.0 if all targets or all predictions are equal, and NaN if
+    a value is not finite.
     """
     # float64, because sums of thousands of float32 values lose precision.
     target = np.asarray(targets, np.float64)

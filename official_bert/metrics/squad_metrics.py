@@ -43,7 +43,6 @@ def evaluate(
         predictions: {question id: answer}, "" for no answer. Ids that are
             numbers in the data set are strings here.
         null_odds: {question id: score of "no answer" minus that of the answer}.
-            If given, the best threshold is searched.
 
     Returns:
         `exact_match`, `f1`: of the predictions as they are. (Given null odds,
@@ -52,9 +51,8 @@ def evaluate(
         `missing`: the ids of questions without a prediction.
         `HasAns_exact`, `HasAns_f1`, `HasAns_total`, `NoAns_exact`, ...: of
         questions with and without an answer, in 2.0 only.
-        `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`: the best
-        scores if predictions with null odds above the threshold are emptied,
-        with `null_odds` only.
+        `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`: given
+        null odds, the best scores if predictions above a threshold are emptied.
 
     Raises:
         InputError: `null_odds` lacks a predicted question.
@@ -66,43 +64,31 @@ def evaluate(
         for question in paragraph["qas"]
     ]
     is_version_2 = any(
-        "is_impossible" in question or not question["answers"]
-        for question in questions
+        "is_impossible" in q or not q["answers"] for q in questions
     )
-    scored = [
-        _score(question, predictions, is_version_2) for question in questions
-    ]
-    overall = _means(scored)
-    results = {
-        "exact_match": overall["exact"],
-        "f1": overall["f1"],
-        "total": overall["total"],
+    scored = [_score(q, predictions, is_version_2) for q in questions]
+    results: dict[str, Any] = {
+        **_means(scored, "exact_match", "f1", "total"),
         "missing": [q.id for q in scored if q.id not in predictions],
     }
-    if is_version_2:
-        for prefix, has_answer in (("HasAns", True), ("NoAns", False)):
-            part = [q for q in scored if q.has_answer == has_answer]
-            if part:
-                for name, value in _means(part).items():
-                    results[f"{prefix}_{name}"] = value
+    for name, has_answer in (("HasAns", True), ("NoAns", False)):
+        part = [q for q in scored if q.has_answer == has_answer]
+        if is_version_2 and part:
+            names = (f"{name}_exact", f"{name}_f1", f"{name}_total")
+            results |= _means(part, *names)
     if null_odds is not None:
         results |= _best_thresholds(scored, predictions, null_odds)
     return results
 
 
 def normalize(text: str) -> str:
-    """Returns lower-case text without ASCII punctuation and English articles.
-
-    Words are separated by one space.
-    """
+    """Removes case, ASCII punctuation, English articles, repeated spaces."""
     text = text.lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLE.sub(" ", text).split())
 
 
 def _score(
-    question: Mapping[str, Any],
-    predictions: Mapping[str, str],
-    is_version_2: bool,
+    question: Any, predictions: Mapping[str, str], is_version_2: bool
 ) -> _Question:
     """Scores a prediction against the closest of the question's answers."""
     name, has_answer = str(question["id"]), bool(question["answers"])
@@ -122,22 +108,19 @@ def _score(
 def _f1(answer: list[str], predicted: list[str]) -> float:
     """Returns the F1 of two bags of words, 0.0 if one is empty."""
     num_common = (Counter(answer) & Counter(predicted)).total()
-    if not num_common:
-        return 0.0
-    return 2 * num_common / (len(answer) + len(predicted))
+    return 2 * num_common / max(len(answer) + len(predicted), 1)
 
 
-def _means(scored: Sequence[_Question]) -> dict[str, float]:
-    total = len(scored)
+def _means(
+    scored: Sequence[_Question], exact: str, f1: str, total: str
+) -> dict[str, float]:
+    """Returns both means and the number of questions, under these names."""
+    number = max(len(scored), 1)
     return {
-        "exact": _percent(sum(q.exact for q in scored), total),
-        "f1": _percent(sum(q.f1 for q in scored), total),
-        "total": total,
+        exact: 100.0 * sum(q.exact for q in scored) / number,
+        f1: 100.0 * sum(q.f1 for q in scored) / number,
+        total: len(scored),
     }
-
-
-def _percent(part: float, total: int) -> float:
-    return 100.0 * part / total if total else 0.0
 
 
 def _best_thresholds(
@@ -147,13 +130,11 @@ def _best_thresholds(
 ) -> dict[str, float]:
     """Returns the best scores in percent, and their thresholds."""
     predicted = [q for q in scored if q.id in predictions]
-    for question in predicted:
-        if question.id not in null_odds:
-            raise InputError(
-                "Null odds must contain every predicted question. Received: "
-                f"none for {question.id!r}. Use null odds and predictions of "
-                "the same run."
-            )
+    if missing := [q.id for q in predicted if q.id not in null_odds]:
+        raise InputError(
+            "Null odds must contain every predicted question. Received: none "
+            f"for {missing[0]!r}. Use odds and predictions of the same run."
+        )
     # The threshold rises from "all empty" to "none empty", question by
     # question, also among equal odds. It is 0.0 if "all empty" is best. Both
     # as in the official script.
@@ -169,6 +150,6 @@ def _best_thresholds(
                 score -= 1.0
             if score > best:
                 best, threshold = score, null_odds[question.id]
-        results[f"best_{name}"] = _percent(best, len(scored))
+        results[f"best_{name}"] = 100.0 * best / max(len(scored), 1)
         results[f"best_{name}_thresh"] = threshold
     return results

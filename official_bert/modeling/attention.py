@@ -10,10 +10,7 @@ from official_bert.modeling import layers
 
 
 def attention_bias(
-    input_mask: Any,
-    dtype: str,
-    is_packed: bool = False,
-    is_left_to_right: bool = False,
+    input_mask: Any, dtype: str, is_packed: bool, is_left_to_right: bool
 ) -> Any:
     """Returns 0 where attention is allowed and -10000 where it is not.
 
@@ -25,8 +22,7 @@ def attention_bias(
         dtype: Of the result.
         is_packed: Whether the mask numbers the sequences packed into each row.
             A token then attends only to tokens with the same number.
-        is_left_to_right: Whether a token attends only to itself and to earlier
-            tokens.
+        is_left_to_right: Whether a token attends to no later tokens.
 
     Returns:
         float Tensor [B, 1, 1, T]; [B, 1, F, T] if packed or left-to-right.
@@ -39,21 +35,6 @@ def attention_bias(
         is_later = ops.expand_dims(positions, 1) < positions  # [F, T]
         mask = ops.where(is_later, 0, ops.cast(mask, "int32"))
     return (1.0 - ops.cast(mask, dtype)) * -10000.0
-
-
-def bias_from(bias: Any, positions: Any) -> Any:
-    """Returns the rows of an attention bias for some positions only.
-
-    Args:
-        bias: float Tensor [B, 1, 1, T] or [B, 1, F, T].
-        positions: int Tensor [B, P] of indices below F.
-
-    Returns:
-        float Tensor [B, 1, 1, T] or [B, 1, P, T].
-    """
-    if bias.shape[2] == 1:  # The same for all positions.
-        return bias
-    return ops.expand_dims(layers.gather_positions(bias[:, 0], positions), 1)
 
 
 @layers.serializable
@@ -74,12 +55,10 @@ class SelfAttention(layers.ConfiguredLayer):
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         config = self.config
-        self.num_heads = config.num_attention_heads
-        self.hidden_size = config.hidden_size
-        self.head_size = self.hidden_size // self.num_heads
-        self.query = layers.dense(config, self.hidden_size, name="query")
-        self.key = layers.dense(config, self.hidden_size, name="key")
-        self.value = layers.dense(config, self.hidden_size, name="value")
+        self.head_size = config.hidden_size // config.num_attention_heads
+        self.query = layers.dense(config, config.hidden_size, name="query")
+        self.key = layers.dense(config, config.hidden_size, name="key")
+        self.value = layers.dense(config, config.hidden_size, name="value")
         self.dropout = layers.Dropout(
             config.attention_probs_dropout_prob, name="dropout"
         )
@@ -105,12 +84,11 @@ class SelfAttention(layers.ConfiguredLayer):
         probabilities = ops.softmax(scores)  # [B, A, F, T]
         attended = ops.matmul(self.dropout(probabilities), value)
         attended = ops.transpose(attended, (0, 2, 1, 3))
-        batch, length, _ = ops.shape(from_tensor)
-        attended = ops.reshape(attended, (batch, length, self.hidden_size))
-        return attended, probabilities
+        return ops.reshape(attended, ops.shape(from_tensor)), probabilities
 
     def _split_heads(self, x: Any) -> Any:
         """Reshapes [B, S, H] to [B, A, S, D]."""
         batch, length, _ = ops.shape(x)
-        x = ops.reshape(x, (batch, length, self.num_heads, self.head_size))
+        heads = (self.config.num_attention_heads, self.head_size)
+        x = ops.reshape(x, (batch, length, *heads))
         return ops.transpose(x, (0, 2, 1, 3))

@@ -7,11 +7,10 @@ Shape letters, here and in all other modules:
     P  selected positions   V  vocabulary size         L  layers
     C  choices or classes   K  sequences packed into a row
 
-Layers have the names that make every `variable.path` equal to the name of the
-weight in a checkpoint of the 2018 release.
+The names of layers make every `variable.path` equal to the weight's name in a
+checkpoint of the 2018 release.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,11 +18,8 @@ from keras import ops
 
 from official_bert.config import BertConfig
 from official_bert.modeling import layers
-from official_bert.modeling.attention import (
-    SelfAttention,
-    attention_bias,
-    bias_from,
-)
+from official_bert.modeling.attention import SelfAttention, attention_bias
+from official_bert.modeling.layers import Training
 
 
 @layers.serializable
@@ -33,7 +29,7 @@ class Embeddings(layers.ConfiguredLayer):
     Call arguments:
         input_ids: int Tensor [B, S].
         segment_ids: int Tensor [B, S]; an id outside the table adds nothing.
-        position_ids: int Tensor [B, S]; 0, 1, 2, ... in every row if None.
+        position_ids: int Tensor [B, S]; None: 0, 1, 2, ... in every row.
 
     Returns:
         float Tensor [B, S, H].
@@ -49,33 +45,26 @@ class Embeddings(layers.ConfiguredLayer):
     def build(self, input_ids_shape: Any) -> None:
         """Creates the three tables."""
         config = self.config
-        self.word_embeddings = self._add_table(
+        self.word_embeddings = self.add_matrix(
             "word_embeddings", config.vocab_size
         )
-        self.token_type_embeddings = self._add_table(
+        self.token_type_embeddings = self.add_matrix(
             "token_type_embeddings", config.type_vocab_size
         )
-        self.position_embeddings = self._add_table(
+        self.position_embeddings = self.add_matrix(
             "position_embeddings", config.max_position_embeddings
         )
         output_shape = (*input_ids_shape, config.hidden_size)
         self.layer_norm.build(output_shape)
         self.dropout.build(output_shape)
 
-    def _add_table(self, name: str, num_rows: int | None) -> Any:
-        return self.add_weight(
-            name=name,
-            shape=(num_rows, self.config.hidden_size),
-            initializer=layers.truncated_normal(self.config),
-        )
-
     def call(
         self, input_ids: Any, segment_ids: Any, position_ids: Any = None
     ) -> Any:
         """See the class."""
         words = ops.take(self.word_embeddings, input_ids, axis=0)
-        # With so small a table a product is faster than a gather, whose
-        # gradient would add thousands of rows into two.
+        # Faster than a gather, whose gradient would add thousands of rows into
+        # two.
         one_hot = ops.one_hot(
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
@@ -135,7 +124,7 @@ class TransformerLayer(layers.ConfiguredLayer):
         from_tensor: Any,
         to_tensor: Any,
         bias: Any,
-        training: layers.Training = False,
+        training: Training = False,
     ) -> tuple[Any, Any]:
         """See the class."""
         attended, probabilities = self.attention(from_tensor, to_tensor, bias)
@@ -154,18 +143,16 @@ class Encoder(layers.ConfiguredLayer):
         x: float Tensor [B, S, H].
         bias: From `attention_bias`.
         last_positions: int Tensor [B, P], the positions that the last layer
-            computes; all if None. No other position reads its outputs, so this
-            saves a classifier 7% of BERT-Base's operations, and 40% with two
-            layers.
+            computes; all if None. This saves a classifier 7% of BERT-Base's
+            operations, and 40% with two layers.
 
     Returns:
         The outputs and the attention probabilities of every layer. The
         probabilities are None where layers are recomputed.
 
     Attributes:
-        recompute: Wraps a function so that its activations are computed again
-            for the gradient instead of being stored, such as
-            `tf.recompute_grad`. Applied to every layer in training.
+        recompute: A function such as `tf.recompute_grad`, applied to every
+            layer in training so that its activations are not stored.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
@@ -187,7 +174,7 @@ class Encoder(layers.ConfiguredLayer):
         x: Any,
         bias: Any,
         last_positions: Any = None,
-        training: layers.Training = False,
+        training: Training = False,
     ) -> tuple[list[Any], list[Any]]:
         """See the class."""
         outputs, probabilities = [], []
@@ -195,10 +182,12 @@ class Encoder(layers.ConfiguredLayer):
             from_tensor = x
             if layer is self.layers[-1] and last_positions is not None:
                 from_tensor = layers.gather_positions(x, last_positions)
-                bias = bias_from(bias, last_positions)
+                if bias.shape[2] != 1:  # Differs between positions.
+                    rows = layers.gather_positions(bias[:, 0], last_positions)
+                    bias = ops.expand_dims(rows, 1)
             if training and self.recompute:
                 output = self.recompute(
-                    functools.partial(_layer_output, layer, training)
+                    lambda *xs, layer=layer: layer(*xs, training=training)[0]
                 )
                 x, attention = output(from_tensor, x, bias), None
             else:
@@ -208,18 +197,8 @@ class Encoder(layers.ConfiguredLayer):
         return outputs, probabilities
 
 
-def _layer_output(
-    layer: TransformerLayer, training: layers.Training, *inputs: Any
-) -> Any:
-    return layer(*inputs, training=training)[0]
-
-
 class BertOutput(NamedTuple):
-    """Outputs of `Bert`.
-
-    The pooled output is made from [CLS], in left-to-right models from the last
-    token. The attention probabilities are before dropout.
-    """
+    """Outputs of `Bert`; the attention probabilities are before dropout."""
 
     sequence_output: Any  # [B, S, H] (the paper's T_i); [B, P, H] if selected
     pooled_output: Any  # [B, H] (the paper's C); [B, K, H] for packed rows
@@ -232,25 +211,21 @@ class BertOutput(NamedTuple):
 class Bert(layers.ConfiguredLayer):
     """Bidirectional Encoder Representations from Transformers.
 
-    See Devlin et al., 2018.
+    See Devlin et al., 2018. The pooled output is made from [CLS], or from the
+    last token in left-to-right models.
 
     Call arguments:
         input_ids: int Tensor [B, S].
-        input_mask: int Tensor [B, S], 1 for tokens and 0 for padding. All ones
-            if None.
-        segment_ids: int Tensor [B, S], 0 for `text_a` and 1 for `text_b`. All
-            zeros if None.
-        cls_positions: int Tensor [B, K]. If given, each row holds up to K
-            sequences, one after the other, which do not see each other. These
-            are their first positions, and `input_mask` numbers their tokens
-            from 1. The pooled output of missing sequences is undefined.
+        input_mask: int Tensor [B, S], 1 (default) for tokens, 0 for padding.
+        segment_ids: int Tensor [B, S], 0 (default) for text A, 1 for text B.
+        cls_positions: int Tensor [B, K], the first positions of up to K
+            sequences packed into each row, which do not see each other.
+            `input_mask` then numbers their tokens from 1. The pooled output of
+            missing sequences is undefined.
         output_positions: int Tensor [B, P]. If given, the last layer computes
             only these positions and those that are pooled. P may be 0.
         return_attention: Whether to return attention probabilities.
         training: Whether to apply dropout, or a `StepContext`.
-
-    Returns:
-        A `BertOutput`.
     """
 
     def __init__(
@@ -277,11 +252,18 @@ class Bert(layers.ConfiguredLayer):
         segment_ids: Any = None,
         cls_positions: Any = None,
         output_positions: Any = None,
-        training: layers.Training = False,
+        training: Training = False,
         return_attention: bool = False,
     ) -> BertOutput:
         """See the class."""
-        self._check_length(input_ids)
+        if len(input_ids.shape) != 2:
+            raise ValueError(
+                "`input_ids` must have two axes, [batch, sequence]. "
+                f"Received: input_ids.shape={tuple(input_ids.shape)}."
+            )
+        config, length = self.config, input_ids.shape[1]
+        if isinstance(length, int):  # Not unknown or symbolic.
+            config.require_length(length)
         if input_mask is None:
             input_mask = ops.ones_like(input_ids)
         if segment_ids is None:
@@ -293,12 +275,14 @@ class Bert(layers.ConfiguredLayer):
         embedding_output = self.embeddings(input_ids, segment_ids, position_ids)
         # Once for all layers: S * S numbers take time.
         bias = attention_bias(
-            input_mask,
-            self.compute_dtype,
-            is_packed,
-            self.config.is_left_to_right,
+            input_mask, self.compute_dtype, is_packed, config.is_left_to_right
         )
-        pooled_positions = self._pooled_positions(input_mask, cls_positions)
+        if config.is_left_to_right:
+            pooled_positions = _last_tokens(input_mask, cls_positions)
+        elif is_packed:
+            pooled_positions = cls_positions
+        else:
+            pooled_positions = ops.zeros_like(input_mask[:, :1], dtype="int32")
         last_positions = None
         if output_positions is not None:
             last_positions = ops.concatenate(
@@ -321,24 +305,6 @@ class Bert(layers.ConfiguredLayer):
             attention_probs=attention_probs if return_attention else [],
         )
 
-    def _pooled_positions(self, input_mask: Any, cls_positions: Any) -> Any:
-        """Returns the positions to pool: [B, 1], or [B, K] of packed rows."""
-        if self.config.is_left_to_right:
-            return _last_tokens(input_mask, cls_positions)
-        if cls_positions is not None:
-            return cls_positions
-        return ops.zeros_like(input_mask[:, :1], dtype="int32")
-
-    def _check_length(self, input_ids: Any) -> None:
-        if len(input_ids.shape) != 2:
-            raise ValueError(
-                "`input_ids` must have two axes, [batch, sequence]. "
-                f"Received: input_ids.shape={tuple(input_ids.shape)}."
-            )
-        length = input_ids.shape[1]
-        if isinstance(length, int):  # Not unknown or symbolic.
-            self.config.require_length(length)
-
 
 def _last_tokens(input_mask: Any, cls_positions: Any) -> Any:
     """Returns the last position of each sequence: [B, 1], or [B, K] if packed.
@@ -346,8 +312,7 @@ def _last_tokens(input_mask: Any, cls_positions: Any) -> Any:
     It is 0 for a sequence without tokens.
     """
     mask = ops.cast(ops.expand_dims(input_mask, 1), "int32")  # [B, 1, S]
-    is_packed = cls_positions is not None
-    num_sequences = ops.shape(cls_positions)[1] if is_packed else 1
+    num_sequences = 1 if cls_positions is None else ops.shape(cls_positions)[1]
     numbers = ops.expand_dims(ops.arange(1, num_sequences + 1), 1)
     positions = ops.arange(ops.shape(input_mask)[1])
     return ops.max(ops.where(ops.equal(mask, numbers), positions, 0), axis=-1)

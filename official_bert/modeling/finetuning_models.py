@@ -13,6 +13,7 @@ from keras import ops
 from official_bert.config import BertConfig
 from official_bert.modeling import layers
 from official_bert.modeling.encoder import Bert, BertOutput
+from official_bert.modeling.layers import Training
 from official_bert.modeling.pooling_head import (
     NO_POOLING_HEAD,
     BiLstm,
@@ -30,8 +31,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
     The output layer has the weights `output_weights` [C, H] and `output_bias`
     [C], where C is `num_outputs`. As in the original implementation, their
     initial values and the dropout before them do not depend on the config.
-    `bert` is a layer to use instead of `Bert(config)`, called like it, or its
-    serialized form.
+    `bert` is a layer to use instead of `Bert(config)`, or its serialized form.
 
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
@@ -39,16 +39,14 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         training: Whether to apply dropout, or a `StepContext`.
     """
 
-    # Name scope of the output layer's weights.
-    scope = ""
-    # Dropout before the output layer.
-    output_dropout = 0.1
+    scope = ""  # Name scope of the output layer's weights.
+    output_dropout = 0.1  # Before the output layer.
     reads_pooled_output = False
 
     def __init__(
         self,
         config: BertConfig,
-        num_outputs: int,
+        num_outputs: int = 2,
         pooling_head: PoolingHead | Mapping[str, Any] = NO_POOLING_HEAD,
         bert: Any = None,
         **kwargs: Any,
@@ -108,10 +106,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
 
     @property
     def learning_variables(self) -> list[Any]:
-        """The weights to train: not BERT's if it is frozen.
-
-        The pooler's are left out if no output depends on them.
-        """
+        """The weights to train: not those that are frozen or not used."""
         fixed: tuple[str, ...] = ()
         if self.pooling_head.freezes_bert:
             fixed = ("bert/",)
@@ -124,10 +119,16 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         ]
 
     def encode(self, batch: dict[str, Any], **arguments: Any) -> BertOutput:
-        """Runs BERT on `input_ids`, `input_mask`, `segment_ids` [B, S]."""
+        """Runs BERT on a batch; for the arguments see `Bert`."""
         inputs = (batch[name] for name in _INPUTS)
         output: BertOutput = self.bert(*inputs, **arguments)
         return output
+
+    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
+        """See the class."""
+        if self.reads_pooled_output:
+            return self.project(self.text_vector(batch))
+        return self.project(self.token_vectors(batch))
 
     def token_vectors(self, batch: dict[str, Any]) -> Any:
         """Returns a vector for every token, [B, S, any]."""
@@ -137,8 +138,8 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
     def text_vector(self, batch: dict[str, Any]) -> Any:
         """Returns one vector for the text, [B, any].
 
-        It is the pooled output; with a BiLSTM, its final states; with features
-        only, their mean over the tokens.
+        It is the pooled output, the final states of a BiLSTM, or the mean of
+        features over the tokens.
         """
         if self.pooling_head == NO_POOLING_HEAD:
             no_positions = batch["input_ids"][:, :0]
@@ -175,15 +176,9 @@ class SequenceClassifier(FinetuningModel):
 
     reads_pooled_output = True
 
-    def call(
-        self, batch: dict[str, Any], training: layers.Training = False
-    ) -> Any:
-        """See the class."""
-        return self.project(self.text_vector(batch))
-
 
 @layers.serializable
-class ChoiceClassifier(FinetuningModel):
+class ChoiceClassifier(SequenceClassifier):
     """Multiple choice (section 4.4).
 
     The inputs are [B, C, S]. Every choice is scored independently; the softmax
@@ -193,16 +188,12 @@ class ChoiceClassifier(FinetuningModel):
         Logits [B, C].
     """
 
-    reads_pooled_output = True
-
     def __init__(
         self, config: BertConfig, num_outputs: int = 1, **kwargs: Any
     ) -> None:
         super().__init__(config, num_outputs, **kwargs)
 
-    def call(
-        self, batch: dict[str, Any], training: layers.Training = False
-    ) -> Any:
+    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
         """See the class."""
         _, num_choices, length = batch["input_ids"].shape
         if length is None:
@@ -210,8 +201,7 @@ class ChoiceClassifier(FinetuningModel):
         flat = {
             name: ops.reshape(batch[name], (-1, length)) for name in _INPUTS
         }
-        scores = self.project(self.text_vector(flat))  # [B * C, 1]
-        return ops.reshape(scores, (-1, num_choices))
+        return ops.reshape(super().call(flat), (-1, num_choices))
 
 
 @layers.serializable
@@ -221,12 +211,6 @@ class TokenClassifier(FinetuningModel):
     Returns:
         Logits [B, S, C].
     """
-
-    def call(
-        self, batch: dict[str, Any], training: layers.Training = False
-    ) -> Any:
-        """See the class."""
-        return self.project(self.token_vectors(batch))
 
 
 @layers.serializable
@@ -241,8 +225,3 @@ class SpanModel(TokenClassifier):
 
     scope = "cls/squad"
     output_dropout = 0.0
-
-    def __init__(
-        self, config: BertConfig, num_outputs: int = 2, **kwargs: Any
-    ) -> None:
-        super().__init__(config, num_outputs, **kwargs)

@@ -13,9 +13,9 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("official_bert")
 def gelu(x: Any) -> Any:
-    """The Gaussian error linear unit, in the tanh form of the 2018 release.
+    """The Gaussian error linear unit (Hendrycks and Gimpel, 2016).
 
-    See Hendrycks and Gimpel, 2016. The exact (erf) form, which the release used
+    In the tanh form of the 2018 release. The exact (erf) form, which it had
     before February 2019, differs by up to 5e-4.
     """
     return ops.gelu(x, approximate=True)
@@ -24,8 +24,8 @@ def gelu(x: Any) -> Any:
 def compiled_gelu(x: Any, compile_function: Callable[..., Any]) -> Any:
     """Returns `gelu(x)`, where value and gradient are each compiled.
 
-    As separate operations, each of the twenty would read and write the largest
-    array of a Transformer layer.
+    As separate operations, they would read and write the largest array of a
+    Transformer layer twenty times.
     """
     value = compile_function(gelu)
     gradient = compile_function(_gelu_gradient)
@@ -58,15 +58,10 @@ def _gelu_gradient(x: Any, upstream: Any) -> Any:
 def layer_normalization(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     r"""Returns n gamma + beta, where n is x with mean 0 and variance 1.
 
-    With the gradient d of n, and means over the last axis::
+    `x` is [..., H], `gamma` and `beta` are [H]; means and the variance, to
+    which `epsilon` is added, are over the last axis. With the gradient d of n::
 
         dL/dx = (d - mean(d) - n mean(d n)) / sqrt(variance + epsilon)
-
-    Args:
-        x: float Tensor [..., H].
-        gamma: float Tensor [H].
-        beta: float Tensor [H].
-        epsilon: Added to the variance.
     """
 
     @ops.custom_gradient
@@ -97,13 +92,9 @@ def _mean(x: Any) -> Any:
 def vocabulary_logits(x: Any, embeddings: Any, bias: Any) -> Any:
     """Returns the logits [N, V] of `x` [N, H].
 
-    Automatic differentiation would compute the gradient of `embeddings`
-    transposed, and transposing it takes as long as a pass over the logits.
-
-    Args:
-        x: float Tensor [N, H].
-        embeddings: float Tensor [V, H]; not a variable.
-        bias: float Tensor [V]; not a variable.
+    `embeddings` [V, H] and `bias` [V] must be Tensors, not variables. Automatic
+    differentiation would compute the gradient of `embeddings` transposed, and
+    transposing it takes as long as a pass over the logits.
     """
 
     def gradient(upstream: Any) -> tuple[Any, Any, Any]:
@@ -117,14 +108,11 @@ def vocabulary_logits(x: Any, embeddings: Any, bias: Any) -> Any:
 
 
 def softmax_cross_entropy(logits: Any, labels: Any) -> Any:
-    """Returns the cross-entropies [N] of logits [N, C].
+    """Returns the cross-entropies [N] of float32 logits [N, C].
 
-    For large C: TensorFlow's own cross-entropy runs at a fifth of the speed of
-    its softmax, from which both the loss and its gradient follow.
-
-    Args:
-        logits: float32 Tensor [N, C].
-        labels: int32 Tensor [N], all from 0 to C - 1.
+    `labels` are int32 [N], from 0 to C - 1. For large C: TensorFlow's own
+    cross-entropy runs at a fifth of the speed of its softmax, from which both
+    the loss and its gradient follow.
     """
     rows = ops.arange(ops.shape(labels)[0], dtype="int32")
     indices = ops.stack([rows, labels], axis=-1)

@@ -23,14 +23,13 @@ serializable = keras.saving.register_keras_serializable("official_bert")
 class StepContext:
     """How one training step draws dropout masks and compiles activations.
 
-    Models take it as `training`, which Keras hands down to nested layers. With
+    Models take it as `training`, which Keras passes on to nested layers. With
     `training=True`, as under `model.fit`, Keras' random state draws the masks.
 
     Attributes:
-        random_bits: (layer number, shape) -> uniformly distributed uint16
-            Tensor. Should differ between layers, steps and replicas.
-        compile_function: Compiles a function of Tensors. Used for gelu, which
-            is faster compiled on CPUs.
+        random_bits: (layer number, shape) -> uniform uint16 Tensor, which
+            should differ between layers, steps and replicas.
+        compile_function: Compiles a function of Tensors; used for gelu.
     """
 
     random_bits: Callable[[int, Any], Any]
@@ -50,11 +49,7 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any] | None] = {
 
 
 def get_activation(name: str | None) -> Callable[[Any], Any] | None:
-    """Returns the activation with a name, in any case; None for the identity.
-
-    Raises:
-        ValueError: The activation is not supported.
-    """
+    """Returns an activation by its name, in any case; None: the identity."""
     key = (name or "").lower()
     if key not in _ACTIVATIONS:
         raise ValueError(f"Unsupported activation: {key}")
@@ -129,9 +124,8 @@ class Dropout(keras.layers.Layer):
     """Zeroes a fraction `rate` of its inputs in training and scales the rest.
 
     With a `StepContext`, masks are a function of its random bits and of the
-    layer's path, so a resumed run draws the masks of an uninterrupted one.
-    Sixteen bits decide about each input: drawing them takes half as long as
-    drawing a float, and the rate is off by at most 1/131072.
+    layer's path. Sixteen bits decide about each input: drawing them takes half
+    as long as drawing a float, and the rate is off by at most 1/131072.
     """
 
     def __init__(self, rate: float | None, **kwargs: Any) -> None:
@@ -171,6 +165,14 @@ class ConfiguredLayer(keras.layers.Layer):
         """Returns the constructor's arguments, the config as a dict."""
         return {**super().get_config(), "config": self.config.to_dict()}
 
+    def add_matrix(self, name: str, num_rows: int | None) -> Any:
+        """Returns a new weight [num_rows, H] with BERT's initial values."""
+        return self.add_weight(
+            name=name,
+            shape=(num_rows, self.config.hidden_size),
+            initializer=truncated_normal(self.config),
+        )
+
 
 @contextlib.contextmanager
 def name_scopes(path: str) -> Iterator[None]:
@@ -182,15 +184,7 @@ def name_scopes(path: str) -> Iterator[None]:
 
 
 def gather_positions(x: Any, positions: Any) -> Any:
-    """Returns the vectors at some positions of every sequence.
-
-    Args:
-        x: float Tensor [B, S, H].
-        positions: int Tensor [B, P] of indices below S.
-
-    Returns:
-        float Tensor [B, P, H].
-    """
+    """Returns the vectors [B, P, H] of `x` [B, S, H] at positions [B, P]."""
     batch, length, hidden_size = ops.shape(x)
     first = ops.expand_dims(ops.arange(batch, dtype=positions.dtype), 1)
     flat_positions = ops.reshape(positions + first * length, (-1,))

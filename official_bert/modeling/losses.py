@@ -17,8 +17,8 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
 
     Args:
         logits: float Tensor [..., C].
-        labels: int Tensor [...]. A label outside [0, C) has a loss of 0, as in
-            the original implementation, whose one-hot labels are then all zero.
+        labels: int Tensor [...]. The loss of a label outside [0, C) is 0, as in
+            the original implementation.
 
     Returns:
         float32 Tensor [...].
@@ -48,15 +48,7 @@ def squared_error(predictions: Any, labels: Any) -> Any:
 
 
 def binary_cross_entropy(logits: Any, labels: Any) -> Any:
-    """Returns the mean loss over C independent yes/no labels.
-
-    Args:
-        logits: float Tensor [..., C].
-        labels: Tensor [..., C] of 0 and 1.
-
-    Returns:
-        float32 Tensor [...].
-    """
+    """Returns the mean losses [...] over C yes/no labels, both [..., C]."""
     return keras.losses.binary_crossentropy(
         ops.cast(labels, "float32"),
         ops.cast(logits, "float32"),

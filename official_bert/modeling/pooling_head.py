@@ -17,10 +17,8 @@ class PoolingHead:
     Attributes:
         feature_layers: The layer outputs to use as features of a frozen BERT:
             embeddings, second_to_last, last, weighted_sum_last_4,
-            concat_last_4 or weighted_sum_all. none: BERT is trained, and its
-            last layer (or the pooled output) is used.
-        bilstm_size: Units per direction of a two-layer BiLSTM on top; 0 for no
-            BiLSTM.
+            concat_last_4 or weighted_sum_all. none: BERT is trained.
+        bilstm_size: Units per direction of a two-layer BiLSTM on top; 0: none.
     """
 
     feature_layers: str = "none"
@@ -33,9 +31,8 @@ class PoolingHead:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the entries of `task.json`: none for the default head."""
-        if self == NO_POOLING_HEAD:
-            return {}
-        return {"top": dataclasses.asdict(self)}
+        has_head = self != NO_POOLING_HEAD
+        return {"top": dataclasses.asdict(self)} if has_head else {}
 
     @classmethod
     def from_json(cls, task: dict[str, Any]) -> "PoolingHead":
@@ -44,6 +41,9 @@ class PoolingHead:
 
 
 NO_POOLING_HEAD = PoolingHead()
+
+# Indices into the embeddings and the outputs of all layers.
+_LAYERS = {"embeddings": 0, "second_to_last": -2, "last": -1}
 
 
 @serializable
@@ -55,11 +55,8 @@ class LayerPooling(keras.layers.Layer):
 
         scale * sum_j softmax(layer_weights)_j layer_j
 
-    Models with fewer than four layers use all of them as the "last 4".
-
-    Args:
-        feature_layers: See `PoolingHead`; not none.
-        num_hidden_layers: L.
+    Models with fewer than four layers use all of them as the "last 4". For
+    `feature_layers` see `PoolingHead`.
 
     Call arguments:
         embedding_output: float Tensor [B, S, H].
@@ -98,20 +95,15 @@ class LayerPooling(keras.layers.Layer):
         self, embedding_output: Any, encoder_outputs: Sequence[Any]
     ) -> Any:
         """See the class."""
-        layers = encoder_outputs
-        if self.feature_layers == "embeddings":
-            return embedding_output
-        if self.feature_layers == "last":
-            return layers[-1]
-        if self.feature_layers == "second_to_last":
-            # With one layer, these are the embeddings.
-            return [embedding_output, *layers][-2]
+        if self.feature_layers in _LAYERS:
+            outputs = [embedding_output, *encoder_outputs]
+            return outputs[_LAYERS[self.feature_layers]]
         if self.feature_layers == "concat_last_4":
-            return ops.concatenate(layers[-4:], axis=-1)
+            return ops.concatenate(encoder_outputs[-4:], axis=-1)
         # `ops.softmax` would warn about models of one layer.
         shares = ops.exp(self.layer_weights - ops.max(self.layer_weights))
         shares = shares / ops.sum(shares)
-        layers = layers[-shares.shape[0] :]
+        layers = encoder_outputs[-shares.shape[0] :]
         total = sum(shares[j] * layer for j, layer in enumerate(layers))
         return self.scale * total
 
@@ -120,8 +112,7 @@ class LayerPooling(keras.layers.Layer):
 class BiLstm(keras.layers.Layer):
     """A two-layer bidirectional LSTM (sections 5.1 and 5.3).
 
-    Args:
-        size: N, the units of each layer in each direction.
+    Each layer has N = `size` units in each direction.
 
     Call arguments:
         x: float Tensor [B, S, any].
@@ -136,19 +127,16 @@ class BiLstm(keras.layers.Layer):
     def __init__(self, size: int, name: str = "bilstm", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self.size = size
-        # Not `keras.layers.Bidirectional`, so that weights keep names such as
-        # bilstm/layer_0/forward/kernel.
-        self.forward_0 = _lstm(size, "layer_0", "forward")
-        self.backward_0 = _lstm(size, "layer_0", "backward")
-        self.forward_1 = _lstm(size, "layer_1", "forward")
-        self.backward_1 = _lstm(size, "layer_1", "backward")
+        # Not `Bidirectional`: weights are bilstm/layer_0/forward/kernel, etc.
+        self.forward_0, self.backward_0 = _lstms(size, "layer_0")
+        self.forward_1, self.backward_1 = _lstms(size, "layer_1")
 
     def build(self, x_shape: Any) -> None:
         """Creates the weights."""
-        for layer in (self.forward_0, self.backward_0):
-            layer.build(x_shape)
-        for layer in (self.forward_1, self.backward_1):
-            layer.build((*x_shape[:-1], 2 * self.size))
+        self.forward_0.build(x_shape)
+        self.backward_0.build(x_shape)
+        self.forward_1.build((*x_shape[:-1], 2 * self.size))
+        self.backward_1.build((*x_shape[:-1], 2 * self.size))
 
     def call(self, x: Any, input_mask: Any) -> tuple[Any, Any]:
         """See the class."""
@@ -157,15 +145,18 @@ class BiLstm(keras.layers.Layer):
         return _both_ways(self.forward_1, self.backward_1, x, mask)
 
 
-def _lstm(size: int, layer: str, direction: str) -> keras.layers.RNN:
-    return keras.layers.RNN(
-        keras.layers.LSTMCell(size, name=direction),
-        return_sequences=True,
-        return_state=True,
-        go_backwards=direction == "backward",
-        zero_output_for_mask=True,
-        name=layer,
-    )
+def _lstms(size: int, layer: str) -> list[keras.layers.RNN]:
+    return [
+        keras.layers.RNN(
+            keras.layers.LSTMCell(size, name=direction),
+            return_sequences=True,
+            return_state=True,
+            go_backwards=direction == "backward",
+            zero_output_for_mask=True,
+            name=layer,
+        )
+        for direction in ("forward", "backward")
+    ]
 
 
 def _both_ways(

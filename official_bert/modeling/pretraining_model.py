@@ -8,14 +8,12 @@ from keras import ops
 from official_bert.config import BertConfig
 from official_bert.modeling import gradients, layers
 from official_bert.modeling.encoder import Bert
+from official_bert.modeling.layers import Training
 
 
 @layers.serializable
 class MaskedLM(layers.ConfiguredLayer):
     """Predicts masked tokens (section 3.1, task 1).
-
-    Only for the masked positions: the logits of all S positions would cost as
-    much as all layers of BERT-Base.
 
     Call arguments:
         x: float Tensor [B, P, H], the sequence output at the masked positions.
@@ -65,11 +63,7 @@ class NextSentence(layers.ConfiguredLayer):
 
     def build(self, pooled_output_shape: Any) -> None:
         """Creates the weights; the kernel is stored transposed, [2, H]."""
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(2, self.config.hidden_size),
-            initializer=layers.truncated_normal(self.config),
-        )
+        self.output_weights = self.add_matrix("output_weights", 2)
         self.output_bias = self.add_weight(
             name="output_bias", shape=(2,), initializer="zeros"
         )
@@ -91,9 +85,6 @@ class PretrainingOutput(NamedTuple):
 class PretrainingModel(layers.ConfiguredLayer, keras.Model):
     """The model that `run_pretraining.py` trains: `bert/*` and `cls/*`.
 
-    Its weights are created in the constructor, so that their paths start at
-    `bert` and `cls` and not at the model.
-
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
             [B, S] and `masked_lm_positions` [B, P]; packed rows also have
@@ -106,6 +97,7 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
+        # Built here, so that paths start at `bert` and `cls`, not at the model.
         self.bert = Bert(self.config)
         self.masked_lm = MaskedLM(self.config, name="predictions")
         self.next_sentence = NextSentence(self.config, name="seq_relationship")
@@ -116,7 +108,7 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
         self.built = True
 
     def call(
-        self, batch: dict[str, Any], training: layers.Training = False
+        self, batch: dict[str, Any], training: Training = False
     ) -> PretrainingOutput:
         """See the class."""
         output = self.bert(

@@ -20,19 +20,3 @@ from official_bert.options.run_classifier import (
 from official_bert.options.run_pretraining import RunPretraining
 from official_bert.options.run_squad import RunSquad
 from official_bert.options.visualize_attention import VisualizeAttention
-
-__all__ = [
-    "BuildVocab",
-    "ConvertCheckpoint",
-    "CreatePretrainingData",
-    "Demo",
-    "ExportTfhub",
-    "ExtractFeatures",
-    "FinetuningOptions",
-    "Predict",
-    "RunClassifier",
-    "RunClassifierWithTfhub",
-    "RunPretraining",
-    "RunSquad",
-    "VisualizeAttention",
-]

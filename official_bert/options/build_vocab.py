@@ -1,15 +1,12 @@
 """Options of `build_vocab.py`."""
 
-import dataclasses
-
 from official_bert import cli, files
-from official_bert.cli import option
+from official_bert.cli import amount, count, option, optional
 from official_bert.config import BertConfig
 from official_bert.options.checks import require_outputs
 from official_bert.tokenization.learning import special_tokens
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class BuildVocab(cli.Options):
     """Options of `build_vocab.py`."""
 
@@ -21,28 +18,16 @@ class BuildVocab(cli.Options):
         "Maximum number of tokens, special ones too.", 30522, at_least=10
     )
     do_lower_case: bool = option("Lower-case the text and strip accents.", True)
-    min_count: int = option(
-        "Minimum number of occurrences of a token.", 2, at_least=1
+    min_count: int = count("Minimum number of occurrences of a token.", 2)
+    num_unused: int = amount("Number of [unusedN] tokens.", 99)
+    limit_alphabet: int = count("Number of frequent characters to keep.", 1000)
+    bert_config_file: str | None = optional(
+        "A bert_config.json to write, with these sizes.", heading="Model"
     )
-    num_unused: int = option(
-        "Number of [unusedN] tokens to reserve.", 99, at_least=0
-    )
-    limit_alphabet: int = option(
-        "Number of characters to keep, by frequency.", 1000, at_least=1
-    )
-    bert_config_file: str | None = option(
-        "A bert_config.json to write, with these sizes.",
-        None,
-        heading="Model",
-    )
-    hidden_size: int = option("Hidden size.", 768, at_least=1)
-    num_hidden_layers: int = option("Number of layers.", 12, at_least=1)
-    num_attention_heads: int = option(
-        "Number of attention heads.", 12, at_least=1
-    )
-    max_position_embeddings: int = option(
-        "Maximum sequence length.", 512, at_least=1
-    )
+    hidden_size: int = count("Hidden size.", 768)
+    num_hidden_layers: int = count("Number of layers.", 12)
+    num_attention_heads: int = count("Number of attention heads.", 12)
+    max_position_embeddings: int = count("Maximum sequence length.", 512)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,8 +35,8 @@ class BuildVocab(cli.Options):
         require_outputs(self, "vocab_file", [self.vocab_file], inputs)
         if self.bert_config_file:
             inputs.append(self.vocab_file)
-            outputs = [self.bert_config_file]
-            require_outputs(self, "bert_config_file", outputs, inputs)
+            config_file = [self.bert_config_file]
+            require_outputs(self, "bert_config_file", config_file, inputs)
             self.config(self.vocab_size).validate()
         num_special = len(special_tokens(self.num_unused))
         if self.vocab_size <= num_special:

@@ -3,6 +3,7 @@
 Functions for `option(check=...)` return what is wrong with a value, or None.
 """
 
+import functools
 import importlib.util
 import os
 import re
@@ -47,12 +48,6 @@ def existing_checkpoint(prefix: str) -> str | None:
     )
 
 
-def checkpoint_directory(path: str) -> str | None:
-    """Accepts a path under which TensorFlow can read checkpoints."""
-    files.require_checkpoint_path(path)  # Raises an InputError.
-    return None
-
-
 def regular_expression(pattern: str) -> str | None:
     """Accepts a Python regular expression."""
     try:
@@ -64,24 +59,22 @@ def regular_expression(pattern: str) -> str | None:
 
 def installed(package: str) -> cli.Check:
     """Returns a check that accepts all values if a package is installed."""
-    return lambda _: (
-        None
-        if importlib.util.find_spec(package)
-        else f"needs the package {package}. Install requirements.txt."
-    )
+    error = f"needs the package {package}. Install requirements.txt."
+    return lambda _: None if importlib.util.find_spec(package) else error
+
+
+file_option = functools.partial(cli.option, check=existing_file)
+regex_option = functools.partial(cli.option, check=regular_expression)
 
 
 def require_outputs(
-    options: cli.Options,
-    name: str,
-    outputs: Iterable[str],
-    inputs: Iterable[str],
+    options: cli.Options, name: str, outputs: list[str], inputs: Iterable[str]
 ) -> None:
     """Raises `InputError` unless the output files of an option can be written.
 
     They must not replace each other, an input, or a file of a checkpoint.
     """
-    taken = {os.path.realpath(path) for path in inputs}
+    taken = {*map(os.path.realpath, inputs)}
     for output in outputs:
         base = os.path.basename(output)
         if not base:

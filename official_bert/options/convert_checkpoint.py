@@ -1,11 +1,10 @@
 """Options of `convert_checkpoint.py`, and the detection of the input format."""
 
-import dataclasses
 import os
 import re
 
 from official_bert import cli, files, json_files
-from official_bert.cli import option
+from official_bert.cli import choice, option, optional, switch
 from official_bert.errors import InputError
 from official_bert.options import checks
 
@@ -21,16 +20,14 @@ _CHECKPOINT_FILE = re.compile(
 )
 
 # Files that are never opened.
+_PICKLE = "a pickle, which can run code when it is opened"
 _UNSUPPORTED = {
-    ".bin": "a pickle, which can run code when it is opened",
-    ".pt": "a pickle, which can run code when it is opened",
-    ".pth": "a pickle, which can run code when it is opened",
+    **dict.fromkeys((".bin", ".pt", ".pth"), _PICKLE),
     ".h5": "written by the former TensorFlow models of transformers",
     ".msgpack": "written by the former Flax models of transformers",
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ConvertCheckpoint(cli.Options, heading="Model"):
     """Options of `convert_checkpoint.py`."""
 
@@ -43,41 +40,32 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         "The output format. tf1: three files, as originally released.",
         choices=("tf1", "huggingface", "keras_hub"),
     )
-    input_format: str = option(
+    input_format: str = choice(
         "The format of --input; auto: detected from its files.",
-        "auto",
-        choices=("auto", "tf1", "huggingface", "keras_hub", "model_garden"),
+        "auto|tf1|huggingface|keras_hub|model_garden",
     )
-    bert_config_file: str | None = option(
-        "For TF1 and Model Garden. Default: the one beside the checkpoint.",
-        None,
-        check=checks.existing_file,
+    bert_config_file: str | None = checks.file_option(
+        "For TF1 and Model Garden. Default: beside the checkpoint.", None
     )
-    vocab_file: str | None = option(
-        "The vocabulary. Default: the one beside the weights.",
-        None,
-        check=checks.existing_file,
+    vocab_file: str | None = checks.file_option(
+        "The vocabulary. Default: the one beside the weights.", None
     )
-    do_lower_case: bool | None = option(
-        "Whether it is uncased. Default: as its files suggest.", None
+    do_lower_case: bool | None = optional(
+        "Whether it is uncased. Default: as its files suggest."
     )
-    head: str | None = option(
+    head: str | None = optional(
         "The type of a fine-tuned model, if its files do not name it.",
-        None,
         choices=CLASSIFIERS,
     )
-    skip: str | None = option(
-        "Regular expression of weights to leave out, such as ^cls/.",
-        None,
-        check=checks.regular_expression,
+    skip: str | None = checks.regex_option(
+        "Regular expression of weights to leave out, such as ^cls/.", None
     )
-    strip_optimizer: bool = option(
+    strip_optimizer: bool = switch(
         "From TF1 to TF1: copy the checkpoint without adam_m, adam_v, "
         "global_step and the like, two thirds of its size.",
-        False,
         conflicts=("bert_config_file", "vocab_file", "do_lower_case", "head"),
     )
-    overwrite: bool = option("Replace the contents of --output.", False)
+    overwrite: bool = switch("Replace the contents of --output.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,7 +85,7 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
     @property
     def resolved_input_format(self) -> str:
         """The input format, or "checkpoint" for tf1 or model_garden."""
-        found = _detect_format(self, self.input)
+        found = self._detect_format()
         if self.input_format == "auto":
             return found
         is_checkpoint = self.input_format in ("tf1", "model_garden")
@@ -117,10 +105,38 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         elif found == self.to:
             refuse_same_format(self.to)
         if self.bert_config_file and found in ("huggingface", "keras_hub"):
+            message = "is only for TF1 and Model Garden checkpoints. Omit it."
+            raise self.error("bert_config_file", message)
+
+    def _detect_format(self) -> str:
+        """Returns huggingface, keras_hub, or checkpoint (TF1, Model Garden)."""
+        path = self.input
+        names = sorted(os.listdir(path)) if os.path.isdir(path) else []
+        if files.exists(path + ".index") or any(
+            map(_CHECKPOINT_FILE.fullmatch, names)
+        ):
+            return "checkpoint"
+        safe_endings = (".safetensors", ".index.json")
+        is_safe = any(name.endswith(safe_endings) for name in names)
+        if not is_safe and "model.weights.h5" not in names:
+            for name in names or [""]:
+                _refuse_unsupported(os.path.join(path, name).rstrip("/"))
+        if "config.json" not in names:
             raise self.error(
-                "bert_config_file",
-                "is only for TF1 and Model Garden checkpoints. Omit it.",
+                "input",
+                "must be a checkpoint prefix (NAME for NAME.index) or a local "
+                "directory with config.json and weights. Check the path.",
             )
+        config_file = os.path.join(path, "config.json")
+        config = json_files.read_object(config_file)
+        if "registered_name" in config and "class_name" in config:
+            return "keras_hub"
+        if "model_type" in config or is_safe:
+            return "huggingface"
+        raise InputError(
+            f"{config_file}: must be the config of a transformers or KerasHub "
+            "model, but has neither `model_type` nor `registered_name`."
+        )
 
 
 def refuse_same_format(name: str) -> None:
@@ -131,38 +147,7 @@ def refuse_same_format(name: str) -> None:
     )
 
 
-def _detect_format(options: ConvertCheckpoint, path: str) -> str:
-    """Returns huggingface, keras_hub, or checkpoint (TF1 or Model Garden)."""
-    if files.exists(path + ".index"):
-        return "checkpoint"
-    is_directory = os.path.isdir(path)
-    names = sorted(os.listdir(path)) if is_directory else []
-    if any(map(_CHECKPOINT_FILE.fullmatch, names)):
-        return "checkpoint"
-    is_safe = any(n.endswith((".safetensors", ".index.json")) for n in names)
-    if not is_safe and "model.weights.h5" not in names:
-        for name in names or [""]:
-            _refuse_unsupported(os.path.join(path, name).rstrip("/"))
-    if "config.json" not in names:
-        raise options.error(
-            "input",
-            "must be a checkpoint prefix (NAME for NAME.index) or a local "
-            "directory with config.json and weights. Check the path.",
-        )
-    config_file = os.path.join(path, "config.json")
-    config = json_files.read_object(config_file)
-    if "registered_name" in config and "class_name" in config:
-        return "keras_hub"
-    if "model_type" in config or is_safe:
-        return "huggingface"
-    raise InputError(
-        f"{config_file}: must be the config of a transformers or KerasHub "
-        "model, but has neither `model_type` nor `registered_name`."
-    )
-
-
 def _refuse_unsupported(path: str) -> None:
-    """Raises `InputError` for files with weights that are never opened."""
     if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
         raise InputError(
             f"{path} is {reason}, and is not supported. If you trust it, load "

@@ -1,13 +1,12 @@
 """Options of `create_pretraining_data.py`."""
 
-import dataclasses
 import math
 import shlex
 
 from official_bert import cli, files
-from official_bert.cli import option
+from official_bert.cli import amount, count, option, optional, share, switch
 from official_bert.config import BertConfig
-from official_bert.options.checks import existing_file, require_outputs
+from official_bert.options.checks import file_option, require_outputs
 
 RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
 
@@ -27,95 +26,70 @@ def _shell_words(value: str) -> str | None:
     return None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CreatePretrainingData(cli.Options, heading="Data"):
+class CreatePretrainingData(cli.Options):
     """Options of `create_pretraining_data.py`."""
 
     input_file: str = option(
         "Text, one sentence per line, blank lines between documents: files or "
         "glob patterns, comma-separated; also .gz."
     )
-    output_file: str = option(
-        "TFRecord files to write in turn, comma-separated."
-    )
-    vocab_file: str = option(
-        "The vocabulary of the model.", check=existing_file
-    )
+    output_file: str = option("TFRecord files to write, comma-separated.")
+    vocab_file: str = file_option("The vocabulary of the model.")
     do_lower_case: bool = option(
         "Lower-case the text: true for uncased models.", True
     )
-    do_whole_word_mask: bool = option(
-        "Mask whole words instead of single tokens.", False
-    )
+    do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
     max_seq_length: int = option(
         "Tokens per instance, including [CLS] and [SEP].", 128, at_least=5
     )
-    max_predictions_per_seq: int = option(
-        "Maximum number of masked tokens per instance.", 20, at_least=1
+    max_predictions_per_seq: int = count(
+        "Maximum number of masked tokens per instance.", 20
     )
     random_seed: int = option(
         "Random seed: the same seed gives the same output.", 12345
     )
-    dupe_factor: int = option(
-        "Number of passes over the text, with different masks.", 10, at_least=1
-    )
-    masked_lm_prob: float = option(
-        "Proportion of tokens to mask.", 0.15, between=(0, 1)
-    )
-    mask_share: float = option(
+    dupe_factor: int = count("Passes over the text, with different masks.", 10)
+    masked_lm_prob: float = share("Proportion of tokens to mask.", 0.15)
+    mask_share: float = share(
         "Proportion of masked tokens that become [MASK]; the shares sum to 1.",
         0.8,
-        between=(0, 1),
     )
-    random_share: float = option(
-        "Proportion that becomes a random token.", 0.1, between=(0, 1)
-    )
-    same_share: float = option(
-        "Proportion that stays unchanged.", 0.1, between=(0, 1)
-    )
+    random_share: float = share("Proportion that becomes a random token.", 0.1)
+    same_share: float = share("Proportion that stays unchanged.", 0.1)
     nsp: str = option(
         "Segments of an instance. next: two, the second half of the time from "
         "another document. sop: two, half of the time reversed. none: one.",
         "next",
         choices=PAIR_TASKS,
     )
-    short_seq_prob: float = option(
-        "Proportion of shorter instances.", 0.1, between=(0, 1)
-    )
-    num_workers: int = option(
+    short_seq_prob: float = share("Proportion of shorter instances.", 0.1)
+    num_workers: int = amount(
         "Number of processes. 0: the instances of the original; else others, "
         "the same for any number. Memory depends on the longest document.",
         0,
-        at_least=0,
         conflicts=("runner",),
     )
-    runner: str | None = option(
+    runner: str | None = optional(
         "Apache Beam runner; creates the instances of --num_workers. Needs "
         "requirements-beam.txt.",
-        None,
         choices=RUNNERS,
     )
-    beam_options: str | None = option(
+    beam_options: str | None = optional(
         "Flags of the Beam runner, as one string.",
-        None,
         needs="runner",
         check=_shell_words,
     )
-    compress: bool = option(
-        "Compress the records with gzip; training detects it.", False
-    )
-    pack_sequences: bool = option(
+    compress: bool = switch("Write gzip records; training detects them.")
+    pack_sequences: bool = switch(
         "Pack short instances into one record. --max_predictions_per_seq is "
-        "then per record.",
-        False,
+        "then per record."
     )
-    max_sequences_per_row: int = option(
+    max_sequences_per_row: int = count(
         "With --pack_sequences: maximum number of instances per record.",
         MAX_SEQUENCES_PER_ROW,
-        at_least=1,
     )
-    bert_config_file: str | None = option(
-        "The bert_config.json to check vocabulary and length with.", None
+    bert_config_file: str | None = optional(
+        "The bert_config.json to check vocabulary and length with."
     )
 
     def __post_init__(self) -> None:

@@ -1,11 +1,8 @@
 """Options of `demo.py`."""
 
-import dataclasses
-
-from official_bert import cli
-from official_bert.cli import option
+from official_bert import cli, files
+from official_bert.cli import amount, count, option
 from official_bert.config import BertConfig
-from official_bert.options.checks import checkpoint_directory
 
 # The file of predictions that the report reads.
 PREDICTIONS = "test_predictions.tsv"
@@ -16,45 +13,28 @@ FINETUNED = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Demo(cli.Options):
     """Options of `demo.py`: a model that trains in minutes on two cores."""
 
     output_dir: str = option(
-        "Directory of all output.", "demo", check=checkpoint_directory
+        "Directory of all output.", "demo", check=files.require_checkpoint_path
     )
-    vocab_size: int = option(
-        "Maximum number of tokens in the vocabulary.", 4000, at_least=500
-    )
-    hidden_size: int = option(
-        "Hidden size of the model.", 128, at_least=1, heading="Model"
-    )
-    num_hidden_layers: int = option("Number of layers.", 2, at_least=1)
-    num_attention_heads: int = option(
-        "Number of attention heads.", 4, at_least=1
-    )
+    vocab_size: int = option("Maximum vocabulary size.", 4000, at_least=500)
+    hidden_size: int = count("Hidden size of the model.", 128, heading="Model")
+    num_hidden_layers: int = count("Number of layers.", 2)
+    num_attention_heads: int = count("Number of attention heads.", 4)
     max_seq_length: int = option(
         "Tokens per instance.", 64, between=(5, 512), heading="Data"
     )
-    max_predictions_per_seq: int = option(
-        "Maximum number of masked tokens per instance.", 10, at_least=1
+    max_predictions_per_seq: int = count("Masked tokens per instance.", 10)
+    dupe_factor: int = count("Passes over the text, with different masks.", 10)
+    train_batch_size: int = count("Instances per step.", 32, heading="Training")
+    learning_rate: float = amount("Peak learning rate of pre-training.", 1e-3)
+    num_train_steps: int = count("Pre-training steps.", 4000)
+    finetuning_learning_rate: float = amount(
+        "Peak learning rate of fine-tuning.", 3e-4
     )
-    dupe_factor: int = option(
-        "Passes over the text, with different masks.", 10, at_least=1
-    )
-    train_batch_size: int = option(
-        "Instances per step.", 32, at_least=1, heading="Training"
-    )
-    learning_rate: float = option(
-        "Peak learning rate of pre-training.", 1e-3, at_least=0
-    )
-    num_train_steps: int = option("Pre-training steps.", 4000, at_least=1)
-    finetuning_learning_rate: float = option(
-        "Peak learning rate of fine-tuning.", 3e-4, at_least=0
-    )
-    num_train_epochs: float = option(
-        "Passes over the labelled pairs.", 3.0, at_least=0
-    )
+    num_train_epochs: float = amount("Passes over the labelled pairs.", 3.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

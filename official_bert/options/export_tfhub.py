@@ -1,42 +1,36 @@
 """Options of `export_tfhub.py`."""
 
-import dataclasses
 import os
 
 from official_bert import files, task_file
-from official_bert.cli import option
+from official_bert.cli import option, optional, switch
 from official_bert.config import BertConfig
 from official_bert.options.checks import installed
 from official_bert.options.model_source import RELEASED, ModelOptions
 from official_bert.tokenization import load_vocab
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportTfhub(ModelOptions, heading="Prediction and export"):
     """Options of `export_tfhub.py`."""
 
     one_of = ("export_path", "preprocessor_path")
 
-    model_dir: str | None = option(
+    model_dir: str | None = optional(
         "A run directory, with --vocab_file if it has no vocab.txt. Of a "
         "fine-tuned model, the encoder is exported without the task's layer.",
-        None,
         conflicts=("bert_config_file", "init_checkpoint"),
     )
-    export_path: str | None = option(
-        "Directory of the encoder module to write.", None
+    export_path: str | None = optional(
+        "Directory of the encoder module to write."
     )
-    preprocessor_path: str | None = option(
+    preprocessor_path: str | None = optional(
         "Directory of the preprocessor module, which takes text, to write.",
-        None,
         check=installed("tensorflow_text"),
     )
     max_seq_length: int = option(
         "Default sequence length of the preprocessor.", 128, at_least=3
     )
-    overwrite: bool = option(
-        "Replace the contents of these directories.", False
-    )
+    overwrite: bool = switch("Replace the contents of these directories.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

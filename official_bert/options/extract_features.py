@@ -1,13 +1,12 @@
 """Options of `extract_features.py`."""
 
-import dataclasses
 import os
 
 from official_bert import cli, files
-from official_bert.cli import COMPATIBILITY, option
+from official_bert.cli import LEGACY, choice, count, option, optional, switch
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options.checks import existing_file, require_outputs
+from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import require_released
 
 POOLINGS = ("none", "cls", "mean", "max")
@@ -15,13 +14,11 @@ POOLINGS = ("none", "cls", "mean", "max")
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ExtractFeatures(cli.Options, heading="Data"):
     """Options of `extract_features.py`."""
 
-    input_file: str = option(
-        "The texts, or pairs of texts with ` ||| ` between, one per line.",
-        check=existing_file,
+    input_file: str = file_option(
+        "The texts, or pairs of texts with ` ||| ` between, one per line."
     )
     output_file: str = option("The file to write.")
     bert_config_file: str = option("The bert_config.json of the model.")
@@ -40,31 +37,27 @@ class ExtractFeatures(cli.Options, heading="Data"):
     max_seq_length: int = option(
         "Maximum number of tokens; longer texts are truncated.", 128, at_least=3
     )
-    batch_size: int = option("Sequences per step.", 32, at_least=1)
+    batch_size: int = count("Sequences per step.", 32)
     pooling: str = option(
         "One vector per line: of [CLS], or mean or maximum of all tokens with "
         "[CLS] and [SEP]. none: one per token.",
         "none",
         choices=POOLINGS,
     )
-    normalize: bool = option("Divide each vector by its Euclidean norm.", False)
-    output_format: str = option(
+    normalize: bool = switch("Divide each vector by its Euclidean norm.")
+    output_format: str = choice(
         "npy needs --pooling: float32 [lines, layers * hidden size]. tfrecord: "
         "a tf.train.Example per line. auto: by file name, otherwise jsonl.",
-        "auto",
-        choices=("auto", "jsonl", "npy", "tfrecord"),
+        "auto|jsonl|npy|tfrecord",
     )
-    use_tpu: bool = option(
+    use_tpu: bool = switch(
         "Not supported.",
-        False,
         check=lambda _: "is not supported. Omit it.",
-        heading=COMPATIBILITY,
+        heading=LEGACY,
     )
-    master: str | None = option("No effect.", None, heading=COMPATIBILITY)
-    num_tpu_cores: int = option("No effect.", 8, heading=COMPATIBILITY)
-    use_one_hot_embeddings: bool = option(
-        "No effect.", False, heading=COMPATIBILITY
-    )
+    master: str | None = optional("No effect.")
+    num_tpu_cores: int = option("No effect.", 8)
+    use_one_hot_embeddings: bool = switch("No effect.")
 
     @property
     def resolved_format(self) -> str:
@@ -77,13 +70,22 @@ class ExtractFeatures(cli.Options, heading="Data"):
     @property
     def layer_indexes(self) -> list[int]:
         """The numbers in `layers`."""
-        return [int(part) for part in self.layers.split(",")]
+        return [*map(int, self.layers.split(","))]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         config = BertConfig.from_json_file(self.bert_config_file)
         config.require_length(self.max_seq_length)
-        self._check_layers(config.num_hidden_layers)
+        num_layers = config.num_hidden_layers
+        try:
+            is_valid = all(
+                -num_layers <= n < num_layers for n in self.layer_indexes
+            )
+        except ValueError:
+            is_valid = False
+        if not is_valid:
+            message = f"must be from {-num_layers} to {num_layers - 1}."
+            raise self.error("layers", message)
         require_pooling(self.pooling, config)
         if self.resolved_format == "npy" and self.pooling == "none":
             message = "must be cls, mean or max for .npy: one vector per line."
@@ -98,15 +100,6 @@ class ExtractFeatures(cli.Options, heading="Data"):
             raise self.error("input_file", message)
         inputs = [self.input_file, self.bert_config_file, self.vocab_file]
         require_outputs(self, "output_file", [self.output_file], inputs)
-
-    def _check_layers(self, num_layers: int) -> None:
-        try:
-            indexes = self.layer_indexes
-        except ValueError:
-            indexes = [num_layers]
-        if not all(-num_layers <= index < num_layers for index in indexes):
-            message = f"must be from {-num_layers} to {num_layers - 1}."
-            raise self.error("layers", message)
 
 
 def require_pooling(pooling: str, config: BertConfig) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from absl import logging
 
 from official_bert import files, json_files, task_file
-from official_bert.cli import option
-from official_bert.options.checks import existing_file, installed
+from official_bert.cli import amount, choice, count, option, share, switch
+from official_bert.options.checks import file_option, installed
 from official_bert.options.training import DeviceOptions, TrainingOptions
 
 # Outputs of a frozen BERT that a model on top can use; none: fine-tune BERT.
@@ -41,7 +41,6 @@ def _frozen_parts(value: str) -> str | None:
     return None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningOptions(TrainingOptions, heading="Training"):
     """Options of all fine-tuning commands."""
 
@@ -49,23 +48,18 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     module_command = ""
     one_of = ("do_train", "do_eval", "do_predict", "do_export")
 
-    num_train_epochs: float = option(
-        "Passes over the training data.", 3.0, at_least=0
+    num_train_epochs: float = amount("Passes over the training data.", 3.0)
+    warmup_proportion: float = share("Proportion of warm-up steps.", 0.1)
+    layerwise_lr_decay: float = share(
+        "Learning rate factor per layer, downwards.", 1.0
     )
-    warmup_proportion: float = option(
-        "Proportion of warm-up steps.", 0.1, between=(0, 1)
-    )
-    layerwise_lr_decay: float = option(
-        "Learning rate factor per layer, downwards.", 1.0, between=(0, 1)
-    )
-    pad_to: str = option(
+    pad_to: str = choice(
         "Padding of training batches. max: to --max_seq_length. bucket: by "
         "similar length; faster, reordered.",
-        "max",
-        choices=("max", "bucket"),
+        "max|bucket",
     )
-    vocab_file: str = option(
-        "The vocabulary of the model.", check=existing_file, heading="Model"
+    vocab_file: str = file_option(
+        "The vocabulary of the model.", heading="Model"
     )
     do_lower_case: bool = option(
         "Lower-case the text: true for uncased models.", True
@@ -81,45 +75,36 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "none",
         choices=FEATURE_LAYERS,
     )
-    bilstm_size: int | None = option(
+    bilstm_size: int | None = amount(
         "Size per direction of a two-layer BiLSTM on top of BERT; 0: none. "
         "Default: 768 with --feature_layers, otherwise 0.",
         None,
-        at_least=0,
     )
-    do_eval: bool = option(
-        "Whether to evaluate on the development set.",
-        False,
-        heading="Evaluation",
+    do_eval: bool = switch(
+        "Whether to evaluate on the development set.", heading="Evaluation"
     )
-    eval_batch_size: int = option(
-        "Examples per evaluation step.", 8, at_least=1
-    )
+    eval_batch_size: int = count("Examples per evaluation step.", 8)
     eval_pad_to: str = option(
         "Like --pad_to, for evaluation and prediction. The results are equal.",
         "bucket",
         choices=("max", "bucket"),
     )
-    eval_every: int = option(
+    eval_every: int = amount(
         "Training steps between evaluations; best/ keeps the best checkpoint, "
         "which is then used. 0: evaluate only at the end.",
         0,
-        at_least=0,
     )
-    early_stopping: int = option(
+    early_stopping: int = amount(
         "Stop after N evaluations without improvement; 0: never.",
         0,
-        at_least=0,
         needs="eval_every",
     )
-    do_predict: bool = option(
-        "Whether to predict.", False, heading="Prediction and export"
+    do_predict: bool = switch(
+        "Whether to predict.", heading="Prediction and export"
     )
-    predict_batch_size: int = option(
-        "Examples per prediction step.", 8, at_least=1
-    )
-    do_export: bool = option(
-        "Whether to export for TensorFlow Serving; needs no data.", False
+    predict_batch_size: int = count("Examples per prediction step.", 8)
+    do_export: bool = switch(
+        "Whether to export for TensorFlow Serving; needs no data."
     )
     export_dir: str | None = option(
         "Directory of the versions 1, 2, ... Default: export/ in --output_dir.",
@@ -129,8 +114,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     export_text: bool = option(
         "With --do_export: whether the exported model takes text.", True
     )
-    export_tflite: bool = option(
-        "Whether to write model.tflite too.", False, needs="do_export"
+    export_tflite: bool = switch(
+        "Whether to write model.tflite too.", needs="do_export"
     )
 
     def __post_init__(self) -> None:
@@ -149,16 +134,16 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         if given.get("do_train") or not files.exists(path):
             return {}
         record = json_files.read_object(path)
-        trained = record.get("options")
+        command, trained = record.get("command"), record.get("options")
         if not isinstance(trained, dict):
             return {}
-        is_module = record.get("command") == cls.module_command
+        is_module = command == cls.module_command
         if is_module and task_file.is_in(run_directory):
             task = task_file.read(run_directory)
             if "hub_module" in task:
                 return {}
             trained["do_lower_case"] = task["do_lower_case"]
-        elif record.get("command") != cls.command:
+        elif command != cls.command:
             return {}
         for name, copy in _COPIES.items():
             copy = os.path.join(run_directory, copy)
@@ -166,13 +151,12 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             if (trained.get(name) or is_module) and files.exists(copy):
                 trained[name] = copy
         logging.info("Defaults of omitted flags are read from %s", path)
-        devices = {field.name for field in dataclasses.fields(DeviceOptions)}
+        names = {field.name for field in dataclasses.fields(cls)}
+        names -= {field.name for field in dataclasses.fields(DeviceOptions)}
         return {
-            field.name: trained[field.name]
-            for field in dataclasses.fields(cls)
-            if field.name in trained
-            and field.name not in devices
-            and not _NOT_TAKEN_OVER.fullmatch(field.name)
+            name: value
+            for name, value in trained.items()
+            if name in names and not _NOT_TAKEN_OVER.fullmatch(name)
         }
 
     @property

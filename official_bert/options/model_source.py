@@ -1,11 +1,10 @@
 """The model that a command loads: a released model, or a run directory."""
 
-import dataclasses
 import os
 from collections.abc import Sequence
 
 from official_bert import cli, files, json_files, task_file
-from official_bert.cli import option
+from official_bert.cli import optional
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import existing_checkpoint
@@ -15,38 +14,36 @@ from official_bert.tokenization import validate_case_matches_checkpoint
 RELEASED = ("bert_config_file", "vocab_file", "init_checkpoint")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions(cli.Options, heading="Model"):
     """A released model as three files, or a run directory."""
 
-    model_dir: str | None = option(
+    model_dir: str | None = optional(
         "A run directory: the --output_dir of run_pretraining.py, "
         "run_classifier.py or run_squad.py.",
-        None,
         conflicts=RELEASED,
     )
-    bert_config_file: str | None = option(
-        "Without --model_dir: the bert_config.json of the model.", None
+    bert_config_file: str | None = optional(
+        "Without --model_dir: the bert_config.json of the model."
     )
-    vocab_file: str | None = option(
-        "Without --model_dir: the vocabulary of the model.", None
+    vocab_file: str | None = optional(
+        "Without --model_dir: the vocabulary of the model."
     )
-    init_checkpoint: str | None = option(
-        "Without --model_dir: TF1 checkpoint, NAME for NAME.index.", None
+    init_checkpoint: str | None = optional(
+        "Without --model_dir: TF1 checkpoint, NAME for NAME.index."
     )
-    do_lower_case: bool | None = option(
-        "Lower-case the text. Default: as for --model_dir, or true.", None
+    do_lower_case: bool | None = optional(
+        "Lower-case the text. Default: as for --model_dir, or true."
     )
 
     @property
     def config_path(self) -> str:
         """The path of `bert_config.json`."""
-        return self._path(self.bert_config_file, "bert_config.json")
+        return self.bert_config_file or self._in_model_dir("bert_config.json")
 
     @property
     def vocab_path(self) -> str:
         """The path of the vocabulary."""
-        return self._path(self.vocab_file, "vocab.txt")
+        return self.vocab_file or self._in_model_dir("vocab.txt")
 
     @property
     def checkpoint_path(self) -> str:
@@ -58,10 +55,8 @@ class ModelOptions(cli.Options, heading="Model"):
         """Whether the text is lower-cased: `do_lower_case` with its default."""
         if self.do_lower_case is not None:
             return self.do_lower_case
-        for path in self._metadata_files():
-            if files.exists(path):
-                found = json_files.read_object(path)
-                return bool(found.get("do_lower_case", True))
+        for path in filter(files.exists, self._metadata_files()):
+            return bool(json_files.read_object(path).get("do_lower_case", True))
         return True
 
     def model_files(self) -> list[str]:
@@ -70,13 +65,10 @@ class ModelOptions(cli.Options, heading="Model"):
 
     def _metadata_files(self) -> list[str]:
         names = (task_file.NAME, "tokenizer_config.json")
-        directory = self.model_dir
-        return [os.path.join(directory, n) for n in names] if directory else []
+        return [*filter(None, map(self._in_model_dir, names))]
 
-    def _path(self, given: str | None, name: str) -> str:
-        if given or not self.model_dir:
-            return given or ""
-        return os.path.join(self.model_dir, name)
+    def _in_model_dir(self, name: str) -> str:
+        return os.path.join(self.model_dir, name) if self.model_dir else ""
 
     def require_released(self) -> None:
         """Raises `InputError` unless the three files belong together."""
@@ -92,11 +84,21 @@ class ModelOptions(cli.Options, heading="Model"):
             names = ", ".join(missing)
             raise InputError(f"{names} must be given, or --model_dir.")
 
-    def _require_finetuned(self) -> None:
-        require_finetuned(self.model_dir or "")
-        if self.is_set("do_lower_case"):
-            message = "needs a pre-trained model. Omit it."
-            raise self.error("do_lower_case", message)
+    def _require_files(self, is_finetuned: bool) -> None:
+        """Checks the files of a model, and `do_lower_case`, against its kind.
+
+        Only a run directory can have a fine-tuned model.
+        """
+        if not self.model_dir:
+            self._require_model()
+            self.require_released()
+        elif not is_finetuned:
+            require_pretrained(self.model_dir)
+        else:
+            require_finetuned(self.model_dir)
+            if self.is_set("do_lower_case"):
+                message = "needs a pre-trained model. Omit it."
+                raise self.error("do_lower_case", message)
 
 
 def require_released(
@@ -141,8 +143,7 @@ def require_pretrained(directory: str) -> None:
         directory,
         "vocab.txt",
         "run_pretraining.py writes it if --vocab_file is given. Copy the file, "
-        "or use --bert_config_file, --vocab_file and --init_checkpoint "
-        "instead of --model_dir.",
+        f"or use --{', --'.join(RELEASED)} instead of --model_dir.",
     )
 
 

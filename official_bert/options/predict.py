@@ -1,72 +1,59 @@
 """Options of `predict.py`."""
 
-import dataclasses
 import sys
 
 from official_bert import task_file
-from official_bert.cli import option
+from official_bert.cli import choice, count, optional, switch
 from official_bert.errors import InputError
-from official_bert.options.checks import existing_file, require_outputs
+from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,
     require_masked_lm,
-    require_pretrained,
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Predict(ModelOptions, heading="Data"):
     """Options of `predict.py`."""
 
-    model_dir: str | None = option(
+    model_dir: str | None = optional(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
         "or run_squad.py; with --fill_mask and --score, of run_pretraining.py.",
-        None,
         conflicts=RELEASED,
     )
-    input_file: str = option(
-        "The file to predict, one example per line. -: standard input.",
-        "-",
-        check=existing_file,
+    input_file: str = file_option(
+        "The file to predict, one example per line. -: standard input.", "-"
     )
-    input_format: str = option(
+    input_format: str = choice(
         "text: a text per line. tsv: one or two, or a table. csv: a table. "
         "jsonl: a text, list or object. auto: by file name, otherwise text.",
-        "auto",
-        choices=("auto", "text", "tsv", "csv", "jsonl"),
+        "auto|text|tsv|csv|jsonl",
     )
-    text_a_column: str | None = option(
-        "Column of the text: name or number. Default: as in training.", None
+    text_a_column: str | None = optional(
+        "Column of the text: name or number. Default: as in training."
     )
-    text_b_column: str | None = option(
-        "The column of the second text, for pairs.", None, needs="text_a_column"
+    text_b_column: str | None = optional(
+        "The column of the second text, for pairs.", needs="text_a_column"
     )
-    has_header: bool | None = option(
+    has_header: bool | None = optional(
         "Whether tables start with the names of the columns. Default: as in "
-        "training, otherwise true.",
-        None,
+        "training, otherwise true."
     )
-    output_file: str | None = option(
-        "The JSON lines file to write. Default: standard output.", None
+    output_file: str | None = optional(
+        "The JSON lines file to write. Default: standard output."
     )
-    batch_size: int = option("Sequences per step.", 32, at_least=1)
-    chunk_size: int = option(
-        "Examples to read from a file before predicting them, by length.",
-        256,
-        at_least=1,
+    batch_size: int = count("Sequences per step.", 32)
+    chunk_size: int = count(
+        "Examples to read from a file before predicting them, by length.", 256
     )
-    fill_mask: bool = option(
+    fill_mask: bool = switch(
         "Predict each [MASK], with a pre-trained model.",
-        False,
         conflicts=("score",),
         heading="Prediction and export",
     )
-    top_k: int = option(
-        "With --fill_mask: predictions for each [MASK].", 5, at_least=1
-    )
-    score: bool = option(
-        "Compute each text's pseudo-log-likelihood and perplexity.", False
+    top_k: int = count("With --fill_mask: predictions for each [MASK].", 5)
+    score: bool = switch(
+        "Compute each text's pseudo-log-likelihood and perplexity."
     )
 
     @property
@@ -94,8 +81,14 @@ class Predict(ModelOptions, heading="Data"):
                 raise self.error(name, message)
         if self.is_masked_lm:
             self._check_pretrained()
+        elif not self.model_dir:
+            raise InputError(
+                "--model_dir must be given: a run directory. To use a "
+                "pre-trained model, add --fill_mask or --score."
+            )
         else:
-            self._check_finetuned()
+            self._require_files(is_finetuned=True)
+            self._check_columns(task_file.read(self.model_dir))
         if self.input_file == "-" and self.resolved_format == "csv":
             raise self.error("input_format", "needs --input_file. Add it.")
         if self.output_file:
@@ -108,15 +101,6 @@ class Predict(ModelOptions, heading="Data"):
                 raise InputError(
                     f"--{name} must be given if the standard stream is closed."
                 )
-
-    def _check_finetuned(self) -> None:
-        if not self.model_dir:
-            raise InputError(
-                "--model_dir must be given: a run directory. To use a "
-                "pre-trained model, add --fill_mask or --score."
-            )
-        self._require_finetuned()
-        self._check_columns(task_file.read(self.model_dir))
 
     def _check_columns(self, task: dict[str, object]) -> None:
         """Raises `InputError` unless the columns of a table are known."""
@@ -137,9 +121,5 @@ class Predict(ModelOptions, heading="Data"):
             name = "text_a_column" if self.text_a_column else "input_file"
             message = "is for fine-tuned models. Omit it, or use text per line."
             raise self.error(name, message)
-        self._require_model()
-        if self.model_dir:
-            require_pretrained(self.model_dir)
+        self._require_files(is_finetuned=False)
         require_masked_lm(self.config_path)
-        if not self.model_dir:
-            self.require_released()

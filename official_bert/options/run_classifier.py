@@ -1,10 +1,9 @@
 """Options of `run_classifier.py` and `run_classifier_with_tfhub.py`."""
 
-import dataclasses
 import os
 
-from official_bert.cli import COMPATIBILITY, option
-from official_bert.options.checks import existing_directory, existing_file
+from official_bert.cli import LEGACY, amount, choice, option, optional, switch
+from official_bert.options.checks import existing_directory, file_option
 from official_bert.options.finetuning import FinetuningOptions
 
 # Options that change the graph of the model, which a module has fixed.
@@ -30,7 +29,6 @@ def _module(handle: str) -> str | None:
     return None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunClassifier(FinetuningOptions, heading="Data"):
     """Options of `run_classifier.py`."""
 
@@ -43,37 +41,34 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "ner, pos or tagging; tsv, csv or jsonl for your own data; choices for "
         "your own multiple-choice data."
     )
-    long_document: str = option(
+    long_document: str = choice(
         "Of texts longer than --max_seq_length, use the beginning, the "
         "beginning and the end, or overlapping windows.",
-        "truncate_tail",
-        choices=("truncate_tail", "head_tail", "windows"),
+        "truncate_tail|head_tail|windows",
     )
-    window_stride: int = option(
-        "Tokens between starts of windows; 0: half a window.", 0, at_least=0
+    window_stride: int = amount(
+        "Tokens between starts of windows; 0: half a window.", 0
     )
-    window_pooling: str = option(
-        "How to combine the logits of windows.", "mean", choices=("mean", "max")
+    window_pooling: str = choice(
+        "How to combine the logits of windows.", "mean|max"
     )
     language: str = option("XNLI: the language to evaluate.", "zh")
-    train_language: str | None = option(
+    train_language: str | None = optional(
         "XNLI: the language to train on. Default: --language, or en with "
-        "--translate_test.",
-        None,
+        "--translate_test."
     )
-    translate_test: bool = option(
-        "XNLI: whether to evaluate on texts translated into English.", False
+    translate_test: bool = switch(
+        "XNLI: whether to evaluate on texts translated into English."
     )
-    task_type: str = option(
+    task_type: str = choice(
         "Own data: the type of the task.",
-        "classification",
-        choices=("classification", "multilabel", "regression"),
+        "classification|multilabel|regression",
     )
     text_a_column: str = option(
         "Own data: column of the text, by name or number from 0.", "text"
     )
-    text_b_column: str | None = option(
-        "Own data: the column of the second text, for pairs.", None
+    text_b_column: str | None = optional(
+        "Own data: the column of the second text, for pairs."
     )
     has_header: bool = option(
         "Own data: whether the first line of tables names the columns.", True
@@ -83,31 +78,29 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "--task_type=multilabel, or of the correct choice's number from 0.",
         "label",
     )
-    id_column: str | None = option(
-        "Own data: column of names. Default: the line number, or id.", None
+    id_column: str | None = optional(
+        "Own data: column of names. Default: the line number, or id."
     )
-    label_file: str | None = option(
+    label_file: str | None = file_option(
         "Own data, tagging: all labels, one per line. Default: as in training.",
         None,
-        check=existing_file,
     )
     context_column: str = option(
         "Multiple choice: the column of the text before all choices.", "context"
     )
-    question_column: str | None = option(
+    question_column: str | None = optional(
         "Multiple choice: column of the start of all choices. Default: "
-        "question, if it exists.",
-        None,
+        "question, if it exists."
     )
     choices_column: str = option(
         "Multiple choice: the column of the list of choices.", "choices"
     )
-    token_column: int = option("Tagging: column of words.", 0, at_least=0)
+    token_column: int = amount("Tagging: column of words.", 0)
     tag_column: int = option(
         "Tagging: the column of the tags; -1 is the last.", -1, at_least=-1
     )
-    document_context: bool = option(
-        "Tagging: fill sequences with neighboring sentences.", False
+    document_context: bool = switch(
+        "Tagging: fill sequences with neighboring sentences."
     )
     sweep: str = option(
         "Train a run for each point of a grid, such as learning_rate=5e-5,3e-5;"
@@ -124,7 +117,6 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             self.require("data_dir", existing_directory)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunClassifierWithTfhub(RunClassifier):
     """Options of `run_classifier_with_tfhub.py`."""
 
@@ -137,23 +129,19 @@ class RunClassifierWithTfhub(RunClassifier):
         check=_module,
     )
     # Required by `run_classifier.py`.
-    bert_config_file: str | None = option(  # type: ignore[assignment]
-        "Unused: the module has its own configuration.",
-        None,
-        heading=COMPATIBILITY,
+    bert_config_file: str | None = optional(  # type: ignore[assignment]
+        "Unused: the module has its own configuration.", heading=LEGACY
     )
-    vocab_file: str | None = option(  # type: ignore[assignment]
-        "Unused: the module has its own vocabulary.",
-        None,
-        heading=COMPATIBILITY,
+    vocab_file: str | None = optional(  # type: ignore[assignment]
+        "Unused: the module has its own vocabulary.", heading=LEGACY
     )
-    init_checkpoint: str | None = option(
-        "Unused: the module has its own weights.", None, heading=COMPATIBILITY
+    init_checkpoint: str | None = optional(
+        "Unused: the module has its own weights.", heading=LEGACY
     )
     do_lower_case: bool = option(
         "Unused: the module defines whether to lower-case the text.",
         True,
-        heading=COMPATIBILITY,
+        heading=LEGACY,
     )
 
     def _check_model(self) -> None:

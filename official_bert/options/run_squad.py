@@ -1,63 +1,50 @@
 """Options of `run_squad.py`."""
 
-import dataclasses
-
-from official_bert.cli import COMPATIBILITY, option
-from official_bert.options.checks import existing_file
+from official_bert.cli import LEGACY, amount, choice, count, option, switch
+from official_bert.options.checks import file_option
 from official_bert.options.finetuning import FinetuningOptions
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSquad(FinetuningOptions, heading="Data"):
     """Options of `run_squad.py`."""
 
     command = "run_squad.py"
 
-    train_file: str | None = option(
-        "SQuAD JSON to train on, for example train-v1.1.json.",
-        None,
-        needed_by=("do_train",),
-        check=existing_file,
+    train_file: str | None = file_option(
+        "A SQuAD JSON file to train on.", None, needed_by=["do_train"]
     )
-    predict_file: str | None = option(
-        "SQuAD JSON to predict and evaluate, for example dev-v1.1.json.",
+    predict_file: str | None = file_option(
+        "A SQuAD JSON file to predict and evaluate.",
         None,
         needed_by=("do_predict", "do_eval", "eval_every"),
-        check=existing_file,
     )
     max_seq_length: int = option(
         "Maximum number of tokens per sequence or window.", 384, at_least=5
     )
-    doc_stride: int = option(
-        "Number of tokens between the starts of two windows.", 128, at_least=1
+    doc_stride: int = count("Tokens between the starts of two windows.", 128)
+    max_query_length: int = amount(
+        "Maximum tokens of a question; the rest is cut.", 64
     )
-    max_query_length: int = option(
-        "Maximum tokens of a question; the rest is cut.", 64, at_least=0
+    version_2_with_negative: bool = switch(
+        "Whether some questions have no answer, as in SQuAD 2.0."
     )
-    version_2_with_negative: bool = option(
-        "Whether some questions have no answer, as in SQuAD 2.0.", False
-    )
-    n_best_size: int = option(
+    n_best_size: int = count(
         "Number of answers in nbest_predictions.json.",
         20,
-        at_least=1,
         heading="Prediction and export",
     )
-    max_answer_length: int = option(
-        "Maximum number of tokens of an answer.", 30, at_least=1
-    )
+    max_answer_length: int = count("Maximum number of tokens of an answer.", 30)
     null_score_diff_threshold: float = option(
         "Predict no answer if its score is higher by more than this.", 0.0
     )
     # In the original, padding positions compete for the n best logits, and may
     # replace an answer.
-    eval_pad_to: str = option(
+    eval_pad_to: str = choice(
         "Padding in evaluation and prediction. max: to --max_seq_length. "
         "bucket: by similar length; faster, no padding among the n best.",
-        "max",
-        choices=("max", "bucket"),
+        "max|bucket",
     )
-    verbose_logging: bool = option("No effect.", False, heading=COMPATIBILITY)
+    verbose_logging: bool = switch("No effect.", heading=LEGACY)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,5 +1,6 @@
 """The environment variable `TF_CONFIG`: the hosts that train together."""
 
+import itertools
 import json
 import os
 import re
@@ -29,8 +30,8 @@ def is_chief(strategy: str) -> bool:
 
 def hosts() -> list[str]:
     """Returns HOST:PORT of all hosts in `TF_CONFIG`."""
-    jobs = json.loads(os.environ["TF_CONFIG"])["cluster"].values()
-    return [host for job in jobs for host in job]
+    cluster = json.loads(os.environ["TF_CONFIG"])["cluster"]
+    return [*itertools.chain(*cluster.values())]
 
 
 def require() -> None:
@@ -51,10 +52,10 @@ def require() -> None:
 
 def _is_valid(config: Any) -> bool:
     cluster, task = config["cluster"], config["task"]
-    addresses = [address for job in cluster.values() for address in job]
+    addresses = [*itertools.chain(*cluster.values())]
     return (
         {"worker"} <= set(cluster) <= {"worker", "chief"}
-        and all(isinstance(job, list) and job for job in cluster.values())
+        and all(cluster.values())
         and len(cluster.get("chief", [])) <= 1
         and len(set(addresses)) == len(addresses)
         and all(map(_is_address, addresses))

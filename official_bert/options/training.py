@@ -1,35 +1,29 @@
 """Options that all training commands share."""
 
-import dataclasses
-
 from official_bert import cli, files
-from official_bert.cli import option
+from official_bert.cli import amount, choice, count, option, optional, switch
 from official_bert.config import BertConfig
 from official_bert.options import checks, tf_config
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DeviceOptions(cli.Options, heading="Devices"):
     """The devices that a training command runs on."""
 
-    use_tpu: bool = option("Use a TPU instead of GPUs or CPU.", False)
-    tpu_name: str | None = option(
-        "Cloud TPU: name or grpc:// address. Default: this machine's.", None
+    use_tpu: bool = switch("Use a TPU instead of GPUs or CPU.")
+    tpu_name: str | None = optional(
+        "Cloud TPU: name or grpc:// address. Default: this machine's."
     )
-    tpu_zone: str | None = option("TPU zone, if not detected.", None)
-    gcp_project: str | None = option("TPU project, if not detected.", None)
-    master: str | None = option(
-        "TensorFlow master URL: the TPU's address without --tpu_name.", None
+    tpu_zone: str | None = optional("TPU zone, if not detected.")
+    gcp_project: str | None = optional("TPU project, if not detected.")
+    master: str | None = optional(
+        "TensorFlow master URL: the TPU's address without --tpu_name."
     )
-    num_tpu_cores: int = option(
-        "With --use_tpu: maximum number of TPU cores.", 8, at_least=1
-    )
-    distribution_strategy: str = option(
+    num_tpu_cores: int = count("With --use_tpu: maximum number of cores.", 8)
+    distribution_strategy: str = choice(
         "Devices that share each batch. none: one. mirrored: this machine's "
         "GPUs. multi_worker_mirrored: those of all hosts in TF_CONFIG. tpu: "
         "the same as --use_tpu.",
-        "none",
-        choices=("none", "mirrored", "multi_worker_mirrored", "tpu"),
+        "none|mirrored|multi_worker_mirrored|tpu",
     )
 
     def __post_init__(self) -> None:
@@ -51,7 +45,6 @@ class DeviceOptions(cli.Options, heading="Devices"):
         return tf_config.is_chief(self.resolved_strategy)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingOptions(DeviceOptions, heading="Training"):
     """The model to train, and how; with the defaults of the original."""
 
@@ -60,28 +53,23 @@ class TrainingOptions(DeviceOptions, heading="Training"):
     bert_config_file: str = option(
         "The bert_config.json of the model.", heading="Model"
     )
-    init_checkpoint: str | None = option(
+    init_checkpoint: str | None = optional(
         "TF1 checkpoint to start from, such as DIRECTORY/bert_model.ckpt, or "
         "the --output_dir of another run.",
-        None,
         check=checks.existing_checkpoint,
     )
-    left_to_right: bool = option(
+    left_to_right: bool = switch(
         "Train a left-to-right model: tokens attend only to earlier ones. "
-        "Saved in the bert_config.json of --output_dir.",
-        False,
+        "Saved in the bert_config.json of --output_dir."
     )
-    may_initialize: str = option(
+    may_initialize: str = checks.regex_option(
         "Regular expression of weights to initialize randomly if they are "
         "missing in --init_checkpoint, for example ^cls/.",
         "",
-        check=checks.regular_expression,
     )
-    may_skip: str = option(
-        "Regular expression of weights of --init_checkpoint that may be "
-        "unused.",
+    may_skip: str = checks.regex_option(
+        "Regular expression of --init_checkpoint's weights that may be unused.",
         "",
-        check=checks.regular_expression,
     )
     max_seq_length: int = option(
         "Maximum number of tokens per sequence, including [CLS] and [SEP].",
@@ -91,50 +79,41 @@ class TrainingOptions(DeviceOptions, heading="Training"):
     )
     output_dir: str = option(
         "The run directory: checkpoints, results and TensorBoard events.",
-        check=checks.checkpoint_directory,
+        check=files.require_checkpoint_path,
         heading="Training",
     )
-    do_train: bool = option("Whether to train.", False)
-    train_batch_size: int = option(
-        "Examples per step, over all devices and micro-batches.", 32, at_least=1
+    do_train: bool = switch("Whether to train.")
+    train_batch_size: int = count(
+        "Examples per step, over all devices and micro-batches.", 32
     )
-    learning_rate: float = option("Peak learning rate.", 5e-5, at_least=0)
-    optimizer: str = option(
+    learning_rate: float = amount("Peak learning rate.", 5e-5)
+    optimizer: str = choice(
         "adamw: the original optimizer. lamb: for batches of thousands.",
-        "adamw",
-        choices=("adamw", "lamb"),
+        "adamw|lamb",
     )
     seed: int = option(
         "Seed of weights, data order, dropout.", 12345, between=(0, 2**31 - 1)
     )
-    save_checkpoints_steps: int = option(
-        "Steps between checkpoints.", 1000, at_least=1
-    )
-    keep_checkpoint_max: int = option(
-        "Number of most recent checkpoints to keep.", 5, at_least=1
-    )
-    plots: bool = option(
+    save_checkpoints_steps: int = count("Steps between checkpoints.", 1000)
+    keep_checkpoint_max: int = count("Number of newest checkpoints kept.", 5)
+    plots: bool = switch(
         "Draw training_curves and confusion_matrix as .png and .html.",
-        False,
         check=checks.installed("matplotlib"),
     )
-    iterations_per_loop: int = option(
-        "Steps per call; without a TPU, the default means 1.", 1000, at_least=1
+    iterations_per_loop: int = count(
+        "Steps per call; without a TPU, the default means 1.", 1000
     )
-    gradient_accumulation_steps: int = option(
-        "Micro-batches per step: less memory, more time.", 1, at_least=1
+    gradient_accumulation_steps: int = count(
+        "Micro-batches per step: less memory, more time.", 1
     )
-    mixed_precision: str = option(
+    mixed_precision: str = choice(
         "Compute layers in 16 bits; weights and losses stay in float32. "
         "bfloat16: for TPUs and recent GPUs. float16: with loss scaling.",
-        "none",
-        choices=("none", "bfloat16", "float16"),
+        "none|bfloat16|float16",
     )
-    jit_compile: bool = option(
-        "Compile the step with XLA, as is always done on TPUs.", False
-    )
-    remat: bool = option(
-        "Recompute activations for gradients: less memory, more time.", False
+    jit_compile: bool = switch("Compile with XLA, as is always done on TPUs.")
+    remat: bool = switch(
+        "Recompute activations for gradients: less memory, more time."
     )
 
     def __post_init__(self) -> None:

@@ -8,13 +8,8 @@ to load anything.
 from typing import Any
 
 
-def render(name: str, **values: Any) -> str:
-    """Returns a page as HTML.
-
-    Args:
-        name: The name of the template, for example ``attention.html``.
-        **values: The variables of the template. Strings are escaped.
-    """
+def render(template: str, **values: Any) -> str:
+    """Returns the page of a template, such as `attention.html`, as HTML."""
     import jinja2  # Not at start-up: few commands need it.
 
     environment = jinja2.Environment(
@@ -24,4 +19,4 @@ def render(name: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(name).render(values)
+    return environment.get_template(template).render(values)

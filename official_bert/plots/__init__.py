@@ -15,8 +15,7 @@ def write(output_dir: str) -> list[str]:
     from official_bert.plots import confusion_matrix, training_curves
 
     written = []
-    curves = training_curves.read(output_dir)
-    if curves:
+    if curves := training_curves.read(output_dir):
         written += training_curves.draw(output_dir, curves)
     results = os.path.join(output_dir, "eval_results.json")
     if files.exists(results):

@@ -1,19 +1,15 @@
 """Confusion matrices: true against predicted labels."""
 
-import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from official_bert import files, pages
 from official_bert.plots import figures
 
 # With more classes, counts do not fit in the cells of the picture.
 _MAX_CLASSES_WITH_COUNTS = 25
-
 # Longer labels are shortened in the picture, not on the page.
 _MAX_LABEL_LENGTH = 40
-# The mean is 0.07; capitals are wider.
-_INCHES_PER_LETTER = 0.09
+_INCHES_PER_LETTER = 0.09  # The mean is 0.07; capitals are wider.
 
 
 class Matrix(NamedTuple):
@@ -54,28 +50,19 @@ def find(results: Mapping[str, Any]) -> list[Matrix]:
 
 def draw(output_dir: str, matrices: list[Matrix]) -> list[str]:
     """Writes `confusion_matrix.png` and `.html`; returns their paths."""
-    path = os.path.join(output_dir, "confusion_matrix")
-    size = _size(matrices[0].labels)
+    labels = matrices[0].labels
+    longest = max(len(_shorten(label)) for label in labels)
+    # The width and height of a matrix with its labels, in inches.
+    size = max(3.0, 0.9 + 0.42 * min(len(labels), 40))
+    size += _INCHES_PER_LETTER * longest
     with figures.figure(size * len(matrices), size) as figure:
         axes = figure.subplots(1, len(matrices), squeeze=False).ravel()
         for axis, matrix in zip(axes, matrices, strict=True):
             _draw(axis, matrix)
-        figures.write_png(figure, path + ".png")
-    page = pages.render(
-        "confusion.html",
-        title="Confusion matrix",
-        subtitle=output_dir,
-        matrices=matrices,
-    )
-    files.write_text(path + ".html", page)
-    return [path + ".png", path + ".html"]
-
-
-def _size(labels: list[str]) -> float:
-    """Returns the width and height of a matrix with its labels, in inches."""
-    cells = max(3.0, 0.9 + 0.42 * min(len(labels), 40))
-    longest = max(len(_shorten(label)) for label in labels)
-    return cells + _INCHES_PER_LETTER * longest
+        template, name = "confusion.html", "confusion_matrix"
+        return figures.write(
+            figure, output_dir, name, template, matrices=matrices
+        )
 
 
 def _shorten(label: str) -> str:
@@ -100,6 +87,5 @@ def _draw(axis: Any, matrix: Matrix) -> None:
     for row, counts in enumerate(matrix.counts):
         for column, count in enumerate(counts):
             color = "white" if shares[row][column] > 0.5 else "#1b2330"
-            axis.text(
-                column, row, str(count), ha="center", va="center", color=color
-            )
+            place = {"ha": "center", "va": "center"}
+            axis.text(column, row, str(count), color=color, **place)

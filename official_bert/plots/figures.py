@@ -1,7 +1,8 @@
-"""Figures of matplotlib: one style, saved as PNG and SVG."""
+"""Figures of matplotlib: one style, saved as PNG and on a web page."""
 
 import contextlib
 import io
+import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import matplotlib
 import matplotlib.figure
 from matplotlib.figure import Figure
 
-from official_bert import files
+from official_bert import files, pages
 
 _STYLE: Any = {
     "axes.edgecolor": "#b9c1cd",
@@ -41,10 +42,20 @@ def figure(width: float, height: float) -> Iterator[Figure]:
         yield Figure(figsize=(width, height), layout="constrained")
 
 
-def write_png(drawn: Figure, path: str) -> None:
-    """Writes a figure as PNG."""
-    with files.writing(path) as file:
+def write(
+    drawn: Figure, output_dir: str, name: str, template: str, **values: Any
+) -> list[str]:
+    """Writes `name`.png and a page, `name`.html; returns their paths.
+
+    The title of the page is the name; `values` are variables of its template.
+    """
+    path = os.path.join(output_dir, name)
+    title = name.replace("_", " ").capitalize()
+    page = pages.render(template, title=title, subtitle=output_dir, **values)
+    with files.writing(path + ".png") as file:
         file.write(_saved(drawn, "png"))
+    files.write_text(path + ".html", page)
+    return [path + ".png", path + ".html"]
 
 
 def to_svg(drawn: Figure) -> str:

@@ -1,16 +1,15 @@
 """`parallel.py` as an Apache Beam pipeline, for more than one machine.
 
-The records equal those of `parallel.py` with any runner. The text is tokenized
-by the process that starts the pipeline, into a directory beside the first
-output file. All workers must reach this directory and the vocabulary under the
-same path: on a shared file system, or at a remote path (gs://...), which each
-machine copies once.
+The process that starts the pipeline tokenizes the text into a directory beside
+the first output file. All workers must reach this directory and the vocabulary
+under the same path: on a shared file system, or at a remote path (gs://...),
+which each machine copies once.
 """
 
 import dataclasses
 import functools
-import json
 import os
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -29,14 +28,10 @@ from official_bert.pretraining_data.workers import Workers
 
 
 def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
-    """Writes the instances of text files.
+    """Writes the instances of text files; see `generator.run`."""
+    pipeline = _make_pipeline(options)
+    import apache_beam as beam  # An optional dependency.
 
-    Raises:
-        InputError: Beam is not installed, vocabulary or text cannot be used, or
-            the disk is full.
-    """
-    beam = _import_beam()
-    pipeline = _make_pipeline(beam, options)
     # Workers may have other working directories.
     first = _absolute(options.output_files()[0])
     options = dataclasses.replace(
@@ -71,9 +66,7 @@ def make_pairs(
 ) -> Iterator[tuple[int, KeyedPairs]]:
     """Yields the pairs of a work item by bucket."""
     pairs = parallel.make_pairs(settings, item)
-    buckets = parallel.buckets_of(pairs, num_buckets)
-    for bucket in np.unique(buckets).tolist():
-        yield bucket, pairs[buckets == bucket]
+    yield from parallel.by_bucket(pairs, num_buckets)
 
 
 def encode(
@@ -81,13 +74,10 @@ def encode(
 ) -> None:
     """Writes the records of a bucket to a file of the corpus directory."""
     number, pairs = bucket
+    records = parallel.encode(settings, np.concatenate(list(pairs)))
     # Atomically, because Beam may run this twice.
     with files.writing(_records(settings.corpus_directory, number)) as file:
-        for part in parallel.encode(settings, np.concatenate(list(pairs))):
-            sizes = list(map(len, part.data))
-            header = [part.num_records, part.num_tokens, sizes]
-            file.write(json.dumps(header).encode() + b"\n")
-            file.writelines(part.data)
+        file.write(pickle.dumps(records))
 
 
 def _records(directory: str, bucket: int) -> str:
@@ -96,36 +86,28 @@ def _records(directory: str, bucket: int) -> str:
 
 def _read_records(directory: str, num_buckets: int) -> Iterator[EncodedRecords]:
     for bucket in range(num_buckets):
-        if not files.exists(_records(directory, bucket)):
-            continue  # Some buckets of small corpora are empty.
-        with files.open_binary(_records(directory, bucket)) as file:
-            while line := file.readline():
-                num_records, num_tokens, sizes = json.loads(line)
-                data = [file.read(size) for size in sizes]
-                yield EncodedRecords(data, num_records, num_tokens)
+        path = _records(directory, bucket)
+        if files.exists(path):  # Some buckets of small corpora are empty.
+            with files.open_binary(path) as file:
+                yield from pickle.loads(file.read())
 
 
-def _import_beam() -> Any:
+def _make_pipeline(options: CreatePretrainingData) -> Any:
+    """Returns an empty pipeline; runner and options are checked."""
     try:
         import apache_beam
+        from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError as error:
         raise InputError(
             f"--runner needs Apache Beam, which cannot be imported ({error}). "
             "Run `pip install -r requirements-beam.txt`, or use --num_workers, "
             "which writes the same records."
         ) from error
-    return apache_beam
-
-
-def _make_pipeline(beam: Any, options: CreatePretrainingData) -> Any:
-    """Returns an empty pipeline; runner and options are checked."""
-    from apache_beam.options.pipeline_options import PipelineOptions
-
     flags = [f"--runner={options.runner}", *options.beam_flags()]
     pipeline_options = PipelineOptions(flags)
     pipeline_options.get_all_options()  # Parses them now, not during the run.
     try:
-        return beam.Pipeline(options=pipeline_options)
+        return apache_beam.Pipeline(options=pipeline_options)
     except ValueError as error:
         raise InputError(
             f"--beam_options={options.beam_options!r} must be valid for "

@@ -16,12 +16,11 @@ import atexit
 import bisect
 import contextlib
 import functools
-import io
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,38 +32,21 @@ from official_bert.tokenization import BatchTokenizer
 Ints = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 
-# The limits of a block of lines. A line may be a whole article.
+# The ids of consecutive lines, and the length of each line in tokens; -1 for a
+# blank line.
+Block = tuple[Ints, Offsets]
+
+# The limits of a block. A line may be a whole article.
 _LINES_PER_BLOCK = 2048
 _CHARACTERS_PER_BLOCK = 2**19
+
 _FILES = ("ids", "sentences", "documents")
 
 
-class Block(NamedTuple):
-    """The tokens of consecutive lines.
-
-    Attributes:
-        ids: int32 [tokens], of all sentences.
-        lengths: int64 [sentences], in tokens, at least one each.
-        num_blank_before: int64 [sentences], number of blank lines before each.
-        num_blank: The number of all blank lines.
-    """
-
-    ids: Ints
-    lengths: Offsets
-    num_blank_before: Offsets
-    num_blank: int
-
-
 class Corpus(NamedTuple):
-    """Consecutive documents.
+    """Consecutive documents; the module's docstring describes the arrays."""
 
-    Attributes:
-        ids: int32 [tokens]; or the descriptor of an open file with them.
-        sentences: int64 [sentences + 1], where each starts in `ids`.
-        documents: int64 [documents + 1], where each starts in `sentences`.
-    """
-
-    ids: Ints | int
+    ids: Ints | int  # An array, or the descriptor of an open file.
     sentences: Offsets
     documents: Offsets
 
@@ -78,17 +60,13 @@ class Corpus(NamedTuple):
         first, last = self.documents[index : index + 2].tolist()
         return self.sentences[first : last + 1]
 
-    def parts(self, num_tokens: int) -> Iterator[tuple[int, int]]:
-        """Yields ranges of documents (first, end) with about `num_tokens`."""
-
-        def start_of(document: int) -> int:
-            return int(self.sentences[self.documents[document]])
-
-        indices = range(self.num_documents)
+    def parts(self, num_sentences: int) -> Iterator[tuple[int, int]]:
+        """Yields ranges of documents (first, end) of about this size."""
         first = 0
         while first < self.num_documents:
-            wanted = start_of(first) + num_tokens
-            end = bisect.bisect_left(indices, wanted, first + 1, key=start_of)
+            wanted = self.documents[first] + num_sentences
+            end = bisect.bisect_left(self.documents, wanted, first + 1)
+            end = min(end, self.num_documents)
             yield first, end
             first = end
 
@@ -126,69 +104,50 @@ def tokenize_block(tokenizer: BatchTokenizer, lines: Sequence[str]) -> Block:
     """
     texts = [line.strip() for line in lines]
     ids, row_splits = tokenizer.encode_lines(texts)
-    lengths = np.diff(row_splits)
-    num_blank = np.cumsum([not text for text in texts])
-    is_sentence = lengths > 0
-    lengths, num_before = lengths[is_sentence], num_blank[is_sentence]
-    return Block(ids, lengths, num_before, int(num_blank[-1]))
+    return ids, np.where([*map(bool, texts)], np.diff(row_splits), -1)
 
 
-def write_blocks(
-    blocks: Iterable[Block],
-    ids: BinaryIO,
-    sentences: BinaryIO,
-    documents: BinaryIO,
-) -> None:
-    """Writes the three arrays; documents are separated by blank lines.
+def _arrays(blocks: Iterable[Block]) -> Iterator[tuple[Ints, Offsets, Offsets]]:
+    """Yields consecutive parts of the three arrays.
 
-    As in the original implementation, the end of a file does not end a
-    document.
+    As in the original implementation, blank lines separate documents, and the
+    end of a file does not end a document.
     """
     num_tokens = num_sentences = num_blank = 0
-    last = -1
-    for block in blocks:
-        ids.write(block.ids.astype(np.int32).tobytes())
-        ends = num_tokens + np.cumsum(block.lengths)
-        sentences.write((ends - block.lengths).astype(np.int64).tobytes())
-        before = block.num_blank_before + num_blank
-        is_first = np.diff(before, prepend=last) > 0
-        first = num_sentences + np.flatnonzero(is_first)
-        documents.write(first.astype(np.int64).tobytes())
-        num_tokens += len(block.ids)
-        num_sentences += len(block.lengths)
-        num_blank += block.num_blank
-        last = before[-1] if len(before) else last
-    sentences.write(np.int64(num_tokens).tobytes())
-    documents.write(np.int64(num_sentences).tobytes())
+    last = -1  # The number of blank lines before the last sentence.
+    for ids, lengths in blocks:
+        is_sentence = lengths > 0
+        before = num_blank + np.cumsum(lengths < 0)
+        is_first = np.diff(before[is_sentence], prepend=last) > 0
+        lengths = lengths[is_sentence]
+        starts = num_tokens + np.cumsum(lengths) - lengths
+        yield ids, starts, num_sentences + np.flatnonzero(is_first)
+        num_tokens += len(ids)
+        num_sentences += len(lengths)
+        num_blank = before[-1]
+        last = before[is_sentence].max(initial=last)
+    ends = np.array([[num_tokens], [num_sentences]])
+    yield np.zeros(0, np.int32), ends[0], ends[1]
 
 
 def in_memory(blocks: Iterable[Block]) -> Corpus:
     """Returns the corpus of consecutive blocks."""
-    ids, *offsets = buffers = [io.BytesIO() for _ in _FILES]
-    write_blocks(blocks, *buffers)
-    return Corpus(
-        np.frombuffer(ids.getbuffer(), np.int32),
-        *(np.frombuffer(o.getbuffer(), np.int64) for o in offsets),
-    )
+    return Corpus(*map(np.concatenate, zip(*_arrays(blocks), strict=True)))
 
 
 def store(blocks: Iterable[Block], directory: str) -> None:
     """Writes the corpus of consecutive blocks to files in a directory."""
+    paths = [os.path.join(directory, name) for name in _FILES]
     with contextlib.ExitStack() as stack:
-        opened = [
-            stack.enter_context(files.writing(os.path.join(directory, name)))
-            for name in _FILES
-        ]
-        write_blocks(blocks, *opened)
+        opened = [stack.enter_context(files.writing(path)) for path in paths]
+        for arrays in _arrays(blocks):
+            for i, file in enumerate(opened):
+                file.write(arrays[i].tobytes())
 
 
 @contextlib.contextmanager
 def stored(directory: str) -> Iterator[Corpus]:
-    """Opens a corpus written by `store`.
-
-    The offsets are memory-mapped: the parts that are used count as memory of
-    the process until the context ends.
-    """
+    """Opens a corpus written by `store`; its offsets are memory-mapped."""
     if files.is_remote(directory):
         directory = _local_copy(directory)
     ids, *offsets = (os.path.join(directory, name) for name in _FILES)
@@ -217,6 +176,5 @@ def require_text(corpus: Corpus, names: Sequence[str]) -> None:
     """Raises `InputError` if the corpus of files has no documents."""
     if not corpus.num_documents:
         raise InputError(
-            f"{', '.join(names)}: the input must contain text, one sentence "
-            "per line. Received: no text."
+            f"{', '.join(names)}: must contain text, one sentence per line."
         )

@@ -31,10 +31,10 @@ from official_bert.pretraining_data import (
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.instance_packing import Columns
 from official_bert.pretraining_data.instance_records import Settings
-from official_bert.pretraining_data.masking import MaskArrays, Masks
 from official_bert.pretraining_data.segment_pairs import Pair
 
-Instance = tuple[Pair, Masks]
+# A pair, its masked positions and their replacements.
+Instance = tuple[Pair, tuple[list[int], list[int]]]
 
 
 def run(options: CreatePretrainingData) -> None:
@@ -98,56 +98,43 @@ def create_instances(
     instances: list[Instance] = []
     options = settings.options
     rounds = [*enumerate(documents)] * options.dupe_factor
-    masker = _Masker(text, settings, rng)
+    # By position and by length; looking up in arrays takes time.
+    singles = [(i,) for i in range(options.max_seq_length)]
+    num_to_predict = settings.num_to_predict.tolist()
+    is_continuation: list[bool] = []
+    if options.do_whole_word_mask:
+        is_continuation = settings.is_continuation[text.ids].tolist()
     for index, document in progress.bar(
         rounds, description="Making instances", unit="document"
     ):
-        pairs = segment_pairs.document_pairs(
+        for pair in segment_pairs.document_pairs(
             document, index, len(documents), documents.__getitem__, options, rng
-        )
-        instances += ((pair, masker.mask(pair)) for pair in pairs)
+        ):
+            masks = masking.mask_sequence(
+                _candidates(pair, singles, is_continuation),
+                num_to_predict[pair.num_tokens],
+                settings.replacements,
+                rng,
+            )
+            instances.append((pair, masks))
     rng.shuffle(instances)
     return instances
 
 
-class _Masker:
-    """Masks one pair after the other."""
-
-    def __init__(self, text: Corpus, settings: Settings, rng: random.Random):
-        options = settings.options
-        self._masks_whole_words = options.do_whole_word_mask
-        self._replacements = settings.replacements
-        self._is_continuation = settings.is_continuation[text.ids]
-        self._rng = rng
-        # Both by position or length, since making them anew takes time.
-        self._candidates = [(i,) for i in range(options.max_seq_length)]
-        self._num_to_predict = masking.num_to_predict(
-            np.arange(options.max_seq_length + 1),
-            options.masked_lm_prob,
-            options.max_predictions_per_seq,
-        ).tolist()
-
-    def mask(self, pair: Pair) -> Masks:
-        end_a = 1 + pair.end_a - pair.start_a
-        end_b = pair.num_tokens - 1
-        candidates: list[Sequence[int]] = [
-            *self._candidates[1:end_a],
-            *self._candidates[end_a + 1 : end_b],
-        ]
-        if self._masks_whole_words:
-            is_continuation = [
-                *self._is_continuation[pair.start_a : pair.end_a].tolist(),
-                *self._is_continuation[pair.start_b : pair.end_b].tolist(),
-            ]
-            candidates = masking.whole_words(
-                [place for (place,) in candidates], is_continuation
-            )
-        return masking.mask_sequence(
-            candidates,
-            self._num_to_predict[pair.num_tokens],
-            self._replacements,
-            self._rng,
-        )
+def _candidates(
+    pair: Pair, singles: list[tuple[int]], is_continuation: list[bool]
+) -> list[Sequence[int]]:
+    """Returns the positions of single tokens or, with flags, of whole words."""
+    start_a, end_a, start_b, end_b, _ = pair
+    separator = 1 + end_a - start_a
+    tokens: list[Sequence[int]] = [
+        *singles[1:separator],
+        *singles[separator + 1 : pair.num_tokens - 1],
+    ]
+    if not is_continuation:
+        return tokens
+    flags = is_continuation[start_a:end_a] + is_continuation[start_b:end_b]
+    return masking.whole_words([place for (place,) in tokens], flags)
 
 
 def feature_batches(
@@ -155,22 +142,14 @@ def feature_batches(
 ) -> Iterator[Columns]:
     """Yields the features of instances in batches."""
     remaining = iter(instances)
-    size = instance_records.BATCH_SIZE
-    while batch := list(itertools.islice(remaining, size)):
-        pairs, masks = zip(*batch, strict=True)
-        sequences = instance_records.make_sequences(
-            text, np.array(pairs, np.int64), settings
+    while batch := [*itertools.islice(remaining, instance_records.BATCH_SIZE)]:
+        pairs = np.array([pair for pair, _ in batch], np.int64)
+        positions, replacements = zip(*(m for _, m in batch), strict=True)
+        counts = [*map(len, positions)]
+        masked = masking.MaskedTokens(
+            np.repeat(np.arange(len(batch)), counts),
+            np.array([*itertools.chain(*positions)], np.int64),
+            np.array([*itertools.chain(*replacements)], np.int64),
         )
-        arrays = _mask_arrays(masks, settings.options.max_predictions_per_seq)
-        yield instance_records.make_features(sequences, arrays)
-
-
-def _mask_arrays(
-    masks: Sequence[Masks], max_predictions_per_seq: int
-) -> MaskArrays:
-    counts = np.array([len(each.positions) for each in masks])
-    is_used = np.arange(max_predictions_per_seq) < counts[:, np.newaxis]
-    padded = np.zeros((2, *is_used.shape), np.int32)
-    for array, values in zip(padded, zip(*masks, strict=True), strict=True):
-        array[is_used] = list(itertools.chain(*values))
-    return MaskArrays(padded[0], padded[1], counts)
+        input_ids, _ = instance_records.make_sequences(text, pairs, settings)
+        yield instance_records.make_features(pairs, input_ids, masked, settings)

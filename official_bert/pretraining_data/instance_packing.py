@@ -30,6 +30,9 @@ Columns = Mapping[str, npt.NDArray[Any]]
 # padding on Wikipedia; more batches save hardly anything.
 _BATCHES_PER_PACK = 8
 
+# The remaining room for tokens and for predictions, and the instances.
+_Row = tuple[int, int, tuple[int, ...]]
+
 
 class Limits(NamedTuple):
     """The capacity of a row."""
@@ -39,57 +42,33 @@ class Limits(NamedTuple):
     max_sequences_per_row: int
 
 
-class Size(NamedTuple):
-    """The numbers of tokens and of masked tokens of an instance."""
-
-    length: int
-    num_predictions: int
-
-
-class _Row(NamedTuple):
-    """The remaining capacity of a row, and the indices of its instances."""
-
-    room: int
-    room_for_predictions: int
-    members: tuple[int, ...]
-
-
-def best_fit(sizes: Sequence[Size], limits: Limits) -> list[list[int]]:
+def best_fit(
+    lengths: Sequence[int], counts: Sequence[int], limits: Limits
+) -> list[list[int]]:
     """Puts each instance, longest first, into the fullest row with room for it.
 
-    No size may exceed the limits.
+    Instances have `lengths` tokens and `counts` masked tokens, within `limits`.
 
     Returns:
         The indices of the instances in each row, ascending. Rows are sorted by
         their first instances, so their order is as random as the instances'.
     """
     rows: list[_Row] = []  # The fullest first.
-    for index in sorted(range(len(sizes)), key=lambda i: -sizes[i].length):
-        size = sizes[index]
-        row = _take_best(rows, size, limits)
-        row = _Row(
-            row.room - size.length,
-            row.room_for_predictions - size.num_predictions,
-            (*row.members, index),
-        )
-        bisect.insort(rows, row, key=_room)
-    return sorted(sorted(row.members) for row in rows)
-
-
-_room = operator.attrgetter("room")
-
-
-def _take_best(rows: list[_Row], size: Size, limits: Limits) -> _Row:
-    """Removes and returns the fullest row with room, or an empty one."""
-    first = bisect.bisect_left(rows, size.length, key=_room)
-    for index in range(first, len(rows)):
-        row = rows[index]
-        if (
-            row.room_for_predictions >= size.num_predictions
-            and len(row.members) < limits.max_sequences_per_row
-        ):
-            return rows.pop(index)
-    return _Row(limits.max_seq_length, limits.max_predictions_per_seq, ())
+    by_room = operator.itemgetter(0)
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        length, count = lengths[index], counts[index]
+        row: _Row = limits.max_seq_length, limits.max_predictions_per_seq, ()
+        first = bisect.bisect_left(rows, length, key=by_room)
+        for place in range(first, len(rows)):
+            _, room_for_predictions, members = rows[place]
+            has_place = len(members) < limits.max_sequences_per_row
+            if has_place and room_for_predictions >= count:
+                row = rows.pop(place)
+                break
+        room, room_for_predictions, members = row
+        row = room - length, room_for_predictions - count, (*members, index)
+        bisect.insort(rows, row, key=by_room)
+    return sorted(sorted(members) for _, _, members in rows)
 
 
 def pack_batches(
@@ -102,35 +81,26 @@ def pack_batches(
     """
     remaining = iter(batches)
     while some := list(itertools.islice(remaining, _BATCHES_PER_PACK)):
-        packed = pack(
-            {name: np.concatenate([c[name] for c in some]) for name in some[0]},
-            limits,
-        )
+        joined = {n: np.concatenate([c[n] for c in some]) for n in some[0]}
+        packed = pack(joined, limits)
         size = len(some[0]["input_ids"])
         for start in range(0, len(packed["input_ids"]), size):
-            yield {
-                name: column[start : start + size]
-                for name, column in packed.items()
-            }
+            yield {n: packed[n][start : start + size] for n in packed}
 
 
 def pack(columns: Columns, limits: Limits) -> Columns:
     """Turns features of `pretraining_schema` into those of `packed_schema`."""
     lengths = np.count_nonzero(columns["input_mask"], axis=1).tolist()
     counts = np.count_nonzero(columns["masked_lm_weights"], axis=1).tolist()
-    sizes = list(map(Size, lengths, counts))
-    rows = best_fit(sizes, limits)
+    rows = best_fit(lengths, counts, limits)
     packed = {
-        name: np.zeros(
-            (len(rows), feature.length),
-            np.float32 if feature.is_float else np.int32,
-        )
-        for name, feature in schemas.packed_schema(*limits).items()
+        name: np.zeros((len(rows), f.length), "f4" if f.is_float else "i4")
+        for name, f in schemas.packed_schema(*limits).items()
     }
     for row, members in enumerate(rows):
         start = first = 0  # The next token and prediction of the row.
         for place, member in enumerate(members):
-            length, count = sizes[member]
+            length, count = lengths[member], counts[member]
             end, last = start + length, first + count
             for name in ("input_ids", "segment_ids"):
                 packed[name][row, start:end] = columns[name][member, :length]

@@ -15,14 +15,9 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import tfrecords
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data import instance_packing
-from official_bert.pretraining_data.corpus import Corpus, Ints
+from official_bert.pretraining_data import instance_packing, masking
+from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import Columns
-from official_bert.pretraining_data.masking import (
-    KEEP,
-    MaskArrays,
-    Replacements,
-)
 from official_bert.tokenization import BatchTokenizer, require_tokens
 
 # Instances that are processed together; more do not fit the processor's cache.
@@ -35,15 +30,11 @@ _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 class Settings:
     """The options, and what each process derives from them when needed.
 
-    Only the attributes are sent to other processes.
-
-    Attributes:
-        options: The options of the command.
-        corpus_directory: Where the tokenized corpus is; "" if in memory.
+    Only the two attributes are sent to other processes.
     """
 
     options: CreatePretrainingData
-    corpus_directory: str = ""
+    corpus_directory: str = ""  # Where the tokenized corpus is, if in files.
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Settings, (self.options, self.corpus_directory)
@@ -65,10 +56,21 @@ class Settings:
         return flags
 
     @functools.cached_property
-    def replacements(self) -> Replacements:
+    def num_to_predict(self) -> Offsets:
+        """By the length of a sequence, how many tokens to mask, at least 1.
+
+        [CLS] and [SEP] count as tokens; numbers are rounded half to even.
+        """
+        options = self.options
+        lengths = np.arange(options.max_seq_length + 1)
+        wanted = np.rint(lengths * options.masked_lm_prob).astype(np.int64)
+        return np.clip(wanted, 1, options.max_predictions_per_seq)
+
+    @functools.cached_property
+    def replacements(self) -> masking.Replacements:
         """What replaces masked tokens."""
         vocab, options = self.tokenizer.vocab, self.options
-        return Replacements(
+        return masking.Replacements(
             vocab["[MASK]"],
             np.fromiter(vocab.values(), np.int32, len(vocab)),
             options.mask_share,
@@ -85,76 +87,63 @@ class Settings:
             config.require_vocabulary(vocab, options.vocab_file)
 
 
-class Sequences(NamedTuple):
-    """n sequences `[CLS] a [SEP] b [SEP]` or `[CLS] a [SEP]`, not masked.
+def separators(pairs: Offsets) -> Offsets:
+    """Returns the positions [2, n] of the [SEP] after a and of the last [SEP].
 
-    Attributes:
-        input_ids: int32 [n, S], zero-padded.
-        is_maskable: bool [n, S], true in a and b.
-        num_tokens_a: int64 [n], the number of tokens of a.
-        num_tokens: int64 [n], the length of the sequence.
-        is_random_next: bool [n], see `segment_pairs.Pair`.
+    A sequence is `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]` if b is empty. The
+    first columns of `pairs` are the fields of `segment_pairs.Pair`.
     """
-
-    input_ids: Ints
-    is_maskable: npt.NDArray[np.bool_]
-    num_tokens_a: npt.NDArray[np.int64]
-    num_tokens: npt.NDArray[np.int64]
-    is_random_next: npt.NDArray[np.bool_]
+    length_a, length_b = (pairs[:, 1:4:2] - pairs[:, 0:4:2]).T
+    first = 1 + length_a
+    return np.stack([first, first + np.where(length_b > 0, 1 + length_b, 0)])
 
 
 def make_sequences(
-    corpus: Corpus, pairs: npt.NDArray[np.int64], settings: Settings
-) -> Sequences:
-    """Returns the sequences of pairs of spans of the corpus.
+    corpus: Corpus, pairs: Offsets, settings: Settings
+) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Returns the sequences of pairs (see `separators`), not masked.
 
-    The first columns of `pairs` are the fields of `segment_pairs.Pair`.
+    Returns:
+        int32 [n, S], zero-padded, and which of them are tokens of a or b.
     """
     vocab = settings.tokenizer.vocab
-    starts, ends = pairs[:, 0:4:2], pairs[:, 1:4:2]
-    length_a, length_b = (ends - starts).T
-    end_a = 1 + length_a
-    end_b = end_a + np.where(length_b > 0, 1 + length_b, 0)
+    first, last = separators(pairs)[:, :, np.newaxis]
     places = np.arange(settings.options.max_seq_length)
-    is_maskable = (places > 0) & (places < end_b[:, np.newaxis])
-    is_maskable &= places != end_a[:, np.newaxis]
+    is_maskable = (places > 0) & (places != first) & (places < last)
     input_ids = np.zeros(is_maskable.shape, np.int32)
-    rows = np.arange(len(pairs))
     input_ids[:, 0] = vocab["[CLS]"]
-    input_ids[rows, end_a] = input_ids[rows, end_b] = vocab["[SEP]"]
-    input_ids[is_maskable] = corpus.tokens(starts.ravel(), ends.ravel())
-    return Sequences(
-        input_ids,
-        is_maskable,
-        length_a,
-        end_b + 1,
-        pairs[:, 4].astype(np.bool_),
+    input_ids[(places == first) | (places == last)] = vocab["[SEP]"]
+    starts, ends = pairs[:, 0:4:2].ravel(), pairs[:, 1:4:2].ravel()
+    input_ids[is_maskable] = corpus.tokens(starts, ends)
+    return input_ids, is_maskable
+
+
+def make_features(
+    pairs: Offsets,
+    input_ids: Ints,
+    masked: masking.MaskedTokens,
+    settings: Settings,
+) -> Columns:
+    """Masks sequences in place; returns features of `pretraining_schema`."""
+    rows, positions, replacements = masked
+    labels = input_ids[rows, positions]
+    is_kept = replacements == masking.KEEP
+    input_ids[rows, positions] = np.where(is_kept, labels, replacements)
+    predictions = np.zeros(
+        (3, len(pairs), settings.options.max_predictions_per_seq), np.int32
     )
-
-
-def make_features(sequences: Sequences, masks: MaskArrays) -> Columns:
-    """Returns the features of masked sequences (`pretraining_schema`)."""
-    rows = np.arange(len(sequences.input_ids))[:, np.newaxis]
-    places = np.arange(sequences.input_ids.shape[1])
-    slots = np.arange(masks.positions.shape[1])
-    is_token = places < sequences.num_tokens[:, np.newaxis]
-    is_prediction = slots < masks.counts[:, np.newaxis]
-    labels = sequences.input_ids[rows, masks.positions] * is_prediction
-
-    input_ids = sequences.input_ids.copy()
-    replaced = is_prediction & (masks.replacements != KEEP)
-    places_replaced = np.nonzero(replaced)[0], masks.positions[replaced]
-    input_ids[places_replaced] = masks.replacements[replaced]
-    is_b = places >= sequences.num_tokens_a[:, np.newaxis] + 2
-    is_random_next = sequences.is_random_next[:, np.newaxis]
+    made = np.stack([positions, labels, np.ones_like(labels)])
+    predictions[:, rows, masking.ranks(rows)] = made
+    first, last = separators(pairs)[:, :, np.newaxis]
+    places = np.arange(input_ids.shape[1])
     return {
         "input_ids": input_ids,
-        "input_mask": is_token.astype(np.uint8),
-        "segment_ids": (is_token & is_b).astype(np.uint8),
-        "masked_lm_positions": masks.positions,
-        "masked_lm_ids": labels,
-        "masked_lm_weights": is_prediction.astype(np.float32),
-        "next_sentence_labels": is_random_next.astype(np.uint8),
+        "input_mask": (places <= last).astype(np.uint8),
+        "segment_ids": ((first < places) & (places <= last)).astype(np.uint8),
+        "masked_lm_positions": predictions[0],
+        "masked_lm_ids": predictions[1],
+        "masked_lm_weights": predictions[2].astype(np.float32),
+        "next_sentence_labels": pairs[:, 4:5],  # `is_random_next`.
     }
 
 
@@ -169,10 +158,7 @@ class EncodedRecords(NamedTuple):
 def encode(
     batches: Iterable[Columns], options: CreatePretrainingData
 ) -> Iterator[EncodedRecords]:
-    """Encodes batches of the features of `schemas.pretraining_schema`.
-
-    Records go to the output files in turn.
-    """
+    """Encodes batches of features; records go to the output files in turn."""
     if options.pack_sequences:
         limits = instance_packing.Limits(
             options.max_seq_length,
@@ -184,12 +170,12 @@ def encode(
     num_records = 0
     for columns in batches:
         records = list(tfrecords.encode_examples(columns))
+        firsts = [
+            (index - num_records) % num_files for index in range(num_files)
+        ]
         data = [
-            tfrecords.join(
-                records[(index - num_records) % num_files :: num_files],
-                options.compress,
-            )
-            for index in range(num_files)
+            tfrecords.join(records[first::num_files], options.compress)
+            for first in firsts
         ]
         num_tokens = int(np.count_nonzero(columns["input_mask"]))
         yield EncodedRecords(data, len(records), num_tokens)
@@ -199,11 +185,7 @@ def encode(
 def write(
     parts: Iterable[EncodedRecords], options: CreatePretrainingData
 ) -> None:
-    """Writes all output files, or none if an error occurs.
-
-    Raises:
-        InputError: There are no records.
-    """
+    """Writes all output files, or none if an error occurs."""
     names = options.output_files()
     num_records = num_tokens = 0
     with contextlib.ExitStack() as stack:
@@ -216,8 +198,7 @@ def write(
         if not num_records:
             raise InputError(
                 "--nsp=sop needs a document of more than one token, because a "
-                "single token has no order. Received: no such document. Use "
-                "other text or another --nsp."
+                "single token has no order. Use other text or another --nsp."
             )
         # A full disk may be reported only now, before any file is renamed.
         for file in opened:

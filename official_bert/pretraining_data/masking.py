@@ -8,12 +8,9 @@ Section 3.1, task 1 of the BERT paper: 15% of the tokens are chosen; of these
             [CLS] my   dog is apple  [SEP]     10%
             [CLS] my   dog is hairy  [SEP]     10%
 
-Other shares (appendix C.2) are another `Replacements`.
-
-`mask_sequence` masks one sequence and draws random numbers in the order of the
-original implementation. `mask_sequences` masks many at once; its random numbers
-depend only on the key of a sequence and the position, so the result does not
-depend on which sequences are masked together.
+`mask_sequence` draws random numbers in the order of the original
+implementation. In `mask_sequences` they depend only on the key of a sequence
+and the position, so that any sequences can be masked together.
 """
 
 import random
@@ -27,7 +24,7 @@ import numpy.typing as npt
 KEEP = -1
 
 _Bools = npt.NDArray[np.bool_]
-_Ints = npt.NDArray[np.int32]
+_Ints = npt.NDArray[np.int64]
 _Keys = npt.NDArray[np.uint64]
 
 # Sorts after all other random numbers.
@@ -35,60 +32,21 @@ _LAST = np.uint64(2**64 - 1)
 
 
 class Replacements(NamedTuple):
-    """What replaces chosen tokens: [MASK], random tokens or `KEEP`.
-
-    Attributes:
-        mask_id: The id of [MASK].
-        token_ids: int32 [V], from which random tokens are drawn.
-        mask: The share replaced by [MASK]. The three shares add up to 1.
-        random: The share replaced by random tokens.
-        keep: The share that is kept.
-    """
+    """What replaces chosen tokens; the shares add up to 1."""
 
     mask_id: int
-    token_ids: _Ints
+    token_ids: npt.NDArray[np.int32]  # From which random tokens are drawn.
     mask: float = 0.8
     random: float = 0.1
     keep: float = 0.1
 
 
-class Masks(NamedTuple):
-    """The masked positions of a sequence.
+class MaskedTokens(NamedTuple):
+    """The masked tokens of n sequences, sorted by sequence and position."""
 
-    Attributes:
-        positions: The positions to predict, ascending.
-        replacements: The ids at these positions, or `KEEP`.
-    """
-
-    positions: list[int]
-    replacements: list[int]
-
-
-class MaskArrays(NamedTuple):
-    """The masked positions of n sequences.
-
-    Attributes:
-        positions: int32 [n, P], ascending, padded with zeros.
-        replacements: int32 [n, P], ids or `KEEP`.
-        counts: int64 [n], the number of masked positions.
-    """
-
-    positions: _Ints
-    replacements: _Ints
-    counts: npt.NDArray[np.int64]
-
-
-def num_to_predict(
-    num_tokens: npt.NDArray[np.int64],
-    masked_lm_prob: float,
-    max_predictions_per_seq: int,
-) -> npt.NDArray[np.int64]:
-    """Returns how many tokens to mask in sequences of `num_tokens`, at least 1.
-
-    [CLS] and [SEP] count as tokens; numbers are rounded half to even.
-    """
-    wanted = np.rint(num_tokens * masked_lm_prob).astype(np.int64)
-    return np.clip(wanted, 1, max_predictions_per_seq)
+    rows: _Ints  # The sequence of each token, from 0 to n - 1.
+    positions: _Ints  # Its position in the sequence.
+    replacements: _Ints  # The id that replaces it, or `KEEP`.
 
 
 def mask_sequence(
@@ -96,11 +54,14 @@ def mask_sequence(
     num_to_predict: int,
     replacements: Replacements,
     rng: random.Random,
-) -> Masks:
-    """Masks one sequence, drawing as the original implementation does.
+) -> tuple[list[int], list[int]]:
+    """Masks at most `num_to_predict` tokens of a sequence.
 
-    `candidates` are groups of positions that are masked together, at most
-    `num_to_predict` positions in all. They are shuffled in place.
+    `candidates` are groups of positions that are masked together; they are
+    shuffled in place.
+
+    Returns:
+        The masked positions, ascending, and their replacements: ids or `KEEP`.
     """
     mask_id, token_ids, mask_share, random_share, keep_share = replacements
     shuffle(candidates, rng)
@@ -123,7 +84,7 @@ def mask_sequence(
                 index = rng.randint(0, len(token_ids) - 1)
                 chosen[position] = int(token_ids[index])
     positions = sorted(chosen)
-    return Masks(positions, [chosen[position] for position in positions])
+    return positions, [chosen[position] for position in positions]
 
 
 def whole_words(
@@ -165,52 +126,44 @@ def shuffle(x: list[Any], rng: random.Random) -> None:
 def mask_sequences(
     is_maskable: _Bools,
     is_continuation: _Bools | None,
-    num_to_predict: npt.NDArray[np.int64],
-    max_predictions_per_seq: int,
+    num_to_predict: _Ints,
     replacements: Replacements,
     keys: _Keys,
-) -> MaskArrays:
-    """Masks n sequences at once.
+) -> MaskedTokens:
+    """Masks at most `num_to_predict` [n] tokens of n sequences.
 
     Args:
-        is_maskable: bool [n, S], false for [CLS], [SEP] and padding.
-        is_continuation: bool [n, S], whether a token starts with "##"; None to
-            mask single tokens instead of whole words.
-        num_to_predict: int64 [n], maximum numbers of tokens to choose.
-        max_predictions_per_seq: P, at least the largest `num_to_predict`.
+        is_maskable: [n, S], false for [CLS], [SEP] and padding.
+        is_continuation: [n, S], whether a token starts with "##"; None to mask
+            single tokens instead of whole words.
+        num_to_predict: [n], at most S.
         replacements: What replaces chosen tokens.
-        keys: uint64 [n], a random number for each sequence.
+        keys: [n], a random number for each sequence.
     """
-    num_sequences, length = is_maskable.shape
-    order = random_numbers(keys, length)
+    length = is_maskable.shape[1]
+    order = random_numbers(keys[:, np.newaxis], np.arange(length))
     if is_continuation is None:
-        order[~is_maskable] = _LAST
-        is_chosen = _choose_tokens(
-            order, num_to_predict, max_predictions_per_seq
-        )
+        is_chosen = _choose_tokens(order, is_maskable, num_to_predict)
     else:
         is_chosen = _choose_words(
             order, is_maskable, is_continuation, num_to_predict
         )
-    rows, places = np.nonzero(is_chosen)
-    counts = is_chosen.sum(axis=1)
-    slots = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    positions = np.zeros((num_sequences, max_predictions_per_seq), np.int32)
-    positions[rows, slots] = places
-    drawn = random_numbers(keys, max_predictions_per_seq, skip=length)
-    return MaskArrays(positions, _replace(drawn, replacements), counts)
+    rows, positions = np.nonzero(is_chosen)
+    drawn = random_numbers(keys[rows], length + ranks(rows))
+    return MaskedTokens(rows, positions, _draw(replacements, drawn))
 
 
-def random_numbers(
-    keys: _Keys, number: int, skip: int = 0
-) -> npt.NDArray[np.uint64]:
-    """Returns uint64 [n, number], a SplitMix64 stream for each of n keys.
+def ranks(rows: _Ints) -> _Ints:
+    """Returns how many equal numbers precede each number of a sorted array."""
+    return np.arange(len(rows)) - np.searchsorted(rows, rows)
 
-    See Steele, Lea and Flood: Fast splittable pseudorandom number generators.
-    The first `skip` numbers of each stream are left out.
+
+def random_numbers(keys: _Keys, indices: _Ints) -> _Keys:
+    """Returns the numbers with these indices in the SplitMix64 streams of keys.
+
+    Steele et al., 2014: Fast splittable pseudorandom number generators.
     """
-    steps = np.arange(skip + 1, skip + number + 1, dtype=np.uint64)
-    z = keys[:, np.newaxis] + steps * np.uint64(0x9E3779B97F4A7C15)
+    z = keys + (indices + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> np.uint64(27)
@@ -220,23 +173,21 @@ def random_numbers(
 
 
 def _choose_tokens(
-    order: _Keys, num_to_predict: npt.NDArray[np.int64], at_most: int
+    order: _Keys, is_maskable: _Bools, num_to_predict: _Ints
 ) -> _Bools:
-    """Marks the lowest numbers of each row, except `_LAST`."""
-    lowest = np.sort(
-        np.partition(order, min(at_most, order.shape[1]) - 1)[:, :at_most]
-    )
-    last = lowest[
-        np.arange(len(order)), np.minimum(num_to_predict, lowest.shape[1]) - 1
-    ]
-    return (order <= last[:, np.newaxis]) & (order != _LAST)
+    """Marks the tokens with the lowest numbers in each row."""
+    order = np.where(is_maskable, order, _LAST)
+    most = num_to_predict.max()
+    lowest = np.sort(np.partition(order, most - 1)[:, :most])
+    last = np.take_along_axis(lowest, num_to_predict[:, np.newaxis] - 1, axis=1)
+    return (order <= last) & (order != _LAST)
 
 
 def _choose_words(
     order: _Keys,
     is_maskable: _Bools,
     is_continuation: _Bools,
-    num_to_predict: npt.NDArray[np.int64],
+    num_to_predict: _Ints,
 ) -> _Bools:
     """Marks whole words in random order while there is room."""
     is_first = np.cumsum(is_maskable, axis=1) <= 1
@@ -263,11 +214,12 @@ def _choose_words(
     return is_maskable & np.take_along_axis(is_taken, word_of_place, axis=1)
 
 
-def _replace(drawn: _Keys, replacements: Replacements) -> _Ints:
+def _draw(replacements: Replacements, drawn: _Keys) -> _Ints:
+    """Chooses a replacement with each random number."""
     mask_id, token_ids, mask_share, random_share, _ = replacements
     share = (drawn >> np.uint64(32)).astype(np.float64) / 2**32
     # The remainder of 32 bits favors no token by more than V / 2**32.
     index = (drawn & np.uint64(2**32 - 1)) % np.uint64(len(token_ids))
     is_random = share >= 1 - random_share
     other = np.where(is_random, token_ids[index.astype(np.intp)], KEEP)
-    return np.where(share < mask_share, mask_id, other).astype(np.int32)
+    return np.where(share < mask_share, mask_id, other)

@@ -10,26 +10,22 @@ Each document has its own random stream in each round, which also gives each
 pair a key; the key determines the masks and the position in the output. So the
 records do not depend on the number of processes.
 
-Memory depends on the longest document, not on the size of the corpus. Each
-process uses some 60 MB for Python, NumPy and the vocabulary, and works on one
-portion of limited size: a block of lines, the pairs of a work item or the
-records of a bucket. The first process also holds two portions for each worker
+Each process uses some 60 MB for Python, NumPy and the vocabulary, and holds one
+block of lines, work item or bucket; the first process holds two for each worker
 and up to 2**18 pairs of 48 bytes. A document is processed as a whole: some 50
-bytes for each of its sentences and, in the first process, up to 500 for each of
-its instances in a round.
-
-Everything else is in files in a directory beside the first output file: 4 bytes
-per token, 8 per sentence and document, 48 per instance.
+bytes for each sentence, and up to 500 for each instance in a round. Everything
+else is in files in a directory beside the first output file: 4 bytes per token,
+8 per sentence and document, 48 per instance.
 """
 
 import array
 import contextlib
 import errno
+import itertools
 import os
 import random
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,32 +50,20 @@ from official_bert.pretraining_data.workers import Workers
 
 # int64 [n, 6]: the fields of `segment_pairs.Pair`, and the pair's key.
 KeyedPairs = npt.NDArray[np.int64]
-NUM_FIELDS = 6
 _KEY_BITS = 63
-_NO_PAIRS = np.zeros((0, NUM_FIELDS), np.int64)
 
-_TOKENS_PER_WORK_ITEM = 2**16
+# A round, and the first document and the end of a range of documents.
+WorkItem = tuple[int, int, int]
+
+_SENTENCES_PER_WORK_ITEM = 2**12
 _INSTANCES_PER_BUCKET = 2**12  # Their records are in memory together.
 _PAIRS_IN_MEMORY = 2**18
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class WorkItem(NamedTuple):
-    """A range of documents whose pairs are made together, in one round."""
-
-    round: int
-    first: int
-    end: int
-
-
 def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
-    """Writes the instances of text files.
-
-    Raises:
-        InputError: Vocabulary or text cannot be used, the disk is full, or a
-            worker died.
-    """
+    """Writes the instances of text files; see `generator.run`."""
     output_file = options.output_files()[0]
     # A disk with room for the records probably has room for the corpus.
     if files.is_remote(output_file):
@@ -97,19 +81,21 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
             total=sum(1 for _ in work_items(settings)),
             unit="item",
         )
-        sizes = scatter(pairs, num_buckets, directory)
-        buckets = (_bucket(directory, number) for number in range(num_buckets))
-        parts = workers.map(encode, map(_read_bucket, buckets))
-        instance_records.write(_with_progress(parts, sizes), options)
+        paths = scatter(pairs, num_buckets, directory)
+        buckets = (np.fromfile(path, np.int64).reshape(-1, 6) for path in paths)
+        parts_of_buckets = progress.bar(
+            workers.map(encode, buckets),
+            description="Writing records",
+            total=len(paths),
+            unit="bucket",
+        )
+        parts = itertools.chain.from_iterable(parts_of_buckets)
+        instance_records.write(parts, options)
 
 
 @contextlib.contextmanager
 def temporary_directory(path: str) -> Iterator[str]:
-    """Yields a new directory beside a file and removes it at the end.
-
-    Raises:
-        InputError: The disk is full.
-    """
+    """Yields a new directory beside a file and removes it at the end."""
     directory = files.temporary_name(path)
     files.make_directory(directory)
     try:
@@ -118,20 +104,15 @@ def temporary_directory(path: str) -> Iterator[str]:
         if error.errno not in _DISK_FULL:
             raise
         raise InputError(
-            f"{directory}: no room for the tokenized text: "
-            f"{error.strerror or error}. The output files are unchanged. Free "
-            "disk space and run the command again."
+            f"{directory}: no room for the tokenized text: {error.strerror}. "
+            "The output files are unchanged. Free disk space and run again."
         ) from error
     finally:
         files.remove_directory(directory)
 
 
 def store_corpus(workers: Workers, names: Sequence[str]) -> int:
-    """Tokenizes text files into the corpus directory.
-
-    Returns:
-        The number of buckets for the pairs of this corpus.
-    """
+    """Tokenizes text into the corpus directory; returns `num_buckets`."""
     lines = progress.read_lines(names, "Reading text")
     directory = workers.settings.corpus_directory
     blocks = workers.map(tokenize, corpus.blocks_of_lines(lines))
@@ -150,32 +131,29 @@ def work_items(settings: Settings) -> Iterator[WorkItem]:
     """Yields the documents of all rounds in portions."""
     for number in range(settings.options.dupe_factor):
         with corpus.stored(settings.corpus_directory) as text:
-            for first, end in text.parts(_TOKENS_PER_WORK_ITEM):
-                yield WorkItem(number, first, end)
+            for first, end in text.parts(_SENTENCES_PER_WORK_ITEM):
+                yield number, first, end
 
 
 def make_pairs(settings: Settings, item: WorkItem) -> KeyedPairs:
     """Returns the pairs of the documents of a work item."""
     options = settings.options
+    number, first, end = item
     made = array.array("q")  # A list takes seven times the memory.
     with corpus.stored(settings.corpus_directory) as text:
-        for index in range(item.first, item.end):
-            rng = random.Random(f"{options.random_seed}/{item.round}/{index}")
+        for index in range(first, end):
+            rng = random.Random(f"{options.random_seed}/{number}/{index}")
             document = text.document(index).tolist()
             pairs = segment_pairs.document_pairs(
                 document, index, text.num_documents, text.document, options, rng
             )
             for pair in pairs:
                 made.extend((*pair, rng.getrandbits(_KEY_BITS)))
-    return np.frombuffer(made, np.int64).reshape(-1, NUM_FIELDS)
+    return np.frombuffer(made, np.int64).reshape(-1, 6)
 
 
 def num_buckets(text: Corpus, settings: Settings) -> int:
-    """Returns the number of buckets for the pairs of a corpus.
-
-    The number of instances is estimated; with many short ones there are up to
-    a few times more of them in a bucket.
-    """
+    """Returns the number of buckets, from an estimated number of instances."""
     # With a random B, the remaining sentences of the document are used again.
     num_tokens, num_sentences = text.sentences[-1], len(text.sentences) - 1
     full = 1.5 * num_tokens / (settings.options.max_seq_length - 3)
@@ -185,52 +163,44 @@ def num_buckets(text: Corpus, settings: Settings) -> int:
     return 1 + int(expected / _INSTANCES_PER_BUCKET)
 
 
-def buckets_of(pairs: KeyedPairs, num_buckets: int) -> npt.NDArray[np.int64]:
-    """Returns the bucket of each pair; keys ascend from bucket to bucket."""
+def by_bucket(
+    pairs: KeyedPairs, num_buckets: int
+) -> Iterator[tuple[int, KeyedPairs]]:
+    """Yields the pairs of each bucket; keys ascend from bucket to bucket."""
     highest = pairs[:, -1] >> (_KEY_BITS - 31)
-    return highest * num_buckets >> 31
+    buckets = highest * num_buckets >> 31
+    order = np.argsort(buckets, kind="stable")
+    numbers, starts = np.unique(buckets[order], return_index=True)
+    parts = np.split(pairs[order], starts[1:])
+    yield from zip(numbers.tolist(), parts, strict=False)  # Possibly no number.
 
 
 def scatter(
     made: Iterable[KeyedPairs], num_buckets: int, directory: str
-) -> npt.NDArray[np.int64]:
-    """Appends each pair to the file of its bucket.
-
-    Returns:
-        int64 [buckets], their numbers of pairs.
-    """
-    sizes = np.zeros(num_buckets, np.int64)
-    some = [_NO_PAIRS]
-    for pairs in made:
-        some.append(pairs)
-        if sum(map(len, some)) >= _PAIRS_IN_MEMORY:
-            sizes += _append(np.concatenate(some), num_buckets, directory)
-            some = [_NO_PAIRS]
-    return sizes + _append(np.concatenate(some), num_buckets, directory)
+) -> list[str]:
+    """Appends pairs to the files of their buckets; returns the files."""
+    numbers: set[int] = set()
+    remaining = iter(made)
+    while some := list(_portion(remaining)):
+        for number, pairs in by_bucket(np.concatenate(some), num_buckets):
+            numbers.add(number)
+            with open(_bucket(directory, number), "ab") as file:
+                file.write(pairs.tobytes())
+    return [_bucket(directory, number) for number in sorted(numbers)]
 
 
-def _append(
-    pairs: KeyedPairs, num_buckets: int, directory: str
-) -> npt.NDArray[np.int64]:
-    buckets = buckets_of(pairs, num_buckets)
-    pairs = pairs[np.argsort(buckets, kind="stable")]
-    counts = np.bincount(buckets, minlength=num_buckets)
-    ends = np.cumsum(counts)
-    for number in np.flatnonzero(counts).tolist():
-        start, end = ends[number] - counts[number], ends[number]
-        with open(_bucket(directory, number), "ab") as file:
-            file.write(pairs[start:end].tobytes())
-    return counts
+def _portion(made: Iterator[KeyedPairs]) -> Iterator[KeyedPairs]:
+    """Yields the next arrays, with about `_PAIRS_IN_MEMORY` pairs together."""
+    num_pairs = 0
+    while num_pairs < _PAIRS_IN_MEMORY:
+        if (pairs := next(made, None)) is None:
+            return
+        num_pairs += len(pairs)
+        yield pairs
 
 
 def _bucket(directory: str, number: int) -> str:
     return os.path.join(directory, f"bucket-{number}")
-
-
-def _read_bucket(path: str) -> KeyedPairs:
-    if not os.path.exists(path):
-        return _NO_PAIRS
-    return np.fromfile(path, np.int64).reshape(-1, NUM_FIELDS)
 
 
 def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:
@@ -248,32 +218,18 @@ def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:
 def _masked_features(
     pairs: KeyedPairs, text: Corpus, settings: Settings
 ) -> Columns:
-    options = settings.options
-    sequences = instance_records.make_sequences(text, pairs, settings)
-    masks = masking.mask_sequences(
-        sequences.is_maskable,
-        settings.is_continuation[sequences.input_ids]
-        if options.do_whole_word_mask
-        else None,
-        masking.num_to_predict(
-            sequences.num_tokens,
-            options.masked_lm_prob,
-            options.max_predictions_per_seq,
-        ),
-        options.max_predictions_per_seq,
+    input_ids, is_maskable = instance_records.make_sequences(
+        text, pairs, settings
+    )
+    is_continuation = None
+    if settings.options.do_whole_word_mask:
+        is_continuation = settings.is_continuation[input_ids]
+    _, last = instance_records.separators(pairs)
+    masked = masking.mask_sequences(
+        is_maskable,
+        is_continuation,
+        settings.num_to_predict[last + 1],
         settings.replacements,
         pairs[:, -1].astype(np.uint64),
     )
-    return instance_records.make_features(sequences, masks)
-
-
-def _with_progress(
-    parts_of_buckets: Iterable[list[EncodedRecords]],
-    sizes: npt.NDArray[np.int64],
-) -> Iterator[EncodedRecords]:
-    with progress.bar(
-        description="Writing records", total=int(sizes.sum()), unit="instance"
-    ) as shown:
-        for parts, size in zip(parts_of_buckets, sizes.tolist(), strict=True):
-            yield from parts
-            shown.update(size)
+    return instance_records.make_features(pairs, input_ids, masked, settings)

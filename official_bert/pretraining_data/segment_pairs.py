@@ -6,9 +6,7 @@ Segment B depends on `--nsp`::
     sop   sentence order: B follows A, or precedes it
     none  there is no B
 
-Segments are spans of the corpus, so no tokens are copied before the records are
-made. Random numbers are drawn in the order of the original implementation: the
-same text, options and seed give the same pairs.
+Random numbers are drawn in the order of the original implementation.
 """
 
 import bisect
@@ -25,17 +23,13 @@ Document = Sequence[int] | Offsets
 
 
 class Pair(NamedTuple):
-    """Two segments as spans of the corpus; B may be empty.
-
-    `is_random_next` is whether B comes from another document or, with sentence
-    order, precedes A.
-    """
+    """Two segments as spans of the corpus; B may be empty."""
 
     start_a: int
     end_a: int
     start_b: int
     end_b: int
-    is_random_next: bool
+    is_random_next: bool  # Or whether B precedes A (sentence order).
 
     @property
     def num_tokens(self) -> int:
@@ -65,23 +59,18 @@ def document_pairs(
     elif options.nsp == "sop":
         pairs = _ordered_pairs(document, target_length, rng)
     else:
-
-        def draw_other() -> Document:
-            # After ten attempts it may be the same one; it may be the only one.
-            for _ in range(10):
-                other = rng.randint(0, num_documents - 1)
-                if other != index:
-                    break
-            return document_at(other)
-
-        pairs = _next_pairs(document, draw_other, target_length, rng)
+        pairs = _next_pairs(
+            document, index, num_documents, document_at, target_length, rng
+        )
     for pair in pairs:
         yield _truncate(pair, max_num_tokens, rng)
 
 
 def _next_pairs(
     document: Document,
-    draw_other: Callable[[], Document],
+    index: int,
+    num_documents: int,
+    document_at: Callable[[int], Document],
     target_length: int,
     rng: random.Random,
 ) -> Iterator[Pair]:
@@ -96,8 +85,15 @@ def _next_pairs(
 
         is_random_next = end - start == 1 or rng.random() < 0.5
         if is_random_next:
+            for _ in range(10):  # After that, it may be the same document.
+                number = rng.randint(0, num_documents - 1)
+                if number != index:
+                    break
+            other = document_at(number)
+            first = rng.randint(0, len(other) - 2)
             wanted = target_length - (span_a[1] - span_a[0])
-            span_b = _random_span(draw_other(), wanted, rng)
+            behind = _reach(other, first, wanted)
+            span_b = int(other[first]), int(other[behind])
             start = middle  # The remaining sentences are used again.
         else:
             span_b = document[middle], document[end]
@@ -145,15 +141,6 @@ def _reach(document: Document, start: int, length: int) -> int:
     """
     end = bisect.bisect_left(document, document[start] + length, start + 1)
     return min(end, len(document) - 1)
-
-
-def _random_span(
-    document: Document, length: int, rng: random.Random
-) -> tuple[int, int]:
-    """Returns a random span of whole sentences with about `length` tokens."""
-    start = rng.randint(0, len(document) - 2)
-    end = _reach(document, start, length)
-    return int(document[start]), int(document[end])
 
 
 def _truncate(pair: Pair, max_num_tokens: int, rng: random.Random) -> Pair:

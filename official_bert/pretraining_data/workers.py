@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from official_bert import signals
 from official_bert.errors import InputError, short_reason
@@ -29,12 +29,9 @@ _settings: Settings
 class Workers:
     """Worker processes; with one worker, functions run in this process.
 
-    Use it in a `with` statement, which ends all workers at its end and raises
-    `InputError` at its start if the system cannot start them.
-
-    Args:
-        num_workers: The number of processes.
-        settings: The first argument of all functions.
+    `settings` are the first argument of all functions. The `with` statement
+    ends all workers at its end, and raises `InputError` at its start if they
+    cannot be started.
     """
 
     def __init__(self, num_workers: int, settings: Settings):
@@ -57,18 +54,16 @@ class Workers:
                     for _ in range(self._num_workers):
                         self._pool.submit(int)  # Starts a process.
                 except (OSError, BrokenProcessPool) as error:
-                    self._give_up(error)
+                    # Python would wait for the workers that were started.
+                    for process in multiprocessing.active_children():
+                        process.kill()
+                        process.join()
+                    raise InputError(
+                        f"--num_workers={self._num_workers}: the processes "
+                        f"could not be started ({short_reason(error)}). Use "
+                        "fewer workers."
+                    ) from error
         return self
-
-    def _give_up(self, error: Exception) -> NoReturn:
-        """Kills the workers that were started; Python would wait for them."""
-        for process in multiprocessing.active_children():
-            process.kill()
-            process.join()
-        raise InputError(
-            f"--num_workers={self._num_workers}: the processes could not be "
-            f"started ({short_reason(error)}). Use fewer workers."
-        ) from error
 
     def __exit__(self, *_: object) -> None:
         if self._pool:
@@ -85,19 +80,14 @@ class Workers:
     ) -> Iterator[_Result]:
         """Yields `function(settings, item)` for each item, in order.
 
-        Items are read as workers become free, so memory is bounded.
-
-        Raises:
-            InputError: A worker was killed.
+        Items are read as workers become free. Raises `InputError` if a worker
+        was killed.
         """
         if not self._pool:
-            for item in items:
-                yield function(self.settings, item)
+            yield from (function(self.settings, item) for item in items)
             return
         remaining = iter(items)
-        pending: collections.deque[futures.Future[_Result]] = (
-            collections.deque()
-        )
+        pending = collections.deque[futures.Future[_Result]]()
         try:
             while True:
                 room = _ITEMS_PER_WORKER * self._num_workers - len(pending)
@@ -115,11 +105,8 @@ class Workers:
 
 
 def _start_method() -> str:
-    """Returns "fork" if it is safe, else "spawn".
-
-    A fork starts at once and shares the vocabulary, but may hang if this
-    process has other threads, such as those of TensorFlow.
-    """
+    # A fork starts at once and shares the vocabulary, but may hang if this
+    # process has other threads, such as those of TensorFlow.
     is_alone = threading.active_count() == 1 and "tensorflow" not in sys.modules
     return "fork" if is_alone and sys.platform == "linux" else "spawn"
 

@@ -7,8 +7,9 @@ from typing import Any
 from official_bert.errors import InputError
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options import RunClassifier
-from official_bert.tasks import glue, own_data, swag, tagging, xnli
+from official_bert.tasks import choice, glue, own_data, tagging, xnli
 from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import Task
@@ -23,7 +24,7 @@ KINDS: dict[str, type[Task]] = {
 _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
     **dict.fromkeys(glue.TASKS, glue.make),
     "xnli": xnli.make,
-    "swag": swag.make,
+    "swag": choice.make_swag,
     **dict.fromkeys(tagging.NAMES, tagging.make),
     **dict.fromkeys(own_data.FORMATS, own_data.make_text_task),
     "choices": own_data.make_choice_task,
@@ -31,27 +32,28 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
 
 
 def get(options: RunClassifier) -> Task:
-    """Returns the task that `--task_name` names, in any case.
-
-    Raises:
-        InputError: There is no such task.
-    """
+    """Returns the task that `--task_name` names, in any case."""
     name = options.task_name.lower().replace("-", "")
     if name not in _MAKERS:
         raise InputError(
             f"--task_name must be one of {', '.join(_MAKERS)}. Received: "
             f"{options.task_name!r}. The last four read your own data."
         )
+    task = _MAKERS[name](options)
+    if isinstance(task, TextTask | ChoiceTask):
+        mode, stride = options.long_document, options.window_stride
+        how = LongDocuments(mode, stride, options.window_pooling)
+        task = dataclasses.replace(task, long_documents=how)
     head = PoolingHead(options.feature_layers, options.bilstm_units)
-    return dataclasses.replace(_MAKERS[name](options), pooling_head=head)
+    return dataclasses.replace(task, pooling_head=head)
 
 
 def from_json(values: dict[str, Any]) -> Task:
     """Returns the task that a `task.json` describes, without data.
 
     Raises:
-        InputError: The task is of an unknown kind.
-        KeyError, TypeError, ValueError: A value is missing or malformed.
+        InputError, KeyError, TypeError, ValueError: A value is missing or
+            malformed, or the task is of an unknown kind.
     """
     if values["kind"] not in KINDS:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Multiple choice: which of several continuations is right (section 4.4).
+"""Multiple choice, and SWAG (section 4.4; Zellers et al., 2018).
 
 Each choice is paired with the context and scored on its own::
 
@@ -7,6 +7,7 @@ Each choice is paired with the context and scored on its own::
 """
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import text_inputs
@@ -22,9 +22,12 @@ from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import ChoiceClassifier
+from official_bert.options import RunClassifier
 from official_bert.tasks import documents, tables
 from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.tables import Row
 from official_bert.tasks.task import (
+    DataSet,
     FeatureRow,
     Outputs,
     RowFeatures,
@@ -35,42 +38,30 @@ from official_bert.tokenization import BatchTokenizer
 
 
 class ChoiceExample(NamedTuple):
-    """A context and its possible continuations.
+    """A context and its possible continuations."""
 
-    Attributes:
-        guid: The example's name, such as "dev-12".
-        context: Text A of every pair.
-        choices: Text B of each pair.
-        label: The number of the right choice, from 0; None if unknown.
-    """
+    guid: str  # The example's name, such as "dev-12".
+    context: str  # Text A of every pair.
+    choices: Sequence[str]  # Text B of each pair.
+    label: int | None = None  # The number of the right choice, from 0.
 
-    guid: str
-    context: str
-    choices: Sequence[str]
-    label: int | None = None
+
+Examples = Sequence[ChoiceExample]
 
 
 class ChoiceColumns(NamedTuple):
-    """The keys of an example's JSON object.
+    """The keys of an example's JSON object."""
 
-    Attributes:
-        context: Text A.
-        choices: The list of texts B.
-        question: A text that is prepended to every choice; optional.
-    """
-
-    context: str = "context"
-    choices: str = "choices"
-    question: str = "question"
+    context: str = "context"  # Text A.
+    choices: str = "choices"  # The list of texts B.
+    question: str = "question"  # Optional; prepended to every choice.
 
     def example(
-        self, given: Mapping[str, Any], guid: str, where: str, num_choices: int
+        self, given: Mapping[str, Any], where: str, num_choices: int
     ) -> ChoiceExample:
         """Makes an example, without label, of a JSON object.
 
-        Raises:
-            InputError: A text is missing or the number of choices is wrong;
-                the message begins with `where`.
+        Its `guid` is `where`, with which the message of an `InputError` begins.
         """
         context, choices = given.get(self.context), given.get(self.choices)
         question = given.get(self.question) or ""
@@ -86,7 +77,7 @@ class ChoiceColumns(NamedTuple):
                     f"{self.choices!r} must be texts. Received: {text!r}."
                 )
         texts = [f"{question} {choice}".strip() for choice in choices]
-        return ChoiceExample(guid, str(context), texts)
+        return ChoiceExample(where, str(context), texts)
 
 
 DEFAULT_COLUMNS = ChoiceColumns()
@@ -100,7 +91,6 @@ class ChoiceTask(Task):
         num_choices: C, the number of choices of every example.
         long_documents: How texts are cut, other than into windows.
         columns: The keys of JSON objects.
-        data: The data set: `read(split)` returns the examples.
     """
 
     num_choices: int = saved_field(int)
@@ -120,9 +110,7 @@ class ChoiceTask(Task):
                 "Use truncate_tail or head_tail."
             )
 
-    def schema(
-        self, max_seq_length: int, *, is_training: bool = True
-    ) -> Schema:
+    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
         """Returns the features of C sequences and the number of the label."""
         return {
             **text_schema(max_seq_length, self.num_choices),
@@ -131,53 +119,39 @@ class ChoiceTask(Task):
         }
 
     def feature_rows(
-        self,
-        examples: Sequence[ChoiceExample],
-        tokenizer: BatchTokenizer,
-        max_seq_length: int,
+        self, examples: Examples, tokenizer: BatchTokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
         """Yields one feature per example, of C sequences."""
         special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for e in examples for text in (e.context, *e.choices))
         ids = documents.token_ids(texts, tokenizer)
+        how = self.long_documents
         for number, example in enumerate(examples):
             context = next(ids)
             sequences = []
-            for _ in example.choices:
-                [pair] = documents.cut(
-                    context, next(ids), max_seq_length, self.long_documents
-                )
+            for choice in itertools.islice(ids, self.num_choices):
+                [pair] = documents.cut(context, choice, max_seq_length, how)
                 sequences.append(text_inputs.text_features(*pair, special))
-            row: dict[str, Any] = {
-                name: [sequence[name] for sequence in sequences]
-                for name in sequences[0]
-            }
-            row |= {"label_ids": [example.label or 0], "is_real_example": [1]}
-            yield FeatureRow(number, row)
+            row = {k: [s[k] for s in sequences] for k in sequences[0]}
+            others = {"label_ids": [example.label or 0], "is_real_example": [1]}
+            yield FeatureRow(number, {**row, **others})
 
-    def build_model(
-        self, config: BertConfig, bert: Any = None
-    ) -> ChoiceClassifier:
+    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
         """Returns BERT with one output, the score of a choice."""
-        return ChoiceClassifier(
-            config, pooling_head=self.pooling_head, bert=bert
-        )
+        head = self.pooling_head
+        return ChoiceClassifier(config, pooling_head=head, bert=bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns cross-entropies [B]."""
         return losses.cross_entropy(logits, batch["label_ids"][:, 0])
 
-    def answers(
-        self, features: RowFeatures, outputs: Outputs
-    ) -> list[np.ndarray]:
+    def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
         """Returns probabilities [C]."""
         if not outputs.logits:
             return []
         return list(tf.nn.softmax(np.stack(outputs.logits)).numpy())
 
-    def metrics(
-        self, examples: Sequence[ChoiceExample], answers: Sequence[np.ndarray]
-    ) -> dict[str, Any]:
+    def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         """Returns the accuracy."""
         targets = [e.label for e in examples if e.label is not None]
         if len(targets) < len(examples):
@@ -185,39 +159,56 @@ class ChoiceTask(Task):
         return classification.accuracy(targets, np.argmax(answers, axis=1))
 
     def write_predictions(
-        self,
-        folder: str,
-        split: str,
-        examples: Sequence[ChoiceExample],
-        answers: Sequence[np.ndarray],
+        self, folder: str, split: str, examples: Examples, answers: Any
     ) -> None:
         """Writes the probabilities, and a table of ids and predictions."""
-        tables.write_scores(folder, split, answers)
-        text = tables.predictions_table(
-            (example.guid for example in examples),
-            [answer.argmax() for answer in answers],
-        )
-        path = os.path.join(folder, f"{split}_predictions.tsv")
-        files.write_text(path, text)
+        choices = [answer.argmax() for answer in answers]
+        table = self.data.predictions_file(split, examples, choices)
+        tables.write_predictions(folder, split, answers, table)
 
     def parse(self, given: Any, where: str) -> ChoiceExample:
         """Makes an example of an object with `columns` or default keys."""
+        columns = self.columns
         if not isinstance(given, dict):
             raise InputError(
-                f"{where}: must be an object with {self.columns.context} and "
-                f"{self.columns.choices}. Received: {given!r}."
+                f"{where}: must be an object with {columns.context} and "
+                f"{columns.choices}. Received: {given!r}."
             )
-        has_own_keys = {*self.columns[:2]} <= given.keys()
-        columns = self.columns if has_own_keys else DEFAULT_COLUMNS
-        return columns.example(given, where, where, self.num_choices)
+        if not given.keys() >= {columns.context, columns.choices}:
+            columns = DEFAULT_COLUMNS
+        return columns.example(given, where, self.num_choices)
 
-    def answer_to_json(
-        self, example: ChoiceExample, answer: np.ndarray
-    ) -> dict[str, Any]:
+    def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns number and text of the choice, and all probabilities."""
         choice = int(answer.argmax())
-        return {
-            "choice": choice,
-            "text": example.choices[choice],
-            "probabilities": [float(score) for score in answer],
-        }
+        text, scores = example.choices[choice], list(map(float, answer))
+        return {"choice": choice, "text": text, "probabilities": scores}
+
+
+_ENDINGS = ("ending0", "ending1", "ending2", "ending3")
+
+
+def make_swag(options: RunClassifier) -> ChoiceTask:
+    """Returns SWAG, choosing the ending of a sentence."""
+    data = SwagData(options.data_dir)
+    return ChoiceTask(num_choices=len(_ENDINGS), data=data)
+
+
+@dataclasses.dataclass(frozen=True)
+class SwagData(DataSet):
+    """SWAG's files. Text B is sent2, the second sentence, with an ending."""
+
+    data_dir: str
+
+    def read(self, split: str) -> list[ChoiceExample]:
+        """Reads `train.csv`, `val.csv` or `test.csv`, which has no labels."""
+        name = "val" if split == "dev" else split
+        rows = tables.read(os.path.join(self.data_dir, f"{name}.csv"), "csv")
+        return [_swag_example(row, split) for row in rows]
+
+
+def _swag_example(row: Row, split: str) -> ChoiceExample:
+    context, beginning = row.text("sent1"), row.text("sent2")
+    choices = [f"{beginning} {row.text(name)}".strip() for name in _ENDINGS]
+    label = None if split == "test" else row.choice("label", len(_ENDINGS))
+    return ChoiceExample(f"{split}-{row.line}", context, choices, label)

@@ -13,13 +13,11 @@ same number of columns. A byte-order mark is ignored.
 import dataclasses
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from official_bert import files
 from official_bert.errors import InputError
-
-_BOUNDARY = "-DOCSTART-"
-_OUTSIDE = "O"
+from official_bert.tasks.task import DataSet
 
 # The first existing file is read; the last names are those of the CoNLL-2003
 # shared task.
@@ -32,50 +30,31 @@ _FILE_NAMES = {
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """A sentence in its document.
-
-    Its `repr` leaves out the document, which may be long.
-
-    Attributes:
-        words: The words of the sentence.
-        tags: One tag per word; None if unknown.
-        document: All words of the document.
-        start: The position of the sentence in `document`.
-    """
+    """A sentence at the position `start` of a document, which may be long."""
 
     words: Sequence[str]
-    tags: Sequence[str] | None
-    document: Sequence[str] = dataclasses.field(repr=False)
+    tags: Sequence[str] | None  # One per word; None if unknown.
+    document: Sequence[str] = dataclasses.field(repr=False)  # All its words.
     start: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
-class ConllData:
-    """The CoNLL files of a directory.
-
-    Attributes:
-        data_dir: The directory.
-        token_column: The words' column, from 0.
-        tag_column: The tags' column, from 0; -1: the last one.
-    """
+class ConllData(DataSet):
+    """The CoNLL files of a directory; columns count from 0, -1 is the last."""
 
     data_dir: str
     token_column: int = 0
     tag_column: int = -1
 
     def path(self, split: str) -> str:
-        """Returns the file of `train`, `dev` or `test`.
-
-        Raises:
-            InputError: There is none.
-        """
-        for name in _FILE_NAMES[split]:
-            path = os.path.join(self.data_dir, name)
+        """Returns the file of a split; raises `InputError` if there is none."""
+        names = _FILE_NAMES[split]
+        for path in (os.path.join(self.data_dir, name) for name in names):
             if files.exists(path):
                 return path
         raise InputError(
-            f"The {split} data must be in {' or '.join(_FILE_NAMES[split])}. "
-            f"Received: the directory {self.data_dir!r}. Check --data_dir."
+            f"The {split} data must be in {' or '.join(names)}. Received: "
+            f"the directory {self.data_dir!r}. Check --data_dir."
         )
 
     def read(
@@ -83,18 +62,13 @@ class ConllData:
     ) -> list[Sentence]:
         """Reads a split. Test data has tags only if all of them are known.
 
-        Args:
-            split: `train`, `dev` or `test`.
-            labels: The known tags; None: any.
-
-        Raises:
-            InputError: The file is missing or has no words, a line is
-                malformed, or a tag of `train` or `dev` is unknown.
+        `labels` are the known tags; None: any. Unknown tags of `train` and
+        `dev` raise `InputError`, like malformed files.
         """
         path = self.path(split)
         if split != "test":
-            return self._read_file(path, needs_tags=True, labels=labels)
-        sentences = self._read_file(path, needs_tags=False)
+            return self._read_file(path, True, labels)
+        sentences = self._read_file(path, False, None)
         # In test data without tags the last column may be anything.
         if labels is None or _tags(sentences) <= set(labels):
             return sentences
@@ -105,11 +79,7 @@ class ConllData:
         return tuple(sorted(_tags(self.read("train"))))
 
     def _read_file(
-        self,
-        path: str,
-        *,
-        needs_tags: bool,
-        labels: Collection[str] | None = None,
+        self, path: str, needs_tags: bool, labels: Collection[str] | None
     ) -> list[Sentence]:
         sentences: list[Sentence] = []
         document: list[str] = []
@@ -141,10 +111,9 @@ class ConllData:
                 if tag_column is not None:
                     _check_tag(cells[tag_column], where, labels)
                     tags.append(cells[tag_column])
-            known_tags = tags if tag_column is not None else None
-            sentences.append(
-                Sentence(words, known_tags, document, len(document))
-            )
+            # Every word has a tag, or none has.
+            start = len(document)
+            sentences.append(Sentence(words, tags or None, document, start))
             document += words
         if not sentences:
             raise InputError(f"{path}: must hold words. Received: none.")
@@ -171,7 +140,7 @@ def _tags(sentences: Iterable[Sentence]) -> set[str]:
 
 
 def _kind(line: str) -> str:
-    if line.startswith(_BOUNDARY):
+    if line.startswith("-DOCSTART-"):
         return "boundary"
     return "words" if line.strip(" \t") else "blank"
 
@@ -195,24 +164,19 @@ def _check_tag(tag: str, where: str, labels: Collection[str] | None) -> None:
 
 
 def with_predictions(path: str, answers: Iterable[Sequence[str]]) -> str:
-    """Returns a file's text with the predicted tags as an additional column.
+    """Returns a CoNLL file's text with another column, the predicted tags.
 
     `-DOCSTART-` lines get an `O`, because `conlleval` requires the same number
     of columns everywhere.
-
-    Args:
-        path: A CoNLL file.
-        answers: The tags of each sentence.
     """
     tags = itertools.chain.from_iterable(answers)
-    lines = files.numbered_lines(path)
-    return "".join(f"{_add_tag(line, tags)}\n" for _, line in lines)
-
-
-def _add_tag(line: str, tags: Iterator[str]) -> str:
-    kind = _kind(line)
-    if kind == "blank":
-        return ""
-    separator = "\t" if "\t" in line else " "
-    tag = _OUTSIDE if kind == "boundary" else next(tags)
-    return f"{line.rstrip(' ')}{separator}{tag}"
+    lines = []
+    for _, line in files.numbered_lines(path):
+        kind = _kind(line)
+        if kind != "blank":
+            tag = "O" if kind == "boundary" else next(tags)
+            lines.append(
+                line.rstrip(" ") + ("\t" if "\t" in line else " ") + tag
+            )
+        lines.append("\n")
+    return "".join(lines)

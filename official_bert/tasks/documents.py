@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from official_bert.options import RunClassifier
 from official_bert.tokenization import BatchTokenizer
 
 Ids = Sequence[int]
@@ -27,13 +26,6 @@ class LongDocuments(NamedTuple):
     stride: int = 0
     pooling: str = "mean"
 
-    @classmethod
-    def from_options(cls, options: RunClassifier) -> "LongDocuments":
-        """Returns what the flags say."""
-        return cls(
-            options.long_document, options.window_stride, options.window_pooling
-        )
-
 
 TRUNCATE_TAIL = LongDocuments()
 
@@ -50,7 +42,7 @@ def token_ids(
 def cut(
     ids_a: Ids, ids_b: Ids, max_seq_length: int, how: LongDocuments
 ) -> list[Pair]:
-    """Returns what fits into one sequence; with windows, into several.
+    """Returns the parts of a text, or of a pair, that fit into one sequence.
 
     * `truncate_tail` removes tokens from the end of the longer text, as the
       original implementation does.
@@ -61,36 +53,23 @@ def cut(
     * `windows` returns overlapping windows of the longer text. Each is paired
       with the other text, cut to half a sequence.
 
-    Args:
-        ids_a: Token ids of text A.
-        ids_b: Token ids of text B; empty for single texts.
-        max_seq_length: Sequence length, [CLS] and [SEP] included.
-        how: The mode and its parameters.
+    `ids_b` is empty for single texts; `max_seq_length` includes [CLS] and
+    [SEP]. Only `windows` returns several parts.
     """
     room = max_seq_length - (3 if ids_b else 2)
     if len(ids_a) + len(ids_b) <= room:
         return [(ids_a, ids_b)]
     if how.mode == "windows" and room > 0:
         return _windows(ids_a, ids_b, room, how.stride)
-    length_a, length_b = _shortened_lengths(len(ids_a), len(ids_b), room)
-    keep = _head_and_tail if how.mode == "head_tail" else _head
-    return [(keep(ids_a, length_a), keep(ids_b, length_b))]
-
-
-def _shortened_lengths(
-    length_a: int, length_b: int, room: int
-) -> tuple[int, int]:
-    """Shortens the longer text (B if equal) until both fit."""
-    while length_a + length_b > room:
+    length_a, length_b = len(ids_a), len(ids_b)
+    while length_a + length_b > room:  # Shorten the longer one, B if equal.
         if length_a > length_b:
             length_a -= 1
         else:
             length_b -= 1
-    return length_a, length_b
-
-
-def _head(ids: Ids, length: int) -> Ids:
-    return ids[:length]
+    if how.mode != "head_tail":
+        return [(ids_a[:length_a], ids_b[:length_b])]
+    return [(_head_and_tail(ids_a, length_a), _head_and_tail(ids_b, length_b))]
 
 
 def _head_and_tail(ids: Ids, length: int) -> Ids:

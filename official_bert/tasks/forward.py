@@ -1,5 +1,6 @@
 """Runs a model on features, in batches of similar length."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,34 +13,31 @@ from official_bert.tasks.task import Features, Outputs, Task
 from official_bert.threads import parallel_map
 
 
+@dataclasses.dataclass(eq=False)
 class Forward:
     """A model that computes logits and losses of features.
 
-    Args:
+    Attributes:
         task: The task of the features and of the model.
         model: A model that `task.build_model` returned.
         max_seq_length: The length of the longest possible feature.
         batch_size: The number of features in a batch, over all replicas.
         pad_to: bucket or max, as `Task.pad_to`. Outputs differ by rounding.
-        strategy: Whose replicas run the model; None for one device.
+        strategy: The strategy whose replicas run the model.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        model: Any,
-        *,
-        max_seq_length: int,
-        batch_size: int,
-        pad_to: str = "bucket",
-        strategy: tf.distribute.Strategy | None = None,
-    ) -> None:
-        self.task = task
-        self.model = model
-        self.max_seq_length = max_seq_length
-        self.batch_size = batch_size
-        self.pad_to = pad_to
-        self.strategy = strategy or tf.distribute.get_strategy()
+    task: Task
+    model: Any
+    _: dataclasses.KW_ONLY
+    max_seq_length: int
+    batch_size: int
+    pad_to: str = "bucket"
+    strategy: tf.distribute.Strategy = dataclasses.field(
+        default_factory=tf.distribute.get_strategy
+    )
+
+    def __post_init__(self) -> None:
+        """Prepares the compiled function."""
         # One trace serves all lengths, except on TPUs, whose programs have
         # static shapes.
         is_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
@@ -50,9 +48,7 @@ class Forward:
     ) -> Outputs:
         """Returns the outputs of all features, in their order.
 
-        Args:
-            features: N features.
-            description: The title of the progress bar; None for no bar.
+        `description` is the title of a progress bar; None: no bar.
         """
         lengths = [
             padding.padded_length(length, self.max_seq_length, self.pad_to)
@@ -63,28 +59,26 @@ class Forward:
 
         def compute(indices: list[int]) -> list[np.ndarray]:
             length = lengths[indices[0]]
-            return self._compute(
-                features.batch(indices, length, self.batch_size)
-            )
+            batch = features.batch(indices, length, self.batch_size)
+            return self._compute(batch)
 
         batches = padding.batches_by_length(lengths, self.batch_size)
         # Replicas wait for each other: batches must have the same order.
         is_alone = self.strategy.num_replicas_in_sync == 1
-        mapped = parallel_map if is_alone else map
+        outputs = (parallel_map if is_alone else map)(compute, batches)
         with progress.bar(
             description=description or "",
             total=len(lengths),
             unit="feature",
             disable=description is None,
         ) as bar:
-            for indices, outputs in zip(
-                batches, mapped(compute, batches), strict=True
+            for indices, (found, loss, weight) in zip(
+                batches, outputs, strict=True
             ):
                 size = len(indices)
-                losses[indices] = outputs[1][:size]
-                weights[indices] = outputs[2][:size]
-                for index, found in zip(indices, outputs[0], strict=False):
-                    logits[index] = found
+                losses[indices], weights[indices] = loss[:size], weight[:size]
+                for index, one in zip(indices, found, strict=False):
+                    logits[index] = one
                 bar.update(size)
         return Outputs(logits, losses, weights)
 
@@ -108,7 +102,7 @@ class Forward:
     def _run(self, batch: Any) -> Any:
         return self.strategy.run(self._on_replica, args=(batch,))
 
-    def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, Any, Any]:
+    def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, ...]:
         """Returns logits, loss sums and weight sums of this replica's part."""
         replicas = self.strategy.num_replicas_in_sync
         if replicas > 1:
@@ -122,8 +116,5 @@ class Forward:
         weights = self.task.weights(batch)
         losses = self.task.losses(logits, batch) * weights
         axes = list(range(1, len(losses.shape)))  # All but the batch.
-        return (
-            logits,
-            tf.reduce_sum(losses, axes),
-            tf.reduce_sum(weights, axes),
-        )
+        totals = [tf.reduce_sum(values, axes) for values in (losses, weights)]
+        return (logits, *totals)

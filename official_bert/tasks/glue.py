@@ -13,9 +13,9 @@ from absl import logging
 from official_bert import files
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.tasks import documents, tables
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks import tables
 from official_bert.tasks.tables import Row
+from official_bert.tasks.task import DataSet
 from official_bert.tasks.text import TextExample, TextTask
 
 _BINARY = ("0", "1")
@@ -26,69 +26,51 @@ INFERENCE = ("contradiction", "entailment", "neutral")
 class Columns(NamedTuple):
     """The columns of a benchmark's TSV file.
 
-    Attributes:
-        text_a: Column of text A.
-        text_b: Column of text B; None for single texts.
-        label: Column of the label, -1 for the last one; None in test data.
-        guid: Column of the example's name; None: examples are numbered.
-        has_header: Whether the first line names the columns.
+    Some published files have lines with too few columns. `skips_short_rows`
+    skips and counts them.
     """
 
     text_a: int
-    text_b: int | None = None
-    label: int | None = None
-    guid: int | None = None
-    has_header: bool = True
+    text_b: int | None = None  # None for single texts.
+    label: int | None = None  # -1: the last column. None in test data.
+    guid: int | None = None  # The example's name. None: numbers.
+    has_header: bool = True  # Whether the first line names the columns.
+    skips_short_rows: bool = False
 
-    @property
-    def num_required(self) -> int:
-        """The least number of columns of a line."""
-        return 1 + max(
-            self.text_a, self.text_b or 0, self.label or 0, self.guid or 0
-        )
-
-    def rows(
-        self, path: str, *, skips_short_rows: bool = False
-    ) -> Iterator[Row]:
-        """Yields the lines with examples.
-
-        Raises:
-            InputError: A line has too few columns, and they are not skipped.
-        """
+    def rows(self, path: str) -> Iterator[Row]:
+        """Yields the lines with examples."""
+        num_required = 1 + max(index or 0 for index in self[:4])
         num_skipped = 0
         for row in tables.read_lines(path, has_header=self.has_header):
-            if len(row.cells) >= self.num_required:
+            if len(row.cells) >= num_required:
                 yield row
-            elif skips_short_rows:
+            elif self.skips_short_rows:
                 num_skipped += 1
             else:
                 raise InputError(
-                    f"{row.where}: must have at least {self.num_required} "
-                    f"columns, separated by tabs. Received: {len(row.cells)}. "
-                    "Check that the file belongs to the task of --task_name."
+                    f"{row.where}: must have at least {num_required} columns, "
+                    f"separated by tabs. Received: {len(row.cells)}. Check "
+                    "that the file belongs to the task of --task_name."
                 )
         if num_skipped:
             logging.warning("%s: skipped %d short rows", path, num_skipped)
 
     def example(
-        self, row: Row, labels: Sequence[str], guid: str
+        self, row: Row, labels: Sequence[str], split: str
     ) -> TextExample:
-        """Makes an example of a line; without `labels`, of a regression task.
-
-        Raises:
-            InputError: The label is invalid.
-        """
+        """Makes an example of a line; without `labels`, for regression."""
+        name: Any = row.line - 1
+        if self.guid is not None:
+            name = row.text(str(self.guid))
         text_a = row.text(str(self.text_a))
         text_b = None if self.text_b is None else row.text(str(self.text_b))
         label: Any = None
         if self.label is not None:
             column = str(self.label % len(row.cells))
-            label = row.text(column)
+            label = row.text(column) if labels else row.number(column)
             if labels:
                 row.require_label(column, label, labels)
-            else:
-                label = row.number(column)
-        return TextExample(guid, text_a, text_b, label)
+        return TextExample(f"{split}-{name}", text_a, text_b, label)
 
 
 _PAIRS = Columns(1, 2, label=3)
@@ -99,27 +81,16 @@ _FILES = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
 class GlueTask(NamedTuple):
     """One task.
 
-    Attributes:
-        labels: In the order of their ids; empty in regression.
-        train: Columns of train.tsv and the development sets.
-        test: Columns of the test sets. `guid` is the benchmark's own id. CoLA's
-            and MRPC's test examples are numbered, as in the original
-            implementation.
-        submission: {test split: the file to submit, without `.tsv`}.
-        metric: A metric of `text.TextTask`.
-        files: {split: file}. A split called like dev_mismatched, in addition to
-            dev, is optional.
-        skips_short_rows: Whether rows with too few columns, of which the
-            published files have some, are skipped and counted.
+    `test.guid` is the benchmark's own id, except for CoLA and MRPC, whose test
+    examples are numbered as in the original implementation.
     """
 
-    labels: Sequence[str]
-    train: Columns
-    test: Columns
-    submission: Mapping[str, str]
-    metric: str = "accuracy"
-    files: Mapping[str, str] = _FILES
-    skips_short_rows: bool = False
+    labels: Sequence[str]  # In the order of their ids; empty in regression.
+    train: Columns  # Columns of training and development sets.
+    test: Columns  # Columns of test sets.
+    submission: str  # The name of the file to submit, without `.tsv`.
+    metric: str = "accuracy"  # A metric of `text.TextTask`.
+    files: Mapping[str, str] = _FILES  # dev_mismatched and the like: optional.
 
 
 TASKS = {
@@ -127,35 +98,32 @@ TASKS = {
         _BINARY,
         Columns(3, label=1, has_header=False),
         Columns(1),
-        {"test": "CoLA"},
+        "CoLA",
         metric="matthews",
     ),
-    "sst2": GlueTask(
-        _BINARY, Columns(0, label=1), Columns(1, guid=0), {"test": "SST-2"}
-    ),
+    "sst2": GlueTask(_BINARY, Columns(0, label=1), Columns(1, guid=0), "SST-2"),
     "mrpc": GlueTask(
         _BINARY,
         Columns(3, 4, label=0),
         Columns(3, 4),
-        {"test": "MRPC"},
-        metric="accuracy_and_f1",
+        "MRPC",
+        "accuracy_and_f1",
     ),
     "stsb": GlueTask(
-        (), Columns(7, 8, label=9), Columns(7, 8, guid=0), {"test": "STS-B"}
+        (), Columns(7, 8, label=9), Columns(7, 8, guid=0), "STS-B"
     ),
     "qqp": GlueTask(
         _BINARY,
-        Columns(3, 4, label=5),
-        _TEST_PAIRS,
-        {"test": "QQP"},
+        Columns(3, 4, label=5, skips_short_rows=True),
+        _TEST_PAIRS._replace(skips_short_rows=True),
+        "QQP",
         metric="accuracy_and_f1",
-        skips_short_rows=True,
     ),
     "mnli": GlueTask(
         INFERENCE,
         Columns(8, 9, label=-1, guid=0),
         Columns(8, 9, guid=0),
-        {"test": "MNLI-m", "test_mismatched": "MNLI-mm"},
+        "MNLI-m",
         files={
             "train": "train.tsv",
             "dev": "dev_matched.tsv",
@@ -164,15 +132,11 @@ TASKS = {
             "test_mismatched": "test_mismatched.tsv",
         },
     ),
-    "qnli": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, {"test": "QNLI"}),
-    "rte": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, {"test": "RTE"}),
-    "wnli": GlueTask(_BINARY, _PAIRS, _TEST_PAIRS, {"test": "WNLI"}),
+    "qnli": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "QNLI"),
+    "rte": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "RTE"),
+    "wnli": GlueTask(_BINARY, _PAIRS, _TEST_PAIRS, "WNLI"),
     "ax": GlueTask(
-        INFERENCE,
-        _PAIRS,
-        _TEST_PAIRS,
-        {"test": "AX"},
-        files={"test": "diagnostic.tsv"},
+        INFERENCE, _PAIRS, _TEST_PAIRS, "AX", files={"test": "diagnostic.tsv"}
     ),
 }
 
@@ -180,15 +144,10 @@ TASKS = {
 def make(options: RunClassifier) -> TextTask:
     """Returns the task of `--task_name`, ignoring case and hyphens."""
     name = options.task_name.lower().replace("-", "")
-    long_documents = LongDocuments.from_options(options)
-    return make_task(TASKS[name], options.data_dir, long_documents)
+    return make_task(TASKS[name], options.data_dir)
 
 
-def make_task(
-    task: GlueTask,
-    data_dir: str,
-    long_documents: LongDocuments = documents.TRUNCATE_TAIL,
-) -> TextTask:
+def make_task(task: GlueTask, data_dir: str) -> TextTask:
     """Returns a GLUE task on the files of a directory."""
     return TextTask(
         task_type="classification" if task.labels else "regression",
@@ -196,28 +155,34 @@ def make_task(
         metric=task.metric,
         is_pair=task.test.text_b is not None,
         data=GlueData(task, data_dir),
-        long_documents=long_documents,
     )
 
 
 @dataclasses.dataclass(frozen=True)
-class GlueData:
-    """The files of a task: a `text.TextData`."""
+class GlueData(DataSet):
+    """The files of a task."""
 
     task: GlueTask
     data_dir: str
 
+    def path(self, split: str) -> str:
+        """Returns the file of a split."""
+        return os.path.join(self.data_dir, self.task.files[split])
+
     def splits(self, mode: str) -> Sequence[str]:
         """Returns `mode`, and its mismatched set if there is one."""
-        mismatched = f"{mode}_mismatched"
-        if mismatched in self.task.files and files.exists(
-            self._path(mismatched)
-        ):
-            return [mode, mismatched]
+        other = f"{mode}_mismatched"
+        if other in self.task.files and files.exists(self.path(other)):
+            return [mode, other]
         return [mode]
 
-    def _path(self, split: str) -> str:
-        return os.path.join(self.data_dir, self.task.files[split])
+    def columns(self, split: str) -> Columns:
+        """Returns the columns of a split's file."""
+        return self.task.test if split.startswith("test") else self.task.train
+
+    def rows(self, split: str) -> Iterator[Row]:
+        """Yields the lines of a split's file."""
+        return self.columns(split).rows(self.path(split))
 
     def read(self, split: str) -> list[TextExample]:
         """Reads a file."""
@@ -226,27 +191,14 @@ class GlueData:
                 f"This task has no {split} data, only a test set for a model "
                 "trained on MNLI. Use --do_predict alone."
             )
-        path = self._path(split)
-        is_test = split.startswith("test")
-        columns = self.task.test if is_test else self.task.train
-        files.require(path, f"The {split} data")
-        examples = []
-        skips_short_rows = self.task.skips_short_rows
-        for row in columns.rows(path, skips_short_rows=skips_short_rows):
-            name: Any = row.line - 1
-            if columns.guid is not None:
-                name = row.text(str(columns.guid))
-            guid = f"{split}-{name}"
-            examples.append(columns.example(row, self.task.labels, guid))
+        columns, labels = self.columns(split), self.task.labels
+        examples = [columns.example(r, labels, split) for r in self.rows(split)]
         if not examples:
-            raise tables.no_examples(path)
+            raise tables.no_examples(self.path(split))
         return examples
 
-    def submission(
-        self,
-        split: str,
-        examples: Sequence[TextExample],
-        predictions: Sequence[Any],
+    def predictions_file(
+        self, split: str, examples: Sequence[Any], predictions: Sequence[Any]
     ) -> tuple[str, str]:
         """Returns the file to submit; scores are clipped to 0 to 5."""
         if not self.task.labels:
@@ -256,6 +208,9 @@ class GlueData:
         ids: Iterable[Any] = range(len(predictions))
         if self.task.test.guid is not None:
             ids = [example.guid.partition("-")[2] for example in examples]
-        name = self.task.submission[split]
-        text = tables.predictions_table(ids, predictions, "index")
-        return f"{name}.tsv", text
+        name = self.task.submission
+        if split == "test_mismatched":
+            name = "MNLI-mm"
+        return f"{name}.tsv", tables.predictions_table(
+            ids, predictions, "index"
+        )

@@ -1,31 +1,23 @@
 """The user's own data: `train`, `dev` and `test` files in a directory.
 
-`--task_name=tsv`, `csv` or `jsonl` reads texts from `train.csv` and so on.
-Columns are given by name; in TSV and CSV also by number, from 0. Files without
-a header need numbers and `--nohas_header`::
+Columns are given by name; in TSV and CSV also by number, from 0::
 
     text,topics
     "Taxes rise, rents too.","money,home"
 
     {"text": "Taxes rise, rents too.", "topics": ["money", "home"]}
 
-A label is a word or a number. Multi-label cells hold any number of labels,
-separated by commas; in JSON also as a list. Test data is evaluated if every row
-has a known label.
-
-`--task_name=choices` reads multiple choice from `train.jsonl` and so on. The
-number of choices is arbitrary, but the same in all examples::
-
     {"context": "It rains.", "question": "What does she do?",
      "choices": ["She takes an umbrella.", "She swims."], "label": 0}
 
-`question`, `id` and, in test data, `label` are optional. Flags give other
-column names, as for HellaSwag: `--context_column=ctx --choices_column=endings`.
+`question`, `id` and, in test data, `label` are optional. Test data is evaluated
+if every row has a known label.
 """
 
+import abc
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from absl import logging
@@ -34,15 +26,9 @@ from official_bert import task_file
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import tables
-from official_bert.tasks.choice import (
-    DEFAULT_COLUMNS,
-    ChoiceColumns,
-    ChoiceExample,
-    ChoiceTask,
-)
-from official_bert.tasks.documents import LongDocuments
+from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 from official_bert.tasks.tables import Row
-from official_bert.tasks.task import shuffle_examples
+from official_bert.tasks.task import DataSet, shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
 
 FORMATS = ("tsv", "csv", "jsonl")
@@ -55,9 +41,6 @@ def find_labels(
 
     They are those of `--label_file`, else (without training) those of the
     trained model's `task.json`, else `training_labels()`.
-
-    Raises:
-        InputError: The labels cannot be read.
     """
     if options.label_file:
         return tables.read_labels(options.label_file)
@@ -67,101 +50,79 @@ def find_labels(
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnData:
-    """The files of a directory.
+class OwnData(DataSet):
+    """The files of a directory."""
 
-    Attributes:
-        options: The directory and the columns.
-        file_format: See `tables.read`; also the files' extension.
-    """
-
-    options: RunClassifier
-    file_format: str
+    options: RunClassifier  # The directory and the columns.
+    file_format: str  # See `tables.read`; also the files' extension.
 
     def rows(self, split: str) -> Iterator[Row]:
         """Yields the rows of `train`, `dev` or `test`."""
-        path = os.path.join(
-            self.options.data_dir, f"{split}.{self.file_format}"
-        )
-        has_header = self.options.has_header
-        return tables.read(path, self.file_format, has_header=has_header)
+        options, form = self.options, self.file_format
+        path = os.path.join(options.data_dir, f"{split}.{form}")
+        return tables.read(path, form, has_header=options.has_header)
 
     def guid(self, row: Row, split: str) -> str:
         """Returns the cell of `--id_column`, or split and line."""
         column = self.options.id_column
         return f"{split}-{row.line}" if column is None else row.name(column)
 
+    @abc.abstractmethod
+    def label(self, row: Row) -> Any:
+        """Returns the label of a row; raises `InputError` if it is unknown."""
 
-def _label_if_known(
-    read: Callable[[Row], Any], row: Row, split: str
-) -> Any | None:
-    """Returns a row's label; in test data, None where it cannot be read."""
-    try:
-        return read(row)
-    except InputError:
-        if split != "test":
-            raise
-        return None
+    def label_if_known(self, row: Row, split: str) -> Any | None:
+        """Returns the label of a row; in test data, None if it is unknown."""
+        try:
+            return self.label(row)
+        except InputError:
+            if split != "test":
+                raise
+            return None
 
 
 def make_text_task(options: RunClassifier) -> TextTask:
-    """Returns the task on texts that the options describe.
-
-    Raises:
-        InputError: The labels cannot be read.
-    """
+    """Returns the task on texts that the options describe."""
     data = OwnTexts(options, options.task_name.lower())
     labels: tuple[str, ...] = ()
     if options.task_type != "regression":
         labels = find_labels(options, data.training_labels)
-    names = (options.text_a_column, options.text_b_column)
+    given = (options.text_a_column, options.text_b_column)
+    names = tuple(name for name in given if name is not None)
     return TextTask(
         task_type=options.task_type,
         labels=labels,
-        is_pair=options.text_b_column is not None,
-        columns=TextColumns(
-            tuple(name for name in names if name is not None),
-            options.has_header,
-        ),
+        is_pair=len(names) == 2,
+        columns=TextColumns(names, options.has_header),
         data=dataclasses.replace(data, labels=labels),
-        long_documents=LongDocuments.from_options(options),
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnTexts(OwnData):
-    """Texts or pairs of texts: a `text.TextData`.
+    """Texts or pairs of texts."""
 
-    Attributes:
-        labels: All labels; empty in regression.
-    """
-
-    labels: tuple[str, ...] = ()
-
-    def splits(self, mode: str) -> Sequence[str]:
-        """Returns `train`, `dev` or `test`."""
-        return [mode]
+    labels: tuple[str, ...] = ()  # All labels; empty in regression.
 
     def read(self, split: str) -> list[TextExample]:
         """Reads a file. Training examples are always shuffled alike."""
-        examples = [self._example(row, split) for row in self.rows(split)]
+        column_a = self.options.text_a_column
+        column_b = self.options.text_b_column
+        examples = [
+            TextExample(
+                self.guid(row, split),
+                row.text(column_a),
+                None if column_b is None else row.text(column_b),
+                self.label_if_known(row, split),
+            )
+            for row in self.rows(split)
+        ]
         if split == "test":
             return _require_all_labels(examples)
         return shuffle_examples(examples) if split == "train" else examples
 
-    def _example(self, row: Row, split: str) -> TextExample:
-        options = self.options
-        text_b = None
-        if options.text_b_column is not None:
-            text_b = row.text(options.text_b_column)
-        return TextExample(
-            self.guid(row, split),
-            row.text(options.text_a_column),
-            text_b,
-            _label_if_known(self._label, row, split),
-        )
-
-    def _label(self, row: Row) -> Any:
+    def label(self, row: Row) -> Any:
+        """Returns a label, a tuple of labels, or a number."""
         column = self.options.label_column
         if self.options.task_type == "regression":
             return row.number(column)
@@ -191,11 +152,8 @@ class OwnTexts(OwnData):
                 f"with its task.json. Received: {options.output_dir!r}. Check "
                 "the path, or give a --label_file."
             )
-        found = {
-            name
-            for row in self.rows("train")
-            for name in self._label_names(row)
-        }
+        rows = self.rows("train")
+        found = {name for row in rows for name in self._label_names(row)}
         if len(found) < (1 if options.task_type == "multilabel" else 2):
             raise InputError(
                 "The training data must have more than one label. Received: "
@@ -203,19 +161,6 @@ class OwnTexts(OwnData):
                 f"{options.data_dir!r}. Check --label_column."
             )
         return tuple(sorted(found))
-
-    def submission(
-        self,
-        split: str,
-        examples: Sequence[TextExample],
-        predictions: Sequence[Any],
-    ) -> tuple[str, str]:
-        """Returns a table of ids and predicted labels or numbers."""
-        if self.options.task_type == "multilabel":
-            predictions = [",".join(labels) for labels in predictions]
-        ids = (example.guid for example in examples)
-        text = tables.predictions_table(ids, predictions)
-        return f"{split}_predictions.tsv", text
 
 
 def _require_all_labels(examples: list[TextExample]) -> list[TextExample]:
@@ -227,50 +172,37 @@ def _require_all_labels(examples: list[TextExample]) -> list[TextExample]:
         logging.warning(
             "The test set is not evaluated: %d of %d rows have no known label, "
             "the first is %s",
-            len(missing),
-            len(examples),
-            missing[0],
+            *(len(missing), len(examples), missing[0]),
         )
     return examples
 
 
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
     """Returns multiple choice with as many choices as the first example."""
-    modes = {
-        "train": options.do_train,
-        "dev": options.do_eval,
-        "test": options.do_predict,
-    }
-    first_split = next(split for split, is_used in modes.items() if is_used)
-    row = next(OwnData(options, "jsonl").rows(first_split))
-    choices = row.get(options.choices_column)
+    used = (options.do_train, options.do_eval, options.do_predict)
+    first_split = ("train", "dev", "test")[used.index(True)]
+    columns = ChoiceColumns(options.context_column, options.choices_column)
+    if options.question_column:
+        columns = columns._replace(question=options.question_column)
+    data = OwnChoices(options, "jsonl", columns)
+    row = next(data.rows(first_split))
+    choices = row.get(columns.choices)
     if not isinstance(choices, list) or len(choices) < 2:
         expected = "be a list of at least two texts"
-        raise row.error(options.choices_column, expected, choices)
-    columns = ChoiceColumns(
-        options.context_column,
-        options.choices_column,
-        options.question_column or DEFAULT_COLUMNS.question,
-    )
+        raise row.error(columns.choices, expected, choices)
     return ChoiceTask(
         num_choices=len(choices),
-        data=OwnChoices(options, "jsonl", columns, len(choices)),
-        long_documents=LongDocuments.from_options(options),
+        data=dataclasses.replace(data, num_choices=len(choices)),
         columns=columns,
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnChoices(OwnData):
-    """Multiple choice, for `ChoiceTask.data`.
-
-    Attributes:
-        columns: The columns of the texts.
-        num_choices: C, the number of choices of every example.
-    """
+    """Multiple choice with C = `num_choices` choices."""
 
     columns: ChoiceColumns
-    num_choices: int
+    num_choices: int = 0
 
     def read(self, split: str) -> list[ChoiceExample]:
         """Reads a file."""
@@ -281,14 +213,13 @@ class OwnChoices(OwnData):
         for column in (*self.columns[:2], self.options.question_column):
             if column is not None:
                 row.get(column)
-        guid = self.guid(row, split)
-        if self.options.id_column is None and "id" in row.cells:
-            guid = row.name("id")
-        example = self.columns.example(
-            row.cells, guid, row.where, self.num_choices
+        example = self.columns.example(row.cells, row.where, self.num_choices)
+        has_id = self.options.id_column is None and "id" in row.cells
+        guid = row.name("id") if has_id else self.guid(row, split)
+        return example._replace(
+            guid=guid, label=self.label_if_known(row, split)
         )
-        label = _label_if_known(self._label, row, split)
-        return example._replace(label=label)
 
-    def _label(self, row: Row) -> int:
+    def label(self, row: Row) -> int:
+        """Returns the number of the right choice."""
         return row.choice(self.options.label_column, self.num_choices)

@@ -38,22 +38,12 @@ def write_records(
 ) -> int:
     """Writes one record for each feature, unless the file is up to date.
 
-    An existing file is replaced when all records have been written.
-
-    Args:
-        path: The TFRecord file.
-        task: The task of the examples.
-        examples: The examples, in the order of the records.
-        tokenizer: The model's tokenizer.
-        max_seq_length: The length that sequences are padded to.
-        is_training: Whether to write labels.
-
-    Returns:
-        The number of records.
+    An existing file is replaced when all records have been written. Sequences
+    are padded to `max_seq_length`; `is_training` is whether to write labels.
+    Returns the number of records.
     """
-    fingerprint = _fingerprint(
-        examples, (task.to_json(), max_seq_length, is_training), tokenizer
-    )
+    settings = (task.to_json(), max_seq_length, is_training)
+    fingerprint = _fingerprint(examples, settings, tokenizer)
     note_path = f"{path}.json"
     existing = _up_to_date_records(path, note_path, fingerprint)
     if existing is not None:
@@ -64,24 +54,18 @@ def write_records(
     blocks = task.featurize(
         examples, tokenizer, max_seq_length, is_training=is_training
     )
-    records = (
-        record
-        for features in blocks
-        for record in encode_features(features, max_seq_length)
-    )
     num_records = 0
-    with writing(path) as writer:
-        for record in progress.bar(
-            records, description="Featurizing", unit="feature"
-        ):
-            writer.write(record)
-            num_records += 1
-    note = {
-        "made_of": fingerprint,
-        "num_records": num_records,
-        "size": files.size(path),
-    }
-    json_files.write(note_path, note)
+    with (
+        writing(path) as writer,
+        progress.bar(description="Featurizing", unit="feature") as bar,
+    ):
+        for features in blocks:
+            for record in encode_features(features, max_seq_length):
+                writer.write(record)
+                bar.update()
+            num_records += len(features.lengths)
+    note = {"made_of": fingerprint, "num_records": num_records}
+    json_files.write(note_path, {**note, "size": files.size(path)})
     return num_records
 
 
@@ -101,12 +85,9 @@ def encode_features(features: Features, max_seq_length: int) -> Iterator[bytes]:
     for start in range(0, num_features, _FEATURES_PER_BLOCK):
         indices = range(num_features)[start : start + _FEATURES_PER_BLOCK]
         batch = features.batch(indices, max_seq_length, len(indices))
-        yield from encode_examples(
-            {
-                name: array.reshape(len(indices), -1)
-                for name, array in batch.items()
-            }
-        )
+        size = len(indices)
+        rows = {k: array.reshape(size, -1) for k, array in batch.items()}
+        yield from encode_examples(rows)
 
 
 def _up_to_date_records(
@@ -117,8 +98,8 @@ def _up_to_date_records(
         return None
     try:
         note = json.loads(files.read_text(note_path))
-        is_complete = note["size"] == files.size(path)
-        is_same = is_complete and note["made_of"] == fingerprint
+        found = note["made_of"], note["size"]
+        is_same = found == (fingerprint, files.size(path))
         return int(note["num_records"]) if is_same else None
     except (ValueError, KeyError, TypeError):  # Not written by this program.
         return None
@@ -135,7 +116,7 @@ def _fingerprint(
         unicodedata.unidata_version,  # It decides what is punctuation.
         settings,
         basic.do_lower_case,
-        basic.never_split.tokens,
+        basic.never_split,
         list(tokenizer.vocab.items()),
         *examples,
     ):

@@ -24,9 +24,8 @@ class Row(NamedTuple):
         path: The file.
         line: The line on which the row begins, from 1.
         cells: {column: cell}. Cells are strings; in JSON Lines, any JSON value.
-            Columns of TSV and CSV are named by the header, if there is one,
-            and also by their number, "0", "1", ..., unless the header uses
-            that as a name.
+            In TSV and CSV, columns have the numbers "0", "1", ... in addition
+            to the names of the header, which take precedence.
     """
 
     path: str
@@ -39,11 +38,7 @@ class Row(NamedTuple):
         return f"{self.path}:{self.line}"
 
     def get(self, column: str) -> Any:
-        """Returns a cell of any type.
-
-        Raises:
-            InputError: There is no such column.
-        """
+        """Returns a cell of any type; there must be such a column."""
         if column not in self.cells:
             raise InputError(
                 f"{self.where}: must have a column {column!r}. Received: "
@@ -91,9 +86,7 @@ class Row(NamedTuple):
             raise self.error(column, expected, number)
         return int(number)
 
-    def require_label(
-        self, column: str, label: str, labels: Sequence[str]
-    ) -> None:
+    def require_label(self, column: str, label: str, labels: Any) -> None:
         """Raises `InputError` unless a label is one of the known ones."""
         if label not in labels:
             raise self.error(column, f"be one of {', '.join(labels)}", label)
@@ -113,9 +106,8 @@ def read(
     Args:
         path: The file.
         file_format: `tsv`: cells are separated by tabs and never quoted.
-            `csv`: cells are separated by commas; a cell in double quotes may
-            contain commas, line breaks and doubled quotes. `jsonl`: every line
-            is a JSON object.
+            `csv`: a cell in double quotes may contain commas, line breaks and
+            doubled quotes. `jsonl`: every line is a JSON object.
         has_header: Whether the first line of TSV and CSV names the columns.
 
     Raises:
@@ -127,19 +119,16 @@ def read(
     else:
         read_records = _read_csv if file_format == "csv" else _read_tsv
         rows = _name_cells(path, read_records(path), has_header)
-    is_empty = True
-    for row in rows:
-        is_empty = False
-        yield row
-    if is_empty:
+    first = next(rows, None)
+    if first is None:
         raise no_examples(path)
+    yield first
+    yield from rows
 
 
 def read_lines(path: str, *, has_header: bool) -> Iterator[Row]:
-    """Yields the lines of a benchmark's TSV, whose columns are numbered.
-
-    Lines may differ in their number of columns; blank lines have one.
-    """
+    """Yields the lines of a benchmark's TSV; numbers of columns may differ."""
+    files.require(path, "The data")
     for line, text in files.numbered_lines(path):
         if line > 1 or not has_header:
             yield Row(path, line, _by_number(text.split("\t")))
@@ -183,13 +172,13 @@ def _read_csv(path: str) -> Iterator[Record]:
 def _name_cells(
     path: str, records: Iterable[Record], has_header: bool
 ) -> Iterator[Row]:
-    names: list[str] | None = None
-    width = 0
+    width, names = 0, []
     for line, cells in records:
-        if names is None:
-            names, width = [], len(cells)
+        if not width:
+            width = len(cells)
             if has_header:
-                names = _header(f"{path}:{line}", cells)
+                names = [cell.strip() for cell in cells]
+                _require_different(f"{path}:{line}", names)
                 continue
         if len(cells) != width:
             raise InputError(
@@ -201,16 +190,14 @@ def _name_cells(
         yield Row(path, line, {**_by_number(cells), **by_name})
 
 
-def _header(where: str, cells: Sequence[str]) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    for name in filter(None, names):
-        if names.count(name) > 1:
+def _require_different(where: str, names: Sequence[str]) -> None:
+    for name in names:
+        if name and names.count(name) > 1:
             raise InputError(
                 f"{where}: columns must have different names. Received: "
                 f"{name!r} twice. Rename one. If the file has no header, use "
                 "--nohas_header and column numbers."
             )
-    return names
 
 
 def _read_objects(path: str) -> Iterator[Row]:
@@ -228,11 +215,7 @@ def _read_objects(path: str) -> Iterator[Row]:
 
 
 def read_labels(path: str) -> tuple[str, ...]:
-    """Reads a file with one label per line.
-
-    Raises:
-        InputError: The file has no label, or a label twice.
-    """
+    """Reads a file with one label per line, at least one and none twice."""
     lines: dict[str, int] = {}
     for line, text in files.numbered_lines(path):
         label = text.strip()
@@ -253,12 +236,13 @@ def scores_name(split: str) -> str:
     return split.replace("test", "test_results", 1) + ".tsv"
 
 
-def write_scores(
-    folder: str, split: str, answers: Iterable[Iterable[Any]]
+def write_predictions(
+    folder: str, split: str, answers: Iterable[Any], table: tuple[str, str]
 ) -> None:
-    """Writes `scores_name(split)`: one line of numbers per answer."""
+    """Writes `scores_name(split)`, numbers per answer, and a named table."""
     lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
-    files.write_text(os.path.join(folder, scores_name(split)), "".join(lines))
+    for name, text in ((scores_name(split), "".join(lines)), table):
+        files.write_text(os.path.join(folder, name), text)
 
 
 def predictions_table(

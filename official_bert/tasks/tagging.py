@@ -8,15 +8,9 @@ The label of a word is that of its first token; other tokens have none::
     label_ids     0     1    2     0     0   0    0       0      0
     label_mask    0     1    1     0     1   1    1       0      0
 
-A sentence is read with as many words of its document on both sides as fit; if
-one side has fewer, the other has more::
-
-    document   v v v v | w w w w w w | x x x x x x
-    read           v v   w w w w w w   x x             room for 10
-    predicted            w w w w w w
-
-A sentence that does not fit is predicted in parts of half the length, each in
-the middle of its context. So every word is predicted once, and in context.
+With `--document_context`, a sentence is read with as many words of its document
+on both sides as fit. A sentence that does not fit is predicted in parts of half
+the length, each in the middle of its context.
 """
 
 import bisect
@@ -50,16 +44,12 @@ from official_bert.tasks.task import (
 )
 from official_bert.tokenization import BatchTokenizer
 
-# Values of --task_name. They mean the same: the metrics depend on the tags.
+# Values of --task_name, all with the same meaning.
 NAMES = ("ner", "pos", "tagging")
 
 
 def make(options: RunClassifier) -> "TaggingTask":
-    """Returns the task on the CoNLL files of a directory.
-
-    Raises:
-        InputError: The labels cannot be read.
-    """
+    """Returns the task on the CoNLL files of a directory."""
     data = ConllData(options.data_dir, options.token_column, options.tag_column)
     return TaggingTask(
         labels=own_data.find_labels(options, data.training_labels),
@@ -68,20 +58,16 @@ def make(options: RunClassifier) -> "TaggingTask":
     )
 
 
+Examples = Sequence[Sentence]
+
+
 class Window(NamedTuple):
-    """Word positions in a document; ends are exclusive.
+    """Word positions in a document; ends are exclusive."""
 
-    Attributes:
-        begin: The first word that is read.
-        first: The first word that is predicted.
-        last: The end of the words that are predicted.
-        end: The end of the words that are read.
-    """
-
-    begin: int
-    first: int
-    last: int
-    end: int
+    begin: int  # The first word that is read.
+    first: int  # The first word that is predicted.
+    last: int  # The end of the words that are predicted.
+    end: int  # The end of the words that are read.
 
 
 def make_windows(
@@ -89,11 +75,8 @@ def make_windows(
 ) -> Iterator[Window]:
     """Yields windows that together predict the words `first` to `last`.
 
-    Args:
-        sizes: The number of tokens of each word of a document, 1 to `room`.
-        first: The position of a sentence in the document.
-        last: Its end, exclusive.
-        room: The number of tokens that fit. Words are not divided.
+    `sizes` are the numbers of tokens of a document's words, from 1 to `room`,
+    the number of tokens that fit. Words are not divided; `last` is exclusive.
     """
     starts = [0, *itertools.accumulate(sizes)]
     for a, b in _sentence_parts(starts, first, last, room):
@@ -127,12 +110,11 @@ class TaggingTask(Task):
         labels: All tags.
         document_context: Whether a sentence is read with the surrounding words
             of its document.
-        data: The data set.
+        data: A `ConllData`.
     """
 
     labels: tuple[str, ...] = saved_field(tuple)
     document_context: bool = saved_field(bool, default=False)
-    data: ConllData | None = None
 
     kind = "tagging"
 
@@ -141,14 +123,11 @@ class TaggingTask(Task):
         """F1 of whole entities if the tags are of a form like B-PER, I-PER."""
         return "f1" if entities.has_prefixes(self.labels) else "accuracy"
 
-    def examples(self, split: str) -> Sequence[Sentence]:
+    def examples(self, split: str) -> Examples:
         """Reads the sentences of a split."""
-        assert self.data is not None
         return self.data.read(split, self.labels)
 
-    def schema(
-        self, max_seq_length: int, *, is_training: bool = True
-    ) -> Schema:
+    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
         """Returns the features of a text, and label and mask of each token."""
         sequence = Feature(max_seq_length, "max_seq_length")
         return {
@@ -158,15 +137,9 @@ class TaggingTask(Task):
         }
 
     def feature_rows(
-        self,
-        examples: Sequence[Sentence],
-        tokenizer: BatchTokenizer,
-        max_seq_length: int,
+        self, examples: Examples, tokenizer: BatchTokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
-        """Yields the windows of each sentence; every word is labelled once.
-
-        Words with more tokens than fit are truncated.
-        """
+        """Yields the windows of each sentence; too long words are truncated."""
         room = max_seq_length - 2
 
         @functools.cache
@@ -181,12 +154,20 @@ class TaggingTask(Task):
             words, first = self._words_in_reach(sentence, room)
             last = first + len(sentence.words)
             ids = [token_ids(word) for word in words]
-            labels = [0] * len(words)
-            if sentence.tags is not None:
-                labels[first:last] = [label_ids[tag] for tag in sentence.tags]
-            sizes = [len(tokens) for tokens in ids]
+            tokens = list(itertools.chain.from_iterable(ids))
+            sizes = list(map(len, ids))
+            starts = [0, *itertools.accumulate(sizes)]
+            tags = [label_ids[tag] for tag in sentence.tags or ()]
+            label_at = dict(zip(starts[first:], tags, strict=False))
             for window in make_windows(sizes, first, last, room):
-                row = _make_row(ids, labels, window, special)
+                begin, end = starts[window.begin], starts[window.end]
+                row = text_inputs.text_features(tokens[begin:end], (), special)
+                labels = [0] * (end - begin + 2)  # [CLS] and [SEP] have none.
+                mask = labels.copy()
+                for start in starts[window.first : window.last]:
+                    labels[start - begin + 1] = label_at.get(start, 0)
+                    mask[start - begin + 1] = 1
+                row |= {"label_ids": labels, "label_mask": mask}
                 yield FeatureRow(number, row)
 
     def _words_in_reach(
@@ -200,13 +181,10 @@ class TaggingTask(Task):
         end = sentence.start + len(sentence.words) + room
         return sentence.document[begin:end], sentence.start - begin
 
-    def build_model(
-        self, config: BertConfig, bert: Any = None
-    ) -> TokenClassifier:
+    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
         """Returns BERT with one output per token and label."""
-        return TokenClassifier(
-            config, len(self.labels), self.pooling_head, bert=bert
-        )
+        size = len(self.labels)
+        return TokenClassifier(config, size, self.pooling_head, bert=bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns cross-entropies [B, S], also of tokens without a label."""
@@ -216,10 +194,8 @@ class TaggingTask(Task):
         """Returns [B, S]: 1 for the first tokens of words."""
         return tf.cast(batch["label_mask"], tf.float32)
 
-    def answers(
-        self, features: RowFeatures, outputs: Outputs
-    ) -> list[list[str]]:
-        """Returns the tags of each sentence."""
+    def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
+        """Returns the tags of each sentence, a list of texts."""
         answers: list[list[str]] = [[] for _ in features.examples]
         for row, logits in zip(features.rows, outputs.logits, strict=True):
             positions = np.flatnonzero(row.row["label_mask"])
@@ -227,9 +203,7 @@ class TaggingTask(Task):
             answers[row.example] += [self.labels[i] for i in best]
         return answers
 
-    def metrics(
-        self, examples: Sequence[Sentence], answers: Sequence[list[str]]
-    ) -> dict[str, Any]:
+    def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         """Returns the scores of `metrics.entities`."""
         targets = [s.tags for s in examples if s.tags is not None]
         if len(targets) < len(examples):
@@ -237,26 +211,17 @@ class TaggingTask(Task):
         return entities.evaluate(targets, answers)
 
     def write_predictions(
-        self,
-        folder: str,
-        split: str,
-        examples: Sequence[Sentence],
-        answers: Sequence[list[str]],
+        self, folder: str, split: str, examples: Examples, answers: Any
     ) -> None:
-        """Writes `test_predictions.txt`: the data with a column of predictions.
-
-        `conlleval` reads it if the tags are in the second to last column.
-        """
-        assert self.data is not None
+        """Writes `test_predictions.txt`: the data and a column of answers."""
         text = conll.with_predictions(self.data.path(split), answers)
         files.write_text(os.path.join(folder, f"{split}_predictions.txt"), text)
 
     def parse(self, given: Any, where: str) -> Sentence:
         """Makes a sentence of a text, a list of words, or an object.
 
-        A text is split at whitespace only. An object has the words as `tokens`
-        and optionally the words `before` and `after` them in the document, for
-        models with `document_context`.
+        A text is split at whitespace. An object has `tokens` and, optionally,
+        the words `before` and `after` them in the document.
         """
         if isinstance(given, str):
             given = given.split()
@@ -271,48 +236,18 @@ class TaggingTask(Task):
             )
         return Sentence(words, None, [*before, *words, *after], len(before))
 
-    def answer_to_json(
-        self, example: Sentence, answer: list[str]
-    ) -> dict[str, Any]:
-        """Returns words and tags; with B-PER, I-PER or the like, `entities`.
-
-        `start` and `end` (exclusive) of an entity count words.
-        """
-        words = example.words
-        result: dict[str, Any] = {"tokens": list(words), "tags": answer}
+    def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
+        """Returns words and tags; with B-PER or the like, entities of words."""
+        words = list(example.words)
+        result: dict[str, Any] = {"tokens": words, "tags": answer}
         if entities.has_prefixes(self.labels):
+            found = entities.entities(answer)
+            texts = [" ".join(words[e.start : e.end]) for e in found]
             result["entities"] = [
-                {
-                    "type": entity.type,
-                    "start": entity.start,
-                    "end": entity.end,
-                    "text": " ".join(words[entity.start : entity.end]),
-                }
-                for entity in entities.entities(answer)
+                {"type": name, "start": start, "end": end, "text": text}
+                for (start, end, name), text in zip(found, texts, strict=True)
             ]
         return result
-
-
-def _make_row(
-    ids: Sequence[list[int]],
-    labels: Sequence[int],
-    window: Window,
-    special: text_inputs.SpecialIds,
-) -> dict[str, list[int]]:
-    """Returns a window's features, given the words' token and label ids."""
-    tokens: list[int] = []
-    positions: list[int] = []  # The position of each word's first token.
-    for word in range(window.begin, window.end):
-        positions.append(1 + len(tokens))
-        tokens += ids[word]
-    row = text_inputs.text_features(tokens, (), special)
-    row["label_ids"] = [0] * len(row["input_ids"])
-    row["label_mask"] = [0] * len(row["input_ids"])
-    for word in range(window.first, window.last):
-        position = positions[word - window.begin]
-        row["label_ids"][position] = labels[word]
-        row["label_mask"][position] = 1
-    return row
 
 
 def _is_word_list(given: Any) -> bool:

@@ -2,8 +2,6 @@
 
 A task reads examples, makes features (the inputs of the model) from them,
 builds the model, computes its losses, and decodes its logits into answers.
-`TextTask`, `ChoiceTask`, `TaggingTask` and `SquadTask` do so for one kind of
-answer each.
 """
 
 import abc
@@ -20,6 +18,7 @@ from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
 from official_bert.inputs.schemas import Schema
 from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
+from official_bert.tasks import tables
 from official_bert.tokenization import BatchTokenizer
 
 # The features of this many examples are in memory at the same time.
@@ -28,40 +27,51 @@ _EXAMPLES_PER_BLOCK = 16384
 _AnyTask = TypeVar("_AnyTask", bound="Task")
 _Example = TypeVar("_Example")
 
+Examples = Sequence[Any]
+
+
+class DataSet(abc.ABC):
+    """The files of a task."""
+
+    def splits(self, mode: str) -> Sequence[str]:
+        """Returns the splits that belong to `train`, `dev` or `test`."""
+        return [mode]
+
+    @abc.abstractmethod
+    def read(self, split: str) -> Examples:
+        """Reads one split; raises `InputError` for a malformed file."""
+
+    def predictions_file(
+        self, split: str, examples: Examples, predictions: Sequence[Any]
+    ) -> tuple[str, str]:
+        """Returns name and content of a table of `guid`s and predictions."""
+        ids = [example.guid for example in examples]
+        table = tables.predictions_table(ids, predictions)
+        return f"{split}_predictions.tsv", table
+
 
 class Features(abc.ABC):
-    """Features of consecutive examples; a long example may have several.
+    """Features of consecutive `examples`; a long example may have several."""
 
-    Attributes:
-        examples: The examples.
-    """
-
-    examples: Sequence[Any]
+    examples: Examples
 
     @property
     @abc.abstractmethod
     def lengths(self) -> Sequence[int]:
-        """The number of tokens of each of the N features, without padding."""
+        """The number of tokens of each feature, without padding."""
 
     @abc.abstractmethod
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
     ) -> dict[str, np.ndarray]:
-        """Returns the features with the given indices as one batch.
+        """Returns features as int32 or float32 arrays [`batch_size`, ...].
 
-        Returns:
-            {name: int32 or float32 array}, sequences [B, length], as in
-            `Task.schema`. Missing features are all zeros.
+        Sequences are padded to `length`. Missing features are all zeros.
         """
 
 
 class FeatureRow(NamedTuple):
-    """One feature as lists.
-
-    Attributes:
-        example: The index of its example.
-        row: {name: values}, sequences not padded.
-    """
+    """One feature: the index of its example, and its values, not padded."""
 
     example: int
     row: Row
@@ -69,21 +79,15 @@ class FeatureRow(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RowFeatures(Features):
-    """Features that are kept as one row of lists each.
+    """Features as rows of lists, of the shapes in `schema`."""
 
-    Attributes:
-        examples: The examples.
-        rows: The features, in the order of the examples.
-        schema: The shapes of the features.
-    """
-
-    examples: Sequence[Any]
+    examples: Examples
     rows: Sequence[FeatureRow]
     schema: Schema
 
     @property
     def lengths(self) -> Sequence[int]:
-        """The number of tokens; of several sequences, that of the longest."""
+        """The number of tokens, of several sequences that of the longest."""
         return [padding.row_length(row) for _, row in self.rows]
 
     def batch(
@@ -98,8 +102,8 @@ class Outputs(NamedTuple):
     """The outputs of a model for N features.
 
     Attributes:
-        logits: N float32 arrays without batch dimension. Along a sequence they
-            may be longer than the feature.
+        logits: N float32 arrays, without a batch dimension; along a sequence
+            they may be longer than the feature.
         losses: float64 [N], the sum of each feature's losses.
         weights: float64 [N], the sum of the weights of these losses.
     """
@@ -112,9 +116,8 @@ class Outputs(NamedTuple):
 def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
     """Returns training examples in random order, the same in every run.
 
-    Training shuffles only a hundred features at a time, as in the original,
-    which is not enough for a file sorted by labels or topics. With this seed
-    the original shuffles SQuAD's questions.
+    Training shuffles only a hundred features at a time, which is not enough for
+    a file sorted by labels. The seed is the original's for SQuAD.
     """
     order = list(examples)
     random.Random(12345).shuffle(order)
@@ -122,12 +125,9 @@ def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
 
 
 def saved_field(decode: Callable[..., Any], **options: Any) -> Any:
-    """Declares a field of a task that is part of `task.json`.
+    """Declares a field that is saved in `task.json`.
 
-    Args:
-        decode: Returns the field's value, given the JSON value; an object is
-            given as keyword arguments.
-        options: Arguments of `dataclasses.field`.
+    `decode` makes its value from the JSON value or the items of an object.
     """
     return dataclasses.field(metadata={"decode": decode}, **options)
 
@@ -137,13 +137,12 @@ class Task(abc.ABC):
     """A task that a model can be fine-tuned for.
 
     Attributes:
-        data: The examples; not needed for predicting.
+        data: A `DataSet`; not needed for predicting.
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
         epoch_has_all_features: Whether an epoch consists of all features, or of
-            as many as there are examples, as SQuAD's in the original.
-        pad_to: How features are padded for predicting: max, or bucket where
-            padding changes no answer. See `inputs.padding`.
+            as many as there are examples, as for SQuAD in the original.
+        pad_to: How features are padded for predicting, see `inputs.padding`.
     """
 
     data: Any = None
@@ -159,19 +158,11 @@ class Task(abc.ABC):
         """The key of `metrics` by which models are compared; more is better."""
 
     def splits(self, mode: str) -> Sequence[str]:
-        """Returns the names of the parts of the data.
+        """Returns the splits that belong to `train`, `dev` or `test`."""
+        return self.data.splits(mode) if self.data else [mode]
 
-        Args:
-            mode: train, dev or test.
-        """
-        return [mode]
-
-    def examples(self, split: str) -> Sequence[Any]:
-        """Reads one part of the data.
-
-        Raises:
-            InputError: A file is missing or malformed.
-        """
+    def examples(self, split: str) -> Examples:
+        """Reads one split; raises `InputError` for a malformed file."""
         return self.data.read(split)
 
     @abc.abstractmethod
@@ -180,7 +171,7 @@ class Task(abc.ABC):
 
     def featurize(
         self,
-        examples: Sequence[Any],
+        examples: Examples,
         tokenizer: BatchTokenizer,
         max_seq_length: int,
         *,
@@ -194,10 +185,7 @@ class Task(abc.ABC):
             yield RowFeatures(block, list(rows), schema)
 
     def feature_rows(
-        self,
-        examples: Sequence[Any],
-        tokenizer: BatchTokenizer,
-        max_seq_length: int,
+        self, examples: Examples, tokenizer: BatchTokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
         """Yields the features of examples, unless `featurize` is overridden."""
         raise NotImplementedError
@@ -206,10 +194,7 @@ class Task(abc.ABC):
     def build_model(self, config: BertConfig, bert: Any = None) -> Any:
         """Returns BERT and a head, one of `modeling.finetuning_models`.
 
-        Args:
-            config: The configuration of BERT.
-            bert: A layer with the call arguments and outputs of `Bert`, to be
-                used instead of a new one.
+        `bert`, a layer with the arguments and outputs of `Bert`, replaces it.
         """
 
     @abc.abstractmethod
@@ -222,30 +207,18 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def answers(self, features: Any, outputs: Outputs) -> list[Any]:
-        """Returns one answer for each of `features.examples`.
-
-        Args:
-            features: A block that `featurize` yielded.
-            outputs: The model's outputs for it.
-        """
+        """Returns one answer for each of `features.examples`."""
 
     @abc.abstractmethod
-    def metrics(
-        self, examples: Sequence[Any], answers: Sequence[Any]
-    ) -> dict[str, Any]:
-        """Compares answers with the labels of the examples.
+    def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
+        """Compares answers with the examples' labels; {} if any is unknown.
 
-        Returns:
-            {name: value}, ready for JSON; empty unless all labels are known.
+        The values can be written as JSON.
         """
 
     @abc.abstractmethod
     def write_predictions(
-        self,
-        folder: str,
-        split: str,
-        examples: Sequence[Any],
-        answers: Sequence[Any],
+        self, folder: str, split: str, examples: Examples, answers: Any
     ) -> None:
         """Writes the files of the original, or those of the benchmark."""
 
@@ -253,12 +226,9 @@ class Task(abc.ABC):
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example that a JSON value describes, for predicting.
 
-        Args:
-            given: A text, a list, or an object.
-            where: The position of the value, for error messages.
-
         Raises:
-            InputError: The value does not fit the task.
+            InputError: The value does not fit the task. The message begins
+                with `where`, the position of the value.
         """
 
     @abc.abstractmethod
@@ -267,16 +237,13 @@ class Task(abc.ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Returns the content of `task.json`."""
-        values = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if "decode" in field.metadata
-        }
-        return {
-            "kind": self.kind,
-            **{name: _to_json(value) for name, value in values.items()},
-            **self.pooling_head.to_json(),
-        }
+        values: dict[str, Any] = {"kind": self.kind}
+        for name in self._decoders():
+            value: Any = getattr(self, name)
+            if hasattr(value, "_asdict"):
+                value = value._asdict()
+            values[name] = list(value) if isinstance(value, tuple) else value
+        return values | self.pooling_head.to_json()
 
     @classmethod
     def from_json(cls: type[_AnyTask], values: dict[str, Any]) -> _AnyTask:
@@ -285,34 +252,29 @@ class Task(abc.ABC):
         Raises:
             TypeError, ValueError: A field is missing or malformed.
         """
-        fields = {
-            field.name: _from_json(field.metadata["decode"], values[field.name])
-            for field in dataclasses.fields(cls)
-            if "decode" in field.metadata and field.name in values
-        }
+        fields = {}
+        for name, decode in cls._decoders().items():
+            value = values.get(name)
+            if isinstance(value, dict):
+                fields[name] = decode(**value)
+            elif name in values:
+                fields[name] = None if value is None else decode(value)
         return cls(**fields, pooling_head=PoolingHead.from_json(values))
+
+    @classmethod
+    def _decoders(cls) -> dict[str, Callable[..., Any]]:
+        return {
+            field.name: field.metadata["decode"]
+            for field in dataclasses.fields(cls)
+            if "decode" in field.metadata
+        }
 
 
 class FinetunedModel(NamedTuple):
-    """A fine-tuned model and what is needed to use it.
-
-    `model` is as `task.build_model` returns it, with its weights.
-    """
+    """A task and its fine-tuned model, as `task.build_model` returns it."""
 
     task: Task
     model: Any
     tokenizer: BatchTokenizer
     vocab_file: str
     max_seq_length: int
-
-
-def _to_json(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return value._asdict()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _from_json(decode: Callable[..., Any], value: Any) -> Any:
-    if value is None:
-        return None
-    return decode(**value) if isinstance(value, dict) else decode(value)

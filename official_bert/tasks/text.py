@@ -1,14 +1,12 @@
 """Classification, multi-label classification and regression of texts."""
 
 import dataclasses
-import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import text_inputs
@@ -38,64 +36,24 @@ _METRICS = {
 class TextExample(NamedTuple):
     """A text or a pair of texts.
 
-    Attributes:
-        guid: The example's name, such as "dev-12".
-        text_a: The text.
-        text_b: The second text of a pair.
-        label: One of the task's labels; in multi-label tasks a tuple of labels;
-            in regression a number; None if unknown.
+    `label` is one of the task's labels, in multi-label tasks a tuple of labels,
+    in regression a number; None if unknown.
     """
 
-    guid: str
+    guid: str  # The example's name, such as "dev-12".
     text_a: str
     text_b: str | None = None
     label: Any = None
 
 
+Texts = Sequence[TextExample]
+
+
 class TextColumns(NamedTuple):
-    """The text columns of the user's own tables.
+    """The text columns of the user's own tables."""
 
-    Attributes:
-        names: The column of the text, or both columns of a pair, by name or
-            number.
-        has_header: Whether the first line of TSV and CSV names the columns.
-    """
-
-    names: Sequence[str]
-    has_header: bool = True
-
-    @classmethod
-    def from_json(cls, names: list[str], has_header: bool) -> "TextColumns":
-        """Returns the value of `TextTask.columns` in `task.json`."""
-        return cls(tuple(names), has_header)
-
-
-class TextData(Protocol):
-    """A data set of a `TextTask`."""
-
-    def splits(self, mode: str) -> Sequence[str]:
-        """Returns the splits that belong to `train`, `dev` or `test`."""
-
-    def read(self, split: str) -> list[TextExample]:
-        """Reads one split.
-
-        Raises:
-            InputError: A file is missing or malformed.
-        """
-
-    def submission(
-        self,
-        split: str,
-        examples: Sequence[TextExample],
-        predictions: Sequence[Any],
-    ) -> tuple[str, str]:
-        """Returns name and content of the file with the predictions.
-
-        Args:
-            split: The predicted split.
-            examples: Its examples.
-            predictions: What `TextTask.predictions` returns.
-        """
+    names: Sequence[str]  # One column, or two of a pair, by name or number.
+    has_header: bool = True  # Whether the first line of TSV and CSV is one.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,7 +67,6 @@ class TextTask(Task):
         long_documents: What to do with texts that are too long.
         is_pair: Whether examples are pairs; None if unknown.
         columns: The text columns of the user's own data.
-        data: The data set.
     """
 
     task_type: str = saved_field(str)
@@ -119,10 +76,7 @@ class TextTask(Task):
         LongDocuments, default=documents.TRUNCATE_TAIL
     )
     is_pair: bool | None = saved_field(bool, default=None)
-    columns: TextColumns | None = saved_field(
-        TextColumns.from_json, default=None
-    )
-    data: TextData | None = None
+    columns: TextColumns | None = saved_field(TextColumns, default=None)
 
     kind = "text"
 
@@ -133,30 +87,20 @@ class TextTask(Task):
             return _METRICS[self.metric][1]
         return "pearson" if self.task_type == "regression" else "micro_f1"
 
-    def splits(self, mode: str) -> Sequence[str]:
-        """Returns the splits of the data set."""
-        assert self.data is not None
-        return self.data.splits(mode)
-
     def schema(
         self, max_seq_length: int, *, is_training: bool = True
     ) -> Schema:
         """Returns the original's features; in regression, labels are floats."""
-        is_multilabel = self.task_type == "multilabel"
+        num_labels = len(self.labels) if self.task_type == "multilabel" else 1
+        is_float = self.task_type == "regression"
         return {
             **text_schema(max_seq_length),
-            "label_ids": Feature(
-                len(self.labels) if is_multilabel else 1,
-                is_float=self.task_type == "regression",
-            ),
+            "label_ids": Feature(num_labels, is_float=is_float),
             "is_real_example": Feature(1),
         }
 
     def feature_rows(
-        self,
-        examples: Sequence[TextExample],
-        tokenizer: BatchTokenizer,
-        max_seq_length: int,
+        self, examples: Texts, tokenizer: BatchTokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
         """Yields one feature per example; with windows, one per window."""
         special = text_inputs.special_ids(tokenizer.vocab)
@@ -165,15 +109,11 @@ class TextTask(Task):
         how = self.long_documents
         for number, example in enumerate(examples):
             labels = self._label_ids(example)
-            for pair in documents.cut(
-                next(ids), next(ids), max_seq_length, how
-            ):
-                row: dict[str, Any] = {
-                    **text_inputs.text_features(*pair, special),
-                    "label_ids": labels,
-                    "is_real_example": [1],
-                }
-                yield FeatureRow(number, row)
+            others = {"label_ids": labels, "is_real_example": [1]}
+            text_a, text_b = next(ids), next(ids)
+            for pair in documents.cut(text_a, text_b, max_seq_length, how):
+                row = text_inputs.text_features(*pair, special)
+                yield FeatureRow(number, {**row, **others})
 
     def _label_ids(self, example: TextExample) -> list[Any]:
         """Returns the feature `label_ids`; zeros for an unknown label."""
@@ -186,14 +126,10 @@ class TextTask(Task):
             return [example.label]
         return [self.labels.index(example.label)]
 
-    def build_model(
-        self, config: BertConfig, bert: Any = None
-    ) -> SequenceClassifier:
+    def build_model(self, config: BertConfig, bert: Any = None) -> Any:
         """Returns BERT with one output per label; one in regression."""
-        num_outputs = len(self.labels) or 1
-        return SequenceClassifier(
-            config, num_outputs, self.pooling_head, bert=bert
-        )
+        size = len(self.labels) or 1
+        return SequenceClassifier(config, size, self.pooling_head, bert=bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns cross-entropies or squared errors [B]."""
@@ -204,9 +140,7 @@ class TextTask(Task):
             return losses.squared_error(logits[:, 0], labels[:, 0])
         return losses.cross_entropy(logits, labels[:, 0])
 
-    def answers(
-        self, features: RowFeatures, outputs: Outputs
-    ) -> list[np.ndarray]:
+    def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
         """Returns probabilities [C]; in regression, the number [1]."""
         pool = np.max if self.long_documents.pooling == "max" else np.mean
         windows: list[list[np.ndarray]] = [[] for _ in features.examples]
@@ -230,9 +164,7 @@ class TextTask(Task):
             for scores in answers
         ]
 
-    def metrics(
-        self, examples: Sequence[TextExample], answers: Sequence[np.ndarray]
-    ) -> dict[str, Any]:
+    def metrics(self, examples: Texts, answers: Any) -> dict[str, Any]:
         """Returns the metrics of the task, and those of each class."""
         if any(example.label is None for example in examples):
             return {}
@@ -242,27 +174,19 @@ class TextTask(Task):
             return classification.multilabel(targets, scores, self.labels)
         if self.task_type == "regression":
             return regression.pearson_and_spearman(targets[:, 0], scores[:, 0])
-        predicted = scores.argmax(axis=1)
+        pair = targets[:, 0], scores.argmax(axis=1)
         function, _ = _METRICS[self.metric]
-        return {
-            **function(targets[:, 0], predicted),
-            **classification.per_class(targets[:, 0], predicted, self.labels),
-        }
+        return function(*pair) | classification.per_class(*pair, self.labels)
 
     def write_predictions(
-        self,
-        folder: str,
-        split: str,
-        examples: Sequence[TextExample],
-        answers: Sequence[np.ndarray],
+        self, folder: str, split: str, examples: Texts, answers: Sequence[Any]
     ) -> None:
-        """Writes `test_results.tsv` and the file of `TextData.submission`."""
-        tables.write_scores(folder, split, answers)
-        assert self.data is not None
-        name, text = self.data.submission(
-            split, examples, self.predictions(answers)
-        )
-        files.write_text(os.path.join(folder, name), text)
+        """Writes `test_results.tsv` and `DataSet.predictions_file`."""
+        predictions = self.predictions(answers)
+        if self.task_type == "multilabel":
+            predictions = [",".join(labels) for labels in predictions]
+        table = self.data.predictions_file(split, examples, predictions)
+        tables.write_predictions(folder, split, answers, table)
 
     def parse(self, given: Any, where: str) -> TextExample:
         """Makes an example of a text, a list of two texts, or an object.
@@ -274,13 +198,10 @@ class TextTask(Task):
             texts = self._texts_of_object(given)
         elif isinstance(given, str):
             texts = [given]
-        if isinstance(texts, list) and len(texts) == 2 and texts[1] is None:
+        if isinstance(texts, list) and texts[1:] == [None]:
             texts = texts[:1]
-        if (
-            not isinstance(texts, list)
-            or len(texts) not in (1, 2)
-            or not all(isinstance(text, str) for text in texts)
-        ):
+        is_list = isinstance(texts, list) and len(texts) in (1, 2)
+        if not is_list or not all(isinstance(text, str) for text in texts):
             keys = "text_a and, for pairs, text_b"
             if self.columns:
                 keys = " and ".join(self.columns.names)
@@ -292,8 +213,7 @@ class TextTask(Task):
             expected = "a pair of texts" if self.is_pair else "one text"
             raise InputError(
                 f"{where}: must be {expected}, like the training data. "
-                f"Received: {given!r}. For pairs in tables, use "
-                "--text_b_column."
+                f"Received: {given!r}. For pairs in tables: --text_b_column."
             )
         return TextExample(where, *texts)
 
@@ -303,9 +223,7 @@ class TextTask(Task):
             return [given[name] for name in names]
         return [given.get("text_a", given.get("text")), given.get("text_b")]
 
-    def answer_to_json(
-        self, example: TextExample, answer: np.ndarray
-    ) -> dict[str, Any]:
+    def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns `label` or `labels` with `probabilities`, or `score`."""
         [prediction] = self.predictions([answer])
         if self.task_type == "regression":

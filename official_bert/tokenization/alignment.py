@@ -6,8 +6,6 @@ normalized  c  a  _  !  _      with the spaces that isolate "!"
 spans       01 12    34        "c" is original[0:1], "!" is original[3:4]
 ```
 
-Rules:
-
 * If a character becomes several, such as a Hangul syllable, each of them has
   its span.
 * A stripped accent is in the span of the character before it in the same word.
@@ -19,8 +17,9 @@ Rules:
 So neither the starts nor the ends of spans ever decrease.
 """
 
+import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from official_bert.tokenization import characters
 from official_bert.tokenization.normalize import (
@@ -33,29 +32,30 @@ from official_bert.tokenization.normalize import (
 Span = tuple[int, int]
 Aligned = tuple[str, list[Span]]
 
+# Text between whitespace. VT, FF, U+001C to U+001F and U+0085, which Python
+# takes for whitespace, are removed before the text is split.
+_CHUNK = re.compile(r"(?:\S|[\v\f\x1c-\x1f\x85])+")
 
-def align(text: str, offset: int, do_lower_case: bool) -> Aligned:
-    """Normalizes a text as `normalize.normalize` and keeps track of characters.
 
-    Args:
-        text: A string without whitespace, except what `normalize` removes.
-        offset: The position of its first character.
-        do_lower_case: Whether to lower-case it and strip accents.
+def align(text: str, offset: int, do_lower_case: bool) -> Iterator[Aligned]:
+    """Yields the words of `normalize`, with the spans of their characters.
 
-    Returns:
-        A string with the words of `normalize`, and the span (start, end) that
-        each of its characters comes from. The spans of whitespace are
-        undefined.
+    `offset` is the position of the first character.
     """
-    places = range(offset, offset + len(text))
-    spans = [(place, place + 1) for place in places]
+    for chunk in _CHUNK.finditer(text):
+        start, end = offset + chunk.start(), offset + chunk.end()
+        spans = [(place, place + 1) for place in range(start, end)]
+        normalized, spans = _normalize(chunk.group(), spans, do_lower_case)
+        for word in re.finditer(r"\S+", normalized):
+            yield word.group(), spans[word.start() : word.end()]
+
+
+def _normalize(text: str, spans: list[Span], do_lower_case: bool) -> Aligned:
     if text.isascii() and text.isalnum():  # Most words: only case may change.
         return text.lower() if do_lower_case else text, spans
     text, spans = _translate(text, spans, CLEAN)
     if not do_lower_case:
         return _translate(text, spans, ISOLATE_CASED)
-    if text.isascii():  # Nothing changes its length, and nothing is dropped.
-        return _translate(text.lower(), spans, ISOLATE_CASED)
     # The lower case of a sigma depends on whether it ends a word, so the text
     # is lower-cased as a whole. Lengths do not depend on the context.
     spans = _spread(spans, map(str.lower, text))
@@ -87,12 +87,8 @@ def _join_marks(
     joined: list[Span] = []
     start = 0
     for end in range(1, len(text) + 1):
-        is_continued = (
-            end < len(text)
-            and is_mark(text[end])
-            and not text[end - 1].isspace()
-        )
-        if not is_continued:
+        following = text[end : end + 1] or " "
+        if text[end - 1].isspace() or not is_mark(following):
             span = spans[start][0], spans[end - 1][1]
             joined += [span] * (end - start)
             start = end

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from official_bert.tokenization.alignment import Span, align
+from official_bert.tokenization.alignment import Aligned, Span, align
 from official_bert.tokenization.full_tokenizer import (
     FullTokenizer,
     convert_to_unicode,
@@ -26,11 +25,6 @@ MAX_ENTRIES = 2**18
 # Longer words rarely recur and are not remembered.
 MAX_REMEMBERED_LENGTH = 64
 
-# Text between whitespace. `BasicTokenizer` removes VT, FF, U+001C to U+001F and
-# U+0085, which Python takes for whitespace, before it splits the text.
-_CHUNK = re.compile(r"(?:\S|[\v\f\x1c-\x1f\x85])+")
-_WORD = re.compile(r"\S+")
-
 # The packed id of unknown words if the vocabulary lacks [UNK].
 _NO_ID = -1
 
@@ -38,10 +32,7 @@ _NO_ID = -1
 class EncodedLines(NamedTuple):
     """The token ids of many lines.
 
-    Attributes:
-        ids: int32 [number of tokens], of all lines, one after the other.
-        row_splits: int64 [number of lines + 1]. Line i has the ids
-            `ids[row_splits[i]:row_splits[i + 1]]`.
+    Line i has the ids `ids[row_splits[i]:row_splits[i + 1]]`.
     """
 
     ids: npt.NDArray[np.int32]
@@ -49,11 +40,10 @@ class EncodedLines(NamedTuple):
 
 
 class BatchTokenizer(FullTokenizer):
-    """A `FullTokenizer` for large amounts of text.
+    """A `FullTokenizer` for large amounts of text, with the same output.
 
-    It takes the same arguments and has the same output, but normalizes whole
-    texts at once (`normalize.py`) and remembers the token ids of every word.
-    The vocabulary must not change after construction.
+    It normalizes whole texts at once (`normalize.py`) and remembers the token
+    ids of words. The vocabulary must not change after construction.
     """
 
     def __init__(
@@ -89,8 +79,7 @@ class BatchTokenizer(FullTokenizer):
                                 row_splits  0 3 3 5
         ```
 
-        Raises:
-            KeyError: A word is unknown, and the vocabulary has no "[UNK]".
+        `KeyError` if a word is unknown and the vocabulary has no "[UNK]".
         """
         import numpy as np
 
@@ -113,55 +102,36 @@ class BatchTokenizer(FullTokenizer):
 
         Returns:
             The tokens, and the (start, end) of each in characters of the
-            decoded text: the characters that became the token or, for [UNK],
-            the whole unknown word. `alignment.py` has all rules.
+            decoded text; of [UNK], that of the word. See `alignment.py`.
         """
         tokens: list[str] = []
         spans: list[Span] = []
         offset = 0
-        for part, is_token in self.basic_tokenizer.never_split.split(
-            convert_to_unicode(text)
-        ):
-            if is_token:
-                tokens += self._unpack(self._ids_of_word[part])
-                spans.append((offset, offset + len(part)))
-            else:
-                for chunk in _CHUNK.finditer(part):
-                    self._add_aligned(
-                        chunk.group(), offset + chunk.start(), tokens, spans
-                    )
-            offset += len(part)
+        parts = self.basic_tokenizer.split(convert_to_unicode(text))
+        for index, part in enumerate(parts):
+            end = offset + len(part)
+            words: Iterable[Aligned] = [(part, [(offset, end)])]
+            if index % 2 == 0:
+                words = align(part, offset, self._lowers_case)
+            for word, char_spans in words:
+                of_word = self._unpack(self._ids_of_word[word])
+                tokens += of_word
+                spans += _token_spans(of_word, char_spans)
+            offset = end
         return tokens, spans
-
-    def _add_aligned(
-        self, text: str, offset: int, tokens: list[str], spans: list[Span]
-    ) -> None:
-        """Adds the tokens and spans of text without whitespace."""
-        normalized, char_spans = align(text, offset, self._lowers_case)
-        for word in _WORD.finditer(normalized):
-            of_word = self._unpack(self._ids_of_word[word.group()])
-            tokens += of_word
-            spans += _token_spans(
-                of_word, char_spans[word.start() : word.end()]
-            )
 
     def _pack(self, text: str | bytes) -> bytes:
         """Returns the token ids of a text as the bytes of int32."""
-        text = convert_to_unicode(text)
-        never_split = self.basic_tokenizer.never_split
-        if not never_split.tokens:  # A generator takes time.
-            words = normalize(text, self._lowers_case).split()
-        else:
-            words = []
-            for part, is_token in never_split.split(text):
-                if is_token:
-                    words.append(part)
-                else:
-                    words += normalize(part, self._lowers_case).split()
+        words: list[str] = []
+        parts = self.basic_tokenizer.split(convert_to_unicode(text))
+        for index, part in enumerate(parts):
+            if index % 2:  # A token of `never_split`.
+                words.append(part)
+            else:
+                words += normalize(part, self._lowers_case).split()
         return b"".join(map(self._ids_of_word.__getitem__, words))
 
     def _unpack(self, packed: bytes) -> list[str]:
-        """Returns the tokens with these packed ids."""
         ids = memoryview(packed).cast("i")
         return [*map(self._token_of_id.__getitem__, ids)]
 
@@ -179,19 +149,18 @@ class _PackedIds(dict[str, bytes]):
 
     def __init__(self, tokenizer: FullTokenizer):
         super().__init__()
-        vocab = tokenizer.vocab
         wordpiece = tokenizer.wordpiece_tokenizer
         self.max_length = wordpiece.max_input_chars_per_word
+        vocab = tokenizer.vocab
         self.unknown = _pack_id(vocab.get(wordpiece.unk_token, _NO_ID))
         # The vocabulary as seen at the start of a word and inside it.
         self.first = {token: _pack_id(index) for token, index in vocab.items()}
         self.later = {
-            token[len("##") :]: packed
+            token.removeprefix("##"): packed
             for token, packed in self.first.items()
             if token.startswith("##")
         }
-        self.longest_first = max(map(len, self.first), default=0)
-        self.longest_later = max(map(len, self.later), default=0)
+        self.longest = max(map(len, self.first), default=0)
 
     def __missing__(self, word: str) -> bytes:
         packed = self._split(word)
@@ -206,17 +175,16 @@ class _PackedIds(dict[str, bytes]):
         if len(word) > self.max_length:
             return self.unknown
         packed = []
-        known, longest = self.first, self.longest_first
-        rest = word
-        while rest:
-            head = rest[:longest]  # No token is longer.
+        known = self.first
+        while word:
+            head = word[: self.longest]  # No token is longer.
             while head and head not in known:
                 head = head[:-1]
             if not head:
                 return self.unknown
             packed.append(known[head])
-            rest = rest[len(head) :]
-            known, longest = self.later, self.longest_later
+            word = word[len(head) :]
+            known = self.later
         return b"".join(packed)
 
 

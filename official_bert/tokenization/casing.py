@@ -27,14 +27,11 @@ _CASED = {
 def validate_case_matches_checkpoint(
     do_lower_case: bool, init_checkpoint: str | None
 ) -> None:
-    """Raises an error if the casing does not match a released checkpoint.
+    """Raises `InputError` if a released checkpoint has the other casing.
 
-    A released checkpoint is recognized by the name of its directory, such as
-    "uncased_L-12_H-768_A-12/bert_model.ckpt". Other names are not checked.
-
-    Raises:
-        InputError: The model was trained with the other casing. The message is
-            that of the 2018 release.
+    It is recognized by the name of its directory, such as
+    "uncased_L-12_H-768_A-12/bert_model.ckpt". Other names are not checked. The
+    message is that of the 2018 release.
     """
     match = re.search(
         r"([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or ""

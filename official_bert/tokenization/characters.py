@@ -13,28 +13,23 @@ def is_whitespace(char: str) -> bool:
 
 
 def is_control(char: str) -> bool:
-    """Whether `char` is an invisible control or format character.
+    """Whether `char` is a control or format character; not tab or a line end.
 
-    Tab and the line ends are whitespace instead. Private-use, unassigned and
-    surrogate code points are ordinary characters.
+    Private-use, unassigned and surrogate code points are ordinary characters.
     """
     return char not in "\t\n\r" and unicodedata.category(char) in ("Cc", "Cf")
 
 
 def is_removed(char: str) -> bool:
-    """Whether `char` is removed: control characters and U+FFFD.
-
-    U+FFFD, the replacement character, marks damaged text.
-    """
+    """Whether `char` is removed: control characters, and U+FFFD (damage)."""
     return char == "\ufffd" or is_control(char)
 
 
 def is_punctuation(char: str) -> bool:
     """Whether `char` is punctuation, which becomes a word of its own.
 
-    In ASCII these are all visible characters except letters and digits,
-    including symbols such as "$" and "^". Beyond ASCII it is Unicode's
-    punctuation, which excludes symbols such as "€" and "≤".
+    In ASCII it includes symbols such as "$" and "^". Beyond ASCII it is
+    Unicode's punctuation, which excludes symbols such as "€" and "≤".
     """
     if "!" <= char <= "~":
         return not char.isalnum()
@@ -44,8 +39,7 @@ def is_punctuation(char: str) -> bool:
 def is_chinese(char: str) -> bool:
     """Whether `char` is a Chinese character, which becomes a word of its own.
 
-    Kana and Hangul are not, nor are the extensions from F on, as in the 2018
-    release.
+    As in the 2018 release, this excludes the extensions from F on.
     """
     return (
         "\u4e00" <= char <= "\u9fff"  # CJK unified ideographs,

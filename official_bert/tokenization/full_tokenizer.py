@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 
 from official_bert.errors import InputError
 from official_bert.tokenization import characters, vocab
@@ -16,8 +16,6 @@ class FullTokenizer:
     BasicTokenizer        durer     '  s  typewriters
     WordpieceTokenizer    du ##rer  '  s  type ##writer ##s
     ```
-
-    `BatchTokenizer` has the same output and is several times faster.
 
     Args:
         vocab_file: A text file with one token per line.
@@ -48,7 +46,13 @@ class FullTokenizer:
         self.inv_vocab = {index: token for token, index in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case, never_split)
         self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
-        self.basic_tokenizer.never_split.require_in(self.vocab)
+        missing = [token for token in never_split if token not in self.vocab]
+        if missing:
+            raise InputError(
+                "The tokens of `never_split` must be in the vocabulary. "
+                f"Received: {', '.join(missing)}, which are not. "
+                "Remove them, or add them to the vocabulary file."
+            )
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the tokens of `text`."""
@@ -73,30 +77,53 @@ class BasicTokenizer:
     "Ça coûte 5$, 北京!" -> ["ca", "coute", "5", "$", ",", "北", "京", "!"]
     ```
 
-    The arguments are those of `FullTokenizer`.
+    The arguments are those of `FullTokenizer`. Tokens of `never_split` are
+    case-sensitive and contain no whitespace. If one is the start of another,
+    the longer one is matched.
     """
 
     def __init__(
         self, do_lower_case: bool = True, never_split: tuple[str, ...] = ()
     ):
+        if isinstance(never_split, str) or any(
+            token.split() != [token] for token in never_split
+        ):
+            raise InputError(
+                "`never_split` must be a sequence of tokens without "
+                f"whitespace. Received: {never_split!r}. "
+                "Pass a tuple such as ('[MASK]',)."
+            )
         self.do_lower_case = do_lower_case
-        self.never_split = NeverSplit(never_split)
+        self.never_split = tuple(never_split)
+        by_length = sorted(map(re.escape, never_split), key=len, reverse=True)
+        self._pattern = re.compile(f"({'|'.join(by_length)})")
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the words of `text`."""
         words: list[str] = []
-        for part, is_token in self.never_split.split(convert_to_unicode(text)):
-            words.extend([part] if is_token else self._split_part(part))
+        for index, part in enumerate(self.split(convert_to_unicode(text))):
+            words.extend([part] if index % 2 else self._split_part(part))
         return words
+
+    def split(self, text: str) -> list[str]:
+        """Returns text and tokens of `never_split` alternately, text first.
+
+        ```
+        "a [MASK]. b" -> ["a ", "[MASK]", ". b"]
+        ```
+        """
+        return self._pattern.split(text) if self.never_split else [text]
 
     def _split_part(self, text: str) -> list[str]:
         words: list[str] = []
         # Chinese has no spaces between words, so every Chinese character
         # becomes a word, in models for all languages.
-        for word in whitespace_tokenize(_isolate_chinese(_clean(text))):
+        text = _isolate(_clean(text), characters.is_chinese)
+        for word in whitespace_tokenize(text):
             if self.do_lower_case:
                 word = _strip_accents(word.lower())
-            words.extend(_split_punctuation(word))
+            word = _isolate(word, characters.is_punctuation)
+            words.extend(whitespace_tokenize(word))
         return words
 
 
@@ -108,9 +135,9 @@ class WordpieceTokenizer:
     ```
 
     The first token is the longest one that the word starts with; each next
-    token is the longest "##" token that the rest starts with. The search is
-    greedy and does not backtrack: if no token matches the rest, the whole word
-    is unknown, even if another split would have worked.
+    token is the longest "##" token that the rest starts with. If no token
+    matches the rest, the whole word is unknown, even if another split would
+    have worked.
 
     Args:
         vocab: The known tokens, such as {token: id}.
@@ -153,56 +180,8 @@ class WordpieceTokenizer:
         return tokens
 
 
-class NeverSplit:
-    """Separates some tokens from the text around them.
-
-    ```
-    "a [MASK]. b" -> ("a ", False), ("[MASK]", True), (". b", False)
-    ```
-
-    Tokens are case-sensitive. If one is the start of another, the longer one is
-    matched. Raises `InputError` for a single string, and for tokens that are
-    empty or contain whitespace.
-    """
-
-    def __init__(self, tokens: tuple[str, ...] = ()):
-        if isinstance(tokens, str) or any(t.split() != [t] for t in tokens):
-            raise InputError(
-                "`never_split` must be a sequence of tokens without "
-                f"whitespace. Received: {tokens!r}. "
-                "Pass a tuple such as ('[MASK]',)."
-            )
-        self.tokens = tuple(tokens)
-        by_length = sorted(self.tokens, key=len, reverse=True)
-        self._pattern = re.compile(f"({'|'.join(map(re.escape, by_length))})")
-
-    def require_in(self, vocab: Container[str]) -> None:
-        """Raises `InputError` if a token is not in the vocabulary."""
-        missing = [token for token in self.tokens if token not in vocab]
-        if missing:
-            raise InputError(
-                "The tokens of `never_split` must be in the vocabulary. "
-                f"Received: {', '.join(missing)}, which are not. "
-                "Remove them, or add them to the vocabulary file."
-            )
-
-    def split(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Yields the parts of `text`, and whether each is such a token."""
-        if not self.tokens:
-            yield text, False
-            return
-        # As the pattern has a group, `re.split` returns text and matches
-        # alternately, starting and ending with text.
-        for index, part in enumerate(self._pattern.split(text)):
-            yield part, index % 2 == 1
-
-
 def convert_to_unicode(text: str | bytes) -> str:
-    """Decodes UTF-8, without invalid bytes; strings are returned as they are.
-
-    Raises:
-        ValueError: `text` is neither a string nor bytes.
-    """
+    """Decodes UTF-8 without invalid bytes; returns strings as they are."""
     if isinstance(text, str):
         return text
     if isinstance(text, bytes):
@@ -229,32 +208,14 @@ def _clean(text: str) -> str:
     )
 
 
-def _isolate_chinese(text: str) -> str:
-    return "".join(
-        f" {char} " if characters.is_chinese(char) else char for char in text
-    )
+def _isolate(text: str, is_word: Callable[[str], bool]) -> str:
+    """Puts spaces around the characters that are words of their own."""
+    return "".join(f" {char} " if is_word(char) else char for char in text)
 
 
 def _strip_accents(word: str) -> str:
-    """Decomposes characters (NFD) and removes nonspacing marks.
-
-    The result stays decomposed: a Hangul syllable becomes two or three letters.
-    """
+    # Decomposes a Hangul syllable into two or three letters.
     decomposed = unicodedata.normalize("NFD", word)
     return "".join(
         char for char in decomposed if not characters.is_nonspacing_mark(char)
     )
-
-
-def _split_punctuation(word: str) -> list[str]:
-    """Makes every punctuation character a word of its own."""
-    output: list[str] = []
-    is_new_word = True
-    for char in word:
-        is_punctuation = characters.is_punctuation(char)
-        if is_punctuation or is_new_word:
-            output.append(char)
-        else:
-            output[-1] += char
-        is_new_word = is_punctuation
-    return output

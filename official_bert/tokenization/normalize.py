@@ -22,35 +22,29 @@ from official_bert.tokenization import characters
 
 
 class CharacterTable(dict[int, str]):
-    """A table for `str.translate` that computes its entries when needed."""
+    """A table for `str.translate` that removes and isolates characters.
 
-    def __init__(self, replace: Callable[[str], str]):
+    Its entries are computed when they are first used.
+    """
+
+    def __init__(
+        self, is_removed: Callable[[str], bool], is_word: Callable[[str], bool]
+    ):
         super().__init__()
-        self.replace = replace
+        self.is_removed, self.is_word = is_removed, is_word
 
     def __missing__(self, codepoint: int) -> str:
-        replacement = self[codepoint] = self.replace(chr(codepoint))
-        return replacement
+        char = chr(codepoint)
+        replacement = f" {char} " if self.is_word(char) else char
+        self[codepoint] = "" if self.is_removed(char) else replacement
+        return self[codepoint]
 
 
-def _clean(char: str) -> str:
-    # Whitespace stays, because the text is split at all of it in the end.
-    if characters.is_removed(char):
-        return ""
-    return f" {char} " if characters.is_chinese(char) else char
-
-
-def _isolate(char: str) -> str:
-    return f" {char} " if characters.is_punctuation(char) else char
-
-
-def _strip_or_isolate(char: str) -> str:
-    return "" if characters.is_nonspacing_mark(char) else _isolate(char)
-
-
-CLEAN = CharacterTable(_clean)
-ISOLATE_CASED = CharacterTable(_isolate)
-ISOLATE_UNCASED = CharacterTable(_strip_or_isolate)
+CLEAN = CharacterTable(characters.is_removed, characters.is_chinese)
+ISOLATE_CASED = CharacterTable(lambda _: False, characters.is_punctuation)
+ISOLATE_UNCASED = CharacterTable(
+    characters.is_nonspacing_mark, characters.is_punctuation
+)
 
 _ASCII_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ASCII_PUNCTUATION = tuple((char, f" {char} ") for char in string.punctuation)

@@ -22,16 +22,10 @@ _Value = TypeVar("_Value")
 
 
 def load_vocab(vocab_file: str) -> dict[str, int]:
-    """Reads a vocabulary file.
+    """Returns {token: id} of a vocabulary file, in the order of the file.
 
     A blank line is the token "". The id of a repeated token is its last line
-    number. Both are as in the 2018 release.
-
-    Returns:
-        {token: id}, in the order of the file.
-
-    Raises:
-        InputError: The file is missing or not UTF-8.
+    number. Both are as in the 2018 release. `InputError` if it is not UTF-8.
     """
     lines = files.read_lines(vocab_file)
     return {token.strip(): index for index, token in enumerate(lines)}

@@ -170,10 +170,11 @@ def resume(
     # A run may resume in another precision.
     patterns = dict.fromkeys(("may_initialize", "may_skip"), _LOSS_SCALE)
     if loaded := loading.load_newest(state, options.output_dir, **patterns):
-        logging.info("Resuming from %s", loaded.prefix)
+        prefix, _ = loaded
+        logging.info("Resuming from %s", prefix)
         step = int(state["global_step"].numpy())
         # The original implementation's checkpoints have no resume file.
-        saved = run_directory.read_resume_state(loaded.prefix)
+        saved = run_directory.read_resume_state(prefix)
         default = (options.seed, step * options.train_batch_size)
         seed, examples_seen = saved or default
         start = StartingPoint(step, seed, examples_seen)
@@ -198,10 +199,12 @@ def load_for_evaluation(
     """
     variables = loading.by_name(model.trainable_variables)
     patterns = _patterns(options, "", may_skip)
-    directory = run_directory.best_directory(options.output_dir)
-    if loaded := loading.load_newest(variables, directory, **patterns):
-        _report_loaded(model, *loaded)
-        return run_directory.read_global_step(loaded.prefix)
+    for name in (files.BEST_DIRECTORY, ""):
+        directory = os.path.join(options.output_dir, name)
+        if loaded := loading.load_newest(variables, directory, **patterns):
+            prefix, missing = loaded
+            _report_loaded(model, prefix, missing)
+            return run_directory.read_global_step(prefix)
     if not options.init_checkpoint:
         raise InputError(
             "Without --do_train, --output_dir must hold a checkpoint, or "

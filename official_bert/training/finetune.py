@@ -9,7 +9,7 @@ from absl import logging
 from official_bert import files, json_files, plots, task_file
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
-from official_bert.hub.hub_encoder import HubBert
+from official_bert.hub import HubBert
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.optimization import layerwise

@@ -11,13 +11,10 @@ from official_bert.errors import InputError
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def sentences_of(text):
-    return list(python_english.prose(text))
-
-
 @pytest.mark.parametrize(
     ("paragraph", "expected"),
     [
+        # A sentence ends at a punctuation mark before a capital.
         ("One is here. Two is there.", ["One is here.", "Two is there."]),
         ("Is it? It is! So.", ["Is it?", "It is!", "So."]),
         ("Use a list, e.g. One of two.", ["Use a list, e.g. One of two."]),
@@ -26,38 +23,21 @@ def sentences_of(text):
         ('He said "go." She went.', ['He said "go."', "She went."]),
         ("See os.path.join or 3.5 of it.", ["See os.path.join or 3.5 of it."]),
         ("It is 3.  Not  4.", ["It is 3.", "Not 4."]),
+        # Markup is removed.
+        (":func:`open` and :py:class:`~io.Text`", ["open and io.Text"]),
+        ("``x`` or `y` or `z'", ["x or y or z"]),
+        ("*really* **very** good", ["really very good"]),
+        ("2 * 3 * 4 and *args", ["2 * 3 * 4 and *args"]),
+        ("as shown [2], not items[2]", ["as shown, not items[2]"]),
+        ("as follows::", ["as follows:"]),
     ],
 )
-def test_sentence_ends_at_a_punctuation_mark_before_a_capital(
-    paragraph, expected
-):
+def test_paragraph_is_split_into_plain_sentences(paragraph, expected):
     assert list(python_english.sentences(paragraph)) == expected
 
 
-@pytest.mark.parametrize(
-    ("markup", "plain"),
-    [
-        (":func:`open` and :py:class:`~io.Text`", "open and io.Text"),
-        ("``x`` or `y` or `z'", "x or y or z"),
-        ("*really* **very** good", "really very good"),
-        ("2 * 3 * 4 and *args", "2 * 3 * 4 and *args"),
-        ("as shown [2], not items[2]", "as shown, not items[2]"),
-        ("as follows::", "as follows:"),
-    ],
-)
-def test_markup_is_removed(markup, plain):
-    assert list(python_english.sentences(markup)) == [plain]
-
-
-def test_wrapped_lines_are_joined():
-    text = "Return the long-\nest of all the lines\nthat were read."
-    assert sentences_of(text) == [
-        "Return the long-est of all the lines that were read."
-    ]
-
-
-def test_bullets_terms_and_parameters_are_separate_paragraphs():
-    text = """\
+WRAPPED = "Return the long-\nest of all the lines\nthat were read."
+PARAGRAPHS = """\
     The following are known:
     * this is the first
       of them
@@ -68,20 +48,7 @@ def test_bullets_terms_and_parameters_are_separate_paragraphs():
     :param x: the one that is read
     Note: This is the last.
     """
-    assert sentences_of(text) == [
-        "The following are known:",
-        "this is the first of them",
-        "that is the second",
-        "the name of it",
-        "Return both of them",
-        "Leave the loop at once.",
-        "the one that is read",
-        "This is the last.",
-    ]
-
-
-def test_code_tables_and_headings_are_removed():
-    text = """\
+CODE = """\
     This is the heading of it
     =========================
 
@@ -100,7 +67,27 @@ def test_code_tables_and_headings_are_removed():
     open(file, is_the=None)
     The end is here.
     """
-    assert sentences_of(text) == ["An example is here:", "The end is here."]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (WRAPPED, ["Return the long-est of all the lines that were read."]),
+        (
+            PARAGRAPHS,
+            [
+                *("The following are known:", "this is the first of them"),
+                *("that is the second", "the name of it"),
+                *("Return both of them", "Leave the loop at once."),
+                *("the one that is read", "This is the last."),
+            ],
+        ),
+        (CODE, ["An example is here:", "The end is here."]),
+    ],
+    ids=["wrapped lines", "paragraphs", "code, tables and headings"],
+)
+def test_prose_is_found_in_docstrings(text, expected):
+    assert list(python_english.prose(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -118,49 +105,52 @@ def test_fragments_and_code_are_not_prose(sentence):
     assert not python_english.is_prose(sentence)
 
 
+LIBRARY = {
+    "b.py": """\
+'The first is here. The second is here.'
+def g():
+    'The last is here.'
+""",
+    "a.py": """\
+raise SystemExit  # Must not be run.
+class A:
+    'This is a class. The first is here.'
+    def f(self):
+        'This is f.'
+def h():
+    'This is h. This is f.'
+""",
+    "one.py": "'This is all there is.'",
+    "broken.py": "'This is broken. It is.'\n(",
+    "test/c.py": "'This is a test. It is.'",
+}
+
+
 def write_library(directory):
-    (directory / "b.py").write_text(
-        '"""The first is here. The second is here."""\n'
-        "def g():\n"
-        '    """The last is here."""\n'
-    )
-    (directory / "a.py").write_text(
-        "raise SystemExit  # Must not be run.\n"
-        "class A:\n"
-        '    """This is a class. The first is here."""\n'
-        "    def f(self):\n"
-        '        """This is f."""\n'
-        "def h():\n"
-        '    """This is h. This is f."""\n'
-    )
-    (directory / "one.py").write_text('"""This is all there is."""\n')
-    (directory / "broken.py").write_text('"""This is broken. It is."""\n(\n')
     (directory / "test").mkdir()
-    (directory / "test" / "c.py").write_text('"""This is a test. It is."""\n')
+    for name, source in LIBRARY.items():
+        (directory / name).write_text(source)
 
 
 def test_each_module_is_a_document_and_no_sentence_is_repeated(
     tmp_path, monkeypatch
 ):
     write_library(tmp_path)
-    monkeypatch.setattr(
-        python_english,
-        "topics",
-        {"b": "Topic b is here. It is short.", "a": "Topic a is it. It is."},
-    )
+    topics = {
+        "b": "Topic b is here. It is short.",
+        "a": "Topic a is it. It is.",
+    }
+    monkeypatch.setattr(python_english, "topics", topics)
     assert python_english.collect(tmp_path) == [
-        ["Topic b is here.", "It is short."],
+        ["B is here.", "It is short."],
         ["This is a class.", "The first is here.", "This is f.", "This is h."],
         ["The second is here.", "The last is here."],
     ]
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_order_does_not_depend_on_the_file_system(
-    tmp_path, monkeypatch, reverse
-):
+def test_order_does_not_depend_on_the_file_system(tmp_path, monkeypatch):
     write_library(tmp_path)
-    found = sorted(tmp_path.rglob("*.py"), reverse=reverse)
+    found = sorted(tmp_path.rglob("*.py"), reverse=True)
     monkeypatch.setattr(pathlib.Path, "rglob", lambda *_: iter(found))
     names = [path.name for path in python_english.sources(tmp_path)]
     assert names == ["a.py", "b.py", "broken.py", "one.py"]
@@ -178,35 +168,23 @@ def test_every_nth_document_is_held_out(tmp_path, monkeypatch, capsys):
     python_english.main(
         python_english.PythonEnglish(output_dir=output_dir, held_out=3)
     )
-    held_out = (tmp_path / "new" / "held_out.txt").read_text()
+    train, held_out = (
+        (tmp_path / "new" / name).read_text()
+        for name in ("train.txt", "held_out.txt")
+    )
     assert held_out == "This is 2.\nThat was 2.\n\nThis is 5.\nThat was 5.\n"
-    train = (tmp_path / "new" / "train.txt").read_text()
     assert re.findall("This is (.)", train) == ["0", "1", "3", "4", "6"]
     assert capsys.readouterr().out == (
         f"7 documents, 14 sentences, 42 words in {output_dir}\n"
     )
 
 
-@pytest.fixture(scope="module")
-def output_dir(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("english")
+def test_files_are_a_corpus_of_english_sentences(tmp_path):
     command = [sys.executable, "-W", "error", "-m", "data.python_english"]
-    subprocess.run(
-        [*command, f"--output_dir={directory}"], check=True, cwd=ROOT
-    )
-    return directory
-
-
-def test_corpus_has_about_250000_words(output_dir):
-    text = (output_dir / "train.txt").read_text("utf-8")
-    text += (output_dir / "held_out.txt").read_text("utf-8")
-    # Some distributions of Python come without tkinter and idlelib.
-    assert 200_000 <= len(text.split()) <= 333_000
-
-
-def test_files_are_a_corpus_of_english_sentences(output_dir):
+    subprocess.run([*command, f"--output_dir={tmp_path}"], check=True, cwd=ROOT)
+    num_words = 0
     for name, at_least in (("train.txt", 300), ("held_out.txt", 15)):
-        text = (output_dir / name).read_text("utf-8")
+        text = (tmp_path / name).read_text("utf-8")
         documents = [part.split("\n") for part in text[:-1].split("\n\n")]
         assert len(documents) >= at_least
         for document in documents:
@@ -216,3 +194,6 @@ def test_files_are_a_corpus_of_english_sentences(output_dir):
                 assert python_english.is_prose(sentence)
         assert not re.search(r"`|::=", text)
         assert len(re.findall(r"[A-Za-z ]", text)) > 0.93 * len(text)
+        num_words += len(text.split())
+    # Some distributions of Python come without tkinter and idlelib.
+    assert 200_000 <= num_words <= 333_000

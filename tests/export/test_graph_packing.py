@@ -1,7 +1,6 @@
 """Sequences and windows of the graph equal those of Python."""
 
 import itertools
-import random
 
 import numpy as np
 import pytest
@@ -20,18 +19,15 @@ LENGTHS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 17, 30]
 
 def random_segments(seed, num_segments):
     """Returns segments of 40 rows with 0 to 11 tokens."""
-    rng = random.Random(seed)
+    random = np.random.RandomState(seed)
     return [
-        [
-            [rng.randrange(1000, 2000) for _ in range(rng.randrange(12))]
-            for _ in range(40)
-        ]
+        [random.randint(1000, 2000, random.randint(12)) for _ in range(40)]
         for _ in range(num_segments)
     ]
 
 
 def ragged(rows):
-    return tf.ragged.constant(rows, tf.int32, 1)
+    return tf.ragged.constant([[*map(int, row)] for row in rows], tf.int32, 1)
 
 
 @pytest.mark.parametrize("num_segments", [1, 2])
@@ -49,9 +45,7 @@ def test_pack_equals_tensorflow_text(num_segments, seq_length):
     )
     ids, mask = tensorflow_text.pad_model_inputs(ids, seq_length, pad_value=9)
     types, _ = tensorflow_text.pad_model_inputs(types, seq_length)
-    np.testing.assert_array_equal(packed["input_word_ids"], ids)
-    np.testing.assert_array_equal(packed["input_mask"], mask)
-    np.testing.assert_array_equal(packed["input_type_ids"], types)
+    np.testing.assert_array_equal(list(packed.values()), [ids, mask, types])
 
 
 @pytest.mark.parametrize("seq_length", [5, 7, 8, 15, 30])
@@ -62,28 +56,26 @@ def test_pack_equals_the_inputs_of_training(seq_length):
         [ragged(a), ragged(b)], seq_length, SPECIAL_IDS, ends_empty=False
     )
 
-    for number, (ids_a, ids_b) in enumerate(zip(a, b, strict=True)):
-        [(ids_a, ids_b)] = documents.cut(
-            ids_a, ids_b, seq_length, documents.TRUNCATE_TAIL
+    rows = zip(*(column.numpy() for column in packed.values()), strict=True)
+    for row, ids_a, ids_b in zip(rows, a, b, strict=True):
+        [pair] = documents.cut(
+            [*ids_a], [*ids_b], seq_length, documents.TRUNCATE_TAIL
         )
-        row = text_features(ids_a, ids_b, SPECIAL_IDS)
-        for name, expected in zip(packed, row.values(), strict=True):
-            padded = expected + [0] * (seq_length - len(expected))
-            assert packed[name][number].numpy().tolist() == padded
+        expected = text_features(*pair, SPECIAL_IDS)
+        for found, values in zip(row, expected.values(), strict=True):
+            padding = [0] * (seq_length - len(values))
+            assert found.tolist() == values + padding
 
 
 def test_pack_takes_words_and_lengths_that_are_tensors():
     words = tf.ragged.constant([[[1, 2], [3]], []], tf.int32, ragged_rank=2)
     call = tf.function(lambda length: pack([words], length, SPECIAL_IDS))
 
-    assert pack([words], 6, SPECIAL_IDS)["input_word_ids"].numpy().tolist() == [
-        [101, 1, 2, 3, 102, 0],
-        [101, 102, 0, 0, 0, 0],
-    ]
-    assert call(tf.constant(3))["input_mask"].numpy().tolist() == [
-        [1, 1, 1],
-        [1, 1, 0],
-    ]
+    ids = [[101, 1, 2, 3, 102, 0], [101, 102, 0, 0, 0, 0]]
+    packed = pack([words], 6, SPECIAL_IDS)
+    assert packed["input_word_ids"].numpy().tolist() == ids
+    mask = call(tf.constant(3))["input_mask"]
+    assert mask.numpy().tolist() == [[1, 1, 1], [1, 1, 0]]
     # Keras needs the static shape.
     known = tf.function(lambda: pack([words], 6, SPECIAL_IDS))
     shapes = known.get_concrete_function().output_shapes
@@ -98,9 +90,7 @@ def test_pack_takes_words_and_lengths_that_are_tensors():
     [
         LongDocuments("truncate_tail"),
         LongDocuments("head_tail"),
-        LongDocuments("windows"),
-        LongDocuments("windows", 3),
-        LongDocuments("windows", 100),
+        *(LongDocuments("windows", stride) for stride in (0, 3, 100)),
     ],
     ids=lambda how: f"{how.mode} {how.stride}",
 )
@@ -110,18 +100,14 @@ def test_long_texts_are_cut_as_in_training(how, max_seq_length):
         for a, b in itertools.product(LENGTHS, LENGTHS)
     ]
 
-    found = fit(*map(ragged, zip(*pairs, strict=True)), max_seq_length, how)
+    ids_a, ids_b, example = fit(
+        *map(ragged, zip(*pairs, strict=True)), max_seq_length, how
+    )
 
-    assert list(
-        zip(
-            found.example.numpy().tolist(),
-            found.ids_a.to_list(),
-            found.ids_b.to_list(),
-            strict=True,
-        )
-    ) == [
-        (example, list(a), list(b))
-        for example, pair in enumerate(pairs)
+    columns = example.numpy(), ids_a.to_list(), ids_b.to_list()
+    assert [*zip(*columns, strict=True)] == [
+        (number, list(a), list(b))
+        for number, pair in enumerate(pairs)
         for a, b in documents.cut(*pair, max_seq_length, how)
     ]
 
@@ -134,17 +120,14 @@ def test_sentences_are_read_in_the_windows_of_training(room):
         for length in (0, 1, 2, 9, 30, 0, 60, 5)
     ]
     starts = np.cumsum([0, *(len(sizes) for sizes in sentences)])
+    words = np.cumsum([0, *itertools.chain(*sentences)])
     expected = [
         [int(word + start) for word in window]
         for start, sizes in zip(starts, sentences, strict=False)
         for window in make_windows(sizes, 0, len(sizes), room)
     ]
 
-    found = tf.function(_make_windows)(
-        tf.constant(starts, tf.int64),
-        tf.constant(np.cumsum([0, *itertools.chain(*sentences)]), tf.int64),
-        room,
-    )
+    found = tf.function(_make_windows)(*map(tf.constant, (starts, words)), room)
 
     assert len(expected) > len(sentences)
     assert np.stack(found, axis=1).tolist() == expected

@@ -31,6 +31,8 @@ ALPHABET = (
     "\U0001d165\U0001d16d\U0001d15e\U00020000\U0002ceb0"
 )
 
+BOTH_CASINGS = pytest.mark.parametrize("do_lower_case", [True, False])
+
 
 @pytest.fixture
 def vocab_file(make_vocab):
@@ -38,20 +40,10 @@ def vocab_file(make_vocab):
     return make_vocab(*SPECIAL, *TOKENS)
 
 
-def random_texts(num_texts, seed=0):
-    rng = random.Random(seed)
+def random_texts(num_texts):
+    rng = random.Random(0)
     lengths = rng.choices([0, 1, 3, 8, 30], k=num_texts)
     return ["".join(rng.choices(ALPHABET, k=length)) for length in lengths]
-
-
-def utf8(record):
-    """Returns a recorded text in UTF-8; None if it has a lone surrogate."""
-    if "b64" in record:
-        return base64.b64decode(record["b64"])
-    try:
-        return record["text"].encode("utf-8")
-    except UnicodeEncodeError:
-        return None
 
 
 def assert_equal_ids(tokenizer, texts, expected):
@@ -61,12 +53,24 @@ def assert_equal_ids(tokenizer, texts, expected):
     assert not wrong, f"{len(wrong)} differ, such as {wrong[0]}"
 
 
-def assert_as_reference(tokenizer, reference, texts):
-    expected = [
+def assert_as_reference(vocab_file, do_lower_case, texts):
+    reference = FullTokenizer(vocab_file, do_lower_case)
+    ids = [
         reference.convert_tokens_to_ids(reference.tokenize(text))
         for text in texts
     ]
-    assert_equal_ids(tokenizer, texts, expected)
+    assert_equal_ids(GraphTokenizer(vocab_file, do_lower_case), texts, ids)
+
+
+def assert_same_words(vocab_file, do_lower_case, texts):
+    tokenizer = GraphTokenizer(vocab_file, do_lower_case)
+    reference = BasicTokenizer(do_lower_case)
+    words = tokenizer.split(decode(tf.constant(texts)))
+    words = tf.RaggedTensor.from_value_rowids(
+        words.texts, words.lines, nrows=len(texts)
+    )
+    for text, found in zip(texts, words.to_list(), strict=True):
+        assert [w.decode() for w in found] == reference.tokenize(text), text
 
 
 def tokenize_with_offsets(tokenizer, texts):
@@ -75,27 +79,32 @@ def tokenize_with_offsets(tokenizer, texts):
     return [ragged.merge_dims(1, 2) for ragged in found]
 
 
+def compare_to_recorded(tokenizer, records, name):
+    """Returns the number of texts, without those with lone surrogates."""
+    texts, expected = [], []
+    for record in records:
+        try:
+            text = record["text"].encode()
+        except KeyError:
+            text = base64.b64decode(record["b64"])
+        except UnicodeEncodeError:
+            continue
+        texts.append(text)
+        expected.append([tokenizer.vocab.get(t, t) for t in record[name]])
+    assert_equal_ids(tokenizer, texts, expected)
+    return len(texts)
+
+
 @pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased"])
 def test_tokens_equal_the_recorded_ones(
     tokenization_extract, make_vocab, vocabulary
 ):
     tokens = tokenization_extract["vocabularies"][vocabulary]
     missing = [token for token in SPECIAL if token not in tokens]
-    tokenizer = GraphTokenizer(
-        make_vocab(*tokens, *missing), do_lower_case=vocabulary == "uncased"
-    )
-    records = [
-        r for r in tokenization_extract["records"] if utf8(r) is not None
-    ]
-    assert len(records) > 100
-    assert_equal_ids(
-        tokenizer,
-        [utf8(record) for record in records],
-        [
-            [tokenizer.vocab[token] for token in record[f"tok_{vocabulary}"]]
-            for record in records
-        ],
-    )
+    vocab_file = make_vocab(*tokens, *missing)
+    tokenizer = GraphTokenizer(vocab_file, vocabulary == "uncased")
+    records = tokenization_extract["records"]
+    assert compare_to_recorded(tokenizer, records, f"tok_{vocabulary}") > 100
 
 
 @pytest.mark.slow
@@ -103,32 +112,15 @@ def test_tokens_equal_the_recorded_ones(
 def test_tokens_equal_all_recorded_ones(golden, vocab_files, vocabulary):
     if unicodedata.unidata_version != "14.0.0":
         pytest.skip("recorded with the Unicode tables of Python 3.11")
-    path = golden / "tokenization" / "tokenized.jsonl.gz"
-    records = [r for r in recorded_texts.lines(path) if utf8(r) is not None]
-    assert len(records) > 20_000
-    assert_equal_ids(
-        GraphTokenizer(vocab_files[vocabulary], vocabulary != "multi_cased"),
-        [utf8(record) for record in records],
-        [record[f"ids_{vocabulary}"] for record in records],
-    )
-
-
-@pytest.mark.parametrize("do_lower_case", [True, False])
-def test_tokens_of_random_texts_equal_the_reference(vocab_file, do_lower_case):
-    tokenizer = GraphTokenizer(vocab_file, do_lower_case)
-    reference = FullTokenizer(vocab_file, do_lower_case)
-
-    assert_as_reference(tokenizer, reference, random_texts(3000))
-    # Small batches: not all of them take the slower branches.
-    texts = random_texts(60, seed=1)
-    for start in range(0, len(texts), 2):
-        assert_as_reference(tokenizer, reference, texts[start : start + 2])
+    vocab_file = vocab_files[vocabulary]
+    tokenizer = GraphTokenizer(vocab_file, vocabulary != "multi_cased")
+    lines = recorded_texts.lines(golden / "tokenization/tokenized.jsonl.gz")
+    assert compare_to_recorded(tokenizer, lines, f"ids_{vocabulary}") > 20_000
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("do_lower_case", [True, False])
+@BOTH_CASINGS
 def test_tokens_of_all_scripts_equal_the_reference(vocab_files, do_lower_case):
-    name = "uncased" if do_lower_case else "cased"
     rng = random.Random(0)
     assigned = [
         chr(point)
@@ -141,13 +133,12 @@ def test_tokens_of_all_scripts_equal_the_reference(vocab_files, do_lower_case):
         near = assigned[first : first + 300] + list("aΣ .'\u0301\u0323") * 5
         texts.append("".join(rng.choices(near, k=rng.randrange(40))))
 
-    tokenizer = GraphTokenizer(vocab_files[name], do_lower_case)
-    reference = FullTokenizer(vocab_files[name], do_lower_case)
-    assert_as_reference(tokenizer, reference, texts)
+    name = "uncased" if do_lower_case else "cased"
+    assert_as_reference(vocab_files[name], do_lower_case, texts)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("do_lower_case", [True, False])
+@BOTH_CASINGS
 def test_words_around_every_character_equal_the_reference(
     vocab_file, do_lower_case
 ):
@@ -156,16 +147,7 @@ def test_words_around_every_character_equal_the_reference(
         is_other = unicodedata.category(chr(point)) in ("Cn", "Co")
         if not 0xD800 <= point < 0xE000 and (not is_other or point % 8 == 0):
             texts += [f"a{chr(point)}B", chr(point), f"A{chr(point)}Σ"]
-    tokenizer = GraphTokenizer(vocab_file, do_lower_case)
-    reference = BasicTokenizer(do_lower_case)
-
-    words = tokenizer.split(decode(tf.constant(texts)))
-
-    words = tf.RaggedTensor.from_value_rowids(
-        words.texts, words.lines, nrows=len(texts)
-    )
-    for text, found in zip(texts, words.to_list(), strict=True):
-        assert [w.decode() for w in found] == reference.tokenize(text), text
+    assert_same_words(vocab_file, do_lower_case, texts)
 
 
 def test_bytes_that_are_not_utf8_are_dropped(vocab_file):
@@ -174,38 +156,14 @@ def test_bytes_that_are_not_utf8_are_dropped(vocab_file):
     odd += [0xA0, 0xEF, 0xBB, 0xF0, 0x90, 0xF4, 0x8F, 0xF5, 0xFF, 0xCE, 0xA3]
     texts = [bytes(rng.choices(odd, k=rng.randrange(9))) for _ in range(3000)]
     texts.append("a\ud800b".encode("utf-8", "surrogatepass"))
-
-    assert_as_reference(
-        GraphTokenizer(vocab_file, True), FullTokenizer(vocab_file), texts
-    )
+    assert_as_reference(vocab_file, True, texts)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ΑΣ", "ας"),
-        ("Σ", "σ"),
-        ("ΣΑΣ", "σας"),
-        ("ΑΣΑ", "ασα"),
-        ("Α.Σ", "α . ς"),  # The full stop is ignored.
-        ("ΑΣ.", "ας ."),
-        ("ΑΣ'Α", "ασ ' α"),
-        ("ΑΣ'", "ας '"),
-        ("ΑΣ Α", "ας α"),
-        ("Α Σ", "α σ"),
-        ("ΑΣ\u200dΑ", "ασα"),  # Removed earlier, and so not even ignored.
-        ("ΑΣ中Α", "ας 中 α"),
-        ("Α\u0301Σ\u0301", "ας"),
-        ("ΑΣΣ", "ασς"),
-        ("1Σ", "1σ"),
-    ],
-)
-def test_sigma_is_final_as_in_python(vocab_file, text, expected):
-    tokenizer = GraphTokenizer(vocab_file, True)
-    # The following texts of the batch do not matter.
-    words = tokenizer.split(decode(tf.constant([text, "Α", "Σ"])))
-
-    assert b" ".join(words.texts.numpy()).decode() == f"{expected} α σ"
+def test_sigma_is_final_as_in_python(vocab_file):
+    # The full stop is ignored; U+200D is removed, and so not even ignored.
+    texts = ["ΑΣ", "Σ", "ΣΑΣ", "ΑΣΑ", "Α.Σ", "ΑΣ.", "ΑΣ'Α", "ΑΣ'", "ΑΣ Α", "Α"]
+    texts += ["Α Σ", "ΑΣ中Α", "ΑΣΣ", "1Σ", "ΑΣ\u200dΑ", "Α\u0301Σ\u0301", "Σ"]
+    assert_same_words(vocab_file, True, texts)
 
 
 @pytest.mark.parametrize("letter", ["a", "ж", "\u1c80", "\U00010428"])
@@ -229,39 +187,39 @@ def test_vocabulary_may_have_blank_and_equal_lines(make_vocab):
     # Also a space inside, "##" alone, and private use.
     tokens = ["", "a", "##", "b c", *SPECIAL, "a", "##a", ""]
     vocab_file = make_vocab(*tokens, "\ue000", "#", "##[")
-    reference = FullTokenizer(vocab_file, False)
-    assert reference.vocab["a"] == 7
+    assert GraphTokenizer(vocab_file, False).vocab["a"] == 7
 
     words = "a aa b c ##a # a#a [ a[ \ue000 " + "a" * 201
-    texts = [words, "", "\ue001 \ue000a"]
-    assert_as_reference(GraphTokenizer(vocab_file, False), reference, texts)
+    assert_as_reference(vocab_file, False, [words, "", "\ue001 \ue000a"])
 
 
 @pytest.mark.parametrize("token", SPECIAL)
 def test_vocabulary_without_a_special_token_is_an_error(make_vocab, token):
     vocab_file = make_vocab(*[t for t in SPECIAL if t != token], "a")
-
     with pytest.raises(InputError, match=r"vocab\.txt.*\["):
         GraphTokenizer(vocab_file, True)
 
 
-@pytest.mark.parametrize("do_lower_case", [True, False])
-def test_spans_equal_the_reference(vocab_file, do_lower_case):
-    texts = random_texts(3000, seed=2)
+# In small batches, not all texts take the slower branches.
+@pytest.mark.parametrize(("num_texts", "batch_size"), [(3000, 3000), (60, 2)])
+@BOTH_CASINGS
+def test_tokens_and_spans_of_random_texts_equal_the_reference(
+    vocab_file, do_lower_case, num_texts, batch_size
+):
+    texts = random_texts(num_texts)
     tokenizer = GraphTokenizer(vocab_file, do_lower_case)
     reference = BatchTokenizer(vocab_file, do_lower_case)
-
-    results = tokenize_with_offsets(tokenizer, texts)
-
-    rows = zip(texts, *(ragged.to_list() for ragged in results), strict=True)
-    for text, ids, starts, limits in rows:
-        tokens, spans = reference.tokenize_with_offsets(text)
-        assert ids == reference.convert_tokens_to_ids(tokens)
-        spans = [
-            (len(text[:start].encode()), len(text[:end].encode()))
-            for start, end in spans
-        ]
-        assert list(zip(starts, limits, strict=True)) == spans, text
+    for first in range(0, num_texts, batch_size):
+        batch = texts[first : first + batch_size]
+        results = tokenize_with_offsets(tokenizer, batch)
+        rows = zip(batch, *(part.to_list() for part in results), strict=True)
+        for text, ids, *bounds in rows:
+            tokens, spans = reference.tokenize_with_offsets(text)
+            assert ids == reference.convert_tokens_to_ids(tokens)
+            assert [*zip(*bounds, strict=True)] == [
+                tuple(len(text[:offset].encode()) for offset in span)
+                for span in spans
+            ], text
 
 
 def test_outputs_are_grouped_by_text_and_word(vocab_file):
@@ -269,19 +227,18 @@ def test_outputs_are_grouped_by_text_and_word(vocab_file):
     texts = tf.constant(["abbc a! ", "", "\u0301 x"])
 
     words = tokenizer.tokenize_words(texts)
-    ids, starts, limits = tokenizer.tokenize_words_with_offsets(texts)
+    results = tokenizer.tokenize_words_with_offsets(texts)
 
-    of = tokenizer.vocab
-    expected = [
-        [[of["ab"], of["##bc"]], [of["a"]], [of["!"]]],
-        [],
-        [[of["x"]]],
+    tokens = [[["ab", "##bc"], ["a"], ["!"]], [], [["x"]]]
+    ids = [
+        [[tokenizer.vocab[token] for token in word] for word in text]
+        for text in tokens
     ]
-    assert words.to_list() == ids.to_list() == expected
-    assert starts.to_list() == [[[0, 2], [5], [6]], [], [[3]]]
-    assert limits.to_list() == [[[2, 4], [6], [7]], [], [[4]]]
-    assert (words.dtype, ids.dtype) == (tf.int32, tf.int32)
-    assert (starts.dtype, limits.dtype) == (tf.int64, tf.int64)
+    starts = [[[0, 2], [5], [6]], [], [[3]]]
+    limits = [[[2, 4], [6], [7]], [], [[4]]]
+    assert [r.to_list() for r in results] == [ids, starts, limits]
+    assert words.to_list() == ids
+    assert [r.dtype for r in results] == [tf.int32, tf.int64, tf.int64]
 
 
 def test_batch_may_be_empty(vocab_file):

@@ -1,50 +1,45 @@
 """Occurrences of a word and the cosines of its vectors."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity
-from support import recorded, tiny
+from support import recorded, tiny, untrained_models
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import context_page
 from official_bert.inference.trained_models import LoadedBert
 from official_bert.modeling.encoder import Bert
-from official_bert.tokenization import BatchTokenizer
 
-VOCAB = [*tiny.VOCAB, "##s", "##fish"]
+PIECES = ("##s", "##fish")
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("contexts")
-    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-    config = {
-        **tiny.CONFIG,
-        "vocab_size": len(VOCAB),
+    changes = {
+        "vocab_size": len(tiny.VOCAB) + len(PIECES),
         "num_hidden_layers": 2,
         "max_position_embeddings": 16,
     }
-    bert = Bert(BertConfig.from_dict(json.loads(json.dumps(config))))
-    bert.build()
-    recorded.set_weights(bert.trainable_variables, 3)
-    tokenizer = BatchTokenizer(str(folder / "vocab.txt"))
-    return LoadedBert(bert, tokenizer, "drawn")
+    bert = Bert(BertConfig.from_dict({**tiny.CONFIG, **changes}))
+    tokenizer = untrained_models.tokenizer(folder, *PIECES)
+    return LoadedBert(recorded.assign(bert, 3), tokenizer, "drawn")
 
 
-def write(tmp_path, text):
-    path = tmp_path / "s.txt"
-    path.write_text(text)
-    return str(path)
+@pytest.fixture
+def write(tmp_path):
+    def written(text):
+        (tmp_path / "s.txt").write_text(text)
+        return str(tmp_path / "s.txt")
+
+    return written
 
 
-def test_every_occurrence_of_the_whole_word_is_found(model, tmp_path):
+def test_every_occurrence_of_the_whole_word_is_found(model, write):
     path = write(
-        tmp_path,
         "\ufeffa Catfish is red\n \nIt is a red CATFISH, catfish!\n"
-        "cat catfishs catfish\n",
+        "cat catfishs catfish\n"
     )
     found = context_page.find(model, "catfish", path)
     assert [(c.where, c.text[c.start : c.end]) for c in found] == [
@@ -59,38 +54,27 @@ def test_every_occurrence_of_the_whole_word_is_found(model, tmp_path):
     assert all(c.tokens[c.first : c.last] == ["cat", "##fish"] for c in found)
 
 
-def test_several_words_can_be_compared(model, tmp_path):
-    path = write(tmp_path, "the red cat is red\nbad red cat\n")
+def test_several_words_can_be_compared(model, write):
+    path = write("the red cat is red\nbad red cat\n")
     found = context_page.find(model, "Red Cat", path)
     assert [c.text[c.start : c.end] for c in found] == ["red cat"] * 2
 
 
-def test_cosines_are_those_of_the_mean_token_vectors(model, tmp_path):
-    path = write(
-        tmp_path, "catfish is red\nwhat is it ? catfish\nsun catfish\n"
-    )
-    compared = context_page.compare(model, "catfish", path)
-    assert compared.cosines.shape == (3, 3, 3)
-    for layer in range(3):
-        vectors = []
-        for text, first in (
-            ("catfish is red", 1),
-            ("what is it ? catfish", 5),
-            ("sun catfish", 2),
-        ):
-            pieces = ["[CLS]", *model.tokenizer.tokenize(text), "[SEP]"]
-            output = model.bert(
-                np.array([model.tokenizer.convert_tokens_to_ids(pieces)])
-            )
-            outputs = [output.embedding_output, *output.encoder_outputs]
-            vectors.append(
-                np.mean(np.float64(outputs[layer][0, first : first + 2]), 0)
-            )
-        np.testing.assert_allclose(
-            compared.cosines[layer], cosine_similarity(vectors), atol=2e-6
-        )
-    off_diagonal = compared.cosines[:, ~np.eye(3, dtype=bool)]
-    assert off_diagonal.max() < 0.9999
+def test_cosines_are_those_of_the_mean_token_vectors(model, write):
+    texts = {"catfish is red": 1, "what is it ? catfish": 5, "sun catfish": 2}
+    contexts = context_page.find(model, "catfish", write("\n".join(texts)))
+    cosines = context_page.compare(model, contexts)
+    vectors = []
+    for text, first in texts.items():
+        tokens = ["[CLS]", *model.tokenizer.tokenize(text), "[SEP]"]
+        ids = model.tokenizer.convert_tokens_to_ids(tokens)
+        output = model.bert(np.array([ids]))
+        layers = [output.embedding_output, *output.encoder_outputs]
+        layers = np.asarray(layers, np.float64)
+        vectors.append(layers[:, 0, first : first + 2].mean(1))
+    expected = map(cosine_similarity, np.swapaxes(vectors, 0, 1))
+    np.testing.assert_allclose(cosines, [*expected], atol=2e-6)
+    assert cosines[:, ~np.eye(3, dtype=bool)].max() < 0.9999
 
 
 @pytest.mark.parametrize(
@@ -106,6 +90,6 @@ def test_cosines_are_those_of_the_mean_token_vectors(model, tmp_path):
         ("cat\n" + "cat " * 15, "cat", r"s\.txt:2: 17.*=12.* 16 positions"),
     ],
 )
-def test_invalid_input_is_an_error(model, tmp_path, text, word, message):
+def test_invalid_input_is_an_error(model, write, text, word, message):
     with pytest.raises(InputError, match=message):
-        context_page.find(model, word, write(tmp_path, text), 12)
+        context_page.find(model, word, write(text), 12)

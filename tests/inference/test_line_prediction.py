@@ -20,21 +20,18 @@ class Parts:
 
 
 def test_lines_that_arrive_together_form_chunks(monkeypatch):
-    stream = Parts(b"a\nb\n\nc", b"c\n", b"d", b"e", b"\nf")
+    stream = Parts(b"a\nb\n\n\xff", b"c\n", b"d", b"e", b"\nf")
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
-    assert list(line_prediction.read_chunks("-", 2, show_progress=False)) == [
+    options = types.SimpleNamespace(
+        input_file="-", resolved_format="text", chunk_size=2, output_file=None
+    )
+    chunks = list(line_prediction.read_chunks(options, None))
+    assert chunks == [
         [("<stdin>:1", "a"), ("<stdin>:2", "b")],
-        [("<stdin>:4", "cc")],
+        [("<stdin>:4", "\udcffc")],
         [("<stdin>:5", "de")],
         [("<stdin>:6", "f")],
     ]
-
-
-def test_line_that_is_not_utf8_does_not_affect_the_others(monkeypatch):
-    stream = Parts(b"a\n", b"\xff\n", b"b\n")
-    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
-    chunks = line_prediction.read_chunks("-", 2, show_progress=False)
-    _, (wrong,), (last,) = chunks
-    with pytest.raises(InputError, match=r"<stdin>:2: .* the byte 0xff"):
-        line_prediction.parse(wrong, "text")
-    assert last == ("<stdin>:3", "b")
+    [(where, line)] = chunks[1]
+    with pytest.raises(InputError, match=r"<stdin>:4: .* the byte 0xff"):
+        line_prediction.parse(line, where, "text")

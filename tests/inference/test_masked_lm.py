@@ -1,67 +1,41 @@
 """Filling in blanks, scoring texts, and the baseline of the demo."""
 
-import json
+import dataclasses
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import record_files, recorded
+from support import record_files, recorded, tiny, untrained_models
 
-from official_bert.checkpoints import run_directory
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import demo_report, masked_lm
 from official_bert.inference.trained_models import ModelFiles, load_masked_lm
 from official_bert.inputs import records, schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.tokenization import BatchTokenizer
 
-TOKENS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "mat",
-    ".",
-]
-CONFIG = {
-    "vocab_size": 16,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 12,
-    "type_vocab_size": 2,
-}
+TOKENS = tiny.VOCAB
+# With a few embeddings more than tokens.
+CONFIG = dataclasses.replace(
+    recorded.SMALL_CONFIG, max_position_embeddings=12, vocab_size=20
+)
+KEPT = ("[MASK]",)
 
 
 @pytest.fixture(scope="module")
 def model():
-    model = PretrainingModel(BertConfig.from_dict(CONFIG))
-    recorded.set_weights(model.trainable_variables, 3)
-    return model
+    return recorded.assign(PretrainingModel(CONFIG), 3)
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    return write_vocab(tmp_path_factory.mktemp("vocab"), TOKENS)
-
-
-def write_vocab(directory, tokens):
-    path = directory / "vocab.txt"
-    path.write_text("\n".join(tokens) + "\n")
-    return BatchTokenizer(str(path), never_split=("[MASK]",))
+    folder = tmp_path_factory.mktemp("vocab")
+    return untrained_models.tokenizer(folder, never_split=KEPT)
 
 
 @pytest.mark.parametrize(
     ("text", "num_guesses", "message"),
     [
-        ("The cat sat.", 5, "^text: .*The cat sat"),
+        ("The cat is", 5, "^text: .*The cat is"),
         ("the [MASK]" * 9, 5, "^text: 20 .* 12 positions"),
         ("the [MASK]", 0, "`num_guesses`.* 0"),
     ],
@@ -73,48 +47,34 @@ def test_text_that_cannot_be_filled_is_an_error(
         masked_lm.fill(model, tokenizer, text, num_guesses)
 
 
-def test_model_is_loaded_from_a_run_directory_or_from_files(
-    model, tokenizer, tmp_path
-):
-    folder = str(tmp_path)
-    write_vocab(tmp_path, TOKENS)
-    with pytest.raises(InputError, match=r"bert_config\.json"):
-        masked_lm.load(folder, do_lower_case=True)
-    (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
-    with pytest.raises(InputError, match="checkpoint"):
-        masked_lm.load(folder, do_lower_case=True)
-    arrays = {w.path: w.numpy() for w in model.trainable_variables}
-    arrays["global_step"] = np.int64(5)
-    resume = run_directory.ResumeState(seed=1, examples_seen=0)
-    prefix = run_directory.save(folder, 5, arrays, resume, keep=1)
-    loaded = masked_lm.load(folder, do_lower_case=True)
-    text = "A [MASK]."
-    expected = masked_lm.fill(model, tokenizer, text)
-    assert masked_lm.fill(*loaded, text) == expected
-    loaded = load_masked_lm(
-        ModelFiles(
-            str(tmp_path / "bert_config.json"),
-            str(tmp_path / "vocab.txt"),
-            do_lower_case=True,
-            checkpoint=prefix,
+def test_model_is_loaded_from_a_run_directory_or_from_files(tmp_path):
+    untrained_models.write(tmp_path)
+    folder = tmp_path / "pretrained"
+    found = [
+        masked_lm.fill(*loaded, "A [MASK].")
+        for loaded in (
+            masked_lm.load(str(folder), do_lower_case=True),
+            load_masked_lm(
+                ModelFiles(
+                    str(folder / "bert_config.json"),
+                    str(folder / "vocab.txt"),
+                    str(folder / "model.ckpt-3"),
+                    do_lower_case=True,
+                )
+            ),
         )
-    )
-    assert masked_lm.fill(*loaded, text) == expected
-    (tmp_path / "vocab.txt").unlink()
-    with pytest.raises(InputError, match=r"vocab\.txt.*--vocab_file"):
-        masked_lm.load(folder, do_lower_case=True)
-    (tmp_path / "task.json").write_text("{}")
+    ]
+    assert found[0] == found[1]
+    for name, message in (
+        ("model.ckpt-3.index", "checkpoint"),
+        ("vocab.txt", r"vocab\.txt.*--vocab_file"),
+        ("bert_config.json", r"bert_config\.json"),
+    ):
+        (folder / name).unlink()
+        with pytest.raises(InputError, match=message):
+            masked_lm.load(str(folder), do_lower_case=True)
     with pytest.raises(InputError, match="fine-tuned"):
-        masked_lm.load(folder, do_lower_case=True)
-
-
-TEXTS = [
-    "the [MASK] sat on the [MASK] .",
-    "[MASK]",
-    "the cat [MASK] [MASK] . the [MASK] .",
-    "a [MASK] sat .",
-    "[MASK] cat .",
-]
+        masked_lm.load(str(tmp_path / "tuned"), do_lower_case=True)
 
 
 def log_probabilities(model, ids, place):
@@ -123,9 +83,8 @@ def log_probabilities(model, ids, place):
         w.path.removeprefix("cls/predictions/"): w.numpy().astype(np.float64)
         for w in model.trainable_variables
     }
-    ids = tf.constant([ids])
-    x = model.bert(ids, tf.ones_like(ids), tf.zeros_like(ids))
-    x = x.sequence_output[0, place].numpy().astype(np.float64)
+    x = model.bert(tf.constant([ids])).sequence_output[0, place]
+    x = x.numpy().astype(np.float64)
     x = x @ weights["transform/dense/kernel"] + weights["transform/dense/bias"]
     x *= 0.5 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
     x = (x - x.mean()) / np.sqrt(x.var() + 1e-12)
@@ -136,19 +95,23 @@ def log_probabilities(model, ids, place):
     return logits - np.log(np.exp(logits).sum())
 
 
-def packed(text):
-    pieces = [word if word in TOKENS else "[UNK]" for word in text.split()]
-    return [TOKENS.index(p) for p in ["[CLS]", *pieces, "[SEP]"]]
+def encode(text):
+    return [TOKENS.index(t) for t in ["[CLS]", *text.split(), "[SEP]"]]
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 9])
 def test_guesses_do_not_depend_on_the_batch(model, tokenizer, batch_size):
+    texts = [
+        "it [MASK] is it sun [MASK] ?",
+        "[MASK]",
+        "red cat [MASK] [MASK] ? it [MASK] ?",
+        "[MASK] cat ?",
+    ]
     filler = masked_lm.FillMask(model, tokenizer, 4, batch_size)
-    found = filler.answer([filler.parse(text, "") for text in TEXTS])
-    for text, answer in zip(TEXTS, found, strict=True):
-        ids = packed(text)
+    found = filler.answer([filler.parse(text, "") for text in texts])
+    for text, answer in zip(texts, found, strict=True):
+        ids = encode(text)
         blanks = [n for n, i in enumerate(ids) if TOKENS[i] == "[MASK]"]
-        assert len(answer["guesses"]) == len(blanks)
         for place, guesses in zip(blanks, answer["guesses"], strict=True):
             expected = log_probabilities(model, ids, place)
             best = np.argsort(-expected)[:4]
@@ -165,25 +128,28 @@ def test_score_is_the_sum_over_masked_tokens(
     model, tokenizer, block, monkeypatch
 ):
     monkeypatch.setattr(masked_lm, "_BLOCK", block)
-    texts = ["the cat sat on the mat .", "cat", "the mat sat .", "a cat ."]
+    texts = ["it is bad what is it ?", "cat", "red cat is ?"]
     scorer = masked_lm.Scorer(model, tokenizer, batch_size=4)
     found = scorer.answer([scorer.parse(text, "") for text in texts])
     for text, answer in zip(texts, found, strict=True):
-        ids = packed(text)
+        ids = encode(text)
         total = 0.0
         for place in range(1, len(ids) - 1):
             masked = [*ids]
             masked[place] = TOKENS.index("[MASK]")
             total += log_probabilities(model, masked, place)[ids[place]]
-        assert answer["num_tokens"] == len(ids) - 2 == len(text.split())
-        assert answer["pseudo_log_likelihood"] == pytest.approx(total, rel=1e-5)
-        assert answer["perplexity"] == pytest.approx(
-            np.exp(-total / len(text.split())), rel=1e-5
+        assert answer == pytest.approx(
+            {
+                "pseudo_log_likelihood": total,
+                "num_tokens": len(text.split()),
+                "perplexity": np.exp(-total / len(text.split())),
+            },
+            rel=1e-5,
         )
 
 
 def test_token_listed_twice_has_one_probability(model, tmp_path):
-    twice = write_vocab(tmp_path, [*TOKENS[:6], "the", *TOKENS[6:]])
+    twice = untrained_models.tokenizer(tmp_path, "cat", never_split=KEPT)
     [guesses] = masked_lm.fill(model, twice, "[MASK]", num_guesses=99)
     assert sorted(guess.token for guess in guesses) == sorted(TOKENS)
     assert sum(guess.probability for guess in guesses) == pytest.approx(1)
@@ -215,15 +181,13 @@ def test_baseline_is_the_most_frequent_training_label(tmp_path):
     }
 
     def write(name, *rows):
-        examples = [
-            {"labels": labels, "weights": [float(w) for w in weights]}
-            for labels, weights in rows
-        ]
+        examples = [{"labels": a, "weights": b} for a, b in rows]
         path = record_files.write(tmp_path / name, examples)
         return records.RecordFiles([path], schema)
 
-    train = write("a", ([3, 7], [1, 0]), ([3, 7], [1, 0]), ([7, 5], [1, 1]))
-    held_out = write("b", ([3, 3], [1, 0]), ([5, 4], [1, 1]), ([3, 3], [0, 1]))
+    first, both, second = [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]
+    train = write("a", ([3, 7], first), ([3, 7], first), ([7, 5], both))
+    held_out = write("b", ([3, 3], first), ([5, 4], both), ([3, 3], second))
     baseline = demo_report.most_frequent_label(
         train, held_out, "labels", "weights"
     )

@@ -1,28 +1,24 @@
 """`Predictor` answers as `--do_predict` does."""
 
 import json
+import operator
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import recorded, tiny
+from support import recorded, tiny, untrained_models
 
 import run_classifier
-from official_bert import files, tasks
+from official_bert import files
 from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
-from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.squad_decoding import DecodingOptions
 from official_bert.tasks.squad.squad_task import SquadTask
-from official_bert.tasks.tagging import TaggingTask
+from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextTask
-from official_bert.tokenization import BatchTokenizer
-
-CLASSES = {"task_type": "classification", "labels": ("no", "yes")}
 
 
 def sentences(number, seed):
@@ -48,24 +44,23 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def vocab_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
-    path.write_text("\n".join(tiny.VOCAB) + "\n")
-    return str(path)
+def tokenizer(tmp_path_factory):
+    return untrained_models.tokenizer(tmp_path_factory.mktemp("vocab"))
 
 
 @pytest.fixture(scope="module")
-def asked(vocab_file):
+def asked(tokenizer):
     """A predictor of two classes."""
-    return make(TextTask(**CLASSES), vocab_file, batch_size=4)
+    task = TextTask(task_type="classification", labels=("no", "yes"))
+    return make(task, tokenizer, batch_size=4)
 
 
-def make(task, vocab_file, **changes):
+def make(task, tokenizer, **changes):
     """Returns a predictor with random weights, for 16 tokens."""
     model = task.build_model(BertConfig.from_dict(tiny.CONFIG))
-    recorded.set_weights(model.trainable_variables, 7)
-    tokenizer = BatchTokenizer(vocab_file)
-    return Predictor(task, model, tokenizer, max_seq_length=16, **changes)
+    recorded.assign(model, 7)
+    finetuned = FinetunedModel(task, model, tokenizer, "vocab.txt", 16)
+    return Predictor(finetuned, **changes)
 
 
 def scores(answers):
@@ -79,10 +74,7 @@ def test_answers_equal_those_of_do_predict(trained, changes):
     expected = np.loadtxt(trained / "test_results.tsv")
     assert len(np.unique(expected.round(4), axis=0)) > 10
     np.testing.assert_allclose(scores(found), expected, atol=2e-6)
-    assert [a["label"] for a in found] == [
-        str(row.argmax()) for row in expected
-    ]
-    json.dumps(found)  # JSON types only.
+    assert [int(a["label"]) for a in found] == [*expected.argmax(axis=1)]
 
 
 def test_invalid_arguments_are_an_error(asked):
@@ -98,26 +90,20 @@ def test_best_checkpoint_is_preferred_to_the_newest(trained, tmp_path):
     shutil.copytree(trained, folder)
     prefix = run_directory.latest(str(folder))
     reader = tf.train.load_checkpoint(prefix)
-    arrays = {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-        if not name.endswith(("adam_m", "adam_v"))
-    }
+    names = reader.get_variable_to_shape_map()
+    arrays = {name: reader.get_tensor(name) for name in names}
     arrays["output_bias"] = np.array([-50, 50], np.float32)
-    (folder / files.BEST_DIRECTORY).mkdir()
-    run_directory.save(
-        str(folder / files.BEST_DIRECTORY), 1, arrays, None, keep=1
-    )
+    best = folder / files.BEST_DIRECTORY
+    best.mkdir()
+    run_directory.save(str(best), 1, arrays, None, keep=1)
     asked = Predictor.from_dir(str(folder))
     assert scores(asked(["good"]))[0, 1] > 0.999
 
 
 def test_answers_do_not_depend_on_the_batch(asked):
     texts = sentences(11, 3)
-    one_by_one = [answer for text in texts for answer in asked([text])]
-    np.testing.assert_allclose(
-        scores(asked(texts)), scores(one_by_one), atol=1e-6
-    )
+    one_by_one = scores([answer for text in texts for answer in asked([text])])
+    np.testing.assert_allclose(scores(asked(texts)), one_by_one, atol=1e-6)
     assert asked([]) == []
 
 
@@ -136,31 +122,19 @@ def test_pairs_are_two_segments(asked):
         "segment_ids": tf.constant([[0, 0, 0, 0, 1, 1, 1]]),
     }
     expected = tf.nn.softmax(asked._forward_one.model(batch)).numpy()[0]
-    np.testing.assert_allclose(
-        scores(found)[:2], [expected, expected], atol=1e-6
-    )
-    assert abs(scores(found)[2] - expected).max() > 1e-3
+    *same, other = scores(found)
+    np.testing.assert_allclose(same, [expected] * 2, atol=1e-6)
+    assert abs(other - expected).max() > 1e-3
 
 
 def test_stream_reads_one_chunk_ahead(asked):
     texts = sentences(9, 4)
-    read = 0
-
-    def arriving():
-        nonlocal read
-        for text in texts:
-            read += 1
-            yield text
-        raise OSError("the source failed")
-
-    stream = asked.stream(arriving(), chunk_size=3)
-    assert read == 0
+    arriving = iter(texts)
+    stream = asked.stream(arriving, chunk_size=3)
+    assert operator.length_hint(arriving) == 9
     found = [next(stream)]
-    assert read == 3
-    found += [next(stream) for _ in range(8)]
-    assert read == 9
-    with pytest.raises(OSError, match="the source failed"):
-        next(stream)
+    assert operator.length_hint(arriving) == 6
+    found += stream
     np.testing.assert_allclose(scores(found), scores(asked(texts)), atol=1e-6)
 
 
@@ -173,62 +147,16 @@ def test_invalid_item_is_named_by_its_index(asked):
         next(stream)
 
 
-@pytest.mark.parametrize(
-    ("task", "item", "keys"),
-    [
-        (
-            TextTask(
-                task_type="multilabel",
-                labels=("a", "b"),
-                long_documents=LongDocuments("windows"),
-            ),
-            "good bad " * 20,
-            {"labels", "probabilities"},
-        ),
-        (TextTask(task_type="regression", labels=()), "good", {"score"}),
-        (
-            ChoiceTask(num_choices=2),
-            {"context": "what is it ?", "choices": ["cat", "red sun"]},
-            {"choice", "text", "probabilities"},
-        ),
-        (
-            TaggingTask(labels=("O", "B-X")),
-            ["good", "cat"] * 12,
-            {"tokens", "tags", "entities"},
-        ),
-        (
-            SquadTask(doc_stride=4, max_query_length=6),
-            {"question": "what is it ?", "context": "cat dog red " * 10},
-            {"answer", "probability", "n_best"},
-        ),
-    ],
-    ids=["multilabel", "regression", "choice", "tagging", "squad"],
-)
-def test_every_kind_of_task_answers_after_a_json_round_trip(
-    task, item, keys, vocab_file
-):
-    described = json.loads(json.dumps(task.to_json()))
-    again = tasks.from_json(described)
-    assert again == task
-    asked = make(again, vocab_file, batch_size=2)
-    assert asked([]) == []
-    found = asked([item, item])
-    assert len(found) == 2
-    assert set(found[0]) == keys
-    json.dumps(found)
-
-
 @pytest.mark.parametrize("version_2", [False, True])
 def test_empty_passage_is_answered_alone_and_in_a_batch(
-    vocab_file, version_2, capsys
+    tokenizer, version_2, capsys
 ):
     options = DecodingOptions(version_2_with_negative=version_2)
     task = SquadTask(doc_stride=4, max_query_length=6, decoding=options)
-    asked = make(task, vocab_file)
+    asked = make(task, tokenizer)
     blank, other = ["what is it ?", " \t "], ["what is it ?", "cat dog"]
-    [alone] = asked([blank])
-    in_company, _ = asked([blank, other])
-    assert alone == in_company
+    [alone], [with_others, _] = asked([blank]), asked([blank, other])
+    assert alone == with_others
     assert alone["answer"] == ("" if version_2 else "empty")
     assert alone["probability"] == 1.0
     assert alone.get("null_odds") == (1e6 if version_2 else None)

@@ -10,52 +10,6 @@ from official_bert.inputs import datasets, padding, schemas
 from official_bert.inputs.records import RecordFiles
 from official_bert.inputs.schemas import Feature
 
-
-@pytest.fixture(autouse=True)
-def seeded():
-    """Any seed but one modulo 2**31 - 1, with which nothing is shuffled."""
-    keras.utils.set_random_seed(1)
-
-
-def numbers(path, *bounds):
-    schema = {"input_ids": Feature(1)}
-    examples = [{"input_ids": [number]} for number in range(*bounds)]
-    return RecordFiles([record_files.write(path, examples)], schema)
-
-
-def first_ids(dataset):
-    return [int(i) for batch in dataset for i in batch["input_ids"][:, 0]]
-
-
-def test_epoch_holds_every_record_once(tmp_path):
-    data = numbers(tmp_path / "a", 10)
-    for seed in (1, 2):
-        batches = datasets.training_batches(data, 5, seed=seed)
-        ids = first_ids(batches.take(4))
-        assert sorted(ids[:10]) == sorted(ids[10:]) == list(range(10))
-        assert ids[:10] != ids[10:]
-
-
-def test_same_seed_gives_the_same_order_from_any_start(tmp_path):
-    data = numbers(tmp_path / "a", 10)
-    other = numbers(tmp_path / "b", 10, 17)
-    both = data._replace(names=[*data.names, *other.names])
-
-    def order(seed, start=0):
-        dataset = datasets.training_batches(both, 3, seed=seed, start=start)
-        return first_ids(dataset.take(20))
-
-    assert order(1) == order(1) != order(2)
-    assert order(1, start=12)[:48] == order(1)[12:]
-    assert order(1, start=51)[:9] == order(1)[51:]  # After three epochs.
-
-
-def test_evaluation_keeps_the_order_and_repeats_a_short_file(tmp_path):
-    data = numbers(tmp_path / "a", 10)
-    batches = datasets.evaluation_batches(data, 4, 3)
-    assert first_ids(batches) == [*range(10), 0, 1]
-
-
 SCHEMA = {**schemas.text_schema(64), "label_ids": Feature(1)}
 LENGTHS = np.random.RandomState(0).randint(3, 65, 100)
 
@@ -67,8 +21,8 @@ def ids_of(label):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """100 examples of different lengths, labelled 0 to 99."""
-    path = tmp_path_factory.mktemp("data") / "train.tf_record"
+    """100 examples of different lengths, labelled 0 to 99, in two files."""
+    folder = tmp_path_factory.mktemp("data")
     examples = [
         {
             "input_ids": ids_of(label) + [0] * (64 - length),
@@ -78,23 +32,52 @@ def data(tmp_path_factory):
         }
         for label, length in enumerate(LENGTHS)
     ]
-    return RecordFiles([record_files.write(path, examples)], SCHEMA)
+    parts = {"a": examples[:60], "b": examples[60:]}
+    return RecordFiles(
+        [record_files.write(folder / name, parts[name]) for name in parts],
+        SCHEMA,
+    )
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Any seed but one modulo 2**31 - 1, with which nothing is shuffled."""
+    keras.utils.set_random_seed(1)
+
+
+def labels(batches):
+    return [int(i) for batch in batches for i in batch["label_ids"][:, 0]]
+
+
+def test_epoch_holds_every_record_once(data):
+    for seed in (1, 2):
+        found = datasets.training_batches(data, 5, seed=seed).take(40)
+        one, other = np.reshape(labels(found), (2, 100)).tolist()
+        assert sorted(one) == sorted(other) == list(range(100))
+        assert one != other
+
+
+def test_same_seed_gives_the_same_order_from_any_start(data):
+    def order(seed, start=0, number=120):
+        found = datasets.training_batches(data, 3, seed=seed, start=start)
+        return labels(found.take(number))
+
+    assert order(1) == order(1) != order(2)
+    assert order(1, start=12, number=116) == order(1)[12:]
+    assert order(1, start=300, number=20) == order(1)[300:]
+
+
+def test_evaluation_keeps_the_order_and_repeats_a_short_file(data):
+    found = datasets.evaluation_batches(data, 40, 3)
+    assert labels(found) == [*range(100), *range(20)]
 
 
 def batches(data, number, batch_size=4, **settings):
     keras.utils.set_random_seed(1)
     found = datasets.finetuning_batches(
-        data,
-        batch_size,
-        seed=1,
-        num_examples=number * batch_size,
-        **settings,
+        data, batch_size, seed=1, num_examples=number * batch_size, **settings
     )
-    return [{name: v.numpy() for name, v in batch.items()} for batch in found]
-
-
-def labels(found):
-    return [int(i) for batch in found for i in batch["label_ids"][:, 0]]
+    return list(found.as_numpy_iterator())
 
 
 def test_bucketed_batches_hold_whole_examples_in_random_order(data):
@@ -104,11 +87,10 @@ def test_bucketed_batches_hold_whole_examples_in_random_order(data):
         length = batch["input_ids"].shape[1]
         longest = batch["input_mask"].sum(1).max()
         assert padding.padded_length(longest, 64, "bucket") == length
-        for ids, label in zip(
-            batch["input_ids"], batch["label_ids"][:, 0], strict=True
-        ):
-            expected = ids_of(label)
-            assert ids.tolist() == expected + [0] * (length - len(expected))
+        expected = [ids_of(label) for label in batch["label_ids"][:, 0]]
+        assert batch["input_ids"].tolist() == [
+            ids + [0] * (length - len(ids)) for ids in expected
+        ]
     widths = [batch["input_ids"].shape[1] for batch in found]
     assert set(widths) == set(padding.buckets(64))
     assert widths[:50] != sorted(widths[:50])
@@ -118,10 +100,10 @@ def test_bucketed_batches_hold_whole_examples_in_random_order(data):
     ("number", "batch_size"), [(200, 4), (37, 4), (9, 32), (7, 100), (3, 200)]
 )
 def test_buckets_change_only_the_order(data, number, batch_size):
-    padded = batches(data, number, batch_size)
-    bucketed = batches(data, number, batch_size, pad_to="bucket")
-    assert sorted(labels(bucketed)) == sorted(labels(padded))
-    assert labels(bucketed) != labels(padded)
+    padded = labels(batches(data, number, batch_size))
+    bucketed = labels(batches(data, number, batch_size, pad_to="bucket"))
+    assert sorted(bucketed) == sorted(padded)
+    assert bucketed != padded
 
 
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
@@ -135,8 +117,7 @@ def test_run_continues_with_the_same_batches_from_any_start(data, pad_to):
 
 
 def test_seed_and_pool_decide_the_order_of_bucketed_batches(data):
-    every = tf.data.TFRecordDataset(list(data.names)).batch(60)
-    serialized = next(iter(every))
+    serialized = next(iter(tf.data.TFRecordDataset(data.names[0]).batch(60)))
     one, same, *others = (
         labels(datasets._batches_by_length(SCHEMA, serialized, 4, seed))
         for seed in ((1, 0), (1, 0), (2, 0), (1, 1))
@@ -167,12 +148,12 @@ def test_unbucketed_batches_are_shuffled_at_full_length(data):
 
 def test_autotuning_is_off(data):
     # It would delay the exit by seconds, in one of some four runs.
-    for batches in (
+    for found in (
         datasets.training_batches(data, 4, seed=1),
         datasets.evaluation_batches(data, 4, 3),
         datasets.finetuning_batches(data, 4, seed=1, num_examples=12),
     ):
-        assert batches.options().autotune.enabled is False
+        assert found.options().autotune.enabled is False
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -181,7 +162,7 @@ def test_every_token_of_a_text_but_the_last_is_labelled_with_the_next(
 ):
     batch = {  # The last row holds two packed texts.
         "input_ids": [
-            *[[2, 4, 11, 99, 3, 0, 0], [2, 10, 11, 12, 13, 14, 4]],
+            *([2, 4, 11, 99, 3, 0, 0], [2, 10, 11, 12, 13, 14, 4]),
             [2, 10, 3, 2, 4, 3, 0],
         ],
         "input_mask": [[1] * 5 + [0] * 2, [1] * 7, [1, 1, 1, 2, 2, 2, 0]],
@@ -193,20 +174,17 @@ def test_every_token_of_a_text_but_the_last_is_labelled_with_the_next(
     function = tf.function(datasets.to_next_tokens, jit_compile=jit_compile)
     found = function({name: tf.constant(v) for name, v in batch.items()})
     text = [
-        *[[2, 10, 11, 12, 3, 0, 0], [2, 10, 11, 12, 13, 14, 3]],
+        *([2, 10, 11, 12, 3, 0, 0], [2, 10, 11, 12, 13, 14, 3]),
         [2, 10, 3, 2, 11, 3, 0],
     ]
-    expected = {
+    weights = [[1] * 4 + [0] * 2, [1] * 6, [1, 1, 0, 1, 1, 0]]
+    expected = batch | {
         "input_ids": text,
         "masked_lm_positions": [[0, 1, 2, 3, 4, 5]] * 3,
         "masked_lm_ids": np.array(text)[:, 1:],
-        "masked_lm_weights": [
-            *[[1, 1, 1, 1, 0, 0], [1] * 6],
-            [1, 1, 0, 1, 1, 0],
-        ],
-        "next_sentence_labels": [[1], [0], [1]],
+        "masked_lm_weights": weights,
     }
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values)
-    assert found["masked_lm_weights"].dtype == np.float32
-    assert found["input_ids"].dtype == np.int32
+        is_float = name == "masked_lm_weights"
+        assert found[name].dtype == (tf.float32 if is_float else tf.int32)

@@ -5,15 +5,10 @@ from official_bert.inputs.schemas import Feature
 
 
 def test_buckets_are_few_and_end_with_the_maximum():
-    up_to_80 = (8, 16, 24, 32, 40, 48, 56, 64, 72, 80)
-    assert padding.buckets(128) == (*up_to_80, 96, 112, 128)
-    assert padding.buckets(100) == (*up_to_80, 96, 100)
     assert padding.buckets(10) == (8, 10)
-    assert padding.buckets(384)[12:] == (
-        *range(128, 192, 16),
-        *range(192, 385, 32),
-    )
-    assert padding.buckets(512)[-2:] == (480, 512)
+    assert padding.buckets(100) == (*range(8, 81, 8), 96, 100)
+    above_128 = (*range(144, 192, 16), *range(192, 513, 32))
+    assert padding.buckets(512)[10:] == (96, 112, 128, *above_128)
 
 
 def test_length_is_padded_to_the_next_bucket():
@@ -30,10 +25,8 @@ def test_batches_start_with_the_longest_examples():
 
 def test_batch_is_filled_with_zeros():
     schema = {"ids": Feature(8, "max_seq_length"), "label_ids": Feature(1)}
-    rows = [
-        {"ids": [1, 2, 3], "label_ids": [4]},
-        {"ids": [5], "label_ids": [6]},
-    ]
+    one = {"ids": [1, 2, 3], "label_ids": [4]}
+    rows = [one, {"ids": [5], "label_ids": [6]}]
     batch = padding.pad_batch(schema, rows, length=4, batch_size=3)
     assert batch["ids"].tolist() == [[1, 2, 3, 0], [5, 0, 0, 0], [0] * 4]
     assert batch["label_ids"].tolist() == [[4], [6], [0]]

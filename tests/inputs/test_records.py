@@ -33,11 +33,10 @@ def file(tmp_path):
 
 
 def test_examples_are_parsed_as_they_were_written():
-    serialized = record_files.serialize([example(3), example(4)])
-    batch = records.parse(SCHEMA, tf.constant(serialized))
-    for name, tensor in batch.items():
-        expected = [example(n)[name] for n in (3, 4)]
-        np.testing.assert_array_equal(tensor, expected)
+    examples = [example(3), example(4)]
+    serialized = record_files.serialize(examples)
+    for name, tensor in records.parse(SCHEMA, serialized).items():
+        np.testing.assert_array_equal(tensor, [e[name] for e in examples])
         is_float = name == "masked_lm_weights"
         assert tensor.dtype == (tf.float32 if is_float else tf.int32)
 
@@ -46,22 +45,21 @@ def check(name, vocab_size=100, schema=SCHEMA):
     records.check_files(RecordFiles([name], schema), vocab_size)
 
 
-@pytest.mark.parametrize("compress", [False, True])
-@pytest.mark.parametrize("missing", [1, 8, 20])
-def test_truncated_file_is_named_with_its_record(tmp_path, compress, missing):
-    path = tmp_path / "a.tfrecord"
-    record_files.write(path, map(example, range(10)), compress)
-    path.write_bytes(path.read_bytes()[:-missing])
-    with pytest.raises(InputError, match=r"a\.tfrecord: record \d+ "):
-        check(str(path))
-
-
-@pytest.mark.parametrize("content", [b"", b"hello\n", b"no record file\n" * 19])
-def test_file_without_records_is_an_error(tmp_path, content):
-    path = tmp_path / "a.txt"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"a\.txt"):
-        check(str(path))
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-1],
+        lambda data: data[:-20],
+        lambda data: gzip.compress(data)[:-8],
+        lambda data: b"hello\n",
+        lambda data: b"",
+    ],
+)
+def test_damaged_or_empty_file_is_named(file, damage):
+    path = pathlib.Path(file)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InputError, match=r"a\.tfrecord(: record \d+ |.*empty)"):
+        check(file)
 
 
 @pytest.mark.parametrize("name", ["a.gz", "compressed.tfrecord"])
@@ -69,19 +67,14 @@ def test_compressed_records_are_read_whatever_their_name(file, name):
     path = pathlib.Path(file).with_name(name)
     path.write_bytes(gzip.compress(pathlib.Path(file).read_bytes()))
     both = RecordFiles([str(path), file], SCHEMA)
-    plain = RecordFiles([file, file], SCHEMA)
     records.check_files(both, 100)
     records.check_all_records(both, 100)
     assert both.num_records() == 20
-
-    def ids(dataset):
-        return [b["input_ids"].numpy().tolist() for b in dataset.take(9)]
-
-    for batches in (
-        lambda data: datasets.evaluation_batches(data, 4, 9),
-        lambda data: datasets.training_batches(data, 4, seed=3),
-    ):
-        assert ids(batches(both)) == ids(batches(plain))
+    evaluated = datasets.evaluation_batches(both, 20, 1)
+    [ids] = (batch["input_ids"][:, 0].numpy().tolist() for batch in evaluated)
+    assert ids == [*range(10), *range(10)]
+    [batch] = datasets.training_batches(both, 20, seed=3).take(1)
+    assert sorted(batch["input_ids"][:, 0].numpy()) == sorted(ids)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +94,9 @@ def test_records_that_do_not_fit_are_an_error(file, expected, message):
 
 
 def test_wrong_record_in_the_middle_is_named(tmp_path):
-    path = record_files.write(
-        tmp_path / "a.tfrecord", map(example, [1, 2, 3, 77, -5])
-    )
-    data = RecordFiles([path], SCHEMA)
+    path = tmp_path / "a.tfrecord"
+    record_files.write(path, map(example, [1, 2, 3, 77, -5]))
+    data = RecordFiles([str(path)], SCHEMA)
     records.check_files(data, 50)
     for vocab_size, message in [
         (50, r"record 4: `input_ids` .*vocab_size=50.* 77"),
@@ -112,8 +104,7 @@ def test_wrong_record_in_the_middle_is_named(tmp_path):
     ]:
         with pytest.raises(InputError, match=message):
             records.check_all_records(data, vocab_size)
-    with open(path, "rb+") as stream:
-        stream.seek(-30, 2)
-        stream.write(b"????")
+    content = path.read_bytes()
+    path.write_bytes(content[:-30] + b"????" + content[-26:])
     with pytest.raises(InputError, match=r"a\.tfrecord: record 5 "):
         records.check_all_records(data, 100)

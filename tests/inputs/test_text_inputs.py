@@ -8,12 +8,8 @@ from official_bert.inputs import text_inputs
 @pytest.mark.parametrize(
     ("texts", "tokens", "segments"),
     [
-        ((["dogs"],), "[CLS] dogs [SEP]", [0, 0, 0]),
-        (
-            (["is", "this"], ["no"]),
-            "[CLS] is this [SEP] no [SEP]",
-            [0, 0, 0, 0, 1, 1],
-        ),
+        ([["dogs"]], "[CLS] dogs [SEP]", [0, 0, 0]),
+        ([["a", "b"], ["c"]], "[CLS] a b [SEP] c [SEP]", [0, 0, 0, 0, 1, 1]),
     ],
 )
 def test_special_tokens_frame_one_or_two_texts(texts, tokens, segments):

@@ -1,4 +1,4 @@
-"""The encoder equals the formulas of the paper, in float64."""
+"""The encoder: padding, selected positions, attention, initial weights."""
 
 import dataclasses
 import json
@@ -22,116 +22,66 @@ CONFIG = dataclasses.replace(
     num_attention_heads=3,
     intermediate_size=40,
 )
+IDS = np.random.RandomState(9).randint(0, 50, (2, 9))
+MASK = np.array([[1] * 9, [1] * 5 + [0] * 4])
+SEGMENTS = np.random.RandomState(8).randint(0, 2, (2, 9))
 
 
 @pytest.fixture
 def model():
-    model = PretrainingModel(CONFIG)
-    recorded.set_weights(model.trainable_variables, seed=5)
-    return model
-
-
-def reference(weights, ids, mask, segments, heads):
-    """The paper's formulas in float64; returns sequence and pooled output."""
-    weights = {name: w.astype(np.float64) for name, w in weights.items()}
-
-    def dense(x, name):
-        return x @ weights[f"{name}/kernel"] + weights[f"{name}/bias"]
-
-    def norm(x, name):
-        x = x - x.mean(-1, keepdims=True)
-        x = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-12)
-        gamma, beta = (
-            weights[f"{name}/LayerNorm/{part}"] for part in ("gamma", "beta")
-        )
-        return x * gamma + beta
-
-    def gelu(x):
-        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-        return 0.5 * x * (1 + np.tanh(inner))
-
-    def split(x):
-        return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
-
-    table = weights["bert/embeddings/word_embeddings"]
-    segment_table = weights["bert/embeddings/token_type_embeddings"]
-    positions = weights["bert/embeddings/position_embeddings"]
-    x = table[ids] + segment_table[segments] + positions[: ids.shape[1]]
-    x = norm(x, "bert/embeddings")
-    for i in range(CONFIG.num_hidden_layers):
-        layer = f"bert/encoder/layer_{i}"
-        query, key, value = (
-            split(dense(x, f"{layer}/attention/self/{name}"))
-            for name in ("query", "key", "value")
-        )
-        scores = query @ key.swapaxes(2, 3) / math.sqrt(query.shape[-1])
-        scores += (1 - mask[:, None, None, :]) * -10000.0
-        scores = np.exp(scores - scores.max(-1, keepdims=True))
-        context = scores / scores.sum(-1, keepdims=True) @ value
-        context = context.swapaxes(1, 2).reshape(x.shape)
-        half = dense(context, f"{layer}/attention/output/dense") + x
-        x = norm(half, f"{layer}/attention/output")
-        inner = gelu(dense(x, f"{layer}/intermediate/dense"))
-        x = norm(dense(inner, f"{layer}/output/dense") + x, f"{layer}/output")
-    return x, np.tanh(dense(x[:, 0], "bert/pooler/dense"))
-
-
-def example(model, length, num_tokens):
-    """Returns inputs of two sequences, and the outputs by the formulas.
-
-    The second sequence has only `num_tokens` tokens.
-    """
-    random = np.random.RandomState(length)
-    ids = random.randint(0, 50, (2, length))
-    mask = np.ones_like(ids)
-    mask[1, num_tokens:] = 0
-    inputs = ids, mask, random.randint(0, 2, ids.shape)
-    weights = {w.path: w.numpy() for w in model.trainable_variables}
-    return inputs, *reference(weights, *inputs, heads=3)
+    return recorded.assign(PretrainingModel(CONFIG), 5)
 
 
 @pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")
-@pytest.mark.parametrize("length", [1, 2, 16])
-def test_encoder_equals_the_formulas(model, length):
-    inputs, sequence, pooled = example(model, length, length // 2 + 1)
-    output = model.bert(*inputs)
-    np.testing.assert_allclose(output.sequence_output, sequence, atol=1e-5)
-    np.testing.assert_allclose(output.pooled_output, pooled, atol=1e-5)
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_padding_does_not_change_the_outputs(model, length):
+    mask = np.arange(9) < np.array([[length]] * 2)
+    padded = model.bert(IDS, mask.astype(int), SEGMENTS)
+    # The default mask is ones.
+    alone = model.bert(IDS[:, :length], None, SEGMENTS[:, :length])
+    np.testing.assert_allclose(
+        padded.sequence_output[:, :length], alone.sequence_output, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        padded.pooled_output, alone.pooled_output, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("positions", [[[], []], [[5], [0]], [[8, 2], [2, 2]]])
 def test_selected_positions_equal_those_of_all_positions(model, positions):
-    inputs, sequence, pooled = example(model, 9, 5)
     positions = np.array(positions, int)
-    output = model.bert(
-        *inputs, output_positions=positions, return_attention=True
+    whole = model.bert(IDS, MASK, SEGMENTS)
+    some = model.bert(
+        IDS, MASK, SEGMENTS, output_positions=positions, return_attention=True
     )
-    expected = np.take_along_axis(sequence, positions[..., None], axis=1)
-    np.testing.assert_allclose(output.sequence_output, expected, atol=1e-5)
-    np.testing.assert_allclose(output.pooled_output, pooled, atol=1e-5)
+    expected = np.take_along_axis(
+        np.array(whole.sequence_output), positions[..., None], axis=1
+    )
+    np.testing.assert_allclose(some.sequence_output, expected, atol=1e-5)
+    np.testing.assert_allclose(
+        some.pooled_output, whole.pooled_output, atol=1e-5
+    )
     # The last layer also computes [CLS], which is pooled.
-    assert [tuple(p.shape) for p in output.attention_probs] == [
+    assert [tuple(p.shape) for p in some.attention_probs] == [
         (2, 3, 9, 9),
         (2, 3, 1 + positions.shape[1], 9),
     ]
 
 
 def test_attention_probabilities_are_returned_on_request(model):
-    ids = np.array([[1, 2, 3, 4]])
-    mask = np.array([[1, 1, 1, 0]])
-    assert model.bert(ids, mask).attention_probs == []
-    probabilities = model.bert(ids, mask, return_attention=True).attention_probs
-    assert [tuple(p.shape) for p in probabilities] == [(1, 3, 4, 4)] * 2
+    assert model.bert(IDS, MASK).attention_probs == []
+    probabilities = model.bert(IDS, MASK, return_attention=True).attention_probs
+    assert [tuple(p.shape) for p in probabilities] == [(2, 3, 9, 9)] * 2
     np.testing.assert_allclose(np.sum(probabilities[0], -1), 1.0, rtol=1e-6)
-    np.testing.assert_array_equal(probabilities[1][..., 3], 0.0)
+    np.testing.assert_array_equal(probabilities[1][1, ..., 5:], 0.0)
 
 
 def test_segment_id_outside_the_table_adds_nothing(model):
     table = model.bert.embeddings.token_type_embeddings
-    ids = np.array([[1, 2]])
-    outside = model.bert(ids, None, np.array([[7, 7]])).embedding_output
+    outside = model.bert(IDS, None, IDS * 0 + 7).embedding_output
     table.assign(np.zeros(table.shape))
-    inside = model.bert(ids, None, np.array([[1, 1]])).embedding_output
+    # The default segment is 0.
+    inside = model.bert(IDS).embedding_output
     np.testing.assert_array_equal(outside, inside)
 
 
@@ -158,17 +108,15 @@ def test_tf_checkpoint_contains_every_weight(model, tmp_path):
 
 
 def test_initial_weights_have_the_statistics_of_the_original(golden):
-    recorded_stats = json.loads(
-        (golden / "model" / "init_stats.json").read_text()
-    )["per_variable"]
+    folder = golden / "model"
+    stats = json.loads((folder / "init_stats.json").read_text())["per_variable"]
     config = BertConfig.from_json_file(
-        str(golden / "model" / "base" / "bert_config.json")
+        str(folder / "base" / "bert_config.json")
     )
     weights = PretrainingModel(config).trainable_variables
-    assert {w.path for w in weights} == set(recorded_stats)
+    assert {w.path for w in weights} == set(stats)
     for weight in weights:
-        expected = recorded_stats[weight.path]
-        values = weight.numpy()
+        expected, values = stats[weight.path], weight.numpy()
         assert abs(values).max() <= max(abs(expected["max"]), 0.04)
         # Four standard errors of a mean and of a standard deviation.
         slack = 4 * expected["std"] / math.sqrt(values.size) + 1e-9
@@ -176,41 +124,32 @@ def test_initial_weights_have_the_statistics_of_the_original(golden):
         assert abs(values.std() - expected["std"]) < slack
 
 
-def test_model_runs_on_the_jax_backend(model):
+def pretraining_outputs():
+    model = recorded.assign(PretrainingModel(CONFIG), 5)
+    batch = {
+        "input_ids": IDS,
+        "input_mask": MASK,
+        "segment_ids": SEGMENTS,
+        "masked_lm_positions": np.array([[1], [4]]),
+    }
+    return [np.asarray(x).tolist() for x in model(batch)]
+
+
+def test_jax_backend_gives_the_same_outputs():
     pytest.importorskip("jax")
     script = (
-        "import json, numpy as np, keras\nfrom support import recorded\n"
-        "from official_bert.config import BertConfig\n"
-        "from official_bert.modeling.pretraining_model import "
-        "PretrainingModel\n"
+        "import json, keras; from modeling import test_encoder as test\n"
         "assert keras.backend.backend() == 'jax'\n"
-        "model = PretrainingModel(BertConfig(50, 24, 2, 3, 40,"
-        " max_position_embeddings=16, type_vocab_size=2))\n"
-        "recorded.set_weights(model.trainable_variables, seed=5)\n"
-        "ids = np.arange(10).reshape(2, 5)\n"
-        "batch = dict(input_ids=ids, input_mask=ids > 0, segment_ids=ids % 2,"
-        " masked_lm_positions=np.array([[1], [4]]))\n"
-        "output = model(batch)\n"
-        "print(json.dumps([np.asarray(x).tolist() for x in output]))\n"
+        "print(json.dumps(test.pretraining_outputs()))"
     )
+    path = {"PYTHONPATH": ":".join(sys.path), "PATH": ""}
     result = subprocess.run(
         [sys.executable, "-c", script],
-        env={
-            "KERAS_BACKEND": "jax",
-            "PYTHONPATH": ":".join(sys.path),
-            "PATH": "",
-        },
+        env={"KERAS_BACKEND": "jax", **path},
         capture_output=True,
         text=True,
         check=True,
     )
-    ids = np.arange(10).reshape(2, 5)
-    batch = {
-        "input_ids": ids,
-        "input_mask": ids > 0,
-        "segment_ids": ids % 2,
-        "masked_lm_positions": np.array([[1], [4]]),
-    }
     under_jax = json.loads(result.stdout.splitlines()[-1])
-    for ours, theirs in zip(model(batch), under_jax, strict=True):
+    for ours, theirs in zip(pretraining_outputs(), under_jax, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)

@@ -1,4 +1,4 @@
-"""Cross-entropy, against its formula in float64, for few classes and many."""
+"""Losses equal their formulas in float64."""
 
 import math
 
@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.modeling.losses import cross_entropy
+from official_bert.modeling import losses
 
 MANY = 5000
+
+
+def draw(classes, scale=1.0):
+    random = np.random.default_rng(classes)
+    logits = random.normal(size=(3, 4, classes)) * scale
+    labels = random.integers(0, classes, (3, 4)).astype(np.int32)
+    return logits.astype(np.float32), labels
 
 
 def exact(logits, labels):
@@ -19,31 +26,27 @@ def exact(logits, labels):
     sums = exponentials.sum(-1, keepdims=True)
     of_labels = np.take_along_axis(logits, labels[..., None], -1)
     one_hot = np.arange(logits.shape[-1]) == labels[..., None]
-    losses = np.log(sums) + largest - of_labels
-    return losses[..., 0], exponentials / sums - one_hot
+    expected = np.log(sums) + largest - of_labels
+    return expected[..., 0], exponentials / sums - one_hot
 
 
 def ours(logits, labels, upstream=1.0):
     logits = tf.constant(logits)
     with tf.GradientTape() as tape:
         tape.watch(logits)
-        losses = cross_entropy(logits, labels)
-        total = tf.reduce_sum(losses * upstream)
-    return losses.numpy(), tape.gradient(total, logits).numpy()
+        found = losses.cross_entropy(logits, labels)
+        total = tf.reduce_sum(found * upstream)
+    return found.numpy(), tape.gradient(total, logits).numpy()
 
 
 @pytest.mark.parametrize("classes", [2, 384, MANY])
 @pytest.mark.parametrize("scale", [0.1, 3.0, 100.0])
 def test_cross_entropy_equals_the_formula(classes, scale):
-    random = np.random.default_rng(classes)
-    logits = random.normal(size=(3, 4, classes)) * scale
-    labels = random.integers(0, classes, (3, 4))
-    upstream = random.normal(size=(3, 4)).astype(np.float32)
-    losses, gradients = exact(logits.astype(np.float32), labels)
-    found, found_gradients = ours(
-        logits.astype(np.float32), labels.astype(np.int32), upstream
-    )
-    np.testing.assert_allclose(found, losses, rtol=1e-6, atol=1e-6)
+    logits, labels = draw(classes, scale)
+    upstream = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
+    expected, gradients = exact(logits, labels)
+    found, found_gradients = ours(logits, labels, upstream)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(
         found_gradients, gradients * upstream[..., None], atol=1e-6
     )
@@ -53,31 +56,38 @@ def test_cross_entropy_equals_the_formula(classes, scale):
 def test_cross_entropy_of_an_impossible_label_is_finite(classes):
     logits = np.zeros((2, classes), np.float32)
     logits[:, 1] = [1e4, -1e4]
-    losses, gradients = ours(logits, np.array([0, 1], np.int32))
-    np.testing.assert_allclose(losses, [1e4, 1e4 + math.log(classes - 1)])
+    found, gradients = ours(logits, np.array([0, 1], np.int32))
+    np.testing.assert_allclose(found, [1e4, 1e4 + math.log(classes - 1)])
     assert np.isfinite(gradients).all()
 
 
 @pytest.mark.parametrize("classes", [2, MANY])
 def test_labels_outside_the_classes_have_a_loss_of_zero(classes):
-    logits = np.random.default_rng(0).normal(size=(3, classes))
-    labels = np.array([0, classes, -1], np.int32)
-    losses, gradients = ours(logits.astype(np.float32), labels)
+    logits = draw(classes)[0][0, :3]
+    found, gradients = ours(logits, np.array([0, classes, -1], np.int32))
     expected, _ = exact(logits, np.array([0, 0, 0]))
-    np.testing.assert_allclose(losses, [expected[0], 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(found, [expected[0], 0, 0], rtol=1e-6)
     assert gradients[0].any()
     assert not gradients[1:].any()
 
 
 def test_cross_entropy_can_be_traced_with_unknown_batch_and_length():
-    traced = tf.function(
-        cross_entropy,
-        input_signature=[
-            tf.TensorSpec([None, None, MANY]),
-            tf.TensorSpec([None, None], tf.int32),
-        ],
-    )
-    logits = np.random.default_rng(0).normal(size=(2, 3, MANY))
-    labels = np.array([[0, 1, 2], [3, 4, 5]])
-    found = traced(logits.astype(np.float32), labels.astype(np.int32))
-    np.testing.assert_allclose(found, exact(logits, labels)[0], rtol=1e-6)
+    logits, labels = draw(MANY)
+    signature = [
+        tf.TensorSpec([None, None, MANY]),
+        tf.TensorSpec([None, None], tf.int32),
+    ]
+    traced = tf.function(losses.cross_entropy, input_signature=signature)
+    expected, _ = exact(logits, labels)
+    np.testing.assert_allclose(traced(logits, labels), expected, rtol=1e-6)
+
+
+def test_losses_of_labels_and_numbers_equal_the_formulas():
+    logits = draw(4)[0][:, 0]
+    labels = np.eye(4)[:3]
+    p = 1 / (1 + np.exp(-logits.astype(np.float64)))
+    expected = -(labels * np.log(p) + (1 - labels) * np.log(1 - p)).mean(1)
+    found = losses.binary_cross_entropy(logits, labels)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    found = losses.squared_error(logits, labels)
+    np.testing.assert_allclose(found, (logits - labels) ** 2, rtol=1e-5)

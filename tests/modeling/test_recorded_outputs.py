@@ -34,12 +34,10 @@ def run(model, batch):
         bert = model.bert(
             batch["input_ids"], batch["input_mask"], batch["segment_ids"]
         )
-        logits = model(batch)
-        masked_lm = cross_entropy(
-            logits.masked_lm_logits, batch["masked_lm_ids"]
-        )
+        mlm_logits, nsp_logits = model(batch)
+        masked_lm = cross_entropy(mlm_logits, batch["masked_lm_ids"])
         next_sentence = cross_entropy(
-            logits.next_sentence_logits, batch["next_sentence_labels"][:, 0]
+            nsp_logits, batch["next_sentence_labels"][:, 0]
         )
         weights = batch["masked_lm_weights"]
         mlm_loss = tf.reduce_sum(masked_lm * weights) / (
@@ -47,9 +45,9 @@ def run(model, batch):
         )
         nsp_loss = tf.reduce_mean(next_sentence)
         total_loss = mlm_loss + nsp_loss
-    gradients = tape.gradient(total_loss, model.trainable_variables)
-    vocab_size = logits.masked_lm_logits.shape[-1]
-    mlm_logits = tf.reshape(logits.masked_lm_logits, [-1, vocab_size])
+    weights = {w.path: w.value for w in model.trainable_variables}
+    gradients = tape.gradient(total_loss, weights)
+    mlm_logits = tf.reshape(mlm_logits, [-1, mlm_logits.shape[-1]])
     outputs = {
         "embedding_output": bert.embedding_output,
         "sequence_output": bert.sequence_output,
@@ -58,132 +56,96 @@ def run(model, batch):
         "mlm_log_probs": tf.nn.log_softmax(mlm_logits),
         "mlm_example_loss": tf.reshape(masked_lm, [-1]),
         "mlm_loss": mlm_loss,
-        "nsp_logits": logits.next_sentence_logits,
-        "nsp_log_probs": tf.nn.log_softmax(logits.next_sentence_logits),
+        "nsp_logits": nsp_logits,
+        "nsp_log_probs": tf.nn.log_softmax(nsp_logits),
         "nsp_example_loss": next_sentence,
         "nsp_loss": nsp_loss,
         "total_loss": total_loss,
-    } | {
-        f"encoder_layer_{i}": output
-        for i, output in enumerate(bert.encoder_outputs)
     }
-    gradients = {
-        weight.path: tf.convert_to_tensor(gradient).numpy()
-        for weight, gradient in zip(
-            model.trainable_variables, gradients, strict=True
-        )
+    for i, output in enumerate(bert.encoder_outputs):
+        outputs[f"encoder_layer_{i}"] = output
+    for every in (8, 16):
+        rows = bert.sequence_output[:, ::every]
+        outputs[f"sequence_output_every{every}"] = rows
+    return (
+        {name: np.asarray(value) for name, value in outputs.items()},
+        {n: tf.convert_to_tensor(g).numpy() for n, g in gradients.items()},
+    )
+
+
+def norms(arrays, **arguments):
+    """Returns {name: norm} of arrays, in float64."""
+    return {
+        name: np.linalg.norm(np.float64(array), **arguments)
+        for name, array in arrays.items()
     }
-    return {k: np.asarray(v) for k, v in outputs.items()}, gradients
+
+
+def read_config(folder):
+    return BertConfig.from_json_file(str(folder / "bert_config.json"))
 
 
 @pytest.mark.parametrize(("name", "case"), CASES)
 def test_outputs_and_gradients_equal_the_original(golden, name, case):
     folder = golden / "model" / name
-    config = BertConfig.from_json_file(str(folder / "bert_config.json"))
-    model = PretrainingModel(config)
-    recorded.set_weights(model.trainable_variables, SEEDS[name])
+    model = PretrainingModel(read_config(folder))
+    recorded.assign(model, SEEDS[name])
     arrays = np.load(folder / f"{case}.npz")
     batch = recorded.part(arrays, "in/")
     if case == "nomask":
         batch["input_mask"] = np.ones_like(batch["input_ids"])
         batch["segment_ids"] = np.zeros_like(batch["input_ids"])
-
     outputs, gradients = run(model, batch)
-
-    expected = recorded.part(arrays, "out/")
-    compared = set(outputs) & set(expected)
-    assert compared >= {"sequence_output", "mlm_log_probs", "total_loss"}
-    assert {n for n in expected if n.startswith("encoder_layer")} <= compared
-    for output in compared:
-        np.testing.assert_allclose(
-            outputs[output],
-            expected[output],
-            atol=CASES[name, case],
-            err_msg=output,
-        )
-    for weight, gradient in recorded.part(arrays, "grad/").items():
-        np.testing.assert_allclose(
-            gradients[weight],
-            gradient,
-            atol=GRADIENT_TOLERANCE,
-            err_msg=weight,
-        )
+    stored = recorded.part(arrays, "out/")
+    expected = {n: value for n, value in stored.items() if n in outputs}
+    layers = {n for n in stored if n.startswith("encoder_layer")}
+    assert expected.keys() >= {
+        *("sequence_output", "mlm_log_probs", "total_loss"),
+        *layers,
+    }
+    recorded.assert_all_close(outputs, expected, atol=CASES[name, case])
+    recorded.assert_all_close(
+        gradients, recorded.part(arrays, "grad/"), atol=GRADIENT_TOLERANCE
+    )
 
 
 def test_outputs_and_gradients_equal_the_committed_extract():
     arrays = recorded.part(np.load(recorded.EXTRACT / "model.npz"), "case/")
     model = PretrainingModel(recorded.RELU_CONFIG)
-    recorded.set_weights(model.trainable_variables, SEEDS["relu"])
-
+    recorded.assign(model, SEEDS["relu"])
     outputs, gradients = run(model, recorded.part(arrays, "in/"))
-
-    every8 = arrays.pop("out/sequence_output_every8")
-    np.testing.assert_allclose(
-        outputs["sequence_output"][:, ::8], every8, atol=2e-5
-    )
-    for name, expected in recorded.part(arrays, "out/").items():
-        np.testing.assert_allclose(
-            outputs[name], expected, atol=2e-5, err_msg=name
-        )
-    for weight, expected in recorded.part(arrays, "norm/").items():
-        norm = np.linalg.norm(gradients[weight].astype(np.float64))
-        np.testing.assert_allclose(norm, expected, atol=2e-5, err_msg=weight)
-
-
-def test_default_mask_is_ones_and_default_segment_is_zero():
-    config = BertConfig(
-        7, 8, 1, 2, 16, max_position_embeddings=9, type_vocab_size=2
-    )
-    bert = PretrainingModel(config).bert
-    ids = tf.constant([[1, 2, 3], [4, 5, 6]])
-    given = bert(ids, tf.ones_like(ids), tf.zeros_like(ids))
-    np.testing.assert_array_equal(
-        bert(ids).sequence_output, given.sequence_output
-    )
+    expected = recorded.part(arrays, "out/")
+    assert "sequence_output_every8" in expected
+    recorded.assert_all_close(outputs, expected, atol=2e-5)
+    expected = recorded.part(arrays, "norm/")
+    recorded.assert_all_close(norms(gradients), expected, atol=2e-5)
 
 
 @pytest.mark.slow
 def test_bert_base_equals_the_original(golden):
     folder = golden / "model" / "real_size"
     arrays = np.load(folder / "summary.npz")
-    model = PretrainingModel(
-        BertConfig.from_json_file(str(folder / "bert_config.json"))
-    )
+    model = PretrainingModel(read_config(folder))
     shapes = json.loads((folder / "variables.json").read_text())["variables"]
-    assert {w.path: list(w.shape) for w in model.trainable_variables} == dict(
-        map(tuple, shapes)
-    )
-    recorded.set_weights(model.trainable_variables, 101)
-
+    found = {w.path: list(w.shape) for w in model.trainable_variables}
+    assert found == dict(map(tuple, shapes))
+    recorded.assign(model, 101)
     outputs, gradients = run(model, recorded.part(arrays, "in/"))
-
-    for name, expected in recorded.part(arrays, "out/").items():
-        if name == "sequence_output_every16":
-            actual = outputs["sequence_output"][:, ::16]
-        elif name in outputs:
-            actual = outputs[name]
-        else:
-            continue  # Norms are compared below.
-        # Twelve layers of 768 add up more rounding than three of 64.
-        np.testing.assert_allclose(actual, expected, atol=1e-4, err_msg=name)
-    for name, expected in recorded.part(arrays, "rownorm/").items():
-        norms = np.linalg.norm(outputs[name].astype(np.float64), axis=-1)
-        np.testing.assert_allclose(norms, expected, rtol=1e-5, err_msg=name)
-    for name, expected in recorded.part(arrays, "gradnorm/").items():
-        norm = np.linalg.norm(gradients[name].astype(np.float64))
-        np.testing.assert_allclose(
-            norm, expected, rtol=1e-3, atol=1e-5, err_msg=name
-        )
+    stored = recorded.part(arrays, "out/")
+    norm = stored["grad_global_norm_dense"]
+    expected = {n: value for n, value in stored.items() if n in outputs}
+    # Twelve layers of 768 add up more rounding than three of 64.
+    recorded.assert_all_close(outputs, expected, atol=1e-4)
+    rows = recorded.part(arrays, "rownorm/")
+    outputs = {name: outputs[name] for name in rows}
+    recorded.assert_all_close(norms(outputs, axis=-1), rows, rtol=1e-5)
+    found = norms(gradients)
+    expected = recorded.part(arrays, "gradnorm/")
+    recorded.assert_all_close(found, expected, rtol=1e-3, atol=1e-5)
     for name, expected in recorded.part(arrays, "gradhead/").items():
+        start = gradients[name].ravel()[: len(expected)]
         np.testing.assert_allclose(
-            gradients[name].ravel()[: len(expected)],
-            expected,
-            atol=GRADIENT_TOLERANCE,
-            err_msg=name,
+            start, expected, atol=GRADIENT_TOLERANCE, err_msg=name
         )
-    total = np.sqrt(
-        sum(np.sum(np.square(g.astype(np.float64))) for g in gradients.values())
-    )
-    np.testing.assert_allclose(
-        total, arrays["out/grad_global_norm_dense"], rtol=1e-4
-    )
+    total = np.linalg.norm([*found.values()])
+    np.testing.assert_allclose(total, norm, rtol=1e-4)

@@ -1,49 +1,25 @@
 """Layers and models in Keras' functional API, saved to `.keras` files."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
+from support import recorded
 
-from official_bert.config import BertConfig
+from official_bert.modeling import encoder, layers, pooling_head
+from official_bert.modeling import finetuning_models as finetuning
+from official_bert.modeling import pretraining_model as pretraining
 from official_bert.modeling.attention import SelfAttention
-from official_bert.modeling.encoder import (
-    Bert,
-    Embeddings,
-    Encoder,
-    TransformerLayer,
-)
-from official_bert.modeling.finetuning_models import (
-    ChoiceClassifier,
-    SequenceClassifier,
-    SpanModel,
-    TokenClassifier,
-)
 from official_bert.modeling.gradients import gelu
-from official_bert.modeling.layers import Dense, Dropout, LayerNorm
-from official_bert.modeling.pooling_head import (
-    BiLstm,
-    LayerPooling,
-    PoolingHead,
-)
-from official_bert.modeling.pretraining_model import (
-    MaskedLM,
-    NextSentence,
-    PretrainingModel,
-)
 
 # Of Keras itself, when it saves a variable under NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation:DeprecationWarning"
 )
 
-CONFIG = BertConfig(
-    vocab_size=11,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=6,
-    max_position_embeddings=7,
-    type_vocab_size=2,
+CONFIG = dataclasses.replace(
+    recorded.SMALL_CONFIG, num_hidden_layers=2, intermediate_size=6
 )
 RANDOM = np.random.default_rng(0)
 IDS = RANDOM.integers(0, 11, (3, 5)).astype("int32")
@@ -51,34 +27,35 @@ MASK = np.array([[1] * 5, [1] * 4 + [0], [1] * 2 + [0] * 3], "int32")
 SEGMENTS = np.sort(RANDOM.integers(0, 2, IDS.shape)).astype("int32")
 X = RANDOM.normal(size=(3, 5, 8)).astype("float32")
 BIAS = np.zeros((3, 1, 1, 5), "float32")
-WORDS = RANDOM.normal(size=(11, 8)).astype("float32")
+WORDS = RANDOM.normal(size=(30, 8)).astype("float32")
 
 LAYERS = {
-    "dense": (Dense(4, activation=gelu), [X]),
-    "layer_norm": (LayerNorm(), [X]),
-    "dropout": (Dropout(0.3), [X]),
-    "embeddings": (Embeddings(CONFIG), [IDS, SEGMENTS]),
+    "dense": (layers.Dense(4, activation=gelu), [X]),
+    "layer_norm": (layers.LayerNorm(), [X]),
+    "dropout": (layers.Dropout(0.3), [X]),
+    "embeddings": (encoder.Embeddings(CONFIG), [IDS, SEGMENTS]),
     "self_attention": (SelfAttention(CONFIG), [X, X, BIAS]),
-    "transformer_layer": (TransformerLayer(CONFIG), [X, X, BIAS]),
-    "encoder": (Encoder(CONFIG), [X, BIAS]),
-    "bert": (Bert(CONFIG), [IDS, MASK, SEGMENTS]),
-    "masked_lm": (MaskedLM(CONFIG), [X, WORDS]),
-    "next_sentence": (NextSentence(CONFIG), [X[:, 0]]),
-    "layer_pooling": (LayerPooling("weighted_sum_all", 2), [X, [X, -X]]),
-    "bilstm": (BiLstm(3), [X, MASK]),
+    "transformer_layer": (encoder.TransformerLayer(CONFIG), [X, X, BIAS]),
+    "encoder": (encoder.Encoder(CONFIG), [X, BIAS]),
+    "bert": (encoder.Bert(CONFIG), [IDS, MASK, SEGMENTS]),
+    "masked_lm": (pretraining.MaskedLM(CONFIG), [X, WORDS]),
+    "next_sentence": (pretraining.NextSentence(CONFIG), [X[:, 0]]),
+    "layer_pooling": (
+        pooling_head.LayerPooling("weighted_sum_all", 2),
+        [X, [X, -X]],
+    ),
+    "bilstm": (pooling_head.BiLstm(3), [X, MASK]),
 }
 BATCH = {"input_ids": IDS, "input_mask": MASK, "segment_ids": SEGMENTS}
 CHOICES = {name: np.stack([v, v[::-1]], 1) for name, v in BATCH.items()}
-HEAD = PoolingHead("weighted_sum_last_4", 3)
+HEAD = pooling_head.PoolingHead("weighted_sum_last_4", 3)
+MASKED = {**BATCH, "masked_lm_positions": MASK[:, :2]}
 MODELS = {
-    "pretraining": (
-        lambda: PretrainingModel(CONFIG),
-        {**BATCH, "masked_lm_positions": MASK[:, :2]},
-    ),
-    "sequence": (lambda: SequenceClassifier(CONFIG, 3), BATCH),
-    "choice": (lambda: ChoiceClassifier(CONFIG), CHOICES),
-    "token": (lambda: TokenClassifier(CONFIG, 3, HEAD), BATCH),
-    "span": (lambda: SpanModel(CONFIG, pooling_head=HEAD), BATCH),
+    "pretraining": (pretraining.PretrainingModel, {}, MASKED),
+    "sequence": (finetuning.SequenceClassifier, {"num_outputs": 3}, BATCH),
+    "choice": (finetuning.ChoiceClassifier, {}, CHOICES),
+    "token": (finetuning.TokenClassifier, {"pooling_head": HEAD}, BATCH),
+    "span": (finetuning.SpanModel, {"pooling_head": HEAD}, BATCH),
 }
 
 
@@ -87,9 +64,11 @@ def saved_and_loaded(model, folder):
     return keras.saving.load_model(folder / "model.keras")
 
 
-def assert_equal_outputs(model, other, inputs):
+def check_saving(model, inputs, folder):
+    loaded = saved_and_loaded(model, folder)
+    assert [w.path for w in loaded.weights] == [w.path for w in model.weights]
     expected, found = (
-        keras.tree.flatten(m(inputs, training=False)) for m in (model, other)
+        keras.tree.flatten(m(inputs, training=False)) for m in (model, loaded)
     )
     for one, same in zip(expected, found, strict=True):
         np.testing.assert_array_equal(one, same)
@@ -101,25 +80,19 @@ def test_functional_model_of_a_layer_survives_saving(name, tmp_path):
     symbolic = keras.tree.map_structure(
         lambda x: keras.Input(x.shape[1:], len(x), dtype=x.dtype.name), inputs
     )
-    model = keras.Model(symbolic, layer(*symbolic))
-    loaded = saved_and_loaded(model, tmp_path)
-    assert [w.path for w in loaded.weights] == [w.path for w in model.weights]
-    assert_equal_outputs(model, loaded, inputs)
+    check_saving(keras.Model(symbolic, layer(*symbolic)), inputs, tmp_path)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model_survives_saving(name, tmp_path):
-    make, batch = MODELS[name]
-    model = make()
-    loaded = saved_and_loaded(model, tmp_path)
-    assert [w.path for w in loaded.weights] == [w.path for w in model.weights]
-    assert_equal_outputs(model, loaded, batch)
+    kind, arguments, batch = MODELS[name]
+    check_saving(kind(CONFIG, **arguments), batch, tmp_path)
 
 
 @pytest.mark.slow  # Keras compiles the step with XLA.
 def test_bert_in_a_functional_model_trains_saves_and_loads(tmp_path):
     inputs = [keras.Input([None], dtype="int32") for _ in range(3)]
-    bert = Bert(CONFIG)
+    bert = encoder.Bert(CONFIG)
     logits = keras.layers.Dense(2)(bert(*inputs).pooled_output)
     model = keras.Model(inputs, logits)
     assert {w.path.split("/")[0] for w in bert.weights} == {"bert"}

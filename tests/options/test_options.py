@@ -7,7 +7,7 @@ import typing
 
 import pytest
 
-from official_bert.cli import HEADINGS, find_headings
+from official_bert.cli import HEADINGS
 from official_bert.errors import InputError
 from official_bert.options import (
     BuildVocab,
@@ -64,15 +64,16 @@ def make(options, **changes):
     return options(**VALID[options] | changes)
 
 
+def limits(field):
+    low, high = field.metadata["between"] or (field.metadata["at_least"], None)
+    return [(n, step) for n, step in [(low, -1), (high, 1)] if n is not None]
+
+
 BOUNDED = [
-    (options, field.name, limit, step)
+    (options, field.name, *limit)
     for options in VALID
     for field in dataclasses.fields(options)
-    for low, high in [
-        field.metadata["between"] or (field.metadata["at_least"], None)
-    ]
-    for limit, step in [(low, -1), (high, 1)]
-    if limit is not None
+    for limit in limits(field)
 ]
 
 
@@ -84,19 +85,17 @@ def test_number_out_of_bounds_is_an_error(options, name, limit, step):
 
 
 def test_every_number_has_bounds():
-    bounded = {(options, name) for options, name, *_ in BOUNDED}
     assert {
         field.name
         for options in VALID
         for field in dataclasses.fields(options)
-        if type(field.default) in (int, float)
-        and (options, field.name) not in bounded
+        if type(field.default) in (int, float) and not limits(field)
     } == {"random_seed", "null_score_diff_threshold"}
 
 
 @pytest.mark.parametrize("options", VALID)
 def test_every_option_has_a_known_heading_and_a_help_text(options):
-    assert set(find_headings(options).values()) <= {*HEADINGS}
+    assert set(options.headings.values()) <= {*HEADINGS}
     for field in dataclasses.fields(options):
         assert field.metadata["help"].endswith(".")
 
@@ -107,9 +106,12 @@ PACKED = {"pack_sequences": True, "max_predictions_per_seq": 19}
 TPU = {"use_tpu": True, "distribution_strategy": "mirrored"}
 INVALID = [
     (BuildVocab, {"input_file": "none.txt"}, "'none.txt'"),
-    (BuildVocab, {"bert_config_file": "a", "hidden_size": 100}, "=100, "),
+    (BuildVocab, {"bert_config_file": "a", "hidden_size": 100}, "=12. .*100"),
     (BuildVocab, {"bert_config_file": "new_vocab.txt"}, "=new_vocab.txt"),
     (BuildVocab, {"vocab_size": 104}, "--vocab_size=104 .*104"),
+    (BuildVocab, {"vocab_file": "text.txt"}, "--vocab_file=text.txt"),
+    (BuildVocab, {"vocab_file": "text.txt/vocab.txt"}, "'text.txt'"),
+    (BuildVocab, {"bert_config_file": "./text.txt"}, "=./text.txt"),
     (CREATE, {"input_file": ""}, "No input file in ''"),
     (CREATE, {"input_file": "folder"}, "'folder'"),
     (CREATE, {"vocab_file": "folder"}, "--vocab_file=folder"),
@@ -150,23 +152,22 @@ def test_unusable_value_is_an_error(options, changes, message):
         make(options, **changes)
 
 
-@pytest.mark.parametrize(
-    ("options", "changes"),
-    [
-        (BuildVocab, {"bert_config_file": "new.json"}),
-        (CREATE, {"input_file": "text.txt,*.txt"}),
-        (CREATE, {"bert_config_file": "short.json", "max_seq_length": 64}),
-        (RunPretraining, {"do_train": False, "do_eval": True}),
-        (RunPretraining, {"init_checkpoint": "model.ckpt"}),
-        (RunPretraining, {"vocab_file": "vocab.txt"}),
-        (RunClassifier, {"freeze": "embeddings,0-11,pooler"}),
-        # Not read, so it need not exist.
-        (RunSquad, {"predict_file": "none.json"}),
-    ],
-)
+USABLE = [
+    (BuildVocab, {"bert_config_file": "new.json"}),
+    (CREATE, {"input_file": "text.txt,*.txt"}),
+    (CREATE, {"bert_config_file": "short.json", "max_seq_length": 64}),
+    (RunPretraining, {"do_train": False, "do_eval": True}),
+    (RunPretraining, {"init_checkpoint": "model.ckpt"}),
+    (RunPretraining, {"vocab_file": "vocab.txt"}),
+    (RunClassifier, {"freeze": "embeddings,0-11,pooler"}),
+    # Not read, so it need not exist.
+    (RunSquad, {"predict_file": "none.json"}),
+]
+
+
+@pytest.mark.parametrize(("options", "changes"), USABLE)
 def test_usable_values_are_accepted(options, changes):
-    made = make(options, **changes)
-    assert {name: getattr(made, name) for name in changes} == changes
+    make(options, **changes)
 
 
 @pytest.mark.parametrize(
@@ -178,20 +179,7 @@ def test_options_name_their_command(options):
 
 
 def test_output_files_are_separated_by_commas():
-    options = make(CreatePretrainingData, output_file="b,,a")
-    assert options.output_files() == ["b", "a"]
-
-
-def test_config_of_build_vocab_has_the_given_sizes():
-    sizes = {
-        "hidden_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "max_position_embeddings": 32,
-    }
-    found = make(BuildVocab, **sizes).config(vocab_size=1234).to_dict()
-    more = {"vocab_size": 1234, "intermediate_size": 256, "type_vocab_size": 2}
-    assert found | sizes | more == found
+    assert make(CREATE, output_file="b,,a").output_files() == ["b", "a"]
 
 
 @pytest.mark.parametrize(

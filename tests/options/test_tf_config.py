@@ -8,11 +8,7 @@ from official_bert.errors import InputError
 from official_bert.options.training import DeviceOptions
 
 HOSTS = ["a:1", "b:2"]
-
-
-def set_config(monkeypatch, config):
-    text = config if isinstance(config, str) else json.dumps(config)
-    monkeypatch.setenv("TF_CONFIG", text)
+CHIEF = {"chief": ["c:3"], "worker": HOSTS}
 
 
 def make(cluster, task_type, index):
@@ -24,12 +20,12 @@ def make(cluster, task_type, index):
     [
         (make({"worker": HOSTS}, "worker", 0), True),
         (make({"worker": HOSTS}, "worker", 1), False),
-        (make({"chief": ["c:3"], "worker": HOSTS}, "worker", 0), False),
-        (make({"chief": ["c:3"], "worker": HOSTS}, "chief", 0), True),
+        (make(CHIEF, "worker", 0), False),
+        (make(CHIEF, "chief", 0), True),
     ],
 )
 def test_chief_is_the_chief_or_the_first_worker(monkeypatch, config, is_chief):
-    set_config(monkeypatch, config)
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     options = DeviceOptions(distribution_strategy="multi_worker_mirrored")
     assert options.is_chief is is_chief
 
@@ -61,7 +57,8 @@ def test_process_without_other_hosts_is_chief(monkeypatch):
     ],
 )
 def test_invalid_tf_config_is_an_error(monkeypatch, config):
-    set_config(monkeypatch, config)
+    text = config if isinstance(config, str) else json.dumps(config)
+    monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(InputError, match="TF_CONFIG"):
         DeviceOptions(distribution_strategy="multi_worker_mirrored")
     DeviceOptions(distribution_strategy="mirrored")

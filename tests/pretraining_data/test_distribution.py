@@ -20,6 +20,10 @@ TOLERANCE = 4
 
 def figures(rows, continues):
     """Returns the recorded histograms and numbers."""
+
+    def histogram(values, num_bins, width=1):
+        return np.bincount(values // width, minlength=num_bins)
+
     lengths = rows["input_mask"].sum(1)
     length_b = rows["segment_ids"].sum(1) - 1
     counts = rows["masked_lm_weights"].sum(1).astype(int)
@@ -32,17 +36,13 @@ def figures(rows, continues):
     is_random = ~is_mask & ~is_kept
     labels_next = rows["next_sentence_labels"]
     return {
-        "length_hist": np.bincount(lengths // 8, minlength=17),
-        "tokens_a_hist": np.bincount(
-            (lengths - length_b - 3) // 8, minlength=17
-        ),
-        "tokens_b_hist": np.bincount(length_b // 8, minlength=17),
-        "masked_count_hist": np.bincount(counts, minlength=21),
+        "length_hist": histogram(lengths, 17, 8),
+        "tokens_a_hist": histogram(lengths - length_b - 3, 17, 8),
+        "tokens_b_hist": histogram(length_b, 17, 8),
+        "masked_count_hist": histogram(counts, 21),
         "masked_first_continuation": np.bincount(continues[labels]),
         "mask_keep_random": [is_mask.sum(), is_kept.sum(), is_random.sum()],
-        "random_token_id_hist": np.bincount(
-            seen[is_random] * 10 // VOCAB_SIZE, minlength=10
-        ),
+        "random_token_id_hist": histogram(seen[is_random] * 10, 10, VOCAB_SIZE),
         "nsp_actual_random": np.bincount(labels_next[:, 0]),
         "n_instances": len(lengths),
         "n_tokens": lengths.sum(),

@@ -7,7 +7,7 @@ import pytest
 
 from official_bert.inputs import schemas
 from official_bert.pretraining_data import instance_packing
-from official_bert.pretraining_data.instance_packing import Limits, Size
+from official_bert.pretraining_data.instance_packing import Limits
 
 
 def test_two_instances_are_packed_into_one_row():
@@ -53,8 +53,8 @@ def test_two_instances_are_packed_into_one_row():
     ids=["full rows", "best fit", "predictions", "sequences"],
 )
 def test_instances_go_into_the_fullest_row_with_room(lengths, limits, expected):
-    sizes = [Size(length, 1) for length in lengths]
-    assert instance_packing.best_fit(sizes, limits) == expected
+    counts = [1] * len(lengths)
+    assert instance_packing.best_fit(lengths, counts, limits) == expected
 
 
 @pytest.mark.parametrize("limits", [Limits(512, 80, 16), Limits(512, 77, 2)])
@@ -64,20 +64,16 @@ def test_every_instance_is_in_exactly_one_row_within_the_limits(limits):
         512 if draw.random() < 0.75 else draw.randint(5, 511)
         for _ in range(3000)
     ]
-    sizes = [Size(length, max(1, round(0.15 * length))) for length in lengths]
-    rows = instance_packing.best_fit(sizes, limits)
+    counts = [max(1, round(0.15 * length)) for length in lengths]
+    rows = instance_packing.best_fit(lengths, counts, limits)
     assert sorted(i for row in rows for i in row) == list(range(3000))
     for row in rows:
-        assert sum(sizes[i].length for i in row) <= 512
-        assert (
-            sum(sizes[i].num_predictions for i in row)
-            <= limits.max_predictions_per_seq
-        )
+        assert sum(lengths[i] for i in row) <= 512
+        assert sum(counts[i] for i in row) <= limits.max_predictions_per_seq
         assert len(row) <= limits.max_sequences_per_row
-    firsts = [row[0] for row in rows]
-    assert firsts == sorted(firsts)
+    assert rows == sorted(rows)
     # Less than one percent is padding if the limits allow it.
-    filled = sum(size.length for size in sizes) / (512 * len(rows))
+    filled = sum(lengths) / (512 * len(rows))
     assert filled > 0.99 or limits.max_sequences_per_row == 2
 
 

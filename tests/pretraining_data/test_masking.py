@@ -2,12 +2,14 @@
 
 import collections
 import random
+import types
 
 import numpy as np
 import pytest
 import scipy.stats
 
 from official_bert.pretraining_data import masking
+from official_bert.pretraining_data.instance_records import Settings
 from official_bert.pretraining_data.masking import KEEP, Replacements
 
 MASK = 4
@@ -27,19 +29,15 @@ def mask_one(continues, wanted, seed, whole_words, replacements=DEFAULT):
 
 
 def mask_many(continues, wanted, seed, whole_words, replacements=DEFAULT):
-    is_maskable = np.zeros((1, len(continues) + 2), np.bool_)
-    is_maskable[0, 1:-1] = True
-    arrays = masking.mask_sequences(
-        is_maskable,
+    rng = np.random.default_rng(seed)
+    _, positions, ids = masking.mask_sequences(
+        np.array([[False, *[True] * len(continues), False]]),
         np.array([[False, *continues, False]]) if whole_words else None,
         np.array([wanted]),
-        wanted + 3,
         replacements,
-        np.random.default_rng(seed).integers(2**63, size=1, dtype=np.uint64),
+        rng.integers(2**63, size=1, dtype=np.uint64),
     )
-    [[places], [ids], [count]] = arrays
-    assert not places[count:].any()
-    return masking.Masks(places[:count].tolist(), ids[:count].tolist())
+    return positions.tolist(), ids.tolist()
 
 
 both = pytest.mark.parametrize("choose", [mask_one, mask_many])
@@ -49,10 +47,12 @@ both = pytest.mark.parametrize("choose", [mask_one, mask_many])
     ("prob", "at_most"), [(0.15, 20), (0.0, 20), (0.15, 2)]
 )
 def test_number_of_predictions_is_rounded_half_to_even(prob, at_most):
-    counts = masking.num_to_predict(np.arange(512), prob, at_most)
-    assert counts.tolist() == [  # As in the original implementation.
+    options = types.SimpleNamespace(
+        max_seq_length=511, masked_lm_prob=prob, max_predictions_per_seq=at_most
+    )
+    assert Settings(options).num_to_predict.tolist() == [
         min(at_most, max(1, round(length * prob))) for length in range(512)
-    ]
+    ]  # As in the original implementation.
 
 
 @both
@@ -68,7 +68,7 @@ def test_positions_and_their_replacements_are_independent(choose):
     assert list(chosen.values()) == pytest.approx([333] * 12, abs=100)
     shares = [masked[case] / number for case, number in chosen.items()]
     assert shares == pytest.approx([0.8] * 12, abs=0.13)
-    assert choose([False] * 5, 7, 0, False).positions == [1, 2, 3, 4, 5]
+    assert choose([False] * 5, 7, 0, False)[0] == [1, 2, 3, 4, 5]
 
 
 # Table 8 of the paper and the remaining corner cases: mask, keep, random.
@@ -117,8 +117,7 @@ def test_replacements_have_the_requested_shares(choose, mask, keep, rest):
 def test_whole_words_are_masked_together(choose, continues, wanted, expected):
     continues = [bool(flag) for flag in continues]
     seen = {
-        tuple(choose(continues, wanted, seed, True).positions)
-        for seed in range(60)
+        tuple(choose(continues, wanted, seed, True)[0]) for seed in range(60)
     }
     assert seen == expected
 
@@ -136,17 +135,16 @@ def test_masks_do_not_depend_on_the_other_sequences(whole_words):
             is_maskable[rows],
             continues[rows] if whole_words else None,
             wanted[rows],
-            8,
             DEFAULT,
             keys[rows],
         )
 
     together = choose(slice(None))
     for row in range(50):
-        for one, many in zip(
-            choose(slice(row, row + 1)), together, strict=True
-        ):
-            np.testing.assert_array_equal(one[0], many[row])
+        alone = choose(slice(row, row + 1))
+        assert alone.positions.size > 0 or whole_words
+        for one, many in zip(alone[1:], together[1:], strict=True):
+            np.testing.assert_array_equal(one, many[together.rows == row])
 
 
 def test_random_numbers_equal_those_of_the_authors_splitmix64():
@@ -155,5 +153,4 @@ def test_random_numbers_equal_those_of_the_authors_splitmix64():
         *(4593380528125082431, 16408922859458223821),
     ]
     key = np.array([1234567], np.uint64)
-    assert masking.random_numbers(key, 5)[0].tolist() == expected
-    assert masking.random_numbers(key, 3, skip=2)[0].tolist() == expected[2:]
+    assert masking.random_numbers(key, np.arange(5)).tolist() == expected

@@ -1,4 +1,4 @@
-"""--nsp=sop makes ordered or swapped pairs, --nsp=none single segments.
+"""Records are masked segments of the text, as --nsp asks.
 
 Every word of the text is different and numbered by position, so the records
 show where the segments come from.
@@ -50,6 +50,9 @@ def instances(path):
     lengths = rows["input_mask"].sum(1)
     labels = rows["next_sentence_labels"][:, 0]
     for number, length in enumerate(lengths):
+        num_masked = int(rows["masked_lm_weights"][number].sum())
+        assert num_masked == min(5, max(1, round(0.15 * length)))
+        assert not rows["masked_lm_positions"][number, num_masked:].any()
         segments = rows["segment_ids"][number]
         assert not ids[number, length:].any()
         assert not segments[length:].any()
@@ -69,27 +72,37 @@ both_modes = pytest.mark.parametrize("num_workers", [0, 1])
 
 
 @both_modes
-def test_sop_pairs_are_neighbors_in_either_order(inputs, tmp_path, num_workers):
+@pytest.mark.parametrize("nsp", ["next", "sop"])
+def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):
     directory, borders, _ = inputs
     out = tmp_path / "out"
-    make(directory, out, nsp="sop", num_workers=num_workers, dupe_factor=3)
+    make(directory, out, nsp=nsp, num_workers=num_workers, dupe_factor=3)
     labels = []
     num_touching = num_short = 0
     for ids, segments, label in instances(out):
         assert ids[0] == CLS
         a, b = (words_of(ids[segments == n][1 - n :]) for n in (0, 1))
-        first, second = (b, a) if label else (a, b)
-        assert first[-1] < second[0]
-        assert not ((borders > first[0]) & (borders <= second[-1])).any()
-        # There is a gap only if a segment was truncated.
-        if len(ids) < LENGTH:
-            assert first[-1] + 1 == second[0]
-            num_short += 1
-        num_touching += first[-1] + 1 == second[0]
         labels.append(label)
+        spans = [np.concatenate([a, b])]
+        if nsp == "sop":
+            spans = [np.concatenate([b, a] if label else [a, b])]
+        elif label:
+            spans = [a, b]  # Of any two documents.
+        for span in spans:
+            assert (np.diff(span) > 0).all()
+            assert not ((borders > span[0]) & (borders <= span[-1])).any()
+        if len(spans) == 1:
+            # There is a gap only if a segment was truncated.
+            is_touching = (np.diff(spans[0]) == 1).all()
+            assert is_touching or len(ids) == LENGTH
+            num_touching += is_touching
+            num_short += len(ids) < LENGTH
     assert num_touching > num_short > 500
-    counts = np.bincount(labels, minlength=2)
-    assert scipy.stats.chisquare(counts).pvalue > 1e-3
+    if nsp == "sop":
+        counts = np.bincount(labels, minlength=2)
+        assert scipy.stats.chisquare(counts).pvalue > 1e-3
+    else:
+        assert 0.5 < np.mean(labels) < 0.8
 
 
 @both_modes

@@ -2,14 +2,13 @@
 
 import random
 
-import numpy as np
 import pytest
 from support import pretraining_records
-from support.pretraining_records import SPECIAL, make
+from support.pretraining_records import make
 
 from official_bert.errors import InputError
 from official_bert.inputs import tfrecords
-from official_bert.pretraining_data import parallel
+from official_bert.pretraining_data import instance_records, parallel
 
 TOKENS = ["cat", "sat", "mat", "un", "##happy", "##ly", "dog", "."]
 WORDS = ["cat", "sat", "unhappy", "unhappyly", "dog", "."]
@@ -62,39 +61,11 @@ def test_records_do_not_depend_on_the_size_of_portions(
 ):
     how = {"do_whole_word_mask": whole_words, "num_workers": 1}
     expected = make(inputs, tmp_path / "out", **how)
-    monkeypatch.setattr(parallel, "_TOKENS_PER_WORK_ITEM", 100)
+    monkeypatch.setattr(parallel, "_SENTENCES_PER_WORK_ITEM", 10)
     monkeypatch.setattr(parallel, "_INSTANCES_PER_BUCKET", 50)
     monkeypatch.setattr(parallel, "_PAIRS_IN_MEMORY", 70)
     monkeypatch.setattr(parallel, "BATCH_SIZE", 7)
     assert make(inputs, tmp_path / "out", **how) == expected
-
-
-def test_every_record_is_a_masked_pair_of_the_text(inputs, tmp_path):
-    make(inputs, tmp_path / "out", num_workers=1, dupe_factor=3)
-    rows = pretraining_records.parse(tmp_path / "out", 32, 5)
-    tokens = [*SPECIAL, *TOKENS]
-    text = (inputs / "text.txt").read_text().replace("un", "un ")
-    text = text.replace("happy", "##happy ").replace("ly", "##ly ")
-    text = " ".join(text.split())
-    labels = rows["next_sentence_labels"][:, 0]
-    for row in range(len(labels)):
-        length = rows["input_mask"][row].sum()
-        count = int(rows["masked_lm_weights"][row].sum())
-        assert count == min(5, max(1, round(0.15 * length)))
-        assert not rows["masked_lm_positions"][row, count:].any()
-        ids = rows["input_ids"][row]
-        places = rows["masked_lm_positions"][row, :count]
-        ids[places] = rows["masked_lm_ids"][row, :count]
-        assert not ids[length:].any()
-        spelled = " ".join(tokens[i] for i in ids[:length])
-        begin, a, b, end = spelled.replace("[CLS]", "[SEP]").split("[SEP]")
-        assert (begin, end) == ("", "")
-        assert a.strip() in text
-        assert b.strip() in text
-        segments = rows["segment_ids"][row]
-        assert (segments[:length] == 0).sum() == len(a.split()) + 2
-        assert segments.sum() == len(b.split()) + 1
-    assert 0.4 < np.mean(labels) < 0.8
 
 
 def test_rounds_and_seeds_give_different_records(inputs, tmp_path):
@@ -106,9 +77,16 @@ def test_rounds_and_seeds_give_different_records(inputs, tmp_path):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space")])
-@pytest.mark.parametrize("where", ["make_pairs", "encode"])
+@pytest.mark.parametrize(
+    ("module", "function", "num_workers"),
+    [
+        (parallel, "make_pairs", 1),
+        (parallel, "encode", 1),
+        (instance_records, "make_features", 0),
+    ],
+)
 def test_failed_run_leaves_no_files(
-    inputs, tmp_path, monkeypatch, error, where
+    inputs, tmp_path, monkeypatch, error, module, function, num_workers
 ):
     directories = []
 
@@ -117,11 +95,10 @@ def test_failed_run_leaves_no_files(
         raise error
 
     (tmp_path / "out").write_text("before")
-    monkeypatch.setattr(parallel, where, fail)
+    monkeypatch.setattr(module, function, fail)
     kind = InputError if isinstance(error, OSError) else error
     with pytest.raises(kind, match="No space" if kind is InputError else None):
-        make(inputs, tmp_path / "out", num_workers=1)
+        make(inputs, tmp_path / "out", num_workers=num_workers)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert (tmp_path / "out").read_text() == "before"
-    [name] = directories
-    assert name.startswith("out.tmp-")
+    assert [name[:8] for name in directories] == ["out.tmp-"] * num_workers

@@ -31,22 +31,19 @@ def test_instances_and_records_equal_the_recorded_ones(
         str(tmp_path / f"out{i}") for i in range(config.pop("n_output_files"))
     ]
     config.pop("name")
-    settings = Settings(
-        CreatePretrainingData(
-            input_file=",".join(inputs),
-            output_file=",".join(outputs),
-            vocab_file=str(shared_data / "vocab" / "uncased.txt"),
-            **config,
-        )
+    options = CreatePretrainingData(
+        input_file=",".join(inputs),
+        output_file=",".join(outputs),
+        vocab_file=str(shared_data / "vocab" / "uncased.txt"),
+        **config,
     )
-    rng = random.Random(settings.options.random_seed)
+    settings = Settings(options)
+    rng = random.Random(options.random_seed)
 
     text = generator.read_corpus(settings, inputs)
     instances = generator.create_instances(text, settings, rng)
     batches = generator.feature_batches(instances, text, settings)
-    instance_records.write(
-        instance_records.encode(batches, settings.options), settings.options
-    )
+    instance_records.write(instance_records.encode(batches, options), options)
 
     with gzip.open(directory / name / "instances.jsonl.gz", "rt") as lines:
         expected = [json.loads(line) for line in lines]
@@ -60,16 +57,17 @@ def test_instances_and_records_equal_the_recorded_ones(
 def as_recorded(instance, text, settings):
     """Returns an instance in the form of the original implementation."""
     (start_a, end_a, start_b, end_b, is_random_next), masks = instance
+    positions, replacements = masks
     spell = settings.tokenizer.convert_ids_to_tokens
     tokens_a = spell(text.ids[start_a:end_a].tolist())
     tokens_b = spell(text.ids[start_b:end_b].tolist())
     tokens = ["[CLS]", *tokens_a, "[SEP]", *tokens_b, "[SEP]"]
-    labels = [tokens[position] for position in masks.positions]
-    for position, replacement in zip(*masks, strict=True):
+    labels = [tokens[position] for position in positions]
+    for position, replacement in zip(positions, replacements, strict=True):
         if replacement >= 0:
             [tokens[position]] = spell([replacement])
     segment_ids = [0] * (len(tokens_a) + 2) + [1] * (len(tokens_b) + 1)
-    return [tokens, segment_ids, masks.positions, labels, is_random_next]
+    return [tokens, segment_ids, positions, labels, is_random_next]
 
 
 def digest(names):

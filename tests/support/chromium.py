@@ -8,17 +8,11 @@ import shutil
 import pytest
 
 # No window, no greeting, no requests to its vendor.
-_FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1280,1000",
-)
+_FLAGS = """
+--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run
+--disable-background-networking --disable-component-update --disable-sync
+--window-size=1280,1000
+"""
 
 
 @contextlib.contextmanager
@@ -31,7 +25,7 @@ def browser():
     os.environ.update(SE_OFFLINE="true", SE_AVOID_STATS="true")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for flag in _FLAGS:
+    for flag in _FLAGS.split():
         options.add_argument(flag)
     options.set_capability(
         "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
@@ -49,10 +43,8 @@ def show(driver, path):
     for kind in ("performance", "browser"):
         driver.get_log(kind)  # Discards those of the page before.
     driver.get(path.as_uri())
-    events = [
-        json.loads(entry["message"])["message"]
-        for entry in driver.get_log("performance")
-    ]
+    logged = [json.loads(e["message"]) for e in driver.get_log("performance")]
+    events = [entry["message"] for entry in logged]
     assert {
         event["params"]["request"]["url"]
         for event in events

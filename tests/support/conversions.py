@@ -8,6 +8,7 @@ import numpy as np
 
 import convert_checkpoint
 from official_bert.checkpoints import loading, tf1, weights
+from official_bert.checkpoints.conversion import tf1_directory
 from official_bert.config import BertConfig
 from official_bert.modeling import finetuning_models as finetuning
 from official_bert.modeling.encoder import Bert
@@ -16,28 +17,24 @@ from official_bert.options import ConvertCheckpoint
 from support.transformers_process import INPUTS, SIZES
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrs"]
-
 HEADS = {head.name: head for head in weights.HEADS}
-
-
 CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
 
 
-def convert(**flags: Any) -> None:
-    """Runs the command."""
+def convert(**flags: Any) -> pathlib.Path:
+    """Runs the command and returns `--output`."""
     options = {
         key: value if isinstance(value, bool) else str(value)
         for key, value in flags.items()
         if value is not None
     }
     convert_checkpoint.main(ConvertCheckpoint(**options))
+    return pathlib.Path(options["output"])
 
 
 def to_tf1(folder: pathlib.Path, name: str = "b", **flags: Any) -> pathlib.Path:
     """Converts a directory to TF1, into another one beside it."""
-    output = folder.parent / name
-    convert(input=folder, output=output, to="tf1", **flags)
-    return output
+    return convert(input=folder, output=folder.parent / name, to="tf1", **flags)
 
 
 def to_hf(
@@ -47,11 +44,9 @@ def to_hf(
 
     `head` is given to the command only if the names of weights do not tell it.
     """
-    if head in CLASSIFIERS:
-        flags = {"head": head, **flags}
+    flags["head"] = head if head in CLASSIFIERS else None
     output = folder.parent / name
-    convert(input=folder, output=output, to="huggingface", **flags)
-    return output
+    return convert(input=folder, output=output, to="huggingface", **flags)
 
 
 def assert_equal_files(
@@ -89,12 +84,8 @@ def released(
 
 def arrays_of(folder: pathlib.Path) -> dict[str, np.ndarray]:
     """Returns all arrays of the checkpoint in a directory."""
-    prefix = str(folder / "bert_model.ckpt")
-    reader = tf1.open_reader(prefix)
-    return {
-        name: tf1.read_array(reader, prefix, name)
-        for name in reader.get_variable_to_shape_map()
-    }
+    arrays = tf1_directory.open_arrays(str(folder))
+    return {name: arrays.read(name) for name in arrays.shapes}
 
 
 def assert_same(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]):
@@ -120,53 +111,45 @@ def batch() -> dict[str, np.ndarray]:
 def outputs(folder: pathlib.Path, head: str) -> dict[str, np.ndarray]:
     """Returns the outputs of our model under the names of transformers."""
     config = BertConfig.from_json_file(str(folder / "bert_config.json"))
+    classes = {
+        "encoder": Bert,
+        "multiple_choice": finetuning.ChoiceClassifier,
+        "question_answering": finetuning.SpanModel,
+        "sequence_classification": finetuning.SequenceClassifier,
+        "token_classification": finetuning.TokenClassifier,
+    }
+    sizes = [3] if head.startswith(("sequence", "token")) else []
+    model = classes.get(head, PretrainingModel)(config, *sizes)
     inputs = batch()
-    if head in ("pretraining", "masked_lm", "next_sentence"):
-        model = PretrainingModel(config)
-        _load(model, folder, "^cls/")
-        masked_lm, next_sentence = model(inputs)
-        return {
-            "pretraining": {
-                "prediction_logits": masked_lm,
-                "seq_relationship_logits": next_sentence,
-            },
-            "masked_lm": {"logits": masked_lm},
-            "next_sentence": {"logits": next_sentence},
-        }[head]
-    if head == "encoder":
-        bert = Bert(config)
-        bert.build()
-        _load(bert, folder)
-        found = bert(
-            inputs["input_ids"], inputs["input_mask"], inputs["segment_ids"]
-        )
-        return {
-            "last_hidden_state": found.sequence_output,
-            "pooler_output": found.pooled_output,
-        }
     if head == "multiple_choice":
-        model = finetuning.ChoiceClassifier(config)
         inputs = {name: ids[:, None] for name, ids in inputs.items()}
-    elif head == "question_answering":
-        model = finetuning.SpanModel(config)
-    elif head == "token_classification":
-        model = finetuning.TokenClassifier(config, 3)
-    else:
-        model = finetuning.SequenceClassifier(config, 3)
-    _load(model, folder)
-    logits = np.asarray(model(inputs))
-    if head == "question_answering":
-        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
-    return {"logits": logits}
-
-
-def _load(model: Any, folder: pathlib.Path, may_initialize: str = "") -> None:
+    if head == "encoder":
+        model.build()
     loading.load(
         loading.by_name(model.trainable_variables),
         str(folder / "bert_model.ckpt"),
-        may_initialize=may_initialize,
+        may_initialize="^cls/(predictions|seq_relationship)/",
         may_skip=loading.OPTIMIZER_STATE,
     )
+    if head == "encoder":
+        found = model(*list(inputs.values())[:3])
+        return {
+            "last_hidden_state": np.asarray(found.sequence_output),
+            "pooler_output": np.asarray(found.pooled_output),
+        }
+    found = model(inputs)
+    if head == "question_answering":
+        found = np.moveaxis(found, -1, 0)
+    names = {
+        "pretraining": ("prediction_logits", "seq_relationship_logits"),
+        "masked_lm": ("logits", ""),
+        "next_sentence": ("", "logits"),
+        "question_answering": ("start_logits", "end_logits"),
+    }
+    if head not in names:
+        return {"logits": np.asarray(found)}
+    pairs = zip(names[head], found, strict=True)
+    return {name: np.asarray(values) for name, values in pairs if name}
 
 
 def change_json(path: pathlib.Path, **changes: Any) -> None:

@@ -18,14 +18,13 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "cat"]
 
 
 def write_files(
-    directory,
-    config=CONFIG,
-    seed=SEED,
-    vocab=VOCAB,
-    without="-",
-    has_moments=False,
+    directory, config=CONFIG, seed=SEED, vocab=VOCAB, without="-", others=()
 ):
-    """Writes checkpoint, config and vocabulary; returns the model."""
+    """Writes checkpoint, config and vocabulary; returns the model.
+
+    `without` is the start of the names of weights that are left out, `others`
+    are names of variables beside the weights.
+    """
     model = PretrainingModel(config)
     recorded.set_weights(model.trainable_variables, seed)
     arrays = {
@@ -33,14 +32,17 @@ def write_files(
         for weight in model.trainable_variables
         if not weight.path.startswith(without)
     }
-    if has_moments:  # As training leaves them.
-        moments = [f"{path}/adam_{m}" for path in arrays for m in "mv"]
-        arrays.update({name: arrays[name[:-7]] for name in moments})
-    arrays["global_step"] = np.int64(9)
+    arrays |= {name: np.ones(2, np.float32) for name in others}
     tf1.write(str(directory / "bert_model.ckpt"), arrays)
-    (directory / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    _write_vocab(directory, vocab)
     (directory / "bert_config.json").write_text(config.to_json_string())
     return model
+
+
+def _write_vocab(directory, vocab):
+    path = directory / "vocab.txt"
+    path.write_text("\n".join(vocab) + "\n")
+    return str(path)
 
 
 def export(directory, config=CONFIG):
@@ -67,37 +69,41 @@ def inputs(ids, mask=None, segments=None):
     return dict(zip(INPUTS, given, strict=True))
 
 
-class Bag(tf.train.Checkpoint):
-    """A module by others: embeddings, a layer, two weights of one name."""
+def _embed(table, ids, mask):
+    return tf.gather(table, ids) * tf.cast(mask, tf.float32)[..., None]
 
-    def __init__(self, vocab_file, vocab_size, size=8):
-        super().__init__()
-        random = np.random.RandomState(3)
-        shapes = {"table/w": (vocab_size, size), "dense/w": (size, size)}
-        self.variables = [
-            tf.Variable(
-                random.normal(size=shape) * 0.1, name=name, dtype=tf.float32
-            )
-            for name, shape in [*shapes.items(), ("dense/w", (1, size))]
+
+def _random(*shape):
+    return np.random.RandomState(3).normal(size=shape).astype("f4")
+
+
+def write_another(directory, vocab, size=8):
+    """Writes a module that is not one of ours; returns its directory.
+
+    It has embeddings, a layer, and two weights of one name.
+    """
+    module = tf.train.Checkpoint()
+    module.variables = [
+        tf.Variable(_random(*shape) * 0.1, name=name)
+        for name, *shape in [
+            ("table/w", len(vocab), size),
+            ("dense/w", size, size),
+            ("dense/w", 1, size),
         ]
-        self.trainable_variables = list(self.variables)
-        self.vocab_file = tf.saved_model.Asset(vocab_file)
-        self.do_lower_case = tf.Variable(True, trainable=False)
+    ]
+    module.trainable_variables = list(module.variables)
+    module.vocab_file = tf.saved_model.Asset(_write_vocab(directory, vocab))
+    module.do_lower_case = tf.Variable(True, trainable=False)
 
-    @tf.function
-    def __call__(self, inputs, training=False):
-        table, kernel, bias = self.variables
-        words = tf.gather(table, inputs["input_word_ids"])
-        words *= tf.cast(inputs["input_mask"], tf.float32)[..., None]
-        sequence = tf.tanh(words @ kernel + bias)
-        pooled = tf.reduce_sum(words, axis=1) @ kernel
-        return {"sequence_output": sequence, "pooled_output": pooled}
+    def call(inputs, training=False):
+        table, kernel, bias = module.variables
+        words = _embed(table, inputs["input_word_ids"], inputs["input_mask"])
+        return {
+            "sequence_output": tf.tanh(words @ kernel + bias),
+            "pooled_output": tf.reduce_sum(words, axis=1) @ kernel,
+        }
 
-
-def write_another(directory, vocab):
-    """Writes a module that is not one of ours; returns its directory."""
-    (directory / "vocab.txt").write_text("\n".join(vocab) + "\n")
-    module = Bag(str(directory / "vocab.txt"), len(vocab))
+    module.__call__ = tf.function(call)
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
     for training in (False, True):
         module.__call__.get_concrete_function(specs, training=training)
@@ -108,48 +114,43 @@ def write_another(directory, vocab):
 def write_old(directory, vocab, size=8):
     """Writes a module in the TF1 Hub format; returns its directory."""
     v1 = tf.compat.v1
-    (directory / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    vocab_file = _write_vocab(directory, vocab)
     path = str(directory / "old")
+
+    def signature(inputs, outputs):
+        info = v1.saved_model.build_tensor_info
+        return v1.saved_model.build_signature_def(
+            *({n: info(t) for n, t in d.items()} for d in (inputs, outputs))
+        )
+
     with v1.Graph().as_default(), v1.Session() as session:
         names = ("input_ids", "input_mask", "segment_ids")
         given = {n: v1.placeholder(tf.int32, [None, None], n) for n in names}
-        random = np.random.RandomState(3)
         table = v1.get_variable(
             "bert/table",
-            initializer=random.normal(size=[len(vocab), size]).astype("f4"),
+            initializer=_random(len(vocab), size),
             use_resource=True,
         )
-        words = tf.gather(table, given["input_ids"])
-        words *= tf.cast(given["input_mask"], tf.float32)[..., None]
-        asset = tf.constant(str(directory / "vocab.txt"))
-        v1.add_to_collection(v1.GraphKeys.ASSET_FILEPATHS, asset)
-        build, info = (
-            v1.saved_model.build_signature_def,
-            v1.saved_model.build_tensor_info,
-        )
+        words = _embed(table, given["input_ids"], given["input_mask"])
         outputs = {
             "pooled_output": tf.reduce_sum(words, axis=1),
             "sequence_output": words,
         }
+        asset = tf.constant(vocab_file)
+        v1.add_to_collection(v1.GraphKeys.ASSET_FILEPATHS, asset)
         about = {
             "vocab_file": tf.identity(asset),
             "do_lower_case": tf.constant(True),
-        }
-        signatures = {
-            "tokens": build(
-                {name: info(tensor) for name, tensor in given.items()},
-                {name: info(tensor) for name, tensor in outputs.items()},
-            ),
-            "tokenization_info": build(
-                {}, {name: info(tensor) for name, tensor in about.items()}
-            ),
         }
         session.run(v1.global_variables_initializer())
         builder = v1.saved_model.Builder(path)
         builder.add_meta_graph_and_variables(
             session,
             [],
-            signature_def_map=signatures,
+            signature_def_map={
+                "tokens": signature(given, outputs),
+                "tokenization_info": signature({}, about),
+            },
             assets_collection=v1.get_collection(v1.GraphKeys.ASSET_FILEPATHS),
         )
         builder.save()

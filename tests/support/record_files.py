@@ -11,18 +11,12 @@ def serialize(examples):
     Lists with a float in any example become float32, all others int64.
     """
     examples = list(examples)
-    arrays = {
-        name: np.array([example[name] for example in examples])
-        for name in examples[0]
-    }
-    return list(
-        tfrecords.encode_examples(
-            {
-                name: a.astype(np.float32 if a.dtype.kind == "f" else np.int64)
-                for name, a in arrays.items()
-            }
-        )
-    )
+    columns = {}
+    for name in examples[0]:
+        array = np.array([example[name] for example in examples])
+        dtype = np.float32 if array.dtype.kind == "f" else np.int64
+        columns[name] = array.astype(dtype)
+    return list(tfrecords.encode_examples(columns))
 
 
 def write(path, examples, compress=False):

@@ -57,33 +57,38 @@ RELU_CONFIG = BertConfig(
 
 def weight_value(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Returns the float32 value of a weight in the recorded model."""
-    random = np.random.RandomState(
-        (zlib.crc32(name.encode()) + 1_000_003 * seed) % 2**31
-    )
-    noise = random.standard_normal(shape)
+    seed = (zlib.crc32(name.encode()) + 1_000_003 * seed) % 2**31
+    noise = np.random.RandomState(seed).standard_normal(shape)
     last = name.rsplit("/", 1)[-1]
-    if last == "gamma":
-        return (1.0 + 0.25 * noise).astype(np.float32)
-    fixed = {"beta": 0.15, "bias": 0.1, "output_bias": 0.3}
-    if last in fixed:
-        return (fixed[last] * noise).astype(np.float32)
+    fixed = {"gamma": 0.25, "beta": 0.15, "bias": 0.1, "output_bias": 0.3}
     spread = {
         "word_embeddings": 1.6,
         "output_weights": 1.5,
         "position_embeddings": 1.0,
         "token_type_embeddings": 1.0,
     }
-    if last in spread:
-        return (spread[last] / math.sqrt(shape[-1]) * noise).astype(np.float32)
-    sharp = "/self/query/" in name or "/self/key/" in name
-    scale = (1.3 if sharp else 1.0) / math.sqrt(shape[0])
-    return (scale * noise).astype(np.float32)
+    if last in fixed:
+        value = (last == "gamma") + fixed[last] * noise
+    elif last in spread:
+        value = spread[last] / math.sqrt(shape[-1]) * noise
+    else:
+        is_sharp = "/self/query/" in name or "/self/key/" in name
+        value = (1.3 if is_sharp else 1.0) / math.sqrt(shape[0]) * noise
+    return value.astype(np.float32)
 
 
 def set_weights(weights: Iterable[Any], seed: int) -> None:
     """Assigns every weight its recorded value."""
     for weight in weights:
         weight.assign(weight_value(weight.path, tuple(weight.shape), seed))
+
+
+def assign(model: Any, seed: int) -> Any:
+    """Creates the weights of a model, assigns them and returns the model."""
+    if not model.built:
+        model.build()
+    set_weights(model.trainable_variables, seed)
+    return model
 
 
 def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -99,14 +104,10 @@ def finetuning_batches(arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the six batches of a recorded run."""
     return [
         {
-            name: tf.constant(
-                value if value.ndim > 1 else value[:, None], tf.int32
-            )
-            for name, value in part(
-                arrays, f"batches/batch{number:02d}/"
-            ).items()
+            name: tf.constant(value.reshape(len(value), -1), tf.int32)
+            for name, value in part(arrays, f"batches/batch{n:02d}/").items()
         }
-        for number in range(6)
+        for n in range(6)
     ]
 
 

@@ -16,9 +16,8 @@ def lines(path):
 
 def tokenizer(golden, shared_data, tmp_path, task):
     """Returns the tokenizer that a task's features were recorded with."""
-    recorded = json.loads(
-        (golden / "classifier" / "features" / f"{task}.json").read_text()
-    )
+    features = golden / "classifier" / "features"
+    recorded = json.loads((features / f"{task}.json").read_text())
     path = shared_data / "vocab" / f"{recorded['vocab']}.txt"
     if not path.exists():
         packed = path.with_name(f"{path.name}.xz").read_bytes()

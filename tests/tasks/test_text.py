@@ -19,31 +19,22 @@ TOPICS = TextTask(task_type="multilabel", labels=("sun", "rain", "wind"))
 SCORE = TextTask(task_type="regression", labels=())
 
 
-def find_losses(task, logits, labels):
-    """Returns the losses of examples."""
-    batch = {"label_ids": tf.constant(labels)}
-    return task.losses(tf.constant(logits, tf.float32), batch)
+def test_losses_are_cross_entropies_or_squared_errors():
+    def losses(task, logits, labels):
+        batch = {"label_ids": tf.constant(labels)}
+        return task.losses(tf.constant(logits, tf.float32), batch)
 
-
-def test_classification_has_cross_entropy():
-    logits = np.random.RandomState(0).normal(size=(5, 3)) * 4
-    labels = [0, 2, 1, 1, 0]
-    found = find_losses(CLASSES, logits, [[label] for label in labels])
-    expected = -special.log_softmax(logits, -1)[range(5), labels]
+    logits = np.random.RandomState(0).normal(size=(4, 3)) * 8
+    labels = [0, 2, 1, 1]
+    found = losses(CLASSES, logits, [[label] for label in labels])
+    expected = -special.log_softmax(logits, -1)[range(4), labels]
     np.testing.assert_allclose(found, expected, rtol=2e-6)
-
-
-def test_multi_label_has_mean_binary_cross_entropy():
-    logits = np.random.RandomState(1).normal(size=(4, 3)) * 8
     labels = np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]])
     terms = labels * special.log_expit(logits)
     terms += (1 - labels) * special.log_expit(-logits)
-    found = find_losses(TOPICS, logits, labels)
+    found = losses(TOPICS, logits, labels)
     np.testing.assert_allclose(found, -terms.mean(axis=1), rtol=2e-6)
-
-
-def test_regression_has_squared_error():
-    found = find_losses(SCORE, [[1.5], [-2.0]], [[4.0], [0.25]])
+    found = losses(SCORE, [[1.5], [-2.0]], [[4.0], [0.25]])
     np.testing.assert_allclose(found, [2.5**2, 2.25**2])
 
 
@@ -112,24 +103,11 @@ def answers(task, *logits, numbers=None):
     examples = [TextExample("", "x")] * len(set(numbers))
     rows = [FeatureRow(number, {}) for number in numbers]
     features = RowFeatures(examples, rows, task.schema(8))
-    zeros = np.zeros(len(logits))
     arrays = [np.array(one, np.float32) for one in logits]
-    return task.answers(features, Outputs(arrays, zeros, zeros))
+    return task.answers(features, Outputs(arrays, *np.zeros((2, len(logits)))))
 
 
-def test_predictions_are_the_likeliest_label_or_all_likely_ones_or_a_number():
-    found = answers(CLASSES, (1.0, 2.0, 0.0), (3.0, 0.0, 1.0))
-    np.testing.assert_allclose(np.sum(found, axis=1), 1.0, rtol=1e-6)
-    assert CLASSES.predictions(found) == ["yes", "no"]
-    found = answers(TOPICS, (0.1, -3.0, 0.0), (-1.0, -1.0, -1.0))
-    np.testing.assert_allclose(found[0], special.expit([0.1, -3.0, 0.0]), 1e-6)
-    assert TOPICS.predictions(found) == [["sun", "wind"], []]
-    found = answers(SCORE, (2.5,), (-7.0,))
-    assert SCORE.predictions(found) == [2.5, -7.0]
-    assert answers(CLASSES) == []
-
-
-def test_answers_have_probabilities_or_a_score():
+def test_answers_are_the_best_label_or_all_likely_ones_or_a_number():
     def shown(task, *logits):
         [answer] = answers(task, logits)
         found = task.answer_to_json(TextExample("", "x"), answer)
@@ -139,23 +117,24 @@ def test_answers_have_probabilities_or_a_score():
     assert found["label"] == "yes"
     expected = {"no": 0.25, "yes": 0.5, "maybe": 0.25}
     assert found["probabilities"] == pytest.approx(expected)
-    found = shown(TOPICS, 0.0, 1.0, -1.0)
+    found = shown(TOPICS, 0.0, math.log(2.0), -math.log(2.0))
     assert found["labels"] == ["sun", "rain"]
-    assert found["probabilities"]["sun"] == 0.5
+    expected = {"sun": 0.5, "rain": 2 / 3, "wind": 1 / 3}
+    assert found["probabilities"] == pytest.approx(expected)
+    assert shown(TOPICS, -1.0, -1.0, -1.0)["labels"] == []
     assert shown(SCORE, 2.5) == {"score": 2.5}
+    assert answers(CLASSES) == []
 
 
 def metrics(task, labels, *logits):
     examples = [TextExample("", "x", None, label) for label in labels]
-    return json.loads(
-        json.dumps(task.metrics(examples, answers(task, *logits)))
-    )
+    found = task.metrics(examples, answers(task, *logits))
+    return json.loads(json.dumps(found))
 
 
 def test_metrics_depend_on_the_task_type():
-    found = metrics(
-        CLASSES, ["no", "yes", "yes"], (1, 0, 0), (0, 1, 0), (0, 0, 1)
-    )
+    labels = ["no", "yes", "yes"]
+    found = metrics(CLASSES, labels, (1, 0, 0), (0, 1, 0), (0, 0, 1))
     assert found["accuracy"] == pytest.approx(2 / 3)
     assert found["per_class"]["yes"]["recall"] == 0.5
     assert found["confusion_matrix"] == [[1, 0, 0], [0, 1, 1], [0, 0, 0]]

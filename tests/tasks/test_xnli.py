@@ -5,32 +5,27 @@ from support import recorded_texts, tiny
 
 from official_bert import tasks
 from official_bert.errors import InputError
-from official_bert.tasks.xnli import XnliData
 
-HEADER = (
-    "language gold_label sentence1_binary_parse sentence2_binary_parse "
-    "sentence1_parse sentence2_parse sentence1 sentence2 promptID pairID genre "
-    "label1 label2 label3 label4 label5 sentence1_tokenized "
-    "sentence2_tokenized match"
-).replace(" ", "\t")
+HEADER = "\t".join(
+    ["language", "gold_label", *"0123", "sentence1", "sentence2"]
+)
+
+
+def make(folder, **flags):
+    return tasks.get(tiny.options(folder, task_name="XNLI", **flags))
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_features_equal_the_original(golden, shared_data, tmp_path, split):
     tokenizer = recorded_texts.tokenizer(golden, shared_data, tmp_path, "XNLI")
-    options = tiny.options(
-        tmp_path,
-        task_name="XNLI",
-        data_dir=str(golden / "classifier" / "data" / "XNLI"),
-    )
+    task = make(tmp_path, data_dir=str(golden / "classifier" / "data" / "XNLI"))
     recorded_texts.assert_equals(
-        golden, f"XNLI_{split}", tasks.get(options), tokenizer, split
+        golden, f"XNLI_{split}", task, tokenizer, split
     )
 
 
 def line(language, text, label="neutral"):
-    cells = [language, label, "", "", "", "", text, "b", *"12345678901"]
-    return "\t".join(cells)
+    return "\t".join([language, label, "", "", "", "", text, "b", *"12345"])
 
 
 @pytest.fixture
@@ -66,7 +61,7 @@ def folder(tmp_path):
 def test_flags_choose_the_languages_of_training_and_evaluation(
     folder, flags, train, evaluated
 ):
-    task = tasks.get(tiny.options(folder, task_name="xnli", **flags))
+    task = make(folder, **flags)
     [example] = task.examples("train")
     assert example.text_a == f"train {train}"
     assert example.label == "contradiction"
@@ -80,47 +75,27 @@ def test_flags_choose_the_languages_of_training_and_evaluation(
 
 
 def test_the_test_set_is_evaluated_after_the_development_set(folder):
-    task = tasks.get(tiny.options(folder, task_name="xnli"))
-    assert task.splits("dev") == ["dev", "test"]
-    assert task.splits("test") == ["test"]
-    assert task.splits("train") == ["train"]
+    task = make(folder)
+    modes = ("train", "dev", "test")
+    assert [task.splits(mode) for mode in modes] == [
+        ["train"],
+        ["dev", "test"],
+        ["test"],
+    ]
     (folder / "xnli.test.tsv").unlink()
     assert task.splits("dev") == ["dev"]
 
 
 def test_a_missing_language_is_reported(folder):
-    data = XnliData(str(folder), "fr", "fr", False)
+    task = make(folder, language="fr")
     with pytest.raises(InputError, match=r"'fr'\. Received: de, zh\."):
-        data.read("dev")
+        task.examples("dev")
     with pytest.raises(InputError, match=r"multinli\.train\.fr\.tsv"):
-        data.read("train")
+        task.examples("train")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("zh\tneutral\ta\tb", "8 columns"),
-        ("", "8 columns"),
-        (line("zh", "a", "nonsense"), "Received: 'nonsense'"),
-    ],
-)
-def test_malformed_lines_are_reported(folder, text, message):
-    path = folder / "xnli.dev.tsv"
-    path.write_text(f"{HEADER}\n{line('zh', 'a')}\n{text}\n")
-    data = XnliData(str(folder), "zh", "zh", False)
-    with pytest.raises(InputError, match=rf"dev\.tsv:3: (.|\n)*{message}"):
-        data.read("dev")
-
-
-@pytest.mark.slow
-def test_a_run_reports_both_sets(folder):
-    output, results = tiny.run(
-        folder, task_name="xnli", train_batch_size=1, num_train_epochs=1.0
-    )
-    assert 0 <= results["accuracy"] <= 1
-    assert 0 <= results["test"]["accuracy"] <= 1
-    lines = (output / "XNLI-zh.tsv").read_text().splitlines()
-    assert lines[0] == "index\tprediction"
-    assert lines[1].split("\t")[1] in ("contradiction", "entailment", "neutral")
-    assert len(lines) == 2
-    assert len((output / "test_results.tsv").read_text().split("\t")) == 3
+def test_predictions_are_numbered_like_those_of_glue(folder):
+    data = make(folder, language="de").data
+    name, text = data.predictions_file("test", [], ["neutral", "entailment"])
+    assert name == "XNLI-de.tsv"
+    assert text == "index\tprediction\n0\tneutral\n1\tentailment\n"

@@ -5,7 +5,6 @@ import json
 import random
 import sys
 import unicodedata
-from collections.abc import Iterator
 
 import pytest
 
@@ -29,22 +28,20 @@ def odd_vocab(make_vocab):
 
 @pytest.fixture(scope="session")
 def random_texts():
-    """A function that yields a number of texts of `ALPHABET`."""
-
-    def draw(num_texts: int, seed: int = 0) -> Iterator[str]:
-        rng = random.Random(seed)
-        for _ in range(num_texts):
-            length = rng.choice([1, 3, 8, 30])
-            chars = rng.choices(ALPHABET, k=length)
-            if rng.random() < 0.2:
-                chars.insert(rng.randrange(length), "[MASK]")
-            yield "".join(chars)
-
-    return draw
+    """3000 texts of `ALPHABET`."""
+    rng = random.Random(0)
+    texts = []
+    for _ in range(3000):
+        length = rng.choice([1, 3, 8, 30])
+        chars = rng.choices(ALPHABET, k=length)
+        if rng.random() < 0.2:
+            chars.insert(rng.randrange(length), "[MASK]")
+        texts.append("".join(chars))
+    return texts
 
 
 @pytest.fixture(scope="session")
-def records(golden):
+def all_records(golden):
     """Recorded strings and tokens that this Python can reproduce."""
     path = golden / "tokenization" / "tokenized.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -55,3 +52,21 @@ def records(golden):
     kept = [r for r in every if running not in " ".join(r.get("pydiff", []))]
     assert len(kept) == len(every) or unicodedata.unidata_version != "14.0.0"
     return kept
+
+
+@pytest.fixture
+def recorded(request, make_vocab):
+    """Some records, the name of a vocabulary, its file and `do_lower_case`.
+
+    The parameter starts with "complete", or with "extract" for the records that
+    are kept with the tests, and ends with the vocabulary.
+    """
+    source, name = request.param.split()
+    if source == "complete":
+        records = request.getfixturevalue("all_records")
+        vocab_file = request.getfixturevalue("vocab_files")[name]
+    else:
+        extract = request.getfixturevalue("tokenization_extract")
+        records = extract["records"]
+        vocab_file = make_vocab(*extract["vocabularies"][name])
+    return records, name, vocab_file, name != "multi_cased"

@@ -1,7 +1,6 @@
 """`BatchTokenizer` equals `FullTokenizer`, in bounded memory."""
 
 import itertools
-import subprocess
 import sys
 import tarfile
 import unicodedata
@@ -42,17 +41,11 @@ def assigned_characters():
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize("never_split", [(), ("[MASK]", "a")])
-def test_random_texts_are_tokenized_as_by_the_reference(
+def test_texts_are_tokenized_as_by_the_reference(
     odd_vocab, random_texts, do_lower_case, never_split
 ):
-    assert_equals_reference(
-        (odd_vocab, do_lower_case, never_split), list(random_texts(3000))
-    )
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
+    for texts in (
+        random_texts,
         [],
         [""],
         ["", "  ", "\n", "a", "", ""],
@@ -61,13 +54,8 @@ def test_random_texts_are_tokenized_as_by_the_reference(
         ["한" * 1000, "a" + "\u0301" * 1000 + "! a"],
         ["[MASK]" * 1000, "a[MASK]a [MASK] [MASK", "MASK]"],
         [b"\xc3\x89\xff!", b""],
-    ],
-)
-@pytest.mark.parametrize("never_split", [(), ("[MASK]",)])
-def test_unusual_texts_are_tokenized_as_by_the_reference(
-    odd_vocab, texts, never_split
-):
-    assert_equals_reference((odd_vocab, True, never_split), texts)
+    ):
+        assert_equals_reference((odd_vocab, do_lower_case, never_split), texts)
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
@@ -86,7 +74,7 @@ def test_characters_are_normalized_as_by_the_reference(do_lower_case, step):
 def test_memo_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
     monkeypatch.setattr(batch_tokenizer, "MAX_ENTRIES", 50)
     reference, tokenizer = FullTokenizer(odd_vocab), BatchTokenizer(odd_vocab)
-    for text in random_texts(1000):
+    for text in random_texts[:1000]:
         assert tokenizer.tokenize(text) == reference.tokenize(text)
         assert len(tokenizer._ids_of_word) <= 50
 
@@ -114,21 +102,12 @@ def test_ids_of_unknown_words_need_the_token_unk(make_vocab):
     assert len(empty.encode_lines([" "]).ids) == 0
 
 
-def test_importing_the_tokenizers_does_not_import_numpy():
-    code = "import official_bert.tokenization, sys\n"
-    code += "sys.exit('numpy' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("vocabulary", "never_split"),
     [
-        ("uncased", ("[MASK]", "the", "##ing")),
-        *(
-            (name, ())
-            for name in ("uncased", "cased", "multi_cased", "chinese")
-        ),
+        *(("uncased", ("[MASK]", "the", "##ing")), ("uncased", ())),
+        *(("cased", ()), ("multi_cased", ()), ("chinese", ())),
     ],
 )
 def test_wikipedia_is_tokenized_as_by_the_reference(

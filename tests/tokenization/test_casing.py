@@ -17,6 +17,8 @@ CASED = [
     *("cased_L-12_H-768_A-12", "cased_L-24_H-1024_A-16"),
     *("wwm_cased_L-24_H-1024_A-16", "multi_cased_L-12_H-768_A-12"),
 ]
+OTHERS = [None, "", "bert_model.ckpt", "my_model/bert_model.ckpt"]
+OTHERS.append("uncased_L-12_H-768_A-12/model.ckpt-100")
 
 
 @pytest.mark.parametrize("model", UNCASED + CASED)
@@ -27,25 +29,22 @@ def test_released_checkpoints_need_their_own_casing(model):
         validate_case_matches_checkpoint(model in CASED, checkpoint)
 
 
-def test_other_checkpoints_allow_both_casings():
-    for checkpoint in (
-        *(None, "", "bert_model.ckpt", "my_model/bert_model.ckpt"),
-        "uncased_L-12_H-768_A-12/model.ckpt-100",
-    ):
-        for do_lower_case in (True, False):
-            validate_case_matches_checkpoint(do_lower_case, checkpoint)
+@pytest.mark.parametrize("checkpoint", OTHERS)
+def test_other_checkpoints_allow_both_casings(checkpoint):
+    for do_lower_case in (True, False):
+        validate_case_matches_checkpoint(do_lower_case, checkpoint)
 
 
 def test_messages_equal_those_of_the_original(golden):
     cases = json.loads((golden / "misc.json").read_text())["cases"]
-    prefix = validate_case_matches_checkpoint.__name__
-    num_errors = 0
-    for call, outcome, message in cases:
-        if call.startswith(prefix) and outcome == "ValueError":
-            num_errors += 1
-            with pytest.raises(ValueError, match="You passed in") as error:
-                validate_case_matches_checkpoint(
-                    *ast.literal_eval(call.removeprefix(prefix))
-                )
-            assert str(error.value) == message
-    assert num_errors
+    function = validate_case_matches_checkpoint
+    calls = {
+        call.removeprefix(function.__name__): message
+        for call, outcome, message in cases
+        if call.startswith(function.__name__) and outcome == "ValueError"
+    }
+    assert calls
+    for arguments, message in calls.items():
+        with pytest.raises(ValueError, match="You passed in") as error:
+            function(*ast.literal_eval(arguments))
+        assert str(error.value) == message

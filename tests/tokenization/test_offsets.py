@@ -12,8 +12,8 @@ def assert_offsets_hold(tokenizer, text, do_lower_case):
     assert tokens == tokenizer.tokenize(text)
     assert len(spans) == len(tokens)
     assert all(0 <= start < end <= len(text) for start, end in spans)
-    assert [start for start, _ in spans] == sorted(s for s, _ in spans)
-    assert [end for _, end in spans] == sorted(e for _, e in spans)
+    for bounds in zip(*spans, strict=True):
+        assert list(bounds) == sorted(bounds)
     index = 0
     while index < len(tokens):
         # Tokens whose spans overlap are compared together.
@@ -39,7 +39,23 @@ def test_spans_of_random_texts_give_the_tokens(
     odd_vocab, random_texts, do_lower_case
 ):
     tokenizer = BatchTokenizer(odd_vocab, do_lower_case)
-    for text in random_texts(3000, seed=1):
+    for text in random_texts:
+        assert_offsets_hold(tokenizer, text, do_lower_case)
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        *("extract uncased", "extract multi_cased"),
+        pytest.param("complete uncased", marks=pytest.mark.nightly),
+        pytest.param("complete multi_cased", marks=pytest.mark.nightly),
+    ],
+    indirect=True,
+)
+def test_spans_of_recorded_texts_give_the_tokens(recorded):
+    records, _, vocab_file, do_lower_case = recorded
+    tokenizer = BatchTokenizer(vocab_file, do_lower_case)
+    for text in (r["text"] for r in records if "text" in r):
         assert_offsets_hold(tokenizer, text, do_lower_case)
 
 
@@ -83,32 +99,4 @@ def test_spans_of_never_split_tokens_cover_the_whole_token(make_vocab):
     assert tokenizer.tokenize_with_offsets("A [MASK]. a[MASK]") == (
         ["a", "[MASK]", ".", "a", "[MASK]"],
         [(0, 1), (2, 8), (8, 9), (10, 11), (11, 17)],
-    )
-
-
-def assert_offsets_of_records_hold(records, vocab_file, do_lower_case):
-    tokenizer = BatchTokenizer(vocab_file, do_lower_case)
-    for record in records:
-        if "text" in record:
-            assert_offsets_hold(tokenizer, record["text"], do_lower_case)
-
-
-@pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased"])
-def test_spans_of_the_committed_extract_give_the_tokens(
-    tokenization_extract, make_vocab, vocabulary
-):
-    assert_offsets_of_records_hold(
-        tokenization_extract["records"],
-        make_vocab(*tokenization_extract["vocabularies"][vocabulary]),
-        vocabulary == "uncased",
-    )
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased"])
-def test_spans_of_recorded_texts_give_the_tokens(
-    records, vocab_files, vocabulary
-):
-    assert_offsets_of_records_hold(
-        records[::3], vocab_files[vocabulary], vocabulary == "uncased"
     )

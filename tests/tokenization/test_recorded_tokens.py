@@ -11,11 +11,8 @@ from official_bert.tokenization import (
     BasicTokenizer,
     BatchTokenizer,
     FullTokenizer,
-    WordpieceTokenizer,
 )
 from official_bert.tokenization.normalize import normalize
-
-ENGINES = [FullTokenizer, BatchTokenizer]
 
 
 def assert_equal(records, field, function):
@@ -30,52 +27,39 @@ def assert_equal(records, field, function):
     assert not wrong, f"{len(wrong)} differ, such as {wrong[0]}"
 
 
-@pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased", "chinese"])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_tokens_and_ids_equal_the_recorded_ones(
-    records, vocab_files, engine, vocabulary
-):
-    if engine is FullTokenizer:  # It is slow.
+@pytest.mark.parametrize("engine", [FullTokenizer, BatchTokenizer])
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        *("extract uncased", "extract multi_cased", "complete uncased"),
+        *("complete multi_cased", "complete chinese"),
+    ],
+    indirect=True,
+)
+def test_tokens_and_ids_equal_the_recorded_ones(recorded, engine):
+    records, name, vocab_file, do_lower_case = recorded
+    if engine is FullTokenizer and len(records) > 1000:  # It is slow.
         records = records[::4]
-    tokenizer = engine(
-        vocab_files[vocabulary], do_lower_case=vocabulary != "multi_cased"
-    )
-    assert_equal(records, f"tok_{vocabulary}", tokenizer.tokenize)
+    tokenizer = engine(vocab_file, do_lower_case)
+    assert_equal(records, f"tok_{name}", tokenizer.tokenize)
     for record in records:
-        tokens, ids = record[f"tok_{vocabulary}"], record[f"ids_{vocabulary}"]
-        assert tokenizer.convert_tokens_to_ids(tokens) == ids
+        tokens = record[f"tok_{name}"]
+        ids = tokenizer.convert_tokens_to_ids(tokens)
+        assert ids == record.get(f"ids_{name}", ids)  # Not in the extract.
         assert tokenizer.convert_ids_to_tokens(ids) == tokens
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_tokens_equal_the_committed_extract(
-    tokenization_extract, make_vocab, engine
-):
-    records = tokenization_extract["records"]
-    for vocabulary, tokens in tokenization_extract["vocabularies"].items():
-        tokenizer = engine(
-            make_vocab(*tokens), do_lower_case=vocabulary != "multi_cased"
-        )
-        assert_equal(records, f"tok_{vocabulary}", tokenizer.tokenize)
-
-
-def assert_words_equal(records, vocab):
+@pytest.mark.parametrize(
+    "recorded", ["extract uncased", "complete uncased"], indirect=True
+)
+def test_words_equal_the_recorded_ones(recorded):
+    records, _, vocab_file, _ = recorded
+    if len(records) > 1000:
+        records = records[::3]
     assert_equal(records, "basic_lower", BasicTokenizer(True).tokenize)
     assert_equal(records, "basic_cased", BasicTokenizer(False).tokenize)
-    tokenize = WordpieceTokenizer(vocab).tokenize
-    assert_equal(records, "wp_raw_uncased", tokenize)
-
-
-def test_words_equal_the_recorded_ones(records, vocab_files):
-    vocab = FullTokenizer(vocab_files["uncased"]).vocab
-    assert_words_equal(records[::3], vocab)
-
-
-def test_words_equal_the_committed_extract(tokenization_extract):
-    assert_words_equal(
-        tokenization_extract["records"],
-        tokenization_extract["vocabularies"]["uncased"],
-    )
+    wordpiece = FullTokenizer(vocab_file).wordpiece_tokenizer
+    assert_equal(records, "wp_raw_uncased", wordpiece.tokenize)
 
 
 def is_comparable(char):

@@ -4,8 +4,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from absl import logging
@@ -15,13 +14,28 @@ from official_bert.checkpoints import loading
 from official_bert.checkpoints.conversion import (
     huggingface,
     keras_hub,
+    model_garden,
     tf1_directory,
 )
-from official_bert.checkpoints.conversion.model import Description, Model
+from official_bert.checkpoints.conversion.model import (
+    Arrays,
+    Description,
+    Model,
+    match,
+)
 from official_bert.checkpoints.weights import Shape
-from official_bert.options.convert_checkpoint import ConvertCheckpoint
+from official_bert.errors import InputError
+from official_bert.options.convert_checkpoint import (
+    ConvertCheckpoint,
+    refuse_same_format,
+)
 from official_bert.tokenization import validate_case_matches_checkpoint
 
+_READERS: dict[str, Callable[[str], tuple[Arrays, Description]]] = {
+    "tf1": tf1_directory.read,
+    "huggingface": huggingface.read,
+    "keras_hub": keras_hub.read,
+}
 _WRITERS = {
     "tf1": tf1_directory.write,
     "huggingface": huggingface.write,
@@ -35,33 +49,35 @@ def open_model(options: ConvertCheckpoint) -> Model:
     Raises:
         InputError: It is damaged, or not a model of the original BERT.
     """
-    found, head, skip = (
-        options.resolved_input_format,
-        options.head,
-        options.skip,
-    )
-    if found == "huggingface":
-        model = huggingface.open_model(options.input, head, skip)
-    elif found == "keras_hub":
-        model = keras_hub.open_model(options.input, skip)
+    found = options.resolved_input_format
+    if found in ("huggingface", "keras_hub"):
+        arrays, description = _READERS[found](options.input)
     else:
-        prefix = tf1_directory.find_checkpoint(options.input)
-        tf1_directory.check_format(prefix, options)
-        model = tf1_directory.open_model(
-            prefix, options.bert_config_file, head, skip
+        arrays, description = tf1_directory.read(
+            options.input, options.bert_config_file
         )
-    description = _completed(model.description, options)
+        is_garden = arrays.names is model_garden.NAMES
+        given = options.input_format
+        if given != "auto" and is_garden != (given == "model_garden"):
+            raise InputError(
+                f"--input_format={given}, but {arrays.where} is a checkpoint "
+                f"{'with' if is_garden else 'without'} TF2's object graph."
+            )
+        if options.to == "tf1" and not is_garden:
+            refuse_same_format("tf1")
+    model = match(arrays, description, head=options.head, skip=options.skip)
+    description = _complete(description, options)
     if not model.head.is_finetuned:
         # Its fine-tuned head was left out; it can no longer do its task.
         description = dataclasses.replace(description, task=None)
     return dataclasses.replace(model, description=description)
 
 
-def _completed(
+def _complete(
     description: Description, options: ConvertCheckpoint
 ) -> Description:
     """Adds the values of flags, and checks the vocabulary."""
-    vocab = description.vocab
+    vocab, lower = description.vocab, options.do_lower_case
     if options.vocab_file:
         vocab = files.read_text(options.vocab_file)
     if vocab is None:
@@ -70,30 +86,24 @@ def _completed(
             "--vocab_file.",
             options.input,
         )
-        return _with_casing(description, options.do_lower_case)
-    lines = vocab.removesuffix("\n").split("\n")
-    description.config.require_vocabulary(
-        {line.strip(): index for index, line in enumerate(lines)},
-        options.vocab_file or options.input,
-    )
-    lower = options.do_lower_case
-    if lower is None:
-        lower = description.do_lower_case
     else:
-        validate_case_matches_checkpoint(lower, options.input)
-    if lower is None:
-        lower = _looks_uncased(vocab)
-        logging.info(
-            "The vocabulary looks %s.", "uncased" if lower else "cased"
+        lines = vocab.removesuffix("\n").split("\n")
+        description.config.require_vocabulary(
+            {line.strip(): index for index, line in enumerate(lines)},
+            options.vocab_file or options.input,
         )
-    return _with_casing(dataclasses.replace(description, vocab=vocab), lower)
-
-
-def _with_casing(description: Description, lower: bool | None) -> Description:
+        if lower is not None:
+            validate_case_matches_checkpoint(lower, options.input)
+        elif (lower := description.do_lower_case) is None:
+            lower = _looks_uncased(vocab)
+            casing = "uncased" if lower else "cased"
+            logging.info("The vocabulary looks %s.", casing)
     if lower is None:
         return description
     task = description.task and {**description.task, "do_lower_case": lower}
-    return dataclasses.replace(description, do_lower_case=lower, task=task)
+    return dataclasses.replace(
+        description, vocab=vocab, do_lower_case=lower, task=task
+    )
 
 
 def _looks_uncased(vocab: str) -> bool:
@@ -104,10 +114,7 @@ def _looks_uncased(vocab: str) -> bool:
 
 
 def convert(model: Model, options: ConvertCheckpoint) -> str:
-    """Writes a model to `--output`, reads it back and compares.
-
-    Returns:
-        A report.
+    """Writes a model to `--output`, reads it back and returns a report.
 
     Raises:
         InputError: The format cannot hold the model.
@@ -117,59 +124,44 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         _WRITERS[options.to](model, directory)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
-        comparison = _compare(model, _read_back(directory, model, options.to))
-        if comparison.difference != 0.0:
+        # Without a task.json, a classifier's type is known from --head only.
+        again = match(*_READERS[options.to](directory), head=model.head.name)
+        is_complete = set(model.stored) <= set(again.stored)
+        difference = math.inf
+        if is_complete and model.head.scopes == again.head.scopes:
+            difference = _difference(again.stored, model.read, again.read)
+        if difference:
             raise RuntimeError(
                 "The model read back must equal the one written. Received: a "
-                f"difference of {comparison.difference}. Nothing was kept."
+                f"difference of {difference}. Nothing was kept."
             )
-    return _report(model, comparison, options)
+        lost = list(_lost(model.description, again.description))
+    return _report(model, len(again.stored), lost, options)
 
 
-def _read_back(directory: str, model: Model, to: str) -> Model:
-    if to == "huggingface":
-        return huggingface.open_model(directory)
-    if to == "keras_hub":
-        return keras_hub.open_model(directory)
-    # Without a task.json, the type of a classifier is known from --head only.
-    prefix = tf1_directory.find_checkpoint(directory)
-    return tf1_directory.open_model(prefix, head=model.head.name)
-
-
-class _Comparison(NamedTuple):
-    """A model compared with itself after conversion.
-
-    Attributes:
-        num_arrays: Number of arrays compared.
-        difference: The largest absolute difference of any two values.
-        lost: What differs besides the weights.
-    """
-
-    num_arrays: int
-    difference: float
-    lost: list[str]
-
-
-def _compare(model: Model, again: Model) -> _Comparison:
+def _difference(
+    names: Iterable[str],
+    before: Callable[[str], np.ndarray],
+    after: Callable[[str], np.ndarray],
+) -> float:
+    """Returns the largest absolute difference of any two values."""
     largest = 0.0
-    compared = [name for name in model.shapes if name in again.places]
-    missing = [name for name in model.places if name not in again.places]
-    if missing or model.head.scopes != again.head.scopes:
-        largest = math.inf
-    for name in progress.bar(compared, description="Comparing", unit=" arrays"):
-        before, after = model.read(name), again.read(name)
-        if not np.array_equal(before, after, equal_nan=True):
-            gap = np.abs(before - after)
-            largest = max(largest, float(np.nan_to_num(gap, nan=np.inf).max()))
-    lost = list(_lost(model.description, again.description))
-    return _Comparison(len(compared), largest, lost)
+    for name in progress.bar(
+        list(names), description="Comparing", unit=" arrays"
+    ):
+        old, new = before(name), after(name)
+        if not np.array_equal(old, new, equal_nan=old.dtype.kind == "f"):
+            gap = np.nan_to_num(np.abs(old - new), nan=np.inf)
+            largest = max(largest, float(gap.max()))
+    return largest
 
 
 def _lost(before: Description, after: Description) -> Iterable[str]:
+    """Yields what differs besides the weights."""
     ours, theirs = before.config.to_dict(), after.config.to_dict()
     for name in sorted({*ours, *theirs}):
         old, new = ours.get(name), theirs.get(name)
-        if (old or 0) != (new or 0) and _lower(old) != _lower(new):
+        if (old or 0) != (new or 0) and str(old).lower() != str(new).lower():
             yield f"{name}: {old!r} becomes {new!r}"
     if before.vocab != after.vocab:
         yield "line ends or spaces of the vocabulary"
@@ -177,86 +169,59 @@ def _lost(before: Description, after: Description) -> Iterable[str]:
         yield f"do_lower_case: becomes {after.do_lower_case}"
 
 
-def _lower(value: Any) -> Any:
-    return value.lower() if isinstance(value, str) else value
-
-
 def _report(
-    model: Model, comparison: _Comparison, options: ConvertCheckpoint
+    model: Model, num_compared: int, lost: list[str], options: ConvertCheckpoint
 ) -> str:
-    is_huggingface = options.to == "huggingface"
-    written = {
-        name: shape
-        for name, shape in model.shapes.items()
-        if name in model.places or not is_huggingface
-    }
-    used = {place.name for place in model.places.values()}
-    unused = {name for name in model.arrays.shapes if name not in used}
-    state = {n for n in unused if re.search(loading.OPTIMIZER_STATE, n)}
+    # Hugging Face directories do not store newly initialized weights.
+    wanted = model.stored if options.to == "huggingface" else model.shapes
+    written = {name: model.shapes[name] for name in wanted}
+    initialized = [name for name in written if name not in model.stored]
+    left_out = set(model.left_out)
+    state = {n for n in left_out if re.search(loading.OPTIMIZER_STATE, n)}
     lines = [
-        *_table(model.arrays.shapes, model.arrays.where, written, options),
-        f"Head: {model.head.name}. Read back: {comparison.num_arrays} arrays, "
-        f"largest difference {comparison.difference:g}.",
+        _table(model.arrays, written, options.output),
+        f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "
+        "difference 0.",
     ]
     if state:
         lines.append(f"Left out: {len(state)} arrays of optimizer state.")
-    if left_out := sorted({*unused, *model.skipped} - state):
-        shown = ", ".join(left_out[:4])
-        rest = f", and {len(left_out) - 4} more" if len(left_out) > 4 else ""
-        lines.append(f"Left out: {shown}{rest}.")
-    if model.initialized and not is_huggingface:
-        lines.append(f"Newly initialized: {', '.join(model.initialized)}.")
-    for lost in comparison.lost:
-        lines.append(f"Not kept by {options.to}: {lost}.")
+    if others := sorted(left_out - state):
+        more = f", and {len(others) - 4} more" if len(others) > 4 else ""
+        lines.append(f"Left out: {', '.join(others[:4])}{more}.")
+    if initialized:
+        lines.append(f"Newly initialized: {', '.join(initialized)}.")
+    lines += [f"Not kept by {options.to}: {x}." for x in lost]
     if model.description.do_lower_case is not None:
         lines.append(f"do_lower_case: {model.description.do_lower_case}.")
     return "\n".join(lines)
 
 
-def _table(
-    before: Mapping[str, Shape],
-    where: str,
-    after: Mapping[str, Shape],
-    options: ConvertCheckpoint,
-) -> list[str]:
+def _table(before: Arrays, after: Mapping[str, Shape], output: str) -> str:
     lines = [f"{'':7}{'arrays':>7}{'MB':>9}"]
     for name, shapes, path in [
-        ("input", before, where),
-        ("output", after, options.output),
+        ("input", before.shapes, before.where),
+        ("output", after, output),
     ]:
         megabytes = 4e-6 * sum(map(math.prod, shapes.values()))
         lines.append(f"{name:7}{len(shapes):7,}{megabytes:9,.1f}  {path}")
-    return lines
+    return "\n".join(lines)
 
 
 def strip_optimizer(options: ConvertCheckpoint) -> str:
-    """Copies a TF1 checkpoint without the state that only training needs.
-
-    Returns:
-        A report.
+    """Copies a TF1 checkpoint without optimizer state; returns a report.
 
     Raises:
         InputError: It is damaged, or not a TF1 checkpoint.
         RuntimeError: The copy read back is not the one written.
     """
-    prefix = tf1_directory.find_checkpoint(options.input)
+    before = tf1_directory.open_arrays(options.input)
     with files.replacing_directory(options.output) as directory:
-        left_out = tf1_directory.strip_optimizer(
-            prefix, directory, options.skip
-        )
-        before = tf1_directory.Checkpoint(prefix)
-        after = tf1_directory.Checkpoint(
-            os.path.join(directory, tf1_directory.CHECKPOINT)
-        )
-        for name in after.shapes:
-            old, new = before.read(name), after.read(name)
-            has_nan = old.dtype.kind == "f"
-            if not np.array_equal(old, new, equal_nan=has_nan):
-                raise RuntimeError(f"{name} must be unchanged in the copy.")
-    return "\n".join(
-        [
-            *_table(before.shapes, prefix, after.shapes, options),
-            f"Left out: {len(left_out)} arrays. Read back: "
-            f"{len(after.shapes)} arrays, largest difference 0.",
-        ]
+        after = tf1_directory.strip_optimizer(before, directory, options.skip)
+        if _difference(after.shapes, before.read, after.read):
+            raise RuntimeError("The copy read back must equal the original.")
+    num_kept = len(after.shapes)
+    return (
+        f"{_table(before, after.shapes, options.output)}\n"
+        f"Left out: {len(before.shapes) - num_kept} arrays. Read back: "
+        f"{num_kept} arrays, largest difference 0."
     )

@@ -1,37 +1,26 @@
 """KerasHub preset directories: backbone, tokenizer and masked LM.
 
-KerasHub's own classes read and write them; weights are matched by name. Its
-attention kernels have separate axes for heads and their size, [H, A, D] and
-[A, D, H], with the values in the same order.
+KerasHub's own classes read and write them; weights are matched by name.
 """
 
-import contextlib
 import os
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from official_bert import json_files
+from official_bert.checkpoints import loading
+from official_bert.checkpoints.conversion import huggingface_config
 from official_bert.checkpoints.conversion.model import (
+    Arrays,
     Description,
     Model,
-    Place,
-    match,
-    rename,
-    to_place,
+    Names,
 )
-from official_bert.checkpoints.weights import Shape
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
-_BACKBONE = "BertBackbone"
-_MASKED_LM = "BertMaskedLM"
-_TOKENIZER = "BertTokenizer"
-
-# Applied to a TF1 name, one after the other.
 _RULES = [
     (r"^bert/embeddings/LayerNorm/", "embeddings_layer_norm/"),
     (r"^bert/embeddings/token_type_", "segment_embedding/"),
@@ -45,13 +34,11 @@ _RULES = [
     (r"/intermediate/dense/", "/feedforward_intermediate_dense/"),
     (r"/output/dense/", "/feedforward_output_dense/"),
     (r"/output/LayerNorm/", "/feedforward_layer_norm/"),
-    (r"^cls/predictions/transform/dense/", "mlm_head/intermediate_dense/"),
-    (
-        r"^cls/predictions/transform/LayerNorm/",
-        "mlm_head/intermediate_layer_norm/",
-    ),
+    (r"^cls/predictions/transform/", "mlm_head/intermediate_"),
+    (r"_LayerNorm/", "_layer_norm/"),
     (r"^cls/predictions/", "mlm_head/"),
 ]
+_NAMES = Names(_RULES, splits_heads=True)
 
 # BertConfig field -> argument and attribute of BertBackbone.
 _CONFIG = {
@@ -66,119 +53,72 @@ _CONFIG = {
 }
 
 
-def get_place(name: str, shape: Shape, config: BertConfig) -> Place:
-    """Returns the place of a TF1 weight in a KerasHub model."""
-    return Place(rename(name, _RULES), shape_by_heads(name, shape, config))
-
-
-def shape_by_heads(name: str, shape: Shape, config: BertConfig) -> Shape:
-    """Returns a shape whose attention axes are split into [A, D]."""
-    heads = config.num_attention_heads
-    size = config.hidden_size // heads
-    if "/attention/self/" in name:
-        return (*shape[:-1], heads, size)
-    if name.endswith("/attention/output/dense/kernel"):
-        return (heads, size, shape[-1])
-    return shape
-
-
-class _Weights:
-    """The weights of a KerasHub model in a preset directory."""
-
-    def __init__(self, where: str, model: Any) -> None:
-        self.where = where
-        self.variables = {weight.path: weight for weight in model.weights}
-        self.shapes: dict[str, Shape] = {
-            path: tuple(weight.shape) for path, weight in self.variables.items()
-        }
-
-    def read(self, name: str) -> np.ndarray:
-        """Returns one array."""
-        return np.asarray(self.variables[name])
-
-
-def open_model(directory: str, skip: str | None = None) -> Model:
+def read(directory: str) -> tuple[Arrays, Description]:
     """Loads a preset.
 
     Raises:
         InputError: It is damaged, or not a BERT preset.
     """
-    kind = _preset_class(directory)
-    import keras_nlp
+    _has_class(directory, "config.json", "BertBackbone")
+    has_head = _has_class(directory, "task.json", "BertMaskedLM")
+    has_tokenizer = _has_class(directory, "tokenizer.json", "BertTokenizer")
+    from keras_nlp import models
 
-    models = keras_nlp.models
-    tokenizer_file = os.path.join(directory, "tokenizer.json")
-    has_tokenizer = os.path.exists(tokenizer_file)
-    if has_tokenizer and _class_in(tokenizer_file) != _TOKENIZER:
-        raise InputError(
-            f"{tokenizer_file}: must be a {_TOKENIZER}. Received: "
-            f"{_class_in(tokenizer_file)}."
-        )
     # An absolute path: a bare name could be that of a published preset.
     preset = os.path.abspath(directory)
+    tokenizer = None
     try:
-        with _no_warnings():
-            model = (
-                models.BertMaskedLM.from_preset(preset, preprocessor=None)
-                if kind == _MASKED_LM
-                else models.BertBackbone.from_preset(preset)
-            )
-            tokenizer = (
-                models.BertTokenizer.from_preset(preset)
-                if has_tokenizer
-                else None
-            )
-    # Whatever Keras raises for missing or damaged files.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if has_head:
+                model = models.BertMaskedLM.from_preset(
+                    preset, preprocessor=None
+                )
+            else:
+                model = models.BertBackbone.from_preset(preset)
+            if has_tokenizer:
+                tokenizer = models.BertTokenizer.from_preset(preset)
+    # What Keras raises for missing or damaged files.
     except (ValueError, TypeError, KeyError, OSError) as error:
         raise InputError(
-            f"{directory}: must be a complete KerasHub preset of {kind}, which "
-            f"KerasHub can load. It reports: {_first_line(error)}"
+            f"{directory}: must be a complete preset that KerasHub can load. "
+            f"It reports: {_first_line(error)}"
         ) from error
-    backbone = model.backbone if kind == _MASKED_LM else model
-    if tokenizer and tokenizer.strip_accents != tokenizer.lowercase:
-        logging.warning(
-            "%s: its tokenizer has strip_accents=%s with lowercase=%s. Here "
-            "accents are stripped if and only if text is lower-cased: other "
-            "tokens.",
-            directory,
-            tokenizer.strip_accents,
-            tokenizer.lowercase,
-        )
+    backbone = model.backbone if has_head else model
     config = {ours: getattr(backbone, name) for ours, name in _CONFIG.items()}
-    description = Description(
-        config=BertConfig(
-            **config, attention_probs_dropout_prob=backbone.dropout
-        ),
-        vocab="".join(f"{token}\n" for token in tokenizer.get_vocabulary())
-        if tokenizer
-        else None,
-        do_lower_case=bool(tokenizer.lowercase) if tokenizer else None,
+    config["attention_probs_dropout_prob"] = backbone.dropout
+    variables = loading.by_name(model.weights)
+    arrays = Arrays(
+        directory,
+        {path: tuple(weight.shape) for path, weight in variables.items()},
+        lambda path: np.asarray(variables[path]),
+        _NAMES,
     )
-    return match(_Weights(directory, model), description, get_place, skip=skip)
+    if tokenizer is None:
+        return arrays, Description(config=BertConfig(**config))
+    huggingface_config.warn_of_accents(
+        directory, tokenizer.strip_accents, "lowercase", tokenizer.lowercase
+    )
+    return arrays, Description(
+        config=BertConfig(**config),
+        vocab=huggingface_config.to_text(tokenizer.get_vocabulary()),
+        do_lower_case=bool(tokenizer.lowercase),
+    )
 
 
-def _preset_class(directory: str) -> str:
-    found = _class_in(os.path.join(directory, "config.json"))
-    if found != _BACKBONE:
+def _has_class(directory: str, name: str, wanted: str) -> bool:
+    """Whether there is a file; `InputError` if it is that of another class."""
+    path = os.path.join(directory, name)
+    if not os.path.exists(path):
+        return False
+    registered = str(json_files.read_object(path).get("registered_name"))
+    if (found := registered.rpartition(">")[2]) != wanted:
         raise InputError(
-            f"{directory}: must be a preset of {_BACKBONE}. Received: {found}. "
-            "Other models cannot be converted."
-        )
-    if not os.path.exists(os.path.join(directory, "task.json")):
-        return _BACKBONE
-    found = _class_in(os.path.join(directory, "task.json"))
-    if found != _MASKED_LM:
-        raise InputError(
-            f"{directory}: must be a preset of {_BACKBONE} or {_MASKED_LM}. "
-            f"Received: {found}. Save its backbone alone: "
+            f"{path}: must be a {wanted}. Received: {found}. Of other models "
+            "with a BertBackbone, save the backbone alone: "
             "`model.backbone.save_to_preset(directory)`."
         )
-    return _MASKED_LM
-
-
-def _class_in(path: str) -> str:
-    name = json_files.read_object(path).get("registered_name")
-    return str(name).rpartition(">")[2]
+    return True
 
 
 def write(model: Model, directory: str) -> None:
@@ -188,27 +128,24 @@ def write(model: Model, directory: str) -> None:
         InputError: KerasHub has no such model.
     """
     _check(model)
-    import keras_nlp
+    from keras_nlp import models
 
     config = model.description.config
-    with _no_warnings():
+    # Keras warns of models that were never compiled.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         arguments = {n: getattr(config, ours) for ours, n in _CONFIG.items()}
         arguments["dropout"] = arguments["dropout"] or 0.0
-        backbone = keras_nlp.models.BertBackbone(**arguments)
+        whole = backbone = models.BertBackbone(**arguments)
         tokenizer = _make_tokenizer(model.description)
-        whole = backbone
         if model.head.name == "masked_lm":
-            preprocessor = tokenizer and (
-                keras_nlp.models.BertMaskedLMPreprocessor(
-                    tokenizer,
-                    sequence_length=config.max_position_embeddings,
-                )
+            preprocessor = tokenizer and models.BertMaskedLMPreprocessor(
+                tokenizer, sequence_length=config.max_position_embeddings
             )
-            whole = keras_nlp.models.BertMaskedLM(backbone, preprocessor)
-        variables = _Weights(directory, whole).variables
-        for name, shape in model.shapes.items():
-            place = get_place(name, shape, config)
-            variables[place.name].assign(to_place(model.read(name), place))
+            whole = models.BertMaskedLM(backbone, preprocessor)
+        variables = loading.by_name(whole.weights)
+        for name, array in model.to_format(_NAMES, model.shapes):
+            variables[name].assign(array)
         whole.save_to_preset(directory)
         if tokenizer and whole is backbone:
             tokenizer.save_to_preset(directory)
@@ -218,8 +155,8 @@ def _check(model: Model) -> None:
     if model.head.name not in ("encoder", "masked_lm"):
         # The other weights, under their names in the input.
         others = [
-            place.name
-            for name, place in model.places.items()
+            stored
+            for name, stored in model.stored.items()
             if not name.startswith(("bert/", "cls/predictions/"))
         ]
         raise InputError(
@@ -243,12 +180,12 @@ def _check(model: Model) -> None:
 def _make_tokenizer(description: Description) -> Any:
     if description.vocab is None:
         return None
-    import keras_nlp
+    from keras_nlp import models
 
     lower = bool(description.do_lower_case)
     lines = description.vocab.removesuffix("\n").split("\n")
     try:
-        return keras_nlp.models.BertTokenizer(
+        return models.BertTokenizer(
             vocabulary=[line.strip() for line in lines],
             lowercase=lower,
             # As in the original; KerasHub's default keeps accents.
@@ -264,11 +201,3 @@ def _make_tokenizer(description: Description) -> Any:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-@contextlib.contextmanager
-def _no_warnings() -> Iterator[None]:
-    """Suppresses Keras' warnings about models that were never compiled."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

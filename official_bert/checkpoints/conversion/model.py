@@ -1,111 +1,109 @@
 """A model that is converted from one format to another.
 
-A format defines the name, shape and orientation of each weight of a TF1
-checkpoint: its `Place`. Everything else is common to all formats.
+A format has `Names`: the name, shape and orientation of each weight of a TF1
+checkpoint. Everything else is common to all formats.
 """
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+import keras
 import numpy as np
 from absl import logging
 
+from official_bert import progress
 from official_bert.checkpoints import weights
 from official_bert.checkpoints.weights import Shape
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 
+# `--skip` for a model with a pooling head.
+ABOVE_BERT = "^(cls/squad/)?output_|^(bilstm|features)/"
 
-class Place(NamedTuple):
-    """Where a format stores a weight.
-
-    Attributes:
-        name: Its name in the format.
-        shape: Its shape in the format, with the same values in the same order.
-        is_transposed: Whether the two axes are swapped.
-    """
-
-    name: str
-    shape: Shape
-    is_transposed: bool = False
+_NOTHING = "(?!)"
 
 
-class Arrays(Protocol):
-    """The arrays of a model in some format, read on demand.
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """How a format names and shapes the weights of a TF1 checkpoint.
 
     Attributes:
-        where: Their file or directory, for messages.
-        shapes: {name: shape}.
+        rules: (regular expression, replacement) pairs, applied to a TF1 name
+            one after the other.
+        transposed: Regular expression of TF1 names whose axes are swapped.
+        splits_heads: Whether attention has separate axes for heads and their
+            size, [H, A, D] and [A, D, H], with the values in the same order.
+        ignored: Regular expression of stored arrays that are not weights.
     """
 
-    where: str
-    shapes: dict[str, Shape]
+    rules: Sequence[tuple[str, str]] = ()
+    transposed: str = _NOTHING
+    splits_heads: bool = False
+    ignored: str = _NOTHING
 
-    def read(self, name: str) -> np.ndarray:
-        """Returns one array."""
+    def rename(self, name: str) -> str:
+        """Returns the name of a TF1 weight in the format."""
+        for pattern, replacement in self.rules:
+            name = re.sub(pattern, replacement, name)
+        return name
+
+    def transpose(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Swaps the axes of a TF1 weight if the format does."""
+        return array.T if re.search(self.transposed, name) else array
+
+    def shape(self, name: str, shape: Shape, config: BertConfig) -> Shape:
+        """Returns the shape of a TF1 weight in the format."""
+        if re.search(self.transposed, name):
+            return shape[::-1]
+        if not self.splits_heads:
+            return shape
+        heads = config.num_attention_heads
+        size = config.hidden_size // heads
+        if "/attention/self/" in name:
+            return (*shape[:-1], heads, size)
+        if name.endswith("/attention/output/dense/kernel"):
+            return (heads, size, shape[-1])
+        return shape
 
 
-# (TF1 name, TF1 shape, config) -> the place in a format.
-GetPlace = Callable[[str, Shape, BertConfig], Place]
+@dataclasses.dataclass(frozen=True)
+class Arrays:
+    """The stored arrays of a model, which are read on demand."""
 
-
-def rename(name: str, rules: Sequence[tuple[str, str]]) -> str:
-    """Applies (regular expression, replacement) pairs one after the other."""
-    for pattern, replacement in rules:
-        name = re.sub(pattern, replacement, name)
-    return name
+    where: str  # Their file or directory, for messages.
+    shapes: Mapping[str, Shape]
+    read: Callable[[str], np.ndarray]
+    names: Names  # Of their format.
+    # Stored name -> name by the rules of `names`, where they differ.
+    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:
-    """Everything about a model but its weights.
-
-    Attributes:
-        config: The model's config.
-        vocab: The text of its vocab.txt, if any.
-        do_lower_case: Whether it is uncased; None if unknown.
-        task: The content of `task.json` of a fine-tuned model.
-        labels: The classifier's labels in their order; empty if unknown.
-        problem_type: The transformers value of the same name.
-        head: The `--head` of the classifier, if known.
-    """
+    """Everything about a model but its weights."""
 
     config: BertConfig
-    vocab: str | None = None
+    vocab: str | None = None  # The text of its vocab.txt.
     do_lower_case: bool | None = None
-    task: dict[str, Any] | None = None
-    labels: tuple[str, ...] = ()
-    problem_type: str | None = None
-    head: str | None = None
+    task: dict[str, Any] | None = None  # The content of its task.json.
+    labels: tuple[str, ...] = ()  # Of the classifier, in their order.
+    problem_type: str | None = None  # As in transformers.
+    head: str | None = None  # The `--head` of a classifier.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Model:
-    """A model whose weights are read on demand.
-
-    Attributes:
-        description: Everything but the weights.
-        head: The head.
-        shapes: {TF1 name: TF1 shape} of all its weights.
-        places: {TF1 name: place in `arrays`}; without weights that `arrays`
-            does not have, which are newly initialized.
-        arrays: The stored weights.
-        skipped: The names that `--skip` left out.
-    """
+    """A model whose weights are read on demand."""
 
     description: Description
     head: weights.Head
-    shapes: Mapping[str, Shape]
-    places: Mapping[str, Place]
+    shapes: Mapping[str, Shape]  # Of all weights, by their TF1 names.
+    # TF1 name -> name in `arrays`; other weights are newly initialized.
+    stored: Mapping[str, str]
     arrays: Arrays
-    skipped: tuple[str, ...] = ()
-
-    @property
-    def initialized(self) -> list[str]:
-        """The newly initialized weights: the pooler, or nothing."""
-        return [name for name in self.shapes if name not in self.places]
+    left_out: Sequence[str]  # The stored names that are not used.
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -131,62 +129,61 @@ class Model:
     def read(self, name: str) -> np.ndarray:
         """Returns a weight as float32, as a TF1 checkpoint stores it."""
         shape = self.shapes[name]
-        if name not in self.places:
+        if name not in self.stored:
+            if len(shape) == 1:
+                return np.zeros(shape, np.float32)
             stddev = self.description.config.initializer_range
-            return _initial(shape, stddev)
-        place = self.places[name]
-        array = self.arrays.read(place.name).astype(np.float32, copy=False)
-        array = array.T if place.is_transposed else array
+            initial = keras.initializers.TruncatedNormal(stddev=stddev, seed=0)
+            return np.asarray(initial(shape))
+        array = self.arrays.read(self.stored[name])
+        array = self.arrays.names.transpose(
+            name, array.astype(np.float32, copy=False)
+        )
         return np.ascontiguousarray(array.reshape(shape))
 
-
-def to_place(array: np.ndarray, place: Place) -> np.ndarray:
-    """Returns a weight of a TF1 checkpoint as a format stores it."""
-    array = array.T if place.is_transposed else array
-    return np.ascontiguousarray(array.reshape(place.shape))
-
-
-def _initial(shape: Shape, stddev: float) -> np.ndarray:
-    """Returns the initial value of a weight, the same in every call."""
-    if len(shape) == 1:
-        return np.zeros(shape, np.float32)
-    random = np.random.default_rng(0)
-    noise = random.standard_normal(shape)
-    while (outside := np.abs(noise) > 2).any():
-        noise[outside] = random.standard_normal(outside.sum())
-    return (stddev * noise).astype(np.float32)
+    def to_format(
+        self, names: Names, wanted: Iterable[str]
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Yields the name and array of wanted weights in another format."""
+        for name in progress.bar(
+            list(wanted), description="Converting", unit=" arrays"
+        ):
+            array = names.transpose(name, self.read(name))
+            shape = names.shape(
+                name, self.shapes[name], self.description.config
+            )
+            yield (
+                names.rename(name),
+                np.ascontiguousarray(array.reshape(shape)),
+            )
 
 
 def match(
     arrays: Arrays,
     description: Description,
-    get_place: GetPlace,
     *,
     head: str | None = None,
     skip: str | None = None,
-    ignored: str = "",
 ) -> Model:
     """Finds the TF1 weight that corresponds to each array.
 
     Args:
         arrays: All arrays of the model.
-        description: The description of the same model.
-        get_place: The places in their format.
+        description: Everything else about it.
         head: The type of a classifier, from `--head`.
         skip: Regular expression of arrays to leave out, from `--skip`.
-        ignored: Regular expression of arrays that are not weights.
 
     Raises:
-        InputError: An array has no counterpart or another shape, or a weight is
-            missing; the message lists all of them.
+        InputError: An array has no counterpart or another shape, a weight is
+            missing, or two arrays of one weight differ.
     """
-    config = description.config
-    shapes = weights.shapes(config, _num_classes(arrays, get_place, config))
-    places = {n: get_place(n, shape, config) for n, shape in shapes.items()}
-    tf1_names = {place.name: name for name, place in places.items()}
-    stored = [
-        n for n in arrays.shapes if not ignored or not re.search(ignored, n)
-    ]
+    config, names = description.config, arrays.names
+    bias_shape = arrays.shapes.get(names.rename("output_bias"), ())
+    num_classes = bias_shape[0] if len(bias_shape) == 1 else 1
+    shapes = weights.shapes(config, num_classes)
+    tf1_names = {names.rename(name): name for name in shapes}
+    ignored = [name for name in arrays.shapes if re.search(names.ignored, name)]
+    stored = [name for name in arrays.shapes if name not in ignored]
     skipped = [name for name in stored if skip and re.search(skip, name)]
     if skip and not skipped:
         logging.warning(
@@ -195,52 +192,53 @@ def match(
             skip,
             ", ".join(sorted(stored)[:3]),
         )
-    stored = [name for name in stored if name not in skipped]
-    found = {tf1_names[name] for name in stored if name in tf1_names}
+    found: dict[str, str] = {}
+    problems = []
+    for name in stored:
+        tf1_name = tf1_names.get(arrays.aliases.get(name, name))
+        if name in skipped:
+            continue
+        if tf1_name is None:
+            problems.append(f"no counterpart: {name}")
+        elif found.setdefault(tf1_name, name) != name:
+            _require_equal(arrays, found[tf1_name], name)
     its_head = weights.find_head(found, head or description.head, arrays.where)
     wanted = weights.names_of_model(shapes, its_head)
     missing = [name for name in wanted if name not in found]
-    if not its_head.needs_pooler and all(
-        name.startswith(weights.POOLER) for name in missing
-    ):
-        missing = []  # It is newly initialized.
-    problems = [
-        *(
-            f"no counterpart: {name}"
-            for name in stored
-            if name not in tf1_names
-        ),
-        *(f"missing: {places[name].name}" for name in missing),
-        *(
-            f"wrong shape: {places[name].name} is "
-            f"{list(arrays.shapes[places[name].name])}; by the model's config "
-            f"it must be {list(places[name].shape)}"
-            for name in sorted(found)
-            if tuple(arrays.shapes[places[name].name]) != places[name].shape
-        ),
-    ]
+    if its_head.needs_pooler or any(
+        not name.startswith(weights.POOLER) for name in missing
+    ):  # Otherwise, the pooler is newly initialized.
+        problems += [f"missing: {names.rename(name)}" for name in missing]
+    for name in sorted(found):
+        shape = arrays.shapes[found[name]]
+        expected = names.shape(name, shapes[name], config)
+        if shape != expected:
+            problems.append(
+                f"wrong shape: {found[name]} is {list(shape)}; by the model's "
+                f"config it must be {list(expected)}"
+            )
     if problems:
         raise InputError(
             f"{arrays.where}: the arrays must be those of a BERT model with "
             f"this config. Problems:{bullet_list(problems)}\n"
             "Use the config of the same model. --skip=REGULAR_EXPRESSION leaves"
-            " out arrays without a counterpart: for a model with a pooling "
-            "head (frozen BERT, BiLSTM), '^(cls/squad/)?output_|"
-            "^(bilstm|features)/' leaves out everything above BERT."
+            " out arrays without a counterpart: with a pooling head (frozen "
+            f"BERT, BiLSTM), '{ABOVE_BERT}' leaves out all above BERT."
         )
     return Model(
         description=description,
         head=its_head,
         shapes={name: shapes[name] for name in wanted},
-        places={name: places[name] for name in wanted if name in found},
+        stored={name: found[name] for name in wanted if name in found},
         arrays=arrays,
-        skipped=tuple(skipped),
+        left_out=[*ignored, *skipped],
     )
 
 
-def _num_classes(
-    arrays: Arrays, get_place: GetPlace, config: BertConfig
-) -> int:
-    bias = get_place("output_bias", (1,), config).name
-    shape = arrays.shapes.get(bias, ())
-    return shape[0] if len(shape) == 1 else 1
+def _require_equal(arrays: Arrays, one: str, other: str) -> None:
+    if not np.array_equal(arrays.read(one), arrays.read(other)):
+        raise InputError(
+            f"{arrays.where}: {one} and {other} are one weight in the original "
+            "BERT, but differ. Leave one out with --skip: of two poolers, the "
+            "one not trained. Untied output weights cannot be converted."
+        )

@@ -9,8 +9,6 @@ EXPORT_DIR/2/                           the next version
 """
 
 import os
-import tempfile
-from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -20,13 +18,13 @@ from official_bert.errors import InputError
 from official_bert.export import saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.serving import tflite
-from official_bert.export.serving.signatures import Signature, TaskSignatures
-from official_bert.export.serving.squad_signatures import SquadSignatures
-from official_bert.export.serving.tagging_signatures import TaggingSignatures
-from official_bert.export.serving.text_signatures import (
+from official_bert.export.serving.signatures import (
     ChoiceSignatures,
+    TaskSignatures,
     TextSignatures,
 )
+from official_bert.export.serving.squad_signatures import SquadSignatures
+from official_bert.export.serving.tagging_signatures import TaggingSignatures
 from official_bert.modeling.encoder import Bert
 from official_bert.tasks.task import FinetunedModel
 
@@ -39,31 +37,19 @@ _SIGNATURES: dict[str, type[TaskSignatures]] = {
 }
 
 
-class Exported(NamedTuple):
-    """What was written.
-
-    The difference is the largest between the logits of model.tflite and of the
-    model; None if it was not written.
-    """
-
-    path: str  # The new version's directory.
-    signatures: list[str]
-    tflite_difference: float | None
-
-
 def export(
     finetuned: FinetunedModel,
     export_dir: str,
     *,
     export_text: bool = True,
     export_tflite: bool = False,
-) -> Exported:
+) -> str:
     """Writes a new version; an interrupted export leaves none behind.
 
     The signatures are `serving_default` for text, `ids` and `examples`; see
     `TaskSignatures` and its subclasses for their inputs and outputs. Answers
     equal those of `predict.py` within rounding; for the texts of answers to
-    questions see `span_decoding`.
+    questions see `squad_signatures`.
 
     Args:
         finetuned: The model.
@@ -72,6 +58,9 @@ def export(
             `tensorflow_text` wherever the model is loaded; without them
             `serving_default` is `ids`.
         export_tflite: Whether to write `model.tflite` as well.
+
+    Returns:
+        The directory of the new version.
 
     Raises:
         InputError: The directory cannot be written, or the model cannot be
@@ -86,7 +75,6 @@ def export(
         )
     signatures = make_signatures(finetuned, export_text)
     logging.info("Exporting a model for serving; this takes a while")
-    functions = {n: trace(s) for n, s in signatures.all().items()}
     module = tf.Module()
     module.weights = [weight.value for weight in finetuned.model.variables]
     module.vocab_file = tf.saved_model.Asset(finetuned.vocab_file)
@@ -95,56 +83,33 @@ def export(
         finetuned.max_seq_length,
         finetuned.tokenizer.basic_tokenizer.do_lower_case,
     )
+    # TensorFlow writes nothing to assets.extra itself.
+    task_path = os.path.join("assets.extra", task_file.NAME)
+    others = {task_path: json_files.to_text(task).encode()}
+    if labels := task.get("labels"):
+        text = "".join(f"{label}\n" for label in labels)
+        others["assets/labels.txt"] = text.encode()
+    if export_tflite:
+        others["model.tflite"] = tflite.convert(signatures, module)
     files.make_directory(export_dir)
-    path = os.path.join(export_dir, str(next_version(export_dir)))
-    difference = None
-    with files.replacing_directory(path) as directory:
-        _save(module, functions, task, directory)
-        if export_tflite:
-            name = os.path.join(directory, "model.tflite")
-            difference = tflite.write(signatures, module, name)
-            logging.info("model.tflite differs by at most %.2g", difference)
+    path = os.path.join(export_dir, str(_next_version(export_dir)))
+    functions = signatures.all()
+    saved_model.write(module, path, functions, others)
     logging.info("Exported %s: %s", path, ", ".join(sorted(functions)))
-    return Exported(path, sorted(functions), difference)
+    return path
 
 
 def make_signatures(
     finetuned: FinetunedModel, export_text: bool = True
 ) -> TaskSignatures:
     """Returns the signatures of a model's kind of task; see `export`."""
-    is_uncased = finetuned.tokenizer.basic_tokenizer.do_lower_case
-    tokenizer = (
-        GraphTokenizer(finetuned.vocab_file, is_uncased)
-        if export_text
-        else None
-    )
+    tokenizer = None
+    if export_text:
+        is_uncased = finetuned.tokenizer.basic_tokenizer.do_lower_case
+        tokenizer = GraphTokenizer(finetuned.vocab_file, is_uncased)
     return _SIGNATURES[finetuned.task.kind](finetuned, tokenizer)
 
 
-def trace(signature: Signature) -> Any:
-    """Returns the signature as a concrete function."""
-    function = tf.function(signature.function, autograph=False)
-    return function.get_concrete_function(**signature.inputs)
-
-
-def _save(
-    module: Any,
-    functions: dict[str, Any],
-    task: dict[str, Any],
-    directory: str,
-) -> None:
-    with tempfile.TemporaryDirectory() as assets:
-        if labels := task.get("labels"):
-            name = os.path.join(assets, "labels.txt")
-            files.write_text(name, "".join(f"{label}\n" for label in labels))
-            module.labels_file = tf.saved_model.Asset(name)
-        # TensorFlow writes nothing to assets.extra itself.
-        path = os.path.join("assets.extra", task_file.NAME)
-        texts = {path: json_files.to_text(task)}
-        saved_model.save(module, directory, functions, texts)
-
-
-def next_version(export_dir: str) -> int:
-    """Returns 1 more than the highest version in a directory, at least 1."""
+def _next_version(export_dir: str) -> int:
     names = files.list_directory(export_dir)
     return max([int(name) for name in names if name.isdecimal()], default=0) + 1

@@ -1,15 +1,17 @@
-"""The functions by which a fine-tuned model is served, whatever its task."""
+"""The functions by which fine-tuned models are served.
+
+Those of SQuAD and tagging are in modules of their own.
+"""
 
 import abc
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from official_bert.export import graph_packing
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs import records, text_inputs
-from official_bert.inputs.schemas import Schema, text_schema
 from official_bert.tasks.task import FinetunedModel
 
 Tensors = dict[str, Any]
@@ -24,13 +26,6 @@ SPACE = (
 _ROWS_AT_ONCE = 32
 
 
-class Signature(NamedTuple):
-    """A function from named Tensors to named Tensors, and what it takes."""
-
-    function: Callable[..., Tensors]
-    inputs: dict[str, tf.TensorSpec]
-
-
 class TaskSignatures(abc.ABC):
     """The signatures of a fine-tuned model; one subclass for a kind of task.
 
@@ -43,38 +38,39 @@ class TaskSignatures(abc.ABC):
         tokenizer: For signatures that take text; None to have none of them.
     """
 
-    num_choices = 1
-
     def __init__(
         self, finetuned: FinetunedModel, tokenizer: GraphTokenizer | None
     ) -> None:
         self.task: Any = finetuned.task
         self.model = finetuned.model
         self.max_seq_length = finetuned.max_seq_length
+        schema = self.task.schema(self.max_seq_length, is_training=False)
+        names = ("input_ids", "input_mask", "segment_ids")
+        self.schema = {name: schema[name] for name in names}
         self.special_ids = text_inputs.special_ids(finetuned.tokenizer.vocab)
         self.tokenizer: Any = tokenizer
 
     @abc.abstractmethod
-    def outputs(self, logits: Any) -> Tensors:
+    def _outputs(self, logits: Any) -> Tensors:
         """Returns the outputs of rows with these logits [B, ...]."""
 
     @abc.abstractmethod
-    def text_signatures(self) -> dict[str, Signature]:
+    def _text_signatures(self) -> dict[str, Any]:
         """Returns the signatures that take text."""
 
-    def all(self) -> dict[str, Signature]:
+    def all(self) -> dict[str, Any]:
         """Returns all signatures by name."""
-        ids = Signature(self.from_ids, self.ids_inputs())
-        examples = Signature(self.from_examples, string_inputs("examples"))
-        texts = self.text_signatures() if self.tokenizer else {}
-        named = {"serving_default": ids, "ids": ids, "examples": examples}
-        return {**named, **texts}
+        ids = signature(self.from_ids, *self.ids_inputs())
+        examples = signature(self.from_examples, strings("examples"))
+        texts = self._text_signatures() if self.tokenizer else {}
+        others = {"ids": ids, "examples": examples}
+        return {"serving_default": ids, **others, **texts}
 
     def from_ids(
         self, input_ids: Any, input_mask: Any, segment_ids: Any
     ) -> Tensors:
         """`ids`: int32 [B, S], or [B, C, S] if there are C choices."""
-        return self.outputs(self.logits(input_ids, input_mask, segment_ids))
+        return self._outputs(self.logits(input_ids, input_mask, segment_ids))
 
     def from_examples(self, examples: Any) -> Tensors:
         """`examples`: serialized `tf.train.Example`s, string [B].
@@ -82,35 +78,27 @@ class TaskSignatures(abc.ABC):
         They are records as written in fine-tuning, padded to `max_seq_length`.
         Of their features only the three inputs of the model are read.
         """
-        return self.from_ids(**records.parse(self._schema(), examples))
+        return self.from_ids(**records.parse(self.schema, examples))
 
-    def ids_inputs(self) -> dict[str, tf.TensorSpec]:
+    def ids_inputs(self) -> list[tf.TensorSpec]:
         """Returns the inputs of `from_ids`, of any batch size and length."""
-        choices = [self.num_choices] if self.num_choices > 1 else []
-        shape = [None, *choices, None]
-        return {
-            name: tf.TensorSpec(shape, tf.int32, name)
-            for name in self._schema()
-        }
+        return [
+            tf.TensorSpec([None, *feature.shape[:-1], None], tf.int32, name)
+            for name, feature in self.schema.items()
+        ]
 
-    def _schema(self) -> Schema:
-        return text_schema(self.max_seq_length, self.num_choices)
-
-    def logits(self, input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
-        """Runs the model."""
-        inputs = (input_ids, input_mask, segment_ids)
-        batch = dict(zip(self._schema(), inputs, strict=True))
+    def logits(self, *inputs: Any) -> Any:
+        """Runs the model on `input_ids`, `input_mask` and `segment_ids`."""
+        batch = dict(zip(self.schema, inputs, strict=True))
         return self.model(batch, training=False)
 
     def features(
         self, ids_a: Any, ids_b: Any, seq_length: Any = None
-    ) -> Tensors:
-        """Returns the model's inputs, int32 [R, S].
+    ) -> list[Any]:
+        """Returns the model's inputs, int32 [R, S], of tokens that fit.
 
-        Args:
-            ids_a: int32 RaggedTensor [R, (tokens)], which fit into a sequence.
-            ids_b: Likewise; empty rows for single texts.
-            seq_length: S; default: the length of the longest row.
+        The rows of `ids_b` are empty for single texts. The default of S is the
+        length of the longest row.
         """
         if seq_length is None:
             a, b = ids_a.row_lengths(), ids_b.row_lengths()
@@ -119,39 +107,133 @@ class TaskSignatures(abc.ABC):
         packed = graph_packing.pack(
             [ids_a, ids_b], seq_length, self.special_ids, ends_empty=False
         )
-        return dict(zip(self._schema(), packed.values(), strict=True))
+        return list(packed.values())
 
     def tokenize(self, *texts: Any) -> list[Any]:
-        """Returns the token ids [B, (tokens)] of several batches of texts.
-
-        They are tokenized together, which keeps the graph small.
-        """
+        """Tokenizes several batches of texts, together for a small graph."""
         ids = self.tokenizer.tokenize(tf.concat(texts, axis=0))
         return tf.split(ids, [tf.size(batch) for batch in texts])
 
-    def logits_in_blocks(self, rows: Tensors) -> Any:
-        """Returns the logits [R, ...] of `features`, some rows at a time."""
-        number = tf.shape(rows["input_ids"])[0]
+    def logits_in_blocks(
+        self, inputs: Sequence[Any], shape: Sequence[int | None]
+    ) -> Any:
+        """Returns the logits, of the given shape [R, ...], block by block."""
 
-        def block(begin: Any) -> tuple[Any, Any]:
-            end = tf.minimum(begin + _ROWS_AT_ONCE, number)
-            part = {name: values[begin:end] for name, values in rows.items()}
-            return end, self.logits(**part)
+        def logits_from(begin: Any) -> Any:
+            end = begin + _ROWS_AT_ONCE
+            return self.logits(*(values[begin:end] for values in inputs))
 
-        def add_block(begin: Any, logits: Any) -> tuple[Any, Any]:
-            end, more = block(begin)
-            return end, tf.concat([logits, more], axis=0)
-
-        end, logits = block(tf.constant(0))
-        shape = tf.TensorShape([None, *logits.shape[1:]])
-        return tf.while_loop(
-            lambda begin, _: begin < number,
-            add_block,
-            (end, logits),
-            shape_invariants=(end.shape, shape),
-        )[1]
+        # One block, without rows, if there are none.
+        number = tf.maximum(tf.shape(inputs[0])[0], 1)
+        spec = tf.RaggedTensorSpec(shape, tf.float32, ragged_rank=0)
+        return tf.map_fn(
+            logits_from,
+            tf.range(0, number, _ROWS_AT_ONCE),
+            fn_output_signature=spec,
+            parallel_iterations=1,
+        ).values
 
 
-def string_inputs(*names: str) -> dict[str, tf.TensorSpec]:
-    """Returns inputs that are one string for each item, [B]."""
-    return {name: tf.TensorSpec([None], tf.string, name) for name in names}
+def signature(call: Callable[..., Tensors], *inputs: tf.TensorSpec) -> Any:
+    """Returns a function to save, whose arguments are the named inputs."""
+    return tf.function(call, input_signature=inputs, autograph=False)
+
+
+def strings(name: str) -> tf.TensorSpec:
+    """Returns an input that is one string for each item, [B]."""
+    return tf.TensorSpec([None], tf.string, name)
+
+
+class TextSignatures(TaskSignatures):
+    """Signatures of a `tasks.text.TextTask`.
+
+    Outputs for each text or pair:
+        score: [B], in regression; otherwise the following.
+        classes: [B, C], the names of the classes.
+        probabilities: [B, C].
+        label: [B], the most probable class, in classification.
+        labels: [B, C], in multi-label classification: the classes with a
+            probability of at least 0.5, then "".
+    """
+
+    def _outputs(self, logits: Any) -> Tensors:
+        if self.task.task_type == "regression":
+            return {"score": logits[:, 0]}
+        names = tf.constant(self.task.labels)
+        classes = tf.broadcast_to(names, tf.shape(logits))
+        if self.task.task_type == "multilabel":
+            probabilities = tf.sigmoid(logits)
+            chosen = tf.ragged.boolean_mask(classes, probabilities >= 0.5)
+            answer = {"labels": chosen.to_tensor("", shape=classes.shape)}
+        else:
+            probabilities = tf.nn.softmax(logits)
+            best = tf.argmax(probabilities, axis=1)
+            answer = {"label": tf.gather(names, best)}
+        return {**answer, "classes": classes, "probabilities": probabilities}
+
+    def from_pairs(self, text_a: Any, text_b: Any) -> Tensors:
+        """`serving_default`: strings [B]; `text_b` is "" for single texts."""
+        how = self.task.long_documents
+        ids_a, ids_b = self.tokenize(text_a, text_b)
+        ids_a, ids_b, example = graph_packing.fit(
+            ids_a, ids_b, self.max_seq_length, how
+        )
+        inputs = self.features(ids_a, ids_b)
+        num_classes = max(1, len(self.task.labels))
+        logits = self.logits_in_blocks(inputs, [None, num_classes])
+        if how.mode == "windows":
+            is_max = how.pooling == "max"
+            pool = tf.math.segment_max if is_max else tf.math.segment_mean
+            logits = pool(logits, example)
+        return self._outputs(logits)
+
+    def from_texts(self, text: Any) -> Tensors:
+        """`text`: strings [B]."""
+        return self.from_pairs(text, tf.zeros_like(text))
+
+    def _text_signatures(self) -> dict[str, Any]:
+        pair = strings("text_a"), strings("text_b")
+        return {
+            "serving_default": signature(self.from_pairs, *pair),
+            "text": signature(self.from_texts, strings("text")),
+        }
+
+
+class ChoiceSignatures(TaskSignatures):
+    """Signatures of a `tasks.choice.ChoiceTask`.
+
+    Outputs for each item:
+        choice: int32 [B], the index of the best choice.
+        probabilities: [B, C].
+        text: [B], that choice; of `serving_default` only.
+    """
+
+    def _outputs(self, logits: Any) -> Tensors:
+        probabilities = tf.nn.softmax(logits)
+        choice = tf.argmax(probabilities, axis=1, output_type=tf.int32)
+        return {"choice": choice, "probabilities": probabilities}
+
+    def from_choices(self, context: Any, choices: Any) -> Tensors:
+        """`serving_default`: strings `context` [B] and `choices` [B, C].
+
+        A question is the beginning of each choice, followed by a space.
+        """
+        num_choices = self.task.num_choices
+        contexts = tf.repeat(tf.range(tf.size(context)), num_choices)
+        ids_a, ids_b = self.tokenize(context, tf.reshape(choices, [-1]))
+        ids_a = tf.gather(ids_a, contexts)
+        ids_a, ids_b, _ = graph_packing.fit(
+            ids_a, ids_b, self.max_seq_length, self.task.long_documents
+        )
+        inputs = self.features(ids_a, ids_b)
+        shape = [-1, num_choices, tf.shape(inputs[0])[1]]
+        outputs = self.from_ids(*(tf.reshape(rows, shape) for rows in inputs))
+        text = tf.gather(choices, outputs["choice"], batch_dims=1)
+        text = tf.strings.regex_replace(text, f"^{SPACE}+|{SPACE}+$", "")
+        return {**outputs, "text": text}
+
+    def _text_signatures(self) -> dict[str, Any]:
+        shape = [None, self.task.num_choices]
+        choices = tf.TensorSpec(shape, tf.string, "choices")
+        function = signature(self.from_choices, strings("context"), choices)
+        return {"serving_default": function}

@@ -4,12 +4,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from official_bert.export import graph_packing
 from official_bert.export.serving.signatures import (
     SPACE,
-    Signature,
     TaskSignatures,
     Tensors,
-    string_inputs,
+    signature,
+    strings,
 )
 from official_bert.tasks.tagging import Window
 
@@ -23,19 +24,14 @@ class TaggingSignatures(TaskSignatures):
     first one of a word counts, and `classes` [B, C], the names of all tags.
     """
 
-    def outputs(self, logits: Any) -> Tensors:
-        """See the class; `logits` [B, S, C]."""
+    def _outputs(self, logits: Any) -> Tensors:
         names = tf.constant(self.task.labels)
         shape = [tf.shape(logits)[0], len(self.task.labels)]
         return {
-            "tags": self._best_tags(logits),
+            "tags": tf.gather(names, tf.argmax(logits, axis=-1)),
             "classes": tf.broadcast_to(names, shape),
             "probabilities": tf.nn.softmax(logits),
         }
-
-    def _best_tags(self, logits: Any) -> Any:
-        names = tf.constant(self.task.labels)
-        return tf.gather(names, tf.argmax(logits, axis=-1))
 
     def from_texts(self, text: Any) -> Tensors:
         """`serving_default`: strings [B]; spaces separate words."""
@@ -48,12 +44,14 @@ class TaggingSignatures(TaskSignatures):
         end = tf.gather(tokens.row_splits, windows.end)
         indices = tf.ragged.range(begin, end)
         ids = indices.with_values(tf.gather(tokens.values, indices.values))
-        logits = self.logits_in_blocks(self.features(ids, ids[:, :0]))
+        inputs = self.features(ids, ids[:, :0])
+        shape = [None, None, len(self.task.labels)]
+        logits = self.logits_in_blocks(inputs, shape)
         # Every word is predicted once, in order; [CLS] comes before them.
         row = tf.repeat(tf.range(tf.size(begin)), windows.last - windows.first)
         column = tokens.row_starts() - tf.gather(begin, row) + 1
         first_tokens = tf.stack([tf.cast(row, tf.int64), column], axis=1)
-        tags = self._best_tags(tf.gather_nd(logits, first_tokens))
+        tags = self._outputs(tf.gather_nd(logits, first_tokens))["tags"]
         return {
             "tokens": words.to_tensor(""),
             "tags": words.with_values(tags).to_tensor(""),
@@ -63,16 +61,11 @@ class TaggingSignatures(TaskSignatures):
         """Returns the token ids of each word; [UNK] if there are none."""
         tokens = self.tokenizer.tokenize(words)[:, :room]
         is_empty = tf.cast(tokens.row_lengths() == 0, tf.int64)
-        unknown = tf.fill(
-            [tf.reduce_sum(is_empty)], self.tokenizer.vocab["[UNK]"]
-        )
-        unknown = tf.RaggedTensor.from_row_lengths(unknown, is_empty)
+        unknown = graph_packing.repeat(self.tokenizer.vocab["[UNK]"], is_empty)
         return tf.concat([tokens, unknown], axis=1)
 
-    def text_signatures(self) -> dict[str, Signature]:
-        """Returns `serving_default`."""
-        signature = Signature(self.from_texts, string_inputs("text"))
-        return {"serving_default": signature}
+    def _text_signatures(self) -> dict[str, Any]:
+        return {"serving_default": signature(self.from_texts, strings("text"))}
 
 
 def _make_windows(sentences: Any, words: Any, room: int) -> Window:

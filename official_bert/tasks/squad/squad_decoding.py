@@ -1,33 +1,27 @@
-"""From logits to answers: `predictions.json` and the original's other files.
+"""From logits to answers.
 
 A span is scored by the sum of the logits of its start and its end. The best
-spans of all windows of a question are turned into texts; the best span of each
-text is kept, and the first text is the answer. In SQuAD 2.0 the span ([CLS],
-[CLS]) stands for "no answer", which is chosen if it beats the best text by more
-than a threshold.
+spans of all windows of a question become texts. The answer is the text with the
+best span, or in SQuAD 2.0 "no answer", the span ([CLS], [CLS]).
 """
 
 import functools
-import json
+import heapq
 import math
 import operator
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from official_bert import files, progress
-from official_bert.tasks.squad.answer_text import (
-    OriginalText,
-    get_final_text,
-    join_tokens,
-)
-from official_bert.tasks.squad.squad_examples import SquadExample
+from official_bert import progress
 from official_bert.tasks.squad.squad_features import SquadFeatures, find_owners
+from official_bert.tokenization.normalize import normalize
 
 _Logits = npt.NDArray[np.floating[Any]]
+# First and last token in the paragraph, and their logits; best spans first.
+_Spans = Iterator[tuple[int, int, float, float]]
 
 # `null_odds.json` holds this number for questions without any candidate. It is
 # above every threshold, and finite for evaluation scripts.
@@ -37,22 +31,15 @@ NO_CANDIDATE_ODDS = 1_000_000.0
 class DecodingOptions(NamedTuple):
     """How answers are chosen. The fields are the flags of the same names.
 
-    Attributes:
-        n_best_size: The number of starts and of ends that are combined in each
-            window, and the number of texts kept for each question.
-        max_answer_length: The maximum number of tokens in an answer.
-        version_2_with_negative: Whether questions may have no answer.
-        null_score_diff_threshold: "No answer" is chosen if its score exceeds
-            that of the best text by more than this.
+    `n_best_size` is the number of starts and of ends that are combined in each
+    window, too. "No answer" is chosen if its score exceeds that of the best
+    text by more than `null_score_diff_threshold`.
     """
 
     n_best_size: int = 20
     max_answer_length: int = 30
     version_2_with_negative: bool = False
     null_score_diff_threshold: float = 0.0
-
-
-DEFAULT = DecodingOptions()
 
 
 class Candidate(NamedTuple):
@@ -86,48 +73,30 @@ class SquadAnswer(NamedTuple):
 
 def decode(
     features: SquadFeatures,
-    start_logits: _Logits,
-    end_logits: _Logits,
+    logits: _Logits,
     options: DecodingOptions,
     *,
     show_progress: bool = False,
 ) -> list[SquadAnswer]:
     """Chooses the answers to all questions.
 
-    Args:
-        features: The questions and their W windows.
-        start_logits: [W, S].
-        end_logits: [W, S].
-        options: How to choose.
-        show_progress: Whether to show a progress bar.
-
-    Raises:
-        ValueError: The logits have other shapes.
+    `logits` are those of starts and ends in all windows, float [W, S, 2].
     """
-    shape = (len(features.offsets), features.max_seq_length)
-    if not start_logits.shape == end_logits.shape == shape:
-        raise ValueError(
-            f"Logits must have shape [W, S] = {shape}. Received: "
-            f"{start_logits.shape} and {end_logits.shape}."
-        )
+    num_questions = len(features.examples)
     indices = progress.bar(
-        range(len(features.examples)),
+        range(num_questions),
         description="Decoding",
         unit="question",
         disable=not show_progress,
     )
-    limits = np.searchsorted(
-        features.windows.example, np.arange(len(features.examples) + 1)
-    ).tolist()
+    limits = features.windows.example.searchsorted(range(num_questions + 1))
     answers = []
     for index in indices:
         windows = slice(limits[index], limits[index + 1])
-        logits = np.stack([start_logits[windows], end_logits[windows]])
-        logits = logits.astype(np.float64)
-        spans = _best_spans(features, windows, logits[0], logits[1], options)
-        answers.append(
-            _choose(_texts(features, index, spans), _no_answer(logits), options)
-        )
+        own_logits = logits[windows].astype(np.float64)
+        spans = _best_spans(features, windows, own_logits, options)
+        texts = _texts(features, index, spans)
+        answers.append(_choose(texts, _no_answer(own_logits), options))
     return answers
 
 
@@ -136,49 +105,33 @@ def _no_answer(logits: _Logits) -> Candidate:
 
     A question has an answer if one of its windows has. Zeros without windows.
     """
-    cls_logits = logits[:, :, 0]
-    if not cls_logits.size:
+    cls_logits = logits[:, 0]
+    if not len(cls_logits):
         return Candidate("", 0.0, 0.0)
-    lowest = int(np.argmin(cls_logits.sum(axis=0)))
-    return Candidate("", *cls_logits[:, lowest].tolist())
-
-
-class _Spans(NamedTuple):
-    """The spans of a question, best first: tokens of the paragraph, logits."""
-
-    first: npt.NDArray[np.intp]
-    last: npt.NDArray[np.intp]
-    start_logits: _Logits
-    end_logits: _Logits
+    lowest = np.argmin(cls_logits.sum(axis=1))
+    return Candidate("", *cls_logits[lowest].tolist())
 
 
 def _best_spans(
     features: SquadFeatures,
     part: slice,
-    start_logits: _Logits,
-    end_logits: _Logits,
+    logits: _Logits,
     options: DecodingOptions,
 ) -> _Spans:
-    """Combines the best starts and ends of each window of a question.
+    """Combines the best starts and ends of each of a question's windows `part`.
 
     A span starts at one of the `n_best_size` best starts of a window that owns
     this token, and ends at one of the window's best ends. Of equal spans, the
     earlier comes first.
-
-    Args:
-        features: The windows of all questions.
-        part: The windows of this question.
-        start_logits: [N, S], of these windows.
-        end_logits: [N, S].
-        options: How to choose.
     """
     _, starts, lengths = (column[part] for column in features.windows)
     offsets = features.offsets[part, np.newaxis]
     limits = offsets + lengths[:, np.newaxis]
     # From positions in the input sequence to tokens of the paragraph.
     shifts = starts[:, np.newaxis] - offsets
-    start = _highest(start_logits, options.n_best_size)
-    end = _highest(end_logits, options.n_best_size)
+    # Of equal logits, the first is the best.
+    best = np.argsort(-logits, axis=1, kind="stable")[:, : options.n_best_size]
+    start, end = best[..., 0], best[..., 1]
     first, last = start + shifts, end + shifts
     is_start = (start >= offsets) & (start < limits)
     is_end = (end >= offsets) & (end < limits)
@@ -190,20 +143,11 @@ def _best_spans(
     is_span = (span_lengths > 0) & (span_lengths <= options.max_answer_length)
     is_span &= is_start[:, :, np.newaxis] & is_end[:, np.newaxis, :]
     w, i, j = np.nonzero(is_span)
-    starts_of_spans = start_logits[w, start[w, i]]
-    ends_of_spans = end_logits[w, end[w, j]]
-    order = np.argsort(-(starts_of_spans + ends_of_spans), kind="stable")
-    return _Spans(
-        first[w, i][order],
-        last[w, j][order],
-        starts_of_spans[order],
-        ends_of_spans[order],
-    )
-
-
-def _highest(logits: _Logits, number: int) -> npt.NDArray[np.intp]:
-    """Returns the positions of the highest logits; of equal ones, the first."""
-    return np.argsort(-logits, axis=1, kind="stable")[:, :number]
+    start_logits = logits[w, start[w, i], 0]
+    end_logits = logits[w, end[w, j], 1]
+    order = np.argsort(-(start_logits + end_logits), kind="stable")
+    spans = (first[w, i], last[w, j], start_logits, end_logits)
+    return zip(*(column[order].tolist() for column in spans), strict=True)
 
 
 def _texts(
@@ -218,24 +162,20 @@ def _texts(
     tokenizer = features.tokenizer
 
     @functools.cache
-    def original_text(first_word: int, last_word: int) -> OriginalText:
-        return OriginalText.from_text(
-            " ".join(doc_tokens[first_word : last_word + 1]),
-            tokenizer.basic_tokenizer.do_lower_case,
-        )
+    def original(first_word: int, last_word: int) -> OriginalText:
+        text = " ".join(doc_tokens[first_word : last_word + 1])
+        do_lower_case = tokenizer.basic_tokenizer.do_lower_case
+        return OriginalText.from_text(text, do_lower_case)
 
     @functools.cache
-    def final_text(predicted: str, first_word: int, last_word: int) -> str:
-        return get_final_text(predicted, original_text(first_word, last_word))
+    def final_text(predicted: str, *words: int) -> str:
+        return get_final_text(predicted, original(*words))
 
-    ids, words = features.paragraphs[index], features.words[index]
-    for first, last, start_logit, end_logit in zip(
-        *(column.tolist() for column in spans), strict=True
-    ):
+    ids, words = features.paragraphs[index]
+    for first, last, start_logit, end_logit in spans:
         tokens = tokenizer.convert_ids_to_tokens(ids[first : last + 1].tolist())
-        text = final_text(
-            join_tokens(tokens), int(words[first]), int(words[last])
-        )
+        predicted = join_tokens(tokens)
+        text = final_text(predicted, int(words[first]), int(words[last]))
         yield Candidate(text, start_logit, end_logit)
 
 
@@ -244,24 +184,22 @@ def _choose(
 ) -> SquadAnswer:
     """Returns the answer to a question, given its texts, best first."""
     if options.version_2_with_negative:
-        texts = _with_no_answer(texts, no_answer)
+        # By score; "no answer" is last among equals.
+        texts = heapq.merge(texts, [no_answer], key=lambda c: -c.score)
     best: dict[str, Candidate] = {}
     while len(best) < options.n_best_size and (found := next(texts, None)):
         best.setdefault(found.text, found)
     if options.version_2_with_negative:
         best.setdefault("", no_answer)
     candidates = list(best.values()) or [Candidate("empty", 0.0, 0.0)]
-    probabilities = softmax([candidate.score for candidate in candidates])
+    highest = max(candidate.score for candidate in candidates)
+    powers = [math.exp(candidate.score - highest) for candidate in candidates]
+    # One by one, because `sum` rounds differently since Python 3.12.
+    total = functools.reduce(operator.add, powers)
+    probabilities = [power / total for power in powers]
     n_best = [
-        {
-            "text": candidate.text,
-            "probability": probability,
-            "start_logit": candidate.start_logit,
-            "end_logit": candidate.end_logit,
-        }
-        for candidate, probability in zip(
-            candidates, probabilities, strict=True
-        )
+        {"text": text, "probability": p, "start_logit": start, "end_logit": end}
+        for (text, start, end), p in zip(candidates, probabilities, strict=True)
     ]
     if not options.version_2_with_negative:
         return SquadAnswer(candidates[0].text, n_best, None)
@@ -273,58 +211,58 @@ def _choose(
     return SquadAnswer(text.text if is_answer else "", n_best, odds)
 
 
-def _with_no_answer(
-    candidates: Iterator[Candidate], no_answer: Candidate
-) -> Iterator[Candidate]:
-    """Yields all candidates by score, "no answer" last among equals."""
-    for candidate in candidates:
-        if candidate.score < no_answer.score:
-            yield no_answer
-            yield candidate
-            break
-        yield candidate
-    else:
-        yield no_answer
-    yield from candidates
+class OriginalText(NamedTuple):
+    """Words of a context, aligned with their tokenized form.
 
-
-def softmax(scores: Sequence[float]) -> list[float]:
-    """Returns the probabilities of scores."""
-    highest = max(scores)
-    powers = [math.exp(score - highest) for score in scores]
-    # One by one, because `sum` rounds differently since Python 3.12.
-    total = functools.reduce(operator.add, powers, 0.0)
-    return [power / total for power in powers]
-
-
-def write_predictions(
-    output_dir: str,
-    examples: Sequence[SquadExample],
-    answers: Sequence[SquadAnswer],
-) -> None:
-    """Writes `predictions.json`, `nbest_predictions.json`, `null_odds.json`.
-
-    Without null odds, the file of an earlier run is removed.
+    Attributes:
+        text: The words, separated by one space.
+        tokenized: The normalized text, with spaces between tokens.
+        places: The offset in `text` of each character of `tokenized` other than
+            spaces. Empty if normalizing added or removed characters, as in
+            Hangul.
     """
-    by_id = {e.qas_id: a for e, a in zip(examples, answers, strict=True)}
-    for name, content in [
-        ("predictions.json", {id: a.text for id, a in by_id.items()}),
-        ("nbest_predictions.json", {id: a.n_best for id, a in by_id.items()}),
-        ("null_odds.json", null_odds(examples, answers)),
-    ]:
-        path = os.path.join(output_dir, name)
-        if content:
-            files.write_text(path, json.dumps(content, indent=4) + "\n")
-        elif files.exists(path):
-            files.remove(path)
+
+    text: str
+    tokenized: str
+    places: list[int]
+
+    @classmethod
+    def from_text(cls, text: str, do_lower_case: bool) -> "OriginalText":
+        """Normalizes words as the tokenizer does."""
+        tokenized = " ".join(normalize(text, do_lower_case).split())
+        places = [i for i, char in enumerate(text) if char != " "]
+        if len(places) != _num_letters(tokenized):
+            places = []
+        return cls(text, tokenized, places)
 
 
-def null_odds(
-    examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
-) -> dict[str, float]:
-    """Returns {question id: null odds}, empty in SQuAD 1.1."""
-    return {
-        example.qas_id: answer.null_odds
-        for example, answer in zip(examples, answers, strict=True)
-        if answer.null_odds is not None
-    }
+def join_tokens(tokens: list[str]) -> str:
+    """Returns the words of WordPiece tokens, separated by one space."""
+    text = " ".join(tokens).replace(" ##", "").replace("##", "")
+    return " ".join(text.split())
+
+
+def get_final_text(pred_text: str, original: OriginalText) -> str:
+    """Returns the part of the original text that a prediction stands for.
+
+    The prediction is normalized and its punctuation separated. The whole text
+    is returned if it does not contain the prediction or `places` is empty::
+
+        pred_text   steve smith
+        original    Steve Smith's
+        result      Steve Smith
+    """
+    text, tokenized, places = original
+    if not places or not pred_text or pred_text != pred_text.strip(" "):
+        return text
+    start = tokenized.find(pred_text)
+    if start < 0:
+        return text
+    end = start + len(pred_text) - 1
+    first = places[_num_letters(tokenized[:start])]
+    last = places[_num_letters(tokenized[:end])]
+    return text[first : last + 1]
+
+
+def _num_letters(text: str) -> int:
+    return len(text) - text.count(" ")

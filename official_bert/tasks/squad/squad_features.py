@@ -29,8 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from official_bert import progress
-from official_bert.errors import InputError
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
 from official_bert.tokenization import BatchTokenizer
@@ -44,17 +42,11 @@ NUM_SPECIAL = 3  # [CLS] question [SEP] window [SEP]
 
 
 class Windows(NamedTuple):
-    """The windows of many examples, in the order of the examples.
+    """The windows of many examples, each int32 [W]."""
 
-    Attributes:
-        example: int32 [W], the index of each window's example, ascending.
-        start: int32 [W], its first token, counted in the paragraph.
-        length: int32 [W], its number of tokens.
-    """
-
-    example: Ints
-    start: Ints
-    length: Ints
+    example: Ints  # The index of each window's example, ascending.
+    start: Ints  # Its first token, counted in the paragraph.
+    length: Ints  # Its number of tokens.
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,25 +54,21 @@ class SquadFeatures(Features):
     """The features of E examples: one for each of W windows.
 
     Attributes:
-        examples: The questions.
-        tokenizer: The tokenizer that made the token ids.
         questions: E int32 arrays, the token ids of the questions, truncated.
-        paragraphs: E int32 arrays, the token ids of the paragraphs; questions
-            about the same paragraph share one array.
-        words: E int32 arrays, the index in `doc_tokens` of each token's word.
-        windows: The windows.
+        paragraphs: E pairs of int32 arrays: the token ids of a paragraph, and
+            the index in `doc_tokens` of each token's word. Questions about the
+            same paragraph share them.
         max_seq_length: S.
-        labels: {name: int32 [W]}, see `answer_labels`; empty for predicting.
+        is_training: Whether batches have labels.
     """
 
     examples: Sequence[SquadExample]
     tokenizer: BatchTokenizer
     questions: Sequence[Ints]
-    paragraphs: Sequence[Ints]
-    words: Sequence[Ints]
+    paragraphs: Sequence[tuple[Ints, Ints]]
     windows: Windows
     max_seq_length: int
-    labels: dict[str, Ints] = dataclasses.field(default_factory=dict)
+    is_training: bool
 
     @functools.cached_property
     def offsets(self) -> Ints:
@@ -90,9 +78,35 @@ class SquadFeatures(Features):
 
     @property
     def lengths(self) -> Sequence[int]:
-        """The number of tokens of each feature: see `Features`."""
+        """See `Features`."""
         lengths: list[int] = (self.offsets + self.windows.length + 1).tolist()
         return lengths
+
+    @functools.cached_property
+    def labels(self) -> dict[str, Ints]:
+        """The labels of each window, {name: int32 [W]}; none for predicting.
+
+        `start_positions` and `end_positions` of the answer in the input
+        sequence, 0 (the position of [CLS]) unless the window contains the whole
+        answer; and the example's `is_impossible`, 0 or 1.
+        """
+        if not self.is_training:
+            return {}
+        texts = (example.orig_answer_text or "" for example in self.examples)
+        answers = tokenize(self.tokenizer, texts)
+        columns = (self.examples, answers, self.paragraphs)
+        spans = [_answer_span(*row) for row in zip(*columns, strict=True)]
+        example, begin, length = self.windows
+        first, last = np.array(spans, np.int32)[example].T
+        is_impossible = np.array([e.is_impossible for e in self.examples])
+        is_impossible = is_impossible[example]
+        is_inside = (first >= begin) & (last < begin + length) & ~is_impossible
+        shift = self.offsets - begin
+        return {
+            "start_positions": np.where(is_inside, first + shift, 0),
+            "end_positions": np.where(is_inside, last + shift, 0),
+            "is_impossible": is_impossible.astype(np.int32),
+        }
 
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
@@ -108,8 +122,8 @@ class SquadFeatures(Features):
             row[0] = cls
             row[1 : offset - 1] = self.questions[example]
             row[offset - 1] = row[offset + size] = sep
-            tokens = self.paragraphs[example][start : start + size]
-            row[offset : offset + size] = tokens
+            tokens, _ = self.paragraphs[example]
+            row[offset : offset + size] = tokens[start : start + size]
         _, _, sizes, offsets = bounds[..., np.newaxis]
         position = np.arange(length)
         is_token = position <= offsets + sizes
@@ -128,78 +142,10 @@ class SquadFeatures(Features):
         }
 
 
-def make_features(
-    examples: Sequence[SquadExample],
-    tokenizer: BatchTokenizer,
-    *,
-    max_seq_length: int,
-    doc_stride: int,
-    max_query_length: int,
-    is_training: bool = False,
-    show_progress: bool = False,
-) -> SquadFeatures:
-    """Tokenizes examples and divides their paragraphs into windows.
-
-    Args:
-        examples: The questions, in the order of the features.
-        tokenizer: The model's tokenizer.
-        max_seq_length: S, of question, window and special tokens together.
-        doc_stride: The distance between the starts of consecutive windows.
-        max_query_length: Questions are truncated to this number of tokens.
-        is_training: Whether to add labels.
-        show_progress: Whether to show a progress bar.
-
-    Raises:
-        InputError: `max_seq_length` leaves no room for a window, or
-            `doc_stride` is less than 1.
-    """
-    minimum = max_query_length + NUM_SPECIAL + 1
-    if max_query_length < 0 or max_seq_length < minimum:
-        raise InputError(
-            f"--max_seq_length={max_seq_length} must be at least {minimum} for "
-            f"--max_query_length={max_query_length}: a question, "
-            f"{NUM_SPECIAL} special tokens and a window of one token."
-        )
-    if doc_stride < 1:
-        raise InputError(f"--doc_stride={doc_stride} must be at least 1.")
-    distinct = dict.fromkeys(example.paragraph for example in examples)
-    index_of = {paragraph: index for index, paragraph in enumerate(distinct)}
-    chosen = [index_of[example.paragraph] for example in examples]
-    shown = progress.bar(
-        distinct,
-        description="Tokenizing",
-        unit="paragraph",
-        disable=not show_progress,
-    )
-    tokens_of, words_of = _tokenize_words(tokenizer, shown)
-    questions = [
-        ids[:max_query_length]
-        for ids in _tokenize(tokenizer, (e.question_text for e in examples))
-    ]
-    features = SquadFeatures(
-        examples=examples,
-        tokenizer=tokenizer,
-        questions=questions,
-        paragraphs=[tokens_of[index] for index in chosen],
-        words=[words_of[index] for index in chosen],
-        windows=make_windows(
-            np.array([len(tokens_of[index]) for index in chosen]),
-            np.array(
-                [max_seq_length - NUM_SPECIAL - len(q) for q in questions]
-            ),
-            doc_stride,
-        ),
-        max_seq_length=max_seq_length,
-    )
-    if is_training:
-        features.labels.update(answer_labels(features))
-    return features
-
-
-def _tokenize_words(
+def tokenize_words(
     tokenizer: BatchTokenizer, paragraphs: Iterable[Paragraph]
-) -> tuple[list[Ints], list[Ints]]:
-    """Returns token ids and the index of each token's word, per paragraph.
+) -> list[tuple[Ints, Ints]]:
+    """Returns the `SquadFeatures.paragraphs` of paragraphs.
 
     Like the original, it tokenizes word by word, but each distinct word once.
     """
@@ -216,10 +162,12 @@ def _tokenize_words(
     num_words = [len(words) for words in texts]
     word = np.concatenate([np.arange(n, dtype=np.int32) for n in num_words])
     limits = splits[np.cumsum([0, *num_words])]
-    return _split(ids, limits), _split(np.repeat(word, counts), limits)
+    words = _split(np.repeat(word, counts), limits)
+    return list(zip(_split(ids, limits), words, strict=True))
 
 
-def _tokenize(tokenizer: BatchTokenizer, texts: Iterable[str]) -> list[Ints]:
+def tokenize(tokenizer: BatchTokenizer, texts: Iterable[str]) -> list[Ints]:
+    """Returns the token ids of each text."""
     encoded = tokenizer.encode_lines(texts)
     return _split(encoded.ids, encoded.row_splits)
 
@@ -229,13 +177,9 @@ def _split(values: Ints, limits: npt.NDArray[np.int64]) -> list[Ints]:
 
 
 def make_windows(num_tokens: Any, room: Any, doc_stride: int) -> Windows:
-    """Divides the paragraphs of E examples into windows.
+    """Divides paragraphs of `num_tokens`, int [E], into windows.
 
-    Args:
-        num_tokens: int [E], the length of each example's paragraph. A paragraph
-            of length 0 has no window.
-        room: int [E], the maximum length of the windows of each example.
-        doc_stride: See `make_features`.
+    They have at most `room` tokens, int [E]. An empty paragraph has none.
     """
     steps = np.minimum(room, doc_stride)
     num_later = -(-(num_tokens - room) // steps)
@@ -254,11 +198,8 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     right. Between equal ones the longer window wins, then the first.
 
     Args:
-        starts: int [N], the first token of each window of one example.
+        starts: int [N], of the windows of one example.
         lengths: int [N].
-
-    Returns:
-        The index of a window for each token of the paragraph.
     """
     if not len(starts):
         return np.zeros(0, np.intp)
@@ -277,40 +218,8 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     return owner
 
 
-def answer_labels(features: SquadFeatures) -> dict[str, Ints]:
-    """Returns the labels of each window.
-
-    Args:
-        features: Features of examples that were read for training.
-
-    Returns:
-        `start_positions` and `end_positions` of the answer in the input
-        sequence, 0 (the position of [CLS]) unless the window contains the whole
-        answer; and the example's `is_impossible`, 0 or 1. All int32 [W].
-    """
-    windows, examples = features.windows, features.examples
-    texts = (example.orig_answer_text or "" for example in examples)
-    answers = _tokenize(features.tokenizer, texts)
-    columns = (examples, answers, features.paragraphs, features.words)
-    spans = [_answer_span(*row) for row in zip(*columns, strict=True)]
-    first, last = np.array(spans, np.int32)[windows.example].T
-    is_impossible = np.array([example.is_impossible for example in examples])
-    is_impossible = is_impossible[windows.example]
-    is_inside = (
-        (first >= windows.start)
-        & (last < windows.start + windows.length)
-        & ~is_impossible
-    )
-    shift = features.offsets - windows.start
-    return {
-        "start_positions": np.where(is_inside, first + shift, 0),
-        "end_positions": np.where(is_inside, last + shift, 0),
-        "is_impossible": is_impossible.astype(np.int32),
-    }
-
-
 def _answer_span(
-    example: SquadExample, answer: Ints, tokens: Ints, words: Ints
+    example: SquadExample, answer: Ints, paragraph: tuple[Ints, Ints]
 ) -> tuple[int, int]:
     """Returns the first and last token of an answer, counted in its paragraph.
 
@@ -320,6 +229,7 @@ def _answer_span(
     """
     if example.is_impossible or not example.doc_tokens:
         return 0, 0
+    tokens, words = paragraph
     start_word, end_word = example.answer_span
     # Spaces before the first word have the word index -1. Like the original,
     # take it for the last word.

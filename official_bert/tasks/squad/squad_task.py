@@ -1,6 +1,8 @@
 """SQuAD as a task: questions whose answers are spans of a paragraph."""
 
 import dataclasses
+import json
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import json_files
+from official_bert import files, json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs.schemas import Feature, Schema, text_schema
@@ -17,49 +19,33 @@ from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import SpanModel
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options.run_squad import RunSquad
-from official_bert.tasks.squad import squad_decoding
+from official_bert.tasks import task
+from official_bert.tasks.squad import squad_examples, squad_features
 from official_bert.tasks.squad.squad_decoding import (
     DecodingOptions,
     SquadAnswer,
+    decode,
 )
-from official_bert.tasks.squad.squad_examples import (
-    Paragraph,
-    SquadExample,
-    find_unanswered,
-    read_examples,
-)
-from official_bert.tasks.squad.squad_features import (
-    SquadFeatures,
-    make_features,
-)
-from official_bert.tasks.task import (
-    Outputs,
-    Task,
-    saved_field,
-    shuffle_examples,
-)
+from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
+from official_bert.tasks.squad.squad_features import NUM_SPECIAL, SquadFeatures
+from official_bert.tasks.task import Outputs, saved_field
 from official_bert.tokenization import BatchTokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadTask(Task):
-    """SQuAD 1.1 and 2.0.
+class SquadTask(task.Task):
+    """SQuAD 1.1 and 2.0. Most fields are flags of `run_squad.py`.
 
     Attributes:
-        doc_stride: See `squad_features.make_features`.
-        max_query_length: Likewise.
-        decoding: How answers are chosen.
         pad_to: max: the best starts and ends are chosen among all positions,
             including padding, as in the original. bucket: not among padding.
-        train_file: The JSON file for training.
-        predict_file: The JSON file for predicting and evaluating.
-        show_progress: Whether to show progress bars of tokenizing and decoding.
+        show_progress: Whether to show a progress bar of decoding.
     """
 
     doc_stride: int = saved_field(int, default=128)
     max_query_length: int = saved_field(int, default=64)
     decoding: DecodingOptions = saved_field(
-        DecodingOptions, default=squad_decoding.DEFAULT
+        DecodingOptions, default=DecodingOptions()
     )
     pad_to: str = saved_field(str, default="max")
     train_file: str | None = None
@@ -68,11 +54,7 @@ class SquadTask(Task):
 
     kind = "squad"
     epoch_has_all_features = False
-
-    @property
-    def main_metric(self) -> str:
-        """F1 of the words of answers, from 0 to 100."""
-        return "f1"
+    main_metric = "f1"
 
     def examples(self, split: str) -> Sequence[SquadExample]:
         """Reads `train_file` or `predict_file`.
@@ -83,18 +65,20 @@ class SquadTask(Task):
         """
         path = self.train_file if split == "train" else self.predict_file
         assert path is not None
-        examples = read_examples(
+        examples = squad_examples.read_examples(
             path,
             is_training=split == "train",
             version_2_with_negative=self.decoding.version_2_with_negative,
         )
-        if split == "dev" and (place := find_unanswered(path)):
+        if split == "train":
+            return task.shuffle_examples(examples)
+        if split == "dev" and (place := squad_examples.find_unanswered(path)):
             raise InputError(
                 f"{place}: a question must have `answers`, each with a `text`, "
                 "for --do_eval and --eval_every. Add them (an empty list if "
                 "there is no answer), or use --do_predict alone."
             )
-        return shuffle_examples(examples) if split == "train" else examples
+        return examples
 
     def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
         """Returns the original's features of a window."""
@@ -113,17 +97,46 @@ class SquadTask(Task):
         *,
         is_training: bool,
     ) -> Iterator[SquadFeatures]:
-        """Yields the windows of all examples, which share paragraphs."""
-        if examples:
-            yield make_features(
-                examples,
-                tokenizer,
-                max_seq_length=max_seq_length,
-                doc_stride=self.doc_stride,
-                max_query_length=self.max_query_length,
-                is_training=is_training,
-                show_progress=self.show_progress,
+        """Yields the features of all examples together.
+
+        Raises:
+            InputError: `max_seq_length` leaves no room for a window, or
+                `doc_stride` is less than 1.
+        """
+        minimum = self.max_query_length + NUM_SPECIAL + 1
+        if self.max_query_length < 0 or max_seq_length < minimum:
+            raise InputError(
+                f"--max_seq_length={max_seq_length} must be at least {minimum} "
+                f"for --max_query_length={self.max_query_length}."
             )
+        if self.doc_stride < 1:
+            raise InputError(
+                f"--doc_stride={self.doc_stride} must be at least 1."
+            )
+        if not examples:
+            return
+        paragraphs = dict.fromkeys(example.paragraph for example in examples)
+        tokenized = squad_features.tokenize_words(tokenizer, paragraphs)
+        tokens_of = dict(zip(paragraphs, tokenized, strict=True))
+        tokens = [tokens_of[example.paragraph] for example in examples]
+        texts = (example.question_text for example in examples)
+        questions = [
+            question[: self.max_query_length]
+            for question in squad_features.tokenize(tokenizer, texts)
+        ]
+        rooms = [max_seq_length - NUM_SPECIAL - len(ids) for ids in questions]
+        lengths = [len(ids) for ids, _ in tokens]
+        yield SquadFeatures(
+            examples=examples,
+            tokenizer=tokenizer,
+            questions=questions,
+            paragraphs=tokens,
+            windows=squad_features.make_windows(
+                np.array(lengths), np.array(rooms), self.doc_stride
+            ),
+            max_seq_length=max_seq_length,
+            is_training=is_training,
+        )
 
     def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
         """Returns BERT with logits of starts and ends, [B, S, 2]."""
@@ -133,10 +146,9 @@ class SquadTask(Task):
         """Returns [B], the mean loss of start and end; 0 without labels."""
         if "start_positions" not in batch:
             return tf.zeros(tf.shape(logits)[:1])
-        start = losses.cross_entropy(
-            logits[..., 0], batch["start_positions"][:, 0]
-        )
-        end = losses.cross_entropy(logits[..., 1], batch["end_positions"][:, 0])
+        starts, ends = batch["start_positions"], batch["end_positions"]
+        start = losses.cross_entropy(logits[..., 0], starts[:, 0])
+        end = losses.cross_entropy(logits[..., 1], ends[:, 0])
         return (start + end) / 2.0
 
     def weights(self, batch: dict[str, Any]) -> Any:
@@ -148,87 +160,84 @@ class SquadTask(Task):
         self, features: SquadFeatures, outputs: Outputs
     ) -> list[SquadAnswer]:
         """Chooses an answer to each question from all of its windows."""
-        num_windows = len(outputs.logits)
-        shape = (num_windows, features.max_seq_length, 2)
-        logits = np.full(shape, -np.inf, np.float32)
-        lengths = features.lengths
-        if self.pad_to == "max":
-            lengths = [features.max_seq_length] * num_windows
-        for target, source, length in zip(
-            logits, outputs.logits, lengths, strict=True
+        longest = features.max_seq_length
+        logits = np.full((len(outputs.logits), longest, 2), -np.inf, np.float32)
+        for row, found, length in zip(
+            logits, outputs.logits, features.lengths, strict=True
         ):
-            target[:length] = source[:length]
-        return squad_decoding.decode(
-            features,
-            logits[..., 0],
-            logits[..., 1],
-            self.decoding,
-            show_progress=self.show_progress,
-        )
+            end = longest if self.pad_to == "max" else length
+            row[:end] = found[:end]
+        shown = self.show_progress
+        return decode(features, logits, self.decoding, show_progress=shown)
 
     def metrics(
         self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
     ) -> dict[str, Any]:
         """Returns the scores of the official scripts.
 
-        Empty unless the file has the answers to all questions: scores of a part
-        would be mistaken for scores of the whole.
+        Empty unless `predict_file` has the answers to all questions.
         """
         assert self.predict_file is not None
-        if place := find_unanswered(self.predict_file):
+        if place := squad_examples.find_unanswered(self.predict_file):
             logging.info("%s has no answers: no metrics are computed", place)
             return {}
         dataset = json_files.read_object(self.predict_file)["data"]
-        texts = {
-            example.qas_id: answer.text
-            for example, answer in zip(examples, answers, strict=True)
-        }
-        null_odds = squad_decoding.null_odds(examples, answers)
+        texts, _, null_odds = _by_question_id(examples, answers)
         return squad_metrics.evaluate(dataset, texts, null_odds or None)
 
     def write_predictions(
-        self,
-        folder: str,
-        split: str,
-        examples: Sequence[SquadExample],
-        answers: Sequence[SquadAnswer],
+        self, folder: str, split: str, examples: Any, answers: Sequence[Any]
     ) -> None:
-        """Writes `predictions.json` and the original's other JSON files."""
-        squad_decoding.write_predictions(folder, examples, answers)
+        """Writes the original's JSON files, without null odds in SQuAD 1.1."""
+        names = ("predictions", "nbest_predictions", "null_odds")
+        columns = _by_question_id(examples, answers)
+        for name, content in zip(names, columns, strict=True):
+            path = os.path.join(folder, f"{name}.json")
+            if content:
+                files.write_text(path, json.dumps(content, indent=4) + "\n")
+            elif files.exists(path):  # Of an earlier run.
+                files.remove(path)
 
     def parse(self, given: Any, where: str) -> SquadExample:
         """Takes an object with question and context, or a list of both."""
         texts = given
         if isinstance(given, dict):
             texts = [given.get("question"), given.get("context")]
-        if (
-            not isinstance(texts, list | tuple)
-            or len(texts) != 2
-            or not all(isinstance(text, str) for text in texts)
-        ):
+        is_list = isinstance(texts, list | tuple)
+        if not is_list or [type(text) for text in texts] != [str, str]:
             raise InputError(
                 f"{where}: must be a question and a context, as an object with "
                 f"these keys or as a pair. Received: {given!r}."
             )
         question, context = texts
-        return SquadExample(where, question, Paragraph.from_text(context))
+        return SquadExample(where, question, Paragraph(context))
 
     def answer_to_json(
         self, example: SquadExample, answer: SquadAnswer
     ) -> dict[str, Any]:
         """Returns the answer ("" for none), its probability, and the n best."""
+        probabilities = {c["text"]: c["probability"] for c in answer.n_best}
         values = {
             "answer": answer.text,
-            "probability": next(
-                candidate["probability"]
-                for candidate in answer.n_best
-                if candidate["text"] == answer.text
-            ),
+            "probability": probabilities[answer.text],
             "n_best": answer.n_best,
         }
-        if answer.null_odds is not None:
-            values["null_odds"] = answer.null_odds
-        return values
+        odds = answer.null_odds
+        return values if odds is None else {**values, "null_odds": odds}
+
+
+def _by_question_id(
+    examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
+) -> list[dict[str, Any]]:
+    """Returns {question id: value} for each field of the answers.
+
+    The null odds are empty in SQuAD 1.1.
+    """
+    ids = [example.qas_id for example in examples]
+    return [
+        {i: v for i, v in zip(ids, column, strict=True) if v is not None}
+        for column in zip(*answers, strict=True)
+    ]
 
 
 def make(options: RunSquad) -> SquadTask:
@@ -246,11 +255,7 @@ def make(options: RunSquad) -> SquadTask:
 
 
 def with_decoding_options(trained: Any, options: RunSquad) -> SquadTask:
-    """Returns a trained task with the decoding options of the command line.
-
-    Raises:
-        InputError: The task is of another kind.
-    """
+    """Returns a trained SQuAD task with the command line's decoding options."""
     if not isinstance(trained, SquadTask):
         raise InputError(
             f"{options.output_dir}: must hold a model that run_squad.py "
@@ -261,9 +266,5 @@ def with_decoding_options(trained: Any, options: RunSquad) -> SquadTask:
 
 
 def _decoding_options(options: RunSquad) -> DecodingOptions:
-    return DecodingOptions(
-        options.n_best_size,
-        options.max_answer_length,
-        options.version_2_with_negative,
-        options.null_score_diff_threshold,
-    )
+    names = DecodingOptions._fields
+    return DecodingOptions(*(getattr(options, name) for name in names))

@@ -1,4 +1,4 @@
-"""SQuAD files and tokenizers."""
+"""SQuAD files, tokenizers and features."""
 
 import functools
 import json
@@ -6,6 +6,7 @@ import json
 import pytest
 
 from official_bert.tasks.squad.squad_examples import read_examples
+from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tokenization import BatchTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
@@ -37,8 +38,7 @@ def write_squad(tmp_path):
             for context, *questions in paragraphs
         ]
         path = tmp_path / "squad.json"
-        data = [{"title": "t", "paragraphs": nodes}]
-        path.write_text(json.dumps({"version": "1", "data": data}))
+        path.write_text(json.dumps({"data": [{"paragraphs": nodes}]}))
         return str(path)
 
     return write
@@ -59,17 +59,14 @@ def read(write_squad):
 
 
 @pytest.fixture
-def make_tokenizer(tmp_path):
+def make_tokenizer(make_vocab):
     """Returns a function of tokens, or of a text of one-letter tokens."""
 
     def make(tokens, do_lower_case=True):
         if isinstance(tokens, str):
             letters = sorted(set(tokens) - {" "})
             tokens = [t for letter in letters for t in (letter, f"##{letter}")]
-        path = tmp_path / "vocab.txt"
-        lines = "".join(f"{token}\n" for token in [*SPECIAL, *tokens])
-        path.write_text(lines, encoding="utf-8")
-        return BatchTokenizer(str(path), do_lower_case=do_lower_case)
+        return BatchTokenizer(make_vocab(*SPECIAL, *tokens), do_lower_case)
 
     return make
 
@@ -81,5 +78,19 @@ def released_tokenizer(vocab_files):
     @functools.cache
     def make(name, do_lower_case):
         return BatchTokenizer(vocab_files[name], do_lower_case)
+
+    return make
+
+
+@pytest.fixture
+def featurize():
+    """Returns a function that makes features of windows 3 tokens apart."""
+
+    def make(examples, tokenizer, length, stride=3, is_training=False):
+        task = SquadTask(doc_stride=stride, max_query_length=3)
+        [features] = task.featurize(
+            examples, tokenizer, length, is_training=is_training
+        )
+        return features
 
     return make

@@ -11,7 +11,11 @@ from support import recorded, recorded_texts
 
 from official_bert.tasks import record_files
 from official_bert.tasks.squad import squad_decoding
-from official_bert.tasks.squad.answer_text import OriginalText, get_final_text
+from official_bert.tasks.squad.squad_decoding import (
+    DecodingOptions,
+    OriginalText,
+    get_final_text,
+)
 from official_bert.tasks.squad.squad_examples import read_examples
 from official_bert.tasks.squad.squad_features import find_owners
 from official_bert.tasks.squad.squad_task import SquadTask
@@ -42,19 +46,17 @@ def parametrize(folders):
 def load(folder, tokenizers, **changes):
     """Returns the recorded configuration, examples and features."""
     config = json.loads((folder / "config.json").read_text()) | changes
-    is_training = config["is_training"]
+    training = {"is_training": config["is_training"]}
     examples = read_examples(
         str(RECORDED / "data" / config["input"]),
-        is_training=is_training,
         version_2_with_negative=config["version_2_with_negative"],
+        **training,
     )
     names = ("doc_stride", "max_query_length")
     task = SquadTask(**{name: config[name] for name in names})
     tokenizer = tokenizers(config["vocab"], config["do_lower_case"])
     length = config["max_seq_length"]
-    [features] = task.featurize(
-        examples, tokenizer, length, is_training=is_training
-    )
+    [features] = task.featurize(examples, tokenizer, length, **training)
     return config, features
 
 
@@ -84,8 +86,9 @@ def test_features_and_records_equal_the_original(folder, released_tokenizer):
         is_owner = owners[start : start + length] == record["doc_span_index"]
         found = "".join(map(str, is_owner.astype(int)))
         assert found == record["is_max_context"]
-        words = features.words[example][start : start + length]
-        assert words.tolist() == record["token_to_orig"]
+        _, words = features.paragraphs[example]
+        words = words[start : start + length].tolist()
+        assert words == record["token_to_orig"]
         for name, labels in features.labels.items():
             name = name.replace("positions", "position")
             assert labels[window] == record[name]
@@ -105,12 +108,10 @@ def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
     changes = {name: params[name] for name in names}
     _, features = load(folder.parent, released_tokenizer, **changes)
     logits = np.load(folder / "logits.npz")
-    names = squad_decoding.DecodingOptions._fields
     answers = squad_decoding.decode(
         features,
-        logits["start_logits"],
-        logits["end_logits"],
-        squad_decoding.DecodingOptions(**{n: params[n] for n in names}),
+        np.stack([logits["start_logits"], logits["end_logits"]], axis=-1),
+        DecodingOptions(*(params[name] for name in DecodingOptions._fields)),
     )
     # The original crashes on these questions.
     crashes = params["left_out_no_features"]
@@ -122,7 +123,8 @@ def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
             assert (answer.text, answer.null_odds) == ("", odds)
         else:
             kept.append((example, answer))
-    squad_decoding.write_predictions(str(tmp_path), *zip(*kept, strict=True))
+    columns = zip(*kept, strict=True)
+    SquadTask().write_predictions(str(tmp_path), "test", *columns)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     expected = {path.name: path.read_bytes() for path in folder.glob("*.json")}
     del expected["params.json"]

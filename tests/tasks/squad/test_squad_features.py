@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.tasks.squad.squad_features import (
-    find_owners,
-    make_features,
-    make_windows,
-)
+from official_bert.tasks.squad.squad_features import find_owners, make_windows
+from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tokenization import FullTokenizer
 
 TOKENS = [
@@ -21,30 +18,19 @@ TOKENS = [
 CONTEXT = "He was  born\n(1895-1943) a miner"
 
 
-def featurize(examples, tokenizer, length=12, stride=3, is_training=True):
-    """Returns features and all of them as one batch."""
-    features = make_features(
-        examples,
-        tokenizer,
-        max_seq_length=length,
-        doc_stride=stride,
-        max_query_length=3,
-        is_training=is_training,
-    )
-    size = len(features.lengths)
-    return features, features.batch(range(size), length, size)
-
-
 @pytest.fixture
 def tokenizer(make_tokenizer):
     return make_tokenizer(TOKENS)
 
 
-def test_batches_may_have_other_lengths_orders_and_sizes(read, tokenizer):
+def test_batches_may_have_other_lengths_orders_and_sizes(
+    read, featurize, tokenizer
+):
     examples = read((CONTEXT, ("1", "When was he born?", "1943", 19)))
-    features, whole = featurize(examples, tokenizer)
-    batch = features.batch([2, 0], 16, 3)
-    for name, values in batch.items():
+    features = featurize(examples, tokenizer, 12, is_training=True)
+    size = len(features.lengths)
+    whole = features.batch(range(size), 12, size)
+    for name, values in features.batch([2, 0], 16, 3).items():
         width = min(values.shape[1], 12)
         np.testing.assert_array_equal(
             values[:2, :width], whole[name][[2, 0], :width]
@@ -53,89 +39,87 @@ def test_batches_may_have_other_lengths_orders_and_sizes(read, tokenizer):
         assert not values[:, 12:].any()
 
 
-def test_impossible_questions_are_labelled_with_cls(read, tokenizer):
-    examples = read((CONTEXT, ("1", "who", None, 0), ("2", "who", "He was", 0)))
-    _, batch = featurize(examples, tokenizer, 20, 9)
-    assert batch["is_impossible"].tolist() == [[1], [0]]
-    assert batch["start_positions"].tolist() == [[0], [3]]
-    assert batch["end_positions"].tolist() == [[0], [4]]
-
-
 @pytest.mark.parametrize(
-    ("context", "answer", "start", "expected"),
+    ("context", "answer", "start", "first", "last"),
     [
-        (CONTEXT, "1895", 14, (4, 4)),
-        (CONTEXT, "1895-1943", 14, (4, 6)),
-        (CONTEXT, "(1895-1943)", 13, (3, 7)),
-        (CONTEXT, "1895-1943) a", 14, (4, 8)),
+        (CONTEXT, "1895", 14, 4, 4),
+        (CONTEXT, "1895-1943", 14, 4, 6),
+        (CONTEXT, "(1895-1943)", 13, 3, 7),
+        (CONTEXT, "1895-1943) a", 14, 4, 8),
         # Not a sequence of whole tokens: the label is the whole word.
-        (CONTEXT, "895", 15, (3, 7)),
-        (CONTEXT, "mine", 27, (9, 10)),
-        (CONTEXT, "min", 27, (9, 9)),
+        (CONTEXT, "895", 15, 3, 7),
+        (CONTEXT, "mine", 27, 9, 10),
+        (CONTEXT, "min", 27, 9, 9),
         # The first of equal places.
-        ("(1895-1895)", "1895", 6, (1, 1)),
+        ("(1895-1895)", "1895", 6, 1, 1),
         # As the original: from the last word to before the first.
-        ("  he was he", " ", 0, (2, -1)),
+        ("  he was he", " ", 0, 2, -1),
+        # No answer: [CLS].
+        (CONTEXT, None, 0, -3, -3),
     ],
 )
 def test_labels_are_narrowed_to_the_answer_within_its_words(
-    read, tokenizer, context, answer, start, expected
+    read, featurize, tokenizer, context, answer, start, first, last
 ):
     examples = read((context, ("q", "who", answer, start)))
-    _, batch = featurize(examples, tokenizer, 20, 9)
-    found = batch["start_positions"].item(), batch["end_positions"].item()
-    assert found == (expected[0] + 3, expected[1] + 3)
+    features = featurize(examples, tokenizer, 20, 9, is_training=True)
+    assert {name: v.tolist() for name, v in features.labels.items()} == {
+        "is_impossible": [answer is None],
+        "start_positions": [first + 3],
+        "end_positions": [last + 3],
+    }
 
 
-def test_paragraphs_without_tokens_have_no_features(read, tokenizer):
+def test_paragraphs_without_tokens_have_no_features(read, featurize, tokenizer):
     examples = read(
         (" \n", ("1", "who", None, 0)),
         ("a", ("2", "who", "a", 0)),
         ("\x00 \xad", ("3", "who", None, 0)),
         ("a", ("4", "", "a", 0)),
     )
-    features, batch = featurize(examples, tokenizer)
+    features = featurize(examples, tokenizer, 12)
     assert features.windows.example.tolist() == [1, 3]
-    assert batch["input_ids"][1].tolist()[:5] == [2, 3, 16, 3, 0]
+    batch = features.batch([1], 5, 1)
+    assert batch["input_ids"].tolist() == [[2, 3, 16, 3, 0]]
 
 
-def test_tokens_equal_those_of_each_word(read, make_tokenizer, tmp_path):
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_tokens_equal_those_of_each_word(
+    read, featurize, make_tokenizer, tmp_path, do_lower_case
+):
     # Spaces of all kinds, accents, Hangul, Chinese, a final sigma, controls.
     alphabet = "aÉß.,(Σσ中한\u0301\xa0\u2009\x85\x00\xad\u200d \t\n\u202f\ud800"
     rng = random.Random(1)
     contexts = ["".join(rng.choices(alphabet, k=40)) + "a" for _ in range(200)]
     examples = read(*((text, (text, "q", None, 0)) for text in contexts))
-    letters = "aeß.,(σς中\u1112\u1161\u11ab"
-    for do_lower_case in (True, False):
-        tokenizer = make_tokenizer(letters, do_lower_case)
-        features, _ = featurize(examples, tokenizer)
-        slow = FullTokenizer(str(tmp_path / "vocab.txt"), do_lower_case)
-        for index, example in enumerate(examples):
-            tokens = [slow.tokenize(word) for word in example.doc_tokens]
-            words = [[i] * len(p) for i, p in enumerate(tokens)]
-            flat = list(itertools.chain(*tokens))
-            found = features.paragraphs[index].tolist()
-            assert found == slow.convert_tokens_to_ids(flat)
-            found = features.words[index].tolist()
-            assert found == list(itertools.chain(*words))
+    tokenizer = make_tokenizer("aeß.,(σς中\u1112\u1161\u11ab", do_lower_case)
+    features = featurize(examples, tokenizer, 12)
+    slow = FullTokenizer(str(tmp_path / "vocab.txt"), do_lower_case)
+    for example, paragraph in zip(examples, features.paragraphs, strict=True):
+        tokens = [slow.tokenize(word) for word in example.doc_tokens]
+        flat = list(itertools.chain(*tokens))
+        words = [i for i, some in enumerate(tokens) for _ in some]
+        ids, words_of_tokens = (column.tolist() for column in paragraph)
+        assert ids == slow.convert_tokens_to_ids(flat)
+        assert words_of_tokens == words
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("length", "max_query_length", "doc_stride", "message"),
     [
-        ({"max_seq_length": 67}, "--max_seq_length=67 .* 68"),
-        ({"max_query_length": -1}, "--max_query_length=-1"),
-        ({"doc_stride": 0}, "--doc_stride=0"),
+        (67, 64, 1, "--max_seq_length=67 .* 68"),
+        (68, -1, 1, "--max_query_length=-1"),
+        (68, 64, 0, "--doc_stride=0"),
     ],
 )
 def test_lengths_without_room_for_a_window_are_an_error(
-    read, tokenizer, changes, message
+    read, tokenizer, length, max_query_length, doc_stride, message
 ):
     examples = read((CONTEXT, ("q", "who", None, 0)))
-    good = {"max_seq_length": 68, "doc_stride": 1, "max_query_length": 64}
-    make_features(examples, tokenizer, **good)
+    sizes = {"max_query_length": max_query_length, "doc_stride": doc_stride}
+    task = SquadTask(**sizes)
     with pytest.raises(InputError, match=message):
-        make_features(examples, tokenizer, **{**good, **changes})
+        next(task.featurize(examples, tokenizer, length, is_training=True))
 
 
 def windows_by_hand(num_tokens, room, stride):
@@ -180,11 +164,5 @@ def test_windows_and_owners_follow_the_definition(stride):
 
 def test_owners_of_a_million_tokens_take_linear_memory():
     # All windows against all tokens would be 8 billion numbers.
-    num_tokens = 1_000_000
-    made = make_windows(np.array([num_tokens]), np.array([381]), 128)
-    windows = list(zip(made.start.tolist(), made.length.tolist(), strict=True))
-    owner = find_owners(made.start, made.length)
-    assert len(owner) == num_tokens
-    tokens = np.random.default_rng(0).integers(num_tokens, size=20)
-    for token in (0, *tokens.tolist(), num_tokens - 1):
-        assert owner[token] == owner_by_hand(token, windows)
+    _, starts, lengths = make_windows(np.array([10**6]), np.array([381]), 128)
+    assert len(find_owners(starts, lengths)) == 10**6

@@ -4,7 +4,6 @@ import pathlib
 from unittest import mock
 
 import pytest
-import tensorflow as tf
 from support import recorded
 
 from official_bert.inputs import records, tfrecords
@@ -12,17 +11,13 @@ from official_bert.tasks import record_files
 from official_bert.tasks.squad.squad_task import SquadTask
 
 TASK = SquadTask(doc_stride=2, max_query_length=3)
-CONTEXT = "a b c d e f a b c d e f"
-
-
-def make_paragraphs(context=CONTEXT):
-    questions = ("1", "a?", "b", 2), ("2", "b?", None, 0)
-    return (context, *questions), ("b", ("3", "c?", "b", 0))
 
 
 @pytest.fixture
 def examples(read):
-    return read(*make_paragraphs())
+    questions = ("1", "a?", "b", 2), ("2", "b?", None, 0)
+    context = "a b c d e f a b c d e f"
+    return read((context, *questions), ("b", ("3", "c?", "b", 0)))
 
 
 @pytest.fixture
@@ -56,24 +51,18 @@ def test_records_have_the_features_of_the_schema(write, path, is_training):
     assert write(is_training=is_training) == (9, True)
     schema = TASK.schema(12, is_training=is_training)
     records.check_all_records(records.RecordFiles([str(path)], schema), 100)
-    [first, *_] = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
-    decoded = recorded.decode(first)
+    decoded = recorded.decode(next(tfrecords.read(str(path))))
     assert set(decoded) == set(schema)
     assert decoded["unique_ids"] == [10**9]
-    parsed = records.parse(schema, tf.constant([first]))
-    assert {
-        name: values[0].numpy().tolist() for name, values in parsed.items()
-    } == decoded
 
 
 def test_records_are_written_again_if_anything_changed(
-    write, examples, make_tokenizer, read
+    write, examples, make_tokenizer
 ):
     one, two, three = examples
     for change in (
         {"some": examples[::-1]},
         {"some": examples[:2]},
-        {"some": read(*make_paragraphs(CONTEXT.replace("f", "e")))},
         {"some": [e._replace(question_text="b?") for e in examples]},
         {"some": [e._replace(end_position=0) for e in examples]},
         {"some": [one, two._replace(paragraph=three.paragraph), three]},
@@ -101,16 +90,15 @@ def test_records_are_written_again_if_a_file_is_damaged(write, path):
         assert write() == (9, True)
 
 
-def test_an_interrupted_run_keeps_the_previous_records(
-    write, path, monkeypatch
-):
+def test_an_interrupted_run_keeps_the_previous_records(write, path):
     write()
     content = path.read_bytes()
     failing = mock.Mock(side_effect=KeyboardInterrupt)
-    with monkeypatch.context() as patch:
-        patch.setattr(record_files, "encode_examples", failing)
-        with pytest.raises(KeyboardInterrupt):
-            write(length=13)
+    with (
+        mock.patch.object(record_files, "encode_examples", failing),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        write(length=13)
     assert path.read_bytes() == content
     names = ["train.tf_record", "train.tf_record.json"]
     assert sorted(p.name for p in path.parent.glob("train*")) == names

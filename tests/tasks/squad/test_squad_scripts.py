@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from official_bert.tasks.squad import squad_decoding
-from official_bert.tasks.squad.squad_features import make_features
 
 PASSAGES = {
     # Each word between spaces has many tokens.
@@ -33,7 +32,7 @@ PASSAGES = {
 @pytest.mark.parametrize("script", PASSAGES)
 @pytest.mark.parametrize("vocabulary", ["characters", "cased", "uncased"])
 def test_labelled_answers_are_decoded(
-    read, make_tokenizer, released_tokenizer, script, vocabulary
+    read, featurize, make_tokenizer, released_tokenizer, script, vocabulary
 ):
     context, answers = PASSAGES[script]
     examples = read(
@@ -43,18 +42,17 @@ def test_labelled_answers_are_decoded(
         tokenizer = make_tokenizer(context, do_lower_case=False)
     else:
         tokenizer = released_tokenizer("multi_cased", vocabulary == "uncased")
-    lengths = {"max_seq_length": 48, "doc_stride": 8, "max_query_length": 8}
-    features = make_features(examples, tokenizer, **lengths, is_training=True)
+    features = featurize(examples, tokenizer, 48, 8, is_training=True)
     ends = ("start_positions", "end_positions")
-    labels = np.stack([features.labels[name] for name in ends])
+    labels = np.stack([features.labels[name] for name in ends], axis=-1)
     # High at the labels of windows with an answer.
-    logits = np.float32(9) * (np.arange(48) == labels[..., None])
-    logits[:, labels[0] == 0] = 0.0
-    found = squad_decoding.decode(
-        features, *logits, squad_decoding.DecodingOptions(n_best_size=5)
-    )
+    is_label = np.arange(48)[:, np.newaxis] == labels[:, np.newaxis]
+    logits = np.where(is_label & (labels > 0)[:, np.newaxis], 9.0, 0.0)
+    options = squad_decoding.DecodingOptions(n_best_size=5)
+    found = squad_decoding.decode(features, logits, options)
     for example, answer in zip(examples, found, strict=True):
         assert example.qas_id in answer.text
         # An answer that starts inside a word is extended to the whole word,
         # since its tokens there start with "##".
-        assert answer.text in example.answer_words
+        start, end = example.answer_span
+        assert answer.text in " ".join(example.doc_tokens[start : end + 1])

@@ -1,19 +1,16 @@
 """SQuAD's task: files without answers, questions without windows."""
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
-from support import tiny
 
 from official_bert.errors import InputError
-from official_bert.options import RunSquad
 from official_bert.tasks.squad.squad_decoding import (
     DecodingOptions,
     SquadAnswer,
 )
-from official_bert.tasks.squad.squad_task import SquadTask, make
+from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.task import Outputs
 
 LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
@@ -28,27 +25,11 @@ def test_questions_with_numeric_ids_are_scored(write_squad):
 
 
 @pytest.mark.parametrize(
-    ("number", "changes"),
-    [
-        (0, {}),
-        (1, {}),
-        (1, {"answers": {"text": ["a"]}}),
-        (1, {"answers": ["a"]}),
-        (1, {"answers": [{"answer_start": 0}]}),
-    ],
-    ids=["first", "second", "no list", "no objects", "no text"],
+    "answers", [None, {"text": ["a"]}, ["a"], [{"answer_start": 0}]]
 )
-def test_files_without_all_answers_can_only_be_predicted(
-    write_squad, number, changes
-):
-    path = pathlib.Path(write_squad(LABELLED))
-    content = json.loads(path.read_text())
-    question = content["data"][0]["paragraphs"][0]["qas"][number]
-    del question["answers"]
-    question.update(changes)
-    path.write_text(json.dumps(content))
-    task = SquadTask(predict_file=str(path))
-    place = rf"squad.json: data.*qas\[{number}\] \(question '{7 + number}'\)"
+def test_files_without_answers_can_only_be_predicted(write_squad, answers):
+    task = SquadTask(predict_file=write_squad(LABELLED, answers=answers))
+    place = r"squad.json: data.*qas\[0\] \(question '7'\)"
     with pytest.raises(InputError, match=rf"{place}: .*`answers`"):
         task.examples("dev")
     examples = task.examples("test")
@@ -56,60 +37,32 @@ def test_files_without_all_answers_can_only_be_predicted(
     assert task.metrics(examples, [SquadAnswer("a", [], None)] * 2) == {}
 
 
-def answer(task, examples, tokenizer):
-    """Featurizes examples and decodes equal logits."""
-    [features] = task.featurize(examples, tokenizer, 16, is_training=False)
-    zeros = np.zeros(len(features.lengths))
-    logits = [np.zeros((16, 2), np.float32)] * len(zeros)
-    return task.answers(features, Outputs(logits, zeros, zeros))
-
-
 @pytest.mark.parametrize(
-    ("version_2", "text", "odds"),
-    [(False, "empty", {}), (True, "", {"null_odds.json": {"1": 1e6}})],
+    ("version_2", "text", "odds"), [(False, "empty", None), (True, "", 1e6)]
 )
-def test_all_files_are_written_without_any_window(
+def test_prediction_files_replace_those_of_an_earlier_run(
     read, make_tokenizer, tmp_path, version_2, text, odds
 ):
     decoding = DecodingOptions(version_2_with_negative=version_2)
     task = SquadTask(max_query_length=4, decoding=decoding)
-    examples = read((" \n", ("1", "q", None, 0)), is_training=False)
-    answers = answer(task, examples, make_tokenizer("q"))
-    for path in tmp_path.iterdir():
-        path.unlink()
-    task.write_predictions(str(tmp_path), "test", examples, answers)
+    # The first question has no window.
+    questions = (" \n", ("1", "q", None, 0)), ("a b", ("2", "q", None, 0))
+    examples = read(*questions, is_training=False)
+    tokenizer = make_tokenizer("abq")
+    [features] = task.featurize(examples, tokenizer, 16, is_training=False)
+    outputs = Outputs([np.zeros((16, 2))], np.zeros(1), np.zeros(1))
+    answers = task.answers(features, outputs)
     candidate = {"text": text, "probability": 1.0}
     candidate |= {"start_logit": 0.0, "end_logit": 0.0}
-    assert {
-        path.name: json.loads(path.read_text()) for path in tmp_path.iterdir()
-    } == {
-        "predictions.json": {"1": text},
-        "nbest_predictions.json": {"1": [candidate]},
-        **odds,
+    assert answers[0] == (text, [candidate], odds)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "null_odds.json").write_text("{}")
+    task.write_predictions(str(folder), "test", examples, answers)
+    names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
+    columns = zip(names, zip(*answers, strict=True), strict=True)
+    assert {p.name: json.loads(p.read_text()) for p in folder.iterdir()} == {
+        name: dict(zip("12", column, strict=True))
+        for name, column in columns
+        if version_2 or name != "null_odds.json"
     }
-
-
-def test_only_the_command_shows_progress(
-    write_squad, make_tokenizer, tmp_path, capsys
-):
-    (tmp_path / "bert_config.json").write_text(json.dumps(tiny.CONFIG))
-    tokenizer = make_tokenizer("abq")
-    task = make(
-        RunSquad(
-            bert_config_file=str(tmp_path / "bert_config.json"),
-            vocab_file=str(tmp_path / "vocab.txt"),
-            output_dir=str(tmp_path / "out"),
-            do_predict=True,
-            predict_file=write_squad(LABELLED),
-            max_seq_length=16,
-            max_query_length=4,
-        )
-    )
-    examples = task.examples("test")
-    answers = answer(task, examples, tokenizer)
-    shown = capsys.readouterr().err
-    assert "Tokenizing: 100%" in shown
-    assert "Decoding: 100%" in shown
-    loaded = SquadTask.from_json(task.to_json())
-    assert answer(loaded, examples, tokenizer) == answers
-    assert capsys.readouterr().err == ""

@@ -2,15 +2,16 @@
 
 import collections
 import contextlib
+import os
 import sys
 from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
-from official_bert.hub import modules
+from official_bert.errors import InputError, short_reason
 from official_bert.tokenization import load_vocab
 
 # Inputs, and their names in the signature `tokens` of TF1 Hub modules.
@@ -19,6 +20,19 @@ _TF1_NAMES = {
     "input_mask": "input_mask",
     "input_type_ids": "segment_ids",
 }
+
+# Only in TF1 modules. Of their graphs, the one without tags is loaded.
+_TF1_FORMAT = "tfhub_module.pb"
+
+# Only in modules that `export_tfhub.py` wrote.
+CONFIG = os.path.join("assets.extra", "bert_config.json")
+
+
+class TextInfo(NamedTuple):
+    """The vocabulary of a module, and whether its text is lower-cased."""
+
+    vocab_file: str
+    do_lower_case: bool
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -41,7 +55,8 @@ class HubEncoder(keras.layers.Layer):
     for training too.
 
     Args:
-        handle: The module's directory or address.
+        handle: The module's directory, or an address that `tensorflow_hub`
+            supports.
 
     Call arguments:
         inputs: A dict of int Tensors [B, S]: `input_word_ids`, `input_mask`,
@@ -58,7 +73,8 @@ class HubEncoder(keras.layers.Layer):
     def __init__(self, handle: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.handle = handle
-        self.module = modules.load(handle)
+        self.directory = _download(handle)
+        self.module = _load(self.directory)
         self._is_tf1 = not callable(self.module)
         if self._is_tf1 and "tokens" not in self.module.signatures:
             raise InputError(
@@ -71,9 +87,24 @@ class HubEncoder(keras.layers.Layer):
         self.built = True
 
     @property
-    def text_info(self) -> modules.TextInfo:
-        """The vocabulary, and whether text is lower-cased."""
-        return modules.text_info(self.module, self.handle)
+    def text_info(self) -> TextInfo:
+        """The vocabulary and the casing; `InputError` if they are missing."""
+        module = self.module
+        if hasattr(module, "vocab_file") and hasattr(module, "do_lower_case"):
+            vocab_file = module.vocab_file.asset_path
+            do_lower_case = module.do_lower_case
+        elif "tokenization_info" in module.signatures:
+            info = module.signatures["tokenization_info"]()
+            vocab_file, do_lower_case = (info[n] for n in TextInfo._fields)
+        else:
+            raise InputError(
+                f"{self.handle}: must contain its vocabulary, as `vocab_file` "
+                "and `do_lower_case` or in the signature `tokenization_info`. "
+                "Use a module for BERT's WordPiece tokens."
+            )
+        return TextInfo(
+            vocab_file.numpy().decode(), bool(do_lower_case.numpy())
+        )
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
@@ -88,41 +119,6 @@ class HubEncoder(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
         return {**super().get_config(), "handle": self.handle}
-
-
-def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
-    """Returns Keras variables that wrap a module's variables, not copies."""
-    variables = list(getattr(module, "variables", ()))
-    trainable = getattr(
-        module, "trainable_variables", [v for v in variables if v.trainable]
-    )
-    if not trainable:
-        raise InputError(
-            f"{handle}: must have trainable variables. TensorFlow 2 finds none "
-            "in TF1 modules with reference variables."
-        )
-    is_trainable = {id(variable) for variable in trainable}
-    # Some modules list only their trainable variables.
-    frozen = [v for v in variables if id(v) not in is_trainable]
-    weights = []
-    seen: collections.Counter[str] = collections.Counter()
-    for variable in [*trainable, *frozen]:
-        name = variable.name.partition(":")[0]
-        suffix = f"_{seen[name]}" if seen[name] else ""  # For equal names.
-        seen[name] += 1
-        *scopes, own_name = name.split("/")
-        with contextlib.ExitStack() as stack:
-            for scope in scopes:
-                stack.enter_context(keras.name_scope(scope))
-            weight = keras.Variable(
-                variable,
-                shape=variable.shape,
-                dtype=variable.dtype.name,
-                trainable=id(variable) in is_trainable,
-                name=own_name + suffix,
-            )
-        weights.append(weight)
-    return weights
 
 
 class HubOutput(NamedTuple):
@@ -150,9 +146,13 @@ class HubBert(keras.layers.Layer):
         super().__init__(name=name, **kwargs)
         self.encoder = HubEncoder(handle)
         self.built = True
-        config = modules.read_config(handle)
-        self.is_ours = config is not None
-        self.config = config or self._known_sizes()
+        path = os.path.join(self.encoder.directory, CONFIG)
+        self.is_ours = files.exists(path)
+        self.config = (
+            BertConfig.from_json_file(path)
+            if self.is_ours
+            else self._known_sizes()
+        )
 
     def build(self, input_ids_shape: Any = (None, None)) -> None:
         """Does nothing: the weights exist already."""
@@ -201,7 +201,75 @@ class HubBert(keras.layers.Layer):
                 sequence_output, output_positions, batch_dims=1
             )
         return HubOutput(
-            sequence_output=sequence_output,
-            pooled_output=outputs["pooled_output"],
-            encoder_outputs=list(outputs.get("encoder_outputs", ())),
+            sequence_output,
+            outputs["pooled_output"],
+            list(outputs.get("encoder_outputs", ())),
         )
+
+
+def _download(handle: str) -> str:
+    """Returns the directory of a module, which is downloaded if necessary."""
+    if os.path.isdir(handle):
+        return handle
+    reason = "there is no such directory"
+    if files.is_remote(handle):
+        try:
+            # The import takes a second, and directories do not need it.
+            import tensorflow_hub
+
+            return str(tensorflow_hub.resolve(handle))
+        except Exception as error:  # Of addresses, networks and archives.
+            reason = short_reason(error)
+    raise InputError(
+        f"{handle}: must be the directory of a TF Hub module or an address "
+        f"that can be reached ({reason}). Check it, or download and unpack the "
+        "module and pass its directory."
+    )
+
+
+def _load(path: str) -> Any:
+    """Loads a module in the SavedModel format or in the TF1 format."""
+    is_tf1 = files.exists(os.path.join(path, _TF1_FORMAT))
+    try:
+        return tf.saved_model.load(path, tags=[] if is_tf1 else None)
+    except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise InputError(
+            f"{path}: must be a TF Hub module that encodes text, a SavedModel "
+            "that TensorFlow can load without other packages "
+            f"({short_reason(error)})."
+        ) from error
+
+
+def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
+    """Returns Keras variables that wrap a module's variables, not copies."""
+    variables = list(getattr(module, "variables", ()))
+    trainable = getattr(
+        module, "trainable_variables", [v for v in variables if v.trainable]
+    )
+    if not trainable:
+        raise InputError(
+            f"{handle}: must have trainable variables. TensorFlow 2 finds none "
+            "in TF1 modules with reference variables."
+        )
+    is_trainable = {id(variable) for variable in trainable}
+    # Some modules list only their trainable variables.
+    frozen = [v for v in variables if id(v) not in is_trainable]
+    weights = []
+    seen: collections.Counter[str] = collections.Counter()
+    for variable in [*trainable, *frozen]:
+        name = variable.name.partition(":")[0]
+        suffix = f"_{seen[name]}" if seen[name] else ""  # For equal names.
+        seen[name] += 1
+        *scopes, own_name = name.split("/")
+        with contextlib.ExitStack() as stack:
+            for scope in scopes:
+                stack.enter_context(keras.name_scope(scope))
+            weight = keras.Variable(
+                variable,
+                shape=variable.shape,
+                dtype=variable.dtype.name,
+                trainable=id(variable) in is_trainable,
+                name=own_name + suffix,
+            )
+        weights.append(weight)
+    return weights

@@ -1,0 +1,140 @@
+"""Writes extracts of the recorded results of the original implementation.
+
+  python tests/golden/make_extracts.py GOLDEN_DIRECTORY
+
+Weights are not kept: `support/recorded.py` computes them.
+"""
+
+import base64
+import collections
+import gzip
+import json
+import math
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).parent
+VOCABULARIES = ("uncased", "multi_cased")
+
+
+def bert_config(golden: pathlib.Path) -> dict[str, Any]:
+    """Returns {case: [outcome, value]} and the numbers of weights."""
+    about = ("BertConfig", "from_json_file", "get_activation('")
+    about += ("get_activation(None",)
+    cases = json.loads((golden / "misc.json").read_text())["cases"]
+    parameters = {}
+    for name in ("base", "relu", "real_size"):
+        checkpoint = golden / "model" / name
+        record = json.loads((checkpoint / "variables.json").read_text())
+        sizes = {name: math.prod(shape) for name, shape in record["variables"]}
+        encoder = [sizes[name] for name in sizes if name.startswith("bert/")]
+        parameters[name] = {
+            "config": json.loads((checkpoint / "bert_config.json").read_text()),
+            "encoder": sum(encoder),
+            "with_heads": sum(sizes.values()),
+        }
+    kept = {case[0]: case[1:] for case in cases if case[0].startswith(about)}
+    return {"cases": kept, "parameters": parameters}
+
+
+def model(golden: pathlib.Path) -> dict[str, np.ndarray]:
+    """Returns one padded batch with its results, and the pre-training curve."""
+    case = np.load(golden / "model" / "relu" / "pad.npz")
+    outputs = ["pooled_output", "nsp_logits"]
+    outputs += ["mlm_loss", "nsp_loss", "total_loss"]
+    names = [name for name in case if name.startswith("in/")]
+    names += [f"out/{name}" for name in outputs]
+    kept = {f"case/{name}": case[name] for name in names}
+    every8 = case["out/sequence_output"][:, ::8]
+    kept["case/out/sequence_output_every8"] = every8
+    for name in case:
+        if name.startswith("grad/"):
+            gradient = case[name].astype(np.float64)
+            kept[f"case/norm/{name[5:]}"] = np.linalg.norm(gradient)
+    training = golden / "training" / "pretraining"
+    batches = np.load(training / "batches.npz")
+    kept |= {f"batches/{name}": shrink(batches[name]) for name in batches}
+    curve = np.load(training / "curve.npz")
+    return kept | {n: curve[n] for n in curve if n.startswith("curve/")}
+
+
+def finetuning(golden: pathlib.Path) -> dict[str, np.ndarray]:
+    """Returns batches, first weights of the heads and curves of two runs."""
+    kept = {}
+    for task in ("classifier", "squad"):
+        directory = golden / "training" / f"{task}_dense"
+        batches = np.load(directory / "batches.npz")
+        for name in batches:
+            if not name.endswith("unique_ids"):  # Not needed.
+                kept[f"{task}/batches/{name}"] = shrink(batches[name])
+        curve = np.load(directory / "curve.npz")
+        for name in curve:
+            if name.startswith(("curve/", "extra_init/")):
+                kept[f"{task}/{name}"] = curve[name]
+    return kept
+
+
+def shrink(array: np.ndarray) -> np.ndarray:
+    # Ids are below 1000, and so fit two bytes each.
+    return array.astype(np.int16) if array.dtype.kind == "i" else array
+
+
+def tokenization(golden: pathlib.Path) -> dict[str, Any]:
+    """Returns short strings of every kind and the odd vocabulary files.
+
+    All versions of Python agree on these strings. Of each vocabulary it keeps
+    the tokens in the results, which suffice to tokenize them in the same way.
+    """
+    path = golden / "tokenization" / "tokenized.jsonl.gz"
+    fields = {"text", "b64", "basic_lower", "basic_cased", "wp_raw_uncased"}
+    fields |= {f"tok_{name}" for name in VOCABULARIES}
+    records = []
+    num_of_kind: collections.Counter[str] = collections.Counter()
+    for line in gzip.decompress(path.read_bytes()).splitlines():
+        record = json.loads(line)
+        length = len(record.get("text", record.get("b64")))
+        if "pydiff" in record or not 0 < length <= 24:
+            continue
+        num_of_kind[record["kind"]] += 1
+        if record["kind"] == "fixed" or num_of_kind[record["kind"]] <= 5:
+            records.append({n: record[n] for n in record if n in fields})
+    vocabularies: dict[str, dict[str, None]] = {}
+    for name in VOCABULARIES:
+        used = vocabularies[name] = {}
+        for record in records:
+            used |= dict.fromkeys(record[f"tok_{name}"])
+            if name == "uncased":
+                used |= dict.fromkeys(record["wp_raw_uncased"])
+    odd = golden / "vocab_edge"
+    expected = json.loads((odd / "expected.json").read_text())
+    files = {name: (odd / f"{name}.txt").read_bytes() for name in expected}
+    return {
+        "vocabularies": {name: [*vocabularies[name]] for name in VOCABULARIES},
+        "vocab_edge": {
+            name: {
+                "b64": base64.b64encode(files[name]).decode(),
+                # None if the file cannot be read.
+                "load_vocab": expected[name].get("load_vocab"),
+            }
+            for name in expected
+        },
+        "records": records,
+    }
+
+
+def main(golden: pathlib.Path) -> None:
+    text = json.dumps(bert_config(golden), indent=1)
+    (HERE / "bert_config.json").write_text(text + "\n")
+    np.savez_compressed(HERE / "model.npz", **model(golden))
+    np.savez_compressed(HERE / "finetuning.npz", **finetuning(golden))
+    # One record per line, for readable differences.
+    text = json.dumps(tokenization(golden), separators=(",", ":"))
+    text = text.replace('},{"', '},\n{"')
+    (HERE / "tokenization.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
