@@ -137,7 +137,7 @@ def test_each_module_is_a_document_and_no_sentence_is_repeated(
 ):
     write_library(tmp_path)
     topics = {
-        "b": "Topic b is here. It is short.",
+        "b": "B is here. It is short.",
         "a": "Topic a is it. It is.",
     }
     monkeypatch.setattr(python_english, "topics", topics)

@@ -97,7 +97,8 @@ def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):
             assert is_touching or len(ids) == LENGTH
             num_touching += is_touching
             num_short += len(ids) < LENGTH
-    assert num_touching > num_short > 500
+    # Most pairs of "next" are of two documents.
+    assert num_touching > num_short > (500 if nsp == "sop" else 300)
     if nsp == "sop":
         counts = np.bincount(labels, minlength=2)
         assert scipy.stats.chisquare(counts).pvalue > 1e-3
