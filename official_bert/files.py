@@ -226,19 +226,24 @@ def is_gzip(path: str) -> bool:
         return file.read(3) == b"\x1f\x8b\x08"
 
 
-def _decode_lines(
-    path: str, on_bytes: Callable[[int], object] | None = None
+def _decode(
+    path: str,
+    on_bytes: Callable[[int], object] | None = None,
+    by_line: bool = True,
 ) -> Iterator[str]:
+    """Yields the lines of a UTF-8 file, or its whole content."""
     with open_binary(path) as file:
         stored = getattr(file, "fileobj", file)  # The compressed file.
         number = position = 0
         try:
-            for number, line in enumerate(file, start=1):  # noqa: B007
+            parts = file if by_line else [file.read()]
+            for number, line in enumerate(parts, start=1):  # noqa: B007
                 if on_bytes and stored.seekable():  # Pipes are not.
                     on_bytes(stored.tell() - position)
                     position = stored.tell()
                 yield line.decode("utf-8")
         except UnicodeDecodeError as error:
+            number += error.object.count(b"\n", 0, error.start)
             raise InputError(
                 f"{path}:{number}: text must be UTF-8. Received: byte "
                 f"0x{error.object[error.start]:02x} ({error.reason}). Convert "
@@ -254,7 +259,7 @@ def _decode_lines(
 
 def read_text(path: str) -> str:
     """Returns a UTF-8 file with its line ends; errors as in `read_lines`."""
-    return "".join(_decode_lines(path))
+    return "".join(_decode(path, by_line=False))
 
 
 def read_lines(
@@ -274,7 +279,7 @@ def read_lines(
     Raises:
         InputError: The file is missing, not UTF-8 or not gzip; with the line.
     """
-    for line in _decode_lines(path, on_bytes):
+    for line in _decode(path, on_bytes):
         if text := line.replace("\r", ""):
             yield text.removesuffix("\n")
 

@@ -18,8 +18,11 @@ def test_metrics_of_float32_values_equal_their_formulas_in_float64():
     targets = (1000 + rng.normal(size=1500)).astype(np.float32)
     predictions = (targets + rng.normal(size=1500)).astype(np.float32)
     wide = targets.astype(np.float64), predictions.astype(np.float64)
-    # The rank of x is the number of values up to x.
-    ranks = [(x[:, None] >= x).sum(axis=1).astype(float) for x in wide]
+    # Equal values share the mean of their ranks.
+    ranks = [
+        ((x[:, None] >= x).sum(axis=1) + (x[:, None] > x).sum(axis=1)) / 2
+        for x in wide
+    ]
     assert pearson_and_spearman(targets, predictions) == {
         "pearson": pytest.approx(correlation(*wide), rel=1e-9),
         "spearmanr": pytest.approx(correlation(*ranks)),

@@ -112,7 +112,7 @@ INVALID = [
     (BuildVocab, {"vocab_file": "text.txt"}, "--vocab_file=text.txt"),
     (BuildVocab, {"vocab_file": "text.txt/vocab.txt"}, "'text.txt'"),
     (BuildVocab, {"bert_config_file": "./text.txt"}, "=./text.txt"),
-    (CREATE, {"input_file": ""}, "No input file in ''"),
+    (CREATE, {"input_file": ""}, "Input file ''"),
     (CREATE, {"input_file": "folder"}, "'folder'"),
     (CREATE, {"vocab_file": "folder"}, "--vocab_file=folder"),
     (CREATE, {"output_file": "vocab.txt"}, "--output_file=vocab.txt"),

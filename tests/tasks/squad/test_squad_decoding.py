@@ -200,9 +200,9 @@ def test_questions_without_span_have_no_answer(
         ("cafe", "Café (bar)", "Café"),
         ("a b", "x a b a b", "a b"),
         ("中", "a中b", "中"),
-        ("b", "a\xa0b", "b"),
         # The whole text: not found, not a word, or not aligned.
         ("c", "A b", "A b"),
+        ("b", "a\xa0b", "a\xa0b"),
         ("", "A b", "A b"),
         (" a", "x A b", "x A b"),
         ("a ", "A b", "A b"),
