@@ -137,8 +137,7 @@ def load(name: str, directory: Any) -> FinetunedModel:
 
 def predict(finetuned: FinetunedModel, items: list[Any]) -> list[Any]:
     """Returns the answers of `predict.py`, one item after the other."""
-    task, model, tokenizer, _, max_seq_length = finetuned
-    predictor = Predictor(task, model, tokenizer, max_seq_length=max_seq_length)
+    predictor = Predictor(finetuned)
     return [predictor([item])[0] for item in items]
 
 
