@@ -129,7 +129,7 @@ class ChoiceTask(Task):
         for number, example in enumerate(examples):
             context = next(ids)
             sequences = []
-            for choice in itertools.islice(ids, self.num_choices):
+            for choice in itertools.islice(ids, len(example.choices)):
                 [pair] = documents.cut(context, choice, max_seq_length, how)
                 sequences.append(text_inputs.text_features(*pair, special))
             row = {k: [s[k] for s in sequences] for k in sequences[0]}

@@ -175,8 +175,7 @@ def with_predictions(path: str, answers: Iterable[Sequence[str]]) -> str:
         kind = _kind(line)
         if kind != "blank":
             tag = "O" if kind == "boundary" else next(tags)
-            lines.append(
-                line.rstrip(" ") + ("\t" if "\t" in line else " ") + tag
-            )
+            separator = "\t" if "\t" in line else " "
+            lines.append(f"{line.rstrip(' ')}{separator}{tag}")
         lines.append("\n")
     return "".join(lines)

@@ -139,7 +139,7 @@ class TaggingTask(Task):
     def feature_rows(
         self, examples: Examples, tokenizer: BatchTokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
-        """Yields the windows of each sentence; too long words are truncated."""
+        """Yields the windows of each sentence; long words are truncated."""
         room = max_seq_length - 2
 
         @functools.cache
@@ -237,7 +237,10 @@ class TaggingTask(Task):
         return Sentence(words, None, [*before, *words, *after], len(before))
 
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
-        """Returns words and tags; with B-PER or the like, entities of words."""
+        """Returns `tokens`, `tags` and, for tags such as B-PER, `entities`.
+
+        `start` and `end` (exclusive) of an entity count words.
+        """
         words = list(example.words)
         result: dict[str, Any] = {"tokens": words, "tags": answer}
         if entities.has_prefixes(self.labels):

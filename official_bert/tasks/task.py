@@ -127,7 +127,7 @@ def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
 def saved_field(decode: Callable[..., Any], **options: Any) -> Any:
     """Declares a field that is saved in `task.json`.
 
-    `decode` makes its value from the JSON value or the items of an object.
+    `decode` returns its value, given the JSON value or the items of an object.
     """
     return dataclasses.field(metadata={"decode": decode}, **options)
 
