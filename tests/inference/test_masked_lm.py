@@ -32,21 +32,6 @@ def tokenizer(tmp_path_factory):
     return untrained_models.tokenizer(folder, never_split=KEPT)
 
 
-@pytest.mark.parametrize(
-    ("text", "num_guesses", "message"),
-    [
-        ("The cat is", 5, "^text: .*The cat is"),
-        ("the [MASK]" * 9, 5, "^text: 20 .* 12 positions"),
-        ("the [MASK]", 0, "`num_guesses`.* 0"),
-    ],
-)
-def test_text_that_cannot_be_filled_is_an_error(
-    model, tokenizer, text, num_guesses, message
-):
-    with pytest.raises(InputError, match=message):
-        masked_lm.fill(model, tokenizer, text, num_guesses)
-
-
 def test_model_is_loaded_from_a_run_directory_or_from_files(tmp_path):
     untrained_models.write(tmp_path)
     folder = tmp_path / "pretrained"
@@ -130,7 +115,8 @@ def test_score_is_the_sum_over_masked_tokens(
     monkeypatch.setattr(masked_lm, "_BLOCK", block)
     texts = ["it is bad what is it ?", "cat", "red cat is ?"]
     scorer = masked_lm.Scorer(model, tokenizer, batch_size=4)
-    found = scorer.answer([scorer.parse(text, "") for text in texts])
+    given = [texts[0], *({"text": text} for text in texts[1:])]
+    found = scorer.answer([scorer.parse(item, "") for item in given])
     for text, answer in zip(texts, found, strict=True):
         ids = encode(text)
         total = 0.0
@@ -156,22 +142,27 @@ def test_token_listed_twice_has_one_probability(model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("answerer", "given", "message"),
     [
-        ("", "^f:3: .*''"),
-        ("the [MASK]", r"^f:3: .*the \[MASK\]"),
-        ("cat " * 11, "^f:3: 13 .* 12 positions"),
-        (["a", "b"], "^f:3: must be a text"),
-        ({"a": "b"}, "^f:3: must be a text"),
+        (masked_lm.FillMask, "The cat is", "^f:3: .*The cat is"),
+        (masked_lm.FillMask, "the [MASK]" * 9, "^f:3: 20 .* 12 positions"),
+        (masked_lm.Scorer, "", "^f:3: .*''"),
+        (masked_lm.Scorer, "the [MASK]", r"^f:3: .*the \[MASK\]"),
+        (masked_lm.Scorer, "cat " * 11, "^f:3: 13 .* 12 positions"),
+        (masked_lm.Scorer, ["a", "b"], "^f:3: must be a text"),
+        (masked_lm.Scorer, {"a": "b"}, "^f:3: must be a text"),
     ],
 )
-def test_text_that_cannot_be_scored_is_an_error(
-    model, tokenizer, given, message
-):
-    scorer = masked_lm.Scorer(model, tokenizer)
+def test_invalid_text_is_an_error(model, tokenizer, answerer, given, message):
     with pytest.raises(InputError, match=message):
-        scorer.parse(given, "f:3")
-    assert scorer.parse({"text": "cat"}, "") == scorer.parse("cat", "")
+        answerer(model, tokenizer).parse(given, "f:3")
+
+
+def test_invalid_arguments_of_fill_are_errors(model, tokenizer):
+    with pytest.raises(InputError, match=r"^text: .*The cat is"):
+        masked_lm.fill(model, tokenizer, "The cat is")
+    with pytest.raises(InputError, match=r"`num_guesses`.* 0"):
+        masked_lm.fill(model, tokenizer, "the [MASK]", 0)
 
 
 def test_baseline_is_the_most_frequent_training_label(tmp_path):
