@@ -231,11 +231,12 @@ def test_plots_flag_draws_the_evaluations_during_training(tmp_path):
     found = training_curves.read(str(output))
     assert [point.step for point in found.training["loss"]] == [10, 20, 30]
     lines = (output / "eval_history.jsonl").read_text().splitlines()
-    for name in ("eval_loss", "eval_accuracy"):
-        assert found.evaluation[name] == [
-            (entry["global_step"], pytest.approx(entry[name], rel=1e-6))
-            for entry in map(json.loads, lines)
-        ]
+    accuracies = found.evaluation["eval_accuracy"]
+    assert [point.step for point in accuracies] == [10, 20, 30]
+    assert found.evaluation["eval_loss"] == [
+        (entry["global_step"], pytest.approx(entry["eval_loss"], rel=1e-6))
+        for entry in map(json.loads, lines)
+    ]
 
 
 def test_plots_flag_without_matplotlib_is_an_error(tmp_path, monkeypatch):
