@@ -1,4 +1,4 @@
-"""Where the tests find recorded results and vocabularies, and devices."""
+"""Two devices for all tests; fixtures for recorded results and real data."""
 
 import json
 import lzma
@@ -12,8 +12,8 @@ from support.recorded import EXTRACT
 
 SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
 
-# Two replicas on one processor. TensorFlow takes this only before its first
-# operation, so it cannot wait for the tests that need it.
+# Two replicas on one processor. TensorFlow accepts this only before its first
+# operation.
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
@@ -21,23 +21,23 @@ tf.config.set_logical_device_configuration(
 
 
 def pytest_configure() -> None:
-    """Lets Ctrl-C work in the commands that tests start.
+    """Lets Ctrl-C reach the commands that tests start.
 
-    Shells start what runs in the background with it ignored, for good.
+    Shells start background jobs with SIGINT ignored.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _shared(name: str) -> pathlib.Path:
-    folder = SHARED / name
-    if not folder.is_dir():
-        pytest.skip(f"needs the recorded results in {folder}")
-    return folder
+    directory = SHARED / name
+    if not directory.is_dir():
+        pytest.skip(f"needs the directory {directory}")
+    return directory
 
 
 @pytest.fixture(scope="session")
 def golden() -> pathlib.Path:
-    """Arrays and records made by the 2018 release itself."""
+    """Arrays and records that the original implementation produced."""
     return _shared("golden")
 
 
@@ -49,7 +49,7 @@ def shared_data() -> pathlib.Path:
 
 @pytest.fixture
 def make_vocab(tmp_path):
-    """A function of tokens that returns a vocabulary file with them."""
+    """Returns a function that writes tokens to a vocabulary file."""
 
     def make(*tokens: str) -> str:
         path = tmp_path / "vocab.txt"
@@ -61,7 +61,7 @@ def make_vocab(tmp_path):
 
 @pytest.fixture(scope="session")
 def tokenization_extract() -> Any:
-    """Recorded pieces of texts that are kept with the tests."""
+    """Recorded tokens of the texts that are stored with the tests."""
     path = EXTRACT / "tokenization.json"
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -69,14 +69,14 @@ def tokenization_extract() -> Any:
 @pytest.fixture(scope="session")
 def vocab_files(shared_data, tmp_path_factory):
     """{name: file} of the released vocabularies."""
-    folder = shared_data / "vocab"
+    directory = shared_data / "vocab"
     unpacked = tmp_path_factory.mktemp("vocab") / "multi_cased.txt"
     unpacked.write_bytes(
-        lzma.decompress((folder / "multi_cased.txt.xz").read_bytes())
+        lzma.decompress((directory / "multi_cased.txt.xz").read_bytes())
     )
     return {
-        "uncased": str(folder / "uncased.txt"),
-        "cased": str(folder / "cased.txt"),
-        "chinese": str(folder / "chinese.txt"),
+        "uncased": str(directory / "uncased.txt"),
+        "cased": str(directory / "cased.txt"),
+        "chinese": str(directory / "chinese.txt"),
         "multi_cased": str(unpacked),
     }
