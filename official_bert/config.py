@@ -65,9 +65,8 @@ class BertConfig:
     def from_json_file(cls, json_file: str) -> "BertConfig":
         """Reads and checks a `bert_config.json`.
 
-        Raises:
-            InputError: The file is missing, is not a JSON object, or has
-                invalid values.
+        Raises `InputError` if the file is missing, is not a JSON object, or has
+        invalid values.
         """
         config = cls.from_dict(json_files.read_object(json_file))
         try:

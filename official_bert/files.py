@@ -94,10 +94,8 @@ def directory_size(path: str) -> int:
 def expand(patterns: str) -> list[str]:
     """Returns the files of glob patterns, such as ``"a.txt,shards/*.gz"``.
 
-    They are in the order of the patterns, sorted within each pattern.
-
-    Raises:
-        InputError: A pattern matches nothing, or a directory.
+    They are in the order of the patterns, sorted within each pattern. Raises
+    `InputError` if a pattern matches nothing, or a directory.
     """
     names: list[str] = []
     for pattern in list(filter(None, patterns.split(","))) or [patterns]:
@@ -342,8 +340,7 @@ def sync(path: str) -> None:
 def _link_target(path: str) -> str:
     """Returns the file to replace: `path`, or the target of a link.
 
-    Raises:
-        InputError: `path` exists and is not a file.
+    Raises `InputError` if `path` exists and is not a file.
     """
     if is_remote(path):
         return path
@@ -369,10 +366,8 @@ def _write_errors(path: str) -> contextlib.AbstractContextManager[None]:
 def replacing(path: str) -> Iterator[str]:
     """Yields a temporary name that is renamed to `path` when the block ends.
 
-    If the block raises, `path` is unchanged. A link stays a link.
-
-    Raises:
-        InputError: `path` is not a file.
+    If the block raises, `path` is unchanged. A link stays a link. Raises
+    `InputError` if `path` is not a file.
     """
     target = _link_target(path)
     temporary = temporary_name(target)
@@ -389,9 +384,8 @@ def replacing(path: str) -> Iterator[str]:
 def writing(path: str) -> Iterator[BinaryIO]:
     """Yields a binary file that `replacing` renames to `path`.
 
-    Raises:
-        InputError: The disk is full, the directory is not writable, or `path`
-            is not a file.
+    Raises `InputError` if the disk is full, the directory is not writable, or
+    `path` is not a file.
     """
     with _write_errors(path):
         if not is_remote(path):
@@ -417,10 +411,8 @@ def replacing_directory(path: str) -> Iterator[str]:
     """Yields a new directory that gets the name `path` when the block ends.
 
     An existing directory is removed once the new one is complete. If the block
-    raises, it is unchanged. A link stays a link.
-
-    Raises:
-        InputError: The disk is full or the parent is not writable.
+    raises, it is unchanged. A link stays a link. Raises `InputError` if the
+    disk is full or the parent is not writable.
     """
     path = path.rstrip("/")
     if not is_remote(path) and os.path.islink(path):

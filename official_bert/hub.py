@@ -133,9 +133,6 @@ class HubOutput(NamedTuple):
 class HubBert(keras.layers.Layer):
     """A `HubEncoder` with the interface of `modeling.encoder.Bert`.
 
-    Args:
-        handle: The module's directory or address.
-
     Attributes:
         config: The module's, if it is ours; otherwise the sizes that are known.
         is_ours: Whether `export_tfhub.py` wrote the module. Then its weights

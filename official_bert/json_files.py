@@ -13,8 +13,7 @@ _TOO_LARGE = (RecursionError, ValueError)
 def read(path: str) -> Any:
     """Returns the content of a JSON file. A byte order mark is ignored.
 
-    Raises:
-        InputError: The file is missing or not valid JSON.
+    Raises `InputError` if the file is missing or not valid JSON.
     """
     text = files.read_text(path).removeprefix("\ufeff")
     try:
@@ -31,9 +30,8 @@ def read(path: str) -> Any:
 def parse_line(text: str, where: str) -> Any:
     """Returns the value in one line of JSON lines.
 
-    Raises:
-        InputError: The line is not valid JSON, or contains a lone surrogate.
-            The message starts with `where`: FILE:LINE.
+    Raises `InputError` if the line is not valid JSON, or contains a lone
+    surrogate. The message starts with `where`: FILE:LINE.
     """
     try:
         value = json.loads(text)
@@ -54,8 +52,7 @@ def parse_line(text: str, where: str) -> Any:
 def read_object(path: str) -> dict[str, Any]:
     """Returns the object in a JSON file.
 
-    Raises:
-        InputError: The file is missing or contains something else.
+    Raises `InputError` if the file is missing or contains something else.
     """
     found = read(path)
     if not isinstance(found, dict):

@@ -19,13 +19,8 @@ def bar(
     """Returns a `tqdm` progress bar on standard error.
 
     A terminal gets one live line; a file or a pipe gets a line every ten
-    seconds, so that logs stay short.
-
-    Args:
-        iterable: What to iterate over, or None to call `update` by hand.
-        description: A word or two on what is being done.
-        unit_scale: Whether to write 12.3k for 12,300.
-        **others: Arguments of `tqdm.tqdm`, such as `total` and `unit`.
+    seconds, so that logs stay short. Without `iterable`, call `update`.
+    `unit_scale` writes 12.3k for 12,300; `others` are arguments of `tqdm.tqdm`.
     """
     live = sys.stderr.isatty()
     return tqdm.tqdm(

@@ -28,8 +28,7 @@ def is_in(directory: str) -> bool:
 def read(directory: str) -> dict[str, Any]:
     """Returns the content of `task.json` in a directory.
 
-    Raises:
-        InputError: The file is missing or invalid.
+    Raises `InputError` if the file is missing or invalid.
     """
     path = path_in(directory)
     content = json_files.read_object(path)

@@ -88,17 +88,12 @@ def load(
 def load_newest(
     variables: Mapping[str, Any], directory: str, **patterns: str
 ) -> tuple[str, list[str]] | None:
-    """Loads the newest checkpoint of a run directory.
+    """Loads the newest undamaged checkpoint of a run directory.
 
-    Reading verifies the data. If the newest checkpoint is damaged, the one
-    before is loaded, with a warning.
-
-    Returns:
-        Its prefix and the result of `load`, which gets the `patterns`; None if
-        there is no checkpoint.
-
-    Raises:
-        InputError: All checkpoints are damaged, or one does not fit the model.
+    Reading verifies the data; damaged checkpoints give a warning. Returns the
+    prefix and the result of `load`, which gets the `patterns`; None if there is
+    no checkpoint. Raises `InputError` if all are damaged, or one does not
+    fit the model.
     """
     read = functools.partial(load, variables, **patterns)
     return run_directory.first_undamaged(directory, read)

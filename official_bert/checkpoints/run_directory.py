@@ -39,10 +39,8 @@ def first_undamaged(
     """Returns prefix and `read(prefix)` of the newest undamaged checkpoint.
 
     Damaged are those for which `read` raises `DamagedCheckpointError`. Without
-    checkpoints, the result is None.
-
-    Raises:
-        InputError: All checkpoints are damaged, or the file `checkpoint` is.
+    checkpoints, the result is None. Raises `InputError` if all checkpoints are
+    damaged, or the file `checkpoint` is.
     """
     names = _listed(directory)
     for name in reversed(names):
@@ -63,8 +61,7 @@ def first_undamaged(
 def latest(directory: str) -> str | None:
     """Returns the prefix of the newest checkpoint with an index, or None.
 
-    Raises:
-        InputError: No index of the listed checkpoints can be read.
+    Raises `InputError` if no index of the listed checkpoints can be read.
     """
     found = first_undamaged(directory, tf1.open_reader)
     return found and found[0]
@@ -80,8 +77,7 @@ def resolve(path: str) -> str:
 def require_checkpoint(directory: str) -> str:
     """Returns `best/` in the directory if it has a checkpoint, or itself.
 
-    Raises:
-        InputError: Neither has a checkpoint.
+    Raises `InputError` if neither has a checkpoint.
     """
     for found in (os.path.join(directory, files.BEST_DIRECTORY), directory):
         if latest(found):
@@ -151,8 +147,7 @@ def save(
 def read_resume_state(prefix: str) -> ResumeState | None:
     """Returns what `save` stored beside a checkpoint; None if nothing.
 
-    Raises:
-        InputError: The file is damaged.
+    Raises `InputError` if the file is damaged.
     """
     name = prefix + _RESUME_STATE
     if not files.exists(name):
@@ -167,10 +162,7 @@ def read_resume_state(prefix: str) -> ResumeState | None:
 
 
 def _listed(directory: str) -> list[str]:
-    """Returns the names in the file `checkpoint`, the newest last.
-
-    Names have no directory, so that it can be moved.
-    """
+    """Returns the names, without directory, in `checkpoint`; newest last."""
     path = os.path.join(directory, _LIST)
     if not files.exists(path):  # A run may be killed before it writes it.
         matches = map(_INDEX_NAME.fullmatch, files.list_directory(directory))

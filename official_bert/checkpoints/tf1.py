@@ -29,8 +29,7 @@ class DamagedCheckpointError(InputError):
 def open_reader(prefix: str) -> Any:
     """Returns TensorFlow's `CheckpointReader`; reads the index only.
 
-    Raises:
-        DamagedCheckpointError: There is no index, or it is damaged.
+    Raises `DamagedCheckpointError` if there is no index, or it is damaged.
     """
     files.require_checkpoint_path(prefix)
     try:
@@ -60,8 +59,7 @@ def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
 def verify(prefix: str) -> None:
     """Reads all arrays of a checkpoint to check their checksums.
 
-    Raises:
-        DamagedCheckpointError: It is missing, incomplete or damaged.
+    Raises `DamagedCheckpointError` if it is missing, incomplete or damaged.
     """
     reader = open_reader(prefix)
     for name in reader.get_variable_to_shape_map():
@@ -71,8 +69,7 @@ def verify(prefix: str) -> None:
 def write(prefix: str, arrays: Mapping[str, Any]) -> None:
     """Writes a checkpoint; if that fails, `prefix` is unchanged.
 
-    Raises:
-        InputError: The disk is full or the directory is not writable.
+    Raises `InputError` if the disk is full or the directory is not writable.
     """
     files.require_checkpoint_path(prefix)
     names = sorted(arrays)

@@ -102,11 +102,8 @@ def find_head(names: Iterable[str], known: str | None, where: str) -> Head:
     """Returns the head of a model with weights of these names.
 
     `known` is the `Head.name` of a classifier, if it is known; messages start
-    with `where`.
-
-    Raises:
-        InputError: There are heads of several models, or a classifier of
-            unknown type.
+    with `where`. Raises `InputError` if there are heads of several models, or a
+    classifier of unknown type.
     """
     scopes = (_MASKED_LM, _NEXT_SENTENCE, _SPANS, _OUTPUT)
     found = {s for name in names for s in scopes if name.startswith(s)}

@@ -75,10 +75,9 @@ class GraphTokenizer:
         )
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns token ids, int32 [B, (tokens)].
+        """Returns token ids, int32 [B, (tokens)], of UTF-8 strings [B].
 
-        Args:
-            texts: string [B], in UTF-8. Bytes that are not valid are dropped.
+        Bytes that are not valid are dropped.
         """
         return self.tokenize_words(texts).merge_dims(1, 2)
 
@@ -97,13 +96,9 @@ class GraphTokenizer:
         "Ça coûte" -> [[ca], [co, ##ute]], [[0], [4, 6]], [[3], [6, 10]]
         ```
 
-        Args:
-            texts: string [B], in UTF-8.
-
-        Returns:
-            int32 token ids; int64 bytes at which tokens begin; int64 bytes
-            before which they end; all [B, (words), (tokens)]. The spans are
-            those of `BatchTokenizer.tokenize_with_offsets`, in bytes.
+        For strings [B] in UTF-8: int32 token ids; int64 bytes at which tokens
+        begin; int64 bytes before which they end; all [B, (words), (tokens)].
+        The spans are those of `BatchTokenizer.tokenize_with_offsets`, in bytes.
         """
         decoded = decode(texts)
         words = self.split(decoded)

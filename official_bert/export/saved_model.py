@@ -14,10 +14,8 @@ def write(
 ) -> None:
     """Writes a SavedModel, and `others` by path in its directory.
 
-    An interrupted export changes nothing.
-
-    Raises:
-        InputError: The files cannot be written.
+    An interrupted export changes nothing. Raises `InputError` if the files
+    cannot be written.
     """
     with files.replacing_directory(path) as directory:
         try:

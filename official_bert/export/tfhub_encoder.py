@@ -136,10 +136,7 @@ def _random_bits(site: int, shape: Any) -> Any:
 def _trainable(
     call: Any, input_names: Iterable[str], weights: Iterable[Any]
 ) -> Any:
-    """Returns a callable to save, whose weights are found when it is loaded.
-
-    `call` takes a dict of ids and `training`.
-    """
+    """Returns a callable to save, whose weights are found when it is loaded."""
     # A tf.Module would lose its `variables`.
     saved = tf.train.Checkpoint()
     saved.variables = [weight.value for weight in weights]

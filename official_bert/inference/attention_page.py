@@ -35,9 +35,8 @@ def compute(
 ) -> Attention:
     """Returns the attention of all heads of all layers.
 
-    Raises:
-        InputError: A text has no tokens, or they are too many for the model or
-            for a page.
+    Raises `InputError` if a text has no tokens, or they are too many for the
+    model or for a page.
     """
     tokens_a, tokens_b = (
         model.tokenizer.tokenize(text or "") for text in (text_a, text_b)

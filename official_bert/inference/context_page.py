@@ -39,11 +39,9 @@ def find(
 ) -> list[Context]:
     """Returns all occurrences of a word, or of several consecutive words.
 
-    `input_file` has a sentence per line.
-
-    Raises:
-        InputError: A sentence does not contain the word or is too long, or
-            there are too few or too many occurrences.
+    `input_file` has a sentence per line. Raises `InputError` if a sentence does
+    not contain the word or is too long, or there are too few or too many
+    occurrences.
     """
     tokenizer = model.tokenizer
     wanted = tokenizer.tokenize(word)
@@ -90,12 +88,10 @@ def _occurrences(tokens: list[str], wanted: list[str]) -> list[tuple[int, int]]:
 
 
 def compare(model: LoadedBert, contexts: list[Context]) -> np.ndarray:
-    """Returns the cosine similarities of the word's vectors in N contexts.
+    """Returns cosine similarities of the word in N contexts: [1 + L, N, N].
 
-    The vector of a word is the mean of the vectors of its tokens.
-
-    Returns:
-        float32 [1 + L, N, N]: of the embeddings, and of each layer's outputs.
+    They are float32, of the embeddings and of each layer's outputs. A word's
+    vector is the mean of the vectors of its tokens.
     """
     bar = progress.bar(contexts, description="Reading", unit="sentence")
     vectors = np.stack([_word_vectors(model, c) for c in bar], axis=1)

@@ -55,10 +55,8 @@ class FeatureExtractor:
         line.values  # float32 [1, H]
     ```
 
-    Texts longer than `max_seq_length` are truncated.
-
-    Raises:
-        InputError: The model does not have such layers or such a pooling.
+    Texts longer than `max_seq_length` are truncated. Raises `InputError` if the
+    model does not have such layers or such a pooling.
     """
 
     def __init__(

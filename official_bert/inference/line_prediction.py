@@ -50,10 +50,9 @@ def load(options: Predict) -> Answerer:
 def run(answerer: Answerer, options: Predict) -> None:
     """Answers all lines of the input.
 
-    Raises:
-        InputError: A line is not valid. An output file is then left as it was;
-            on standard output, earlier chunks have been written. At a terminal,
-            the error is shown and the next line is read.
+    Raises `InputError` if a line is not valid. An output file is then left as
+    it was; on standard output, earlier chunks have been written. At a terminal,
+    the error is shown and the next line is read.
     """
     kind = options.resolved_format
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
@@ -89,10 +88,8 @@ def read_chunks(
     """Yields chunks of FILE:LINE and a line, or {column: text} of a table.
 
     On standard input, a chunk ends with the lines that have arrived, so that no
-    line waits for the next.
-
-    Raises:
-        InputError: A file is not UTF-8. For standard input, `parse` raises it.
+    line waits for the next. Raises `InputError` if a file is not UTF-8. For
+    standard input, `parse` raises it.
     """
     path, kind = options.input_file, options.resolved_format
     is_stdin = path == "-"
@@ -174,10 +171,8 @@ def _answer_chunk(
 def parse(line: Any, where: str, kind: str) -> Any:
     """Returns the JSON value of a line of a format: text, tsv or jsonl.
 
-    Rows of a table are returned as they are.
-
-    Raises:
-        InputError: The line is not UTF-8, or not of the format.
+    Rows of a table are returned as they are. Raises `InputError` if the line is
+    not UTF-8, or not of the format.
     """
     if not isinstance(line, str):
         return line

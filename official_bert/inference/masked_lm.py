@@ -55,9 +55,8 @@ class MaskedLanguageModel:
     def encode(self, given: Any, where: str) -> tuple[str, list[int]]:
         """Returns a text, or the `text` of an object, and its token ids.
 
-        Raises:
-            InputError: It is no text, or too long. The message starts with
-                `where`.
+        Raises `InputError` if it is no text, or too long. The message starts
+        with `where`.
         """
         text = given.get("text") if isinstance(given, dict) else given
         if not isinstance(text, str):
@@ -121,8 +120,7 @@ class Guess(NamedTuple):
 class FillMask(MaskedLanguageModel):
     """Predicts the `num_guesses` most likely tokens for every [MASK].
 
-    Raises:
-        InputError: `num_guesses` is less than 1.
+    Raises `InputError` if `num_guesses` is less than 1.
     """
 
     def __init__(
@@ -225,11 +223,8 @@ def load(
 ) -> tuple[PretrainingModel, BatchTokenizer]:
     """Loads the model of a `run_pretraining.py --vocab_file=...` run.
 
-    Returns:
-        The model, and a tokenizer that keeps [MASK] whole.
-
-    Raises:
-        InputError: A file is missing or damaged.
+    Its tokenizer keeps [MASK] whole. Raises `InputError` if a file is missing
+    or damaged.
     """
     require_pretrained(directory)
     files = trained_models.ModelFiles.in_directory(directory, do_lower_case)
@@ -244,11 +239,8 @@ def fill(
 ) -> list[list[Guess]]:
     """Returns the most likely tokens for each [MASK] of a text, best first.
 
-    `FillMask` takes many texts.
-
-    Raises:
-        InputError: The text has no [MASK], or is too long for the model, or
-            `num_guesses` is less than 1.
+    `FillMask` takes many texts. Raises `InputError` if the text has no [MASK],
+    or is too long for the model, or `num_guesses` is less than 1.
     """
     filler = FillMask(model, tokenizer, num_guesses)
     [answer] = filler.answer([filler.parse(text, "text")])

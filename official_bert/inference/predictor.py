@@ -51,20 +51,16 @@ class Predictor:
     def from_dir(cls, output_dir: str, *, batch_size: int = 32) -> "Predictor":
         """Loads the best checkpoint of a fine-tuning run, or the newest.
 
-        Raises:
-            InputError: A file is missing or damaged.
+        Raises `InputError` if a file is missing or damaged.
         """
         return cls(load_finetuned(output_dir), batch_size=batch_size)
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
         """Returns the answer for each item, of JSON types only.
 
-        Args:
-            items: Texts, pairs as lists or tuples of two, or dicts; see the
-                task's `parse` and `answer_to_json`.
-
-        Raises:
-            InputError: An item is not valid. The message has its index.
+        Items are texts, pairs as lists or tuples of two, or dicts; see the
+        task's `parse` and `answer_to_json`. The `InputError` for an item that
+        is not valid has its index.
         """
         return list(self.stream(items, chunk_size=sys.maxsize))
 

@@ -60,10 +60,8 @@ class ModelFiles(NamedTuple):
         """Assigns the weights of a model and returns its tokenizer.
 
         The tokenizer keeps the tokens `never_split` whole. For `exceptions` see
-        `checkpoints.loading.load`.
-
-        Raises:
-            InputError: The files are damaged or do not fit each other.
+        `checkpoints.loading.load`. Raises `InputError` if the files are damaged
+        or do not fit each other.
         """
         tokenizer = BatchTokenizer(
             self.vocab_path, self.do_lower_case, never_split
@@ -128,8 +126,7 @@ def load_masked_lm(
 ) -> tuple[PretrainingModel, BatchTokenizer]:
     """Loads a pre-trained model, and a tokenizer that keeps [MASK] whole.
 
-    Raises:
-        InputError: As `ModelFiles.load`, or the model has no masked-LM head.
+    Raises `InputError` as `ModelFiles.load`, or if there is no masked-LM head.
     """
     require_masked_lm(files.config_path)
     model = PretrainingModel(BertConfig.from_json_file(files.config_path))
@@ -146,8 +143,7 @@ def load_masked_lm(
 def load_finetuned(run_directory: str) -> FinetunedModel:
     """Loads the best checkpoint of a fine-tuning run, or the newest.
 
-    Raises:
-        InputError: A file is missing or damaged.
+    Raises `InputError` if a file is missing or damaged.
     """
     require_finetuned(run_directory)
     description = task_file.read(run_directory)

@@ -26,11 +26,9 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Returns endless shuffled batches {name: Tensor [B, length]}.
 
-    Args:
-        data: TFRecord files. The order of the files is shuffled too.
-        batch_size: B, over all replicas.
-        seed: Seed of the order, combined with TensorFlow's global seed.
-        start: Number of examples to skip because an earlier run used them.
+    The order of the files is shuffled too. `batch_size` is B, over all
+    replicas; `seed` is combined with TensorFlow's global seed; `start` is the
+    number of examples to skip because an earlier run used them.
     """
 
     def epoch(number: Any) -> tf.data.Dataset:
@@ -62,8 +60,7 @@ def evaluation_batches(
 ) -> tf.data.Dataset:
     """Returns full batches in the order of the files.
 
-    If there are too few examples, they are repeated from the start, as in the
-    original implementation.
+    As in the original, examples are repeated from the start if necessary.
     """
     serialized = _names(data).flat_map(tf.data.TFRecordDataset).repeat()
     return _parsed(serialized, data.schema, batch_size).take(num_batches)

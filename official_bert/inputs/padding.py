@@ -25,10 +25,7 @@ def buckets(max_seq_length: int) -> tuple[int, ...]:
 
 
 def padded_length(length: int, max_seq_length: int, pad_to: str) -> int:
-    """Returns the length of a batch whose longest sequence has `length`.
-
-    It is the next bucket, or `max_seq_length` with `pad_to="max"`.
-    """
+    """Returns the next bucket, or `max_seq_length` with `pad_to="max"`."""
     sizes = buckets(max_seq_length)
     return sizes[-1 if pad_to == "max" else bisect.bisect_left(sizes, length)]
 
@@ -58,9 +55,8 @@ def pad_batch(
 ) -> dict[str, np.ndarray]:
     """Stacks at most B examples; a batch that is not full is filled with zeros.
 
-    Returns:
-        {feature: int32 or float32 array [B, length]}, or [B, C, length] with C
-        choices.
+    Returns {feature: int32 or float32 array [B, length]}, or [B, C, length]
+    with C choices.
     """
     batch = {}
     for name, feature in schema.items():

@@ -30,9 +30,8 @@ class RecordFiles(NamedTuple):
 def parse(schema: Schema, serialized: Any) -> dict[str, Any]:
     """Parses a batch of examples, string [B], inside tf.data.
 
-    Returns:
-        {name: int32 or float32 Tensor [B, length]}, or [B, C, length] with C
-        choices. Not int64, which TPUs do not have.
+    Returns {name: int32 or float32 Tensor [B, length]}, or [B, C, length] with
+    C choices. Not int64, which TPUs do not have.
     """
     spec = {
         name: tf.io.FixedLenFeature(
@@ -57,9 +56,8 @@ def without_empty(names: Sequence[str]) -> list[str]:
 def check_files(data: RecordFiles, vocab_size: int) -> None:
     """Checks the first record of every file before anything expensive.
 
-    Raises:
-        InputError: A file is empty, incomplete or not a TFRecord file, or its
-            first record does not fit the schema or the vocabulary.
+    Raises `InputError` if a file is empty, incomplete or not a TFRecord file,
+    or its first record does not fit the schema or the vocabulary.
     """
     for name in data.names:
         if not files.is_remote(name):
@@ -72,8 +70,7 @@ def check_files(data: RecordFiles, vocab_size: int) -> None:
 def check_all_records(data: RecordFiles, vocab_size: int) -> None:
     """Reads everything, to name the record that made training fail.
 
-    Raises:
-        InputError: A record is damaged or does not fit; with file and number.
+    Raises `InputError` for a damaged or unfit record, with file and number.
     """
     for name in data.names:
         _check_records(name, data.schema, vocab_size, limit=None)

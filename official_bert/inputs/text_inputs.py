@@ -19,10 +19,7 @@ def add_special_tokens(
 
 
 def make_segment_ids(num_tokens: int, num_tokens_a: int) -> list[int]:
-    """Returns the segment (0 or 1) of each token.
-
-    `num_tokens` includes special tokens, `num_tokens_a` of text A does not.
-    """
+    """Returns each token's segment; only `num_tokens` counts special tokens."""
     length_a = num_tokens_a + 2
     return [0] * length_a + [1] * (num_tokens - length_a)
 

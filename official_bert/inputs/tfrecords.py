@@ -45,10 +45,8 @@ def encode_examples(
 ) -> Iterator[bytes]:
     """Yields the serialized `tf.train.Example` of each row of arrays.
 
-    The bytes equal those of protobuf's deterministic serialization.
-
-    Args:
-        columns: {name: int or float32 [N, length]}, with length > 0.
+    `columns` is {name: int or float32 [N, length]}, with length > 0. The bytes
+    equal those of protobuf's deterministic serialization.
     """
     encoded = [
         _encode_feature(name, columns[name])
@@ -162,8 +160,7 @@ def _checksum(data: bytes) -> bytes:
 def read(name: str) -> Iterator[bytes]:
     """Yields the data of every record of a file, compressed or not.
 
-    Raises:
-        InputError: A record is damaged or incomplete; with its number.
+    If a record is damaged or incomplete, raises `InputError` with its number.
     """
     number = 1
     try:
@@ -188,8 +185,7 @@ def read(name: str) -> Iterator[bytes]:
 def count_records(name: str) -> int:
     """Counts the records of a local file, by their headers if uncompressed.
 
-    Raises:
-        InputError: The file is empty or ends inside a record.
+    Raises `InputError` if the file is empty or ends inside a record.
     """
     count = end = 0
     with files.open_binary(name) as opened:

@@ -307,10 +307,7 @@ class Bert(layers.ConfiguredLayer):
 
 
 def _last_tokens(input_mask: Any, cls_positions: Any) -> Any:
-    """Returns the last position of each sequence: [B, 1], or [B, K] if packed.
-
-    It is 0 for a sequence without tokens.
-    """
+    """Returns the last positions [B, 1 or K] of sequences; 0 without tokens."""
     mask = ops.cast(ops.expand_dims(input_mask, 1), "int32")  # [B, 1, S]
     num_sequences = 1 if cls_positions is None else ops.shape(cls_positions)[1]
     numbers = ops.expand_dims(ops.arange(1, num_sequences + 1), 1)

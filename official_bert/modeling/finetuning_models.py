@@ -168,24 +168,16 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
 
 @layers.serializable
 class SequenceClassifier(FinetuningModel):
-    """Classification of a text or a pair of texts; regression with C = 1.
-
-    Returns:
-        Logits [B, C].
-    """
+    """Classifies texts or pairs (C = 1: regression). Returns logits [B, C]."""
 
     reads_pooled_output = True
 
 
 @layers.serializable
 class ChoiceClassifier(SequenceClassifier):
-    """Multiple choice (section 4.4).
+    """Multiple choice (section 4.4): inputs [B, C, S], logits [B, C].
 
-    The inputs are [B, C, S]. Every choice is scored independently; the softmax
-    is over the choices.
-
-    Returns:
-        Logits [B, C].
+    Every choice is scored independently; the softmax is over the choices.
     """
 
     def __init__(
@@ -206,11 +198,7 @@ class ChoiceClassifier(SequenceClassifier):
 
 @layers.serializable
 class TokenClassifier(FinetuningModel):
-    """Classification of every token (section 5.3).
-
-    Returns:
-        Logits [B, S, C].
-    """
+    """Classifies every token (section 5.3). Returns logits [B, S, C]."""
 
 
 @layers.serializable
@@ -218,9 +206,7 @@ class SpanModel(TokenClassifier):
     """Predicts the start and the end of an answer (section 4.2).
 
     Its weights are `cls/squad/output_weights` and `cls/squad/output_bias`.
-
-    Returns:
-        Logits [B, S, 2] of start and end, also for question and padding.
+    Returns logits [B, S, 2] of both, also for question and padding.
     """
 
     scope = "cls/squad"

@@ -149,8 +149,7 @@ class Dropout(keras.layers.Layer):
 class ConfiguredLayer(keras.layers.Layer):
     """Base of the layers and models whose shape follows from a `BertConfig`.
 
-    Args:
-        config: The config, or its dict as `get_config` returns it.
+    `config` may also be its dict, as `get_config` returns it.
     """
 
     def __init__(

@@ -57,8 +57,7 @@ class MaskedLM(layers.ConfiguredLayer):
 class NextSentence(layers.ConfiguredLayer):
     """Predicts whether B follows A (section 3.1, task 2).
 
-    Returns:
-        Logits [..., 2] of IsNext (0) and NotNext (1).
+    Returns logits [..., 2] of IsNext (0) and NotNext (1).
     """
 
     def build(self, pooled_output_shape: Any) -> None:

@@ -16,11 +16,7 @@ _ADDRESS = re.compile(r"\S+:(\d+)")
 
 
 def is_chief(strategy: str) -> bool:
-    """Whether this process writes to the run directory.
-
-    Args:
-        strategy: The value of --distribution_strategy.
-    """
+    """Whether this process writes to the run directory under `strategy`."""
     if strategy != "multi_worker_mirrored":
         return True
     config = json.loads(os.environ["TF_CONFIG"])

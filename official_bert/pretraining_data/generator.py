@@ -40,9 +40,8 @@ Instance = tuple[Pair, tuple[list[int], list[int]]]
 def run(options: CreatePretrainingData) -> None:
     """Writes the instances of `options.input_file` to `options.output_file`.
 
-    Raises:
-        InputError: Text, vocabulary or model do not fit the options, or the
-            disk is full. The output files are then unchanged.
+    Raises `InputError` if text, vocabulary or model do not fit the options, or
+    the disk is full. The output files are then unchanged.
     """
     for name in options.output_files():
         files.make_directory(os.path.dirname(name) or ".")

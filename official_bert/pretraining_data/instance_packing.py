@@ -48,10 +48,8 @@ def best_fit(
     """Puts each instance, longest first, into the fullest row with room for it.
 
     Instances have `lengths` tokens and `counts` masked tokens, within `limits`.
-
-    Returns:
-        The indices of the instances in each row, ascending. Rows are sorted by
-        their first instances, so their order is as random as the instances'.
+    Returns the indices of the instances in each row, ascending. Rows are sorted
+    by their first instances, so their order is as random as the instances'.
     """
     rows: list[_Row] = []  # The fullest first.
     by_room = operator.itemgetter(0)

@@ -103,8 +103,7 @@ def make_sequences(
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Returns the sequences of pairs (see `separators`), not masked.
 
-    Returns:
-        int32 [n, S], zero-padded, and which of them are tokens of a or b.
+    Returns them as int32 [n, S], zero-padded, and which are tokens of a or b.
     """
     vocab = settings.tokenizer.vocab
     first, last = separators(pairs)[:, :, np.newaxis]

@@ -58,10 +58,8 @@ def mask_sequence(
     """Masks at most `num_to_predict` tokens of a sequence.
 
     `candidates` are groups of positions that are masked together; they are
-    shuffled in place.
-
-    Returns:
-        The masked positions, ascending, and their replacements: ids or `KEEP`.
+    shuffled in place. Returns the masked positions, ascending, and their
+    replacements: ids or `KEEP`.
     """
     mask_id, token_ids, mask_share, random_share, keep_share = replacements
     shuffle(candidates, rng)

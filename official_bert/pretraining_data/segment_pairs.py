@@ -135,10 +135,7 @@ def _single_segments(document: Document, target_length: int) -> Iterator[Pair]:
 
 
 def _reach(document: Document, start: int, length: int) -> int:
-    """Returns the end of the sentences that have `length` tokens together.
-
-    At least one sentence is taken, at most all that the document has left.
-    """
+    """Returns the end of the sentences, at least one, with `length` tokens."""
     end = bisect.bisect_left(document, document[start] + length, start + 1)
     return min(end, len(document) - 1)
 

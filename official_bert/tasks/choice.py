@@ -85,12 +85,10 @@ DEFAULT_COLUMNS = ChoiceColumns()
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceTask(Task):
-    """Multiple choice.
+    """Multiple choice among C = `num_choices`.
 
-    Attributes:
-        num_choices: C, the number of choices of every example.
-        long_documents: How texts are cut, other than into windows.
-        columns: The keys of JSON objects.
+    `long_documents` says how texts are cut, other than into windows; `columns`
+    are the keys of JSON objects.
     """
 
     num_choices: int = saved_field(int)

@@ -17,13 +17,9 @@ from official_bert.threads import parallel_map
 class Forward:
     """A model that computes logits and losses of features.
 
-    Attributes:
-        task: The task of the features and of the model.
-        model: A model that `task.build_model` returned.
-        max_seq_length: The length of the longest possible feature.
-        batch_size: The number of features in a batch, over all replicas.
-        pad_to: bucket or max, as `Task.pad_to`. Outputs differ by rounding.
-        strategy: The strategy whose replicas run the model.
+    `max_seq_length` is the length of the longest possible feature, and
+    `batch_size` counts features over all replicas. `pad_to` is bucket or max,
+    as `Task.pad_to`; outputs differ by rounding.
     """
 
     task: Task

@@ -104,13 +104,9 @@ def _sentence_parts(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggingTask(Task):
-    """Tagging.
+    """Tagging; `data` is a `ConllData`.
 
-    Attributes:
-        labels: All tags.
-        document_context: Whether a sentence is read with the surrounding words
-            of its document.
-        data: A `ConllData`.
+    With `document_context`, a sentence has words of its document around it.
     """
 
     labels: tuple[str, ...] = saved_field(tuple)

@@ -226,9 +226,8 @@ class Task(abc.ABC):
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example that a JSON value describes, for predicting.
 
-        Raises:
-            InputError: The value does not fit the task. The message begins
-                with `where`, the position of the value.
+        Raises `InputError` if the value does not fit the task. The message
+        begins with `where`, the position of the value.
         """
 
     @abc.abstractmethod

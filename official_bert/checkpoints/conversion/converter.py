@@ -46,8 +46,7 @@ _WRITERS = {
 def open_model(options: ConvertCheckpoint) -> Model:
     """Opens the model to convert; its weights are read on demand.
 
-    Raises:
-        InputError: It is damaged, or not a model of the original BERT.
+    Raises `InputError` if it is damaged, or not a model of the original BERT.
     """
     found = options.resolved_input_format
     if found in ("huggingface", "keras_hub"):
@@ -116,9 +115,8 @@ def _looks_uncased(vocab: str) -> bool:
 def convert(model: Model, options: ConvertCheckpoint) -> str:
     """Writes a model to `--output`, reads it back and returns a report.
 
-    Raises:
-        InputError: The format cannot hold the model.
-        RuntimeError: The model read back is not the one written.
+    Raises `InputError` if the format cannot hold the model, and `RuntimeError`
+    if the model read back is not the one written.
     """
     with files.replacing_directory(options.output) as directory:
         _WRITERS[options.to](model, directory)
@@ -210,9 +208,8 @@ def _table(before: Arrays, after: Mapping[str, Shape], output: str) -> str:
 def strip_optimizer(options: ConvertCheckpoint) -> str:
     """Copies a TF1 checkpoint without optimizer state; returns a report.
 
-    Raises:
-        InputError: It is damaged, or not a TF1 checkpoint.
-        RuntimeError: The copy read back is not the one written.
+    Raises `InputError` if it is damaged, or not a TF1 checkpoint, and
+    `RuntimeError` if the copy read back is not the one written.
     """
     before = tf1_directory.open_arrays(options.input)
     with files.replacing_directory(options.output) as directory:

@@ -130,10 +130,8 @@ def _weight_files(directory: str) -> Iterable[str]:
 def write(model: Model, directory: str) -> None:
     """Writes weights, config, tokenizer and `task.json`.
 
-    Newly initialized weights are left out.
-
-    Raises:
-        InputError: transformers has no such model.
+    Newly initialized weights are left out. Raises `InputError` if transformers
+    has no such model.
     """
     huggingface_config.write(model, directory)
     path = os.path.join(directory, _WEIGHTS)

@@ -82,9 +82,8 @@ _CLASSIFIERS = {
 def read(directory: str) -> Description:
     """Reads everything but the weights.
 
-    Raises:
-        InputError: Files are missing or damaged, or the model is not the
-            original BERT.
+    Raises `InputError` if files are missing or damaged, or the model is not the
+    original BERT.
     """
     path = os.path.join(directory, _CONFIG)
     given = json_files.read_object(path)
@@ -149,8 +148,7 @@ def _read_labels(path: str, given: dict[str, Any]) -> tuple[str, ...]:
 def write(model: Model, directory: str) -> None:
     """Writes everything but the weights.
 
-    Raises:
-        InputError: transformers has no such model.
+    Raises `InputError` if transformers has no such model.
     """
     description = model.description
     if description.task is not None and "top" in description.task:
@@ -206,10 +204,8 @@ def describe_task(task: dict[str, Any]) -> dict[str, Any]:
 def read_vocab(directory: str) -> str | None:
     """Returns `vocab.txt`, or its text made of `tokenizer.json`.
 
-    Tokens added later follow at the end.
-
-    Raises:
-        InputError: It is not a WordPiece vocabulary, or its ids have gaps.
+    Tokens added later follow at the end. Raises `InputError` if this is not
+    a WordPiece vocabulary, or its ids have gaps.
     """
     path, fast = os.path.join(directory, _VOCAB), _read_json(directory, _FAST)
     if os.path.exists(path):

@@ -56,8 +56,7 @@ _CONFIG = {
 def read(directory: str) -> tuple[Arrays, Description]:
     """Loads a preset.
 
-    Raises:
-        InputError: It is damaged, or not a BERT preset.
+    Raises `InputError` if it is damaged, or not a BERT preset.
     """
     _has_class(directory, "config.json", "BertBackbone")
     has_head = _has_class(directory, "task.json", "BertMaskedLM")
@@ -124,8 +123,7 @@ def _has_class(directory: str, name: str, wanted: str) -> bool:
 def write(model: Model, directory: str) -> None:
     """Saves a preset.
 
-    Raises:
-        InputError: KerasHub has no such model.
+    Raises `InputError` if KerasHub has no such model.
     """
     _check(model)
     from keras_nlp import models

@@ -32,8 +32,7 @@ _NAMES = Names(ignored=loading.OPTIMIZER_STATE)
 def open_arrays(path: str) -> Arrays:
     """Opens a checkpoint prefix; of a run directory, the best or newest.
 
-    Raises:
-        InputError: There is no checkpoint.
+    Raises `InputError` if there is no checkpoint.
     """
     prefix = _find_checkpoint(path)
     reader = tf1.open_reader(prefix)
@@ -59,14 +58,10 @@ def _find_checkpoint(path: str) -> str:
 def read(
     path: str, config_file: str | None = None
 ) -> tuple[Arrays, Description]:
-    """Opens a checkpoint and the files beside it.
+    """Opens a checkpoint, by prefix or directory, and the files beside it.
 
-    Args:
-        path: The checkpoint prefix, or its directory.
-        config_file: The `bert_config.json`; None: the one beside it.
-
-    Raises:
-        InputError: It is damaged or has no config.
+    `config_file` replaces the `bert_config.json` beside it. Raises `InputError`
+    if the checkpoint is damaged or has no config.
     """
     arrays = open_arrays(path)
     prefix = arrays.where
@@ -106,13 +101,8 @@ def write(model: Model, directory: str) -> None:
 def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
     """Copies a checkpoint without optimizer state, and the files beside it.
 
-    Args:
-        stored: The checkpoint.
-        directory: Where to write.
-        skip: Regular expression of more arrays to leave out.
-
-    Returns:
-        The copy.
+    `skip` is a regular expression of more arrays to leave out. Returns the
+    copy in `directory`.
     """
     prefix = stored.where
     if model_garden.GRAPH in stored.shapes:

@@ -170,11 +170,7 @@ def choose_answer(
 ) -> Tensors:
     """Returns the outputs of `SquadSignatures` for one question.
 
-    Args:
-        passage: The text that the question is about.
-        windows: R parts of it, at least one.
-        logits: float32 [R, S, 2].
-        options: How to choose.
+    `logits` are float32 [R, S, 2], of R windows, at least one.
     """
     candidates = _best_spans(passage, windows, logits, options)
     if not options.version_2_with_negative:
@@ -235,10 +231,7 @@ def _best_spans(
 
 
 def _has_most_context(windows: Windows, tokens: Any) -> Any:
-    """Whether tokens [R, N] have most context in their own window.
-
-    See `tasks.squad.squad_features.find_owners`.
-    """
+    """Whether windows own tokens [R, N], as in `squad_features.find_owners`."""
     left = tokens[:, :, tf.newaxis] - windows.start
     right = windows.start + windows.length - 1 - tokens[:, :, tf.newaxis]
     context = tf.cast(tf.minimum(left, right), tf.float64)

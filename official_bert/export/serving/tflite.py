@@ -15,14 +15,8 @@ def convert(signatures: TaskSignatures, module: Any) -> bytes:
     """Returns the contents of `model.tflite`; logs how the logits differ.
 
     The inputs are those of `ids`, of any batch size and length. The output is
-    `logits`; probabilities and labels are left to the caller.
-
-    Args:
-        signatures: Of the model.
-        module: The holder of its weights.
-
-    Raises:
-        InputError: The model cannot be converted.
+    `logits`; probabilities and labels are left to the caller. `module` holds
+    the weights. Raises `InputError` if the model cannot be converted.
     """
 
     def run(input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:

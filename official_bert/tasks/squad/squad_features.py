@@ -195,11 +195,8 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     """Returns the window in which each token of a paragraph has most context.
 
     The context is the smaller of the numbers of tokens to the left and to the
-    right. Between equal ones the longer window wins, then the first.
-
-    Args:
-        starts: int [N], of the windows of one example.
-        lengths: int [N].
+    right. Between equal ones the longer window wins, then the first. The
+    windows are those of one example: `starts` and `lengths` are int [N].
     """
     if not len(starts):
         return np.zeros(0, np.intp)

@@ -59,9 +59,8 @@ class SquadTask(task.Task):
     def examples(self, split: str) -> Sequence[SquadExample]:
         """Reads `train_file` or `predict_file`.
 
-        Raises:
-            InputError: The file is malformed, or split is dev and a question
-                has no `answers`.
+        Raises `InputError` if the file is malformed, or split is dev and a
+        question has no `answers`.
         """
         path = self.train_file if split == "train" else self.predict_file
         assert path is not None
@@ -99,9 +98,8 @@ class SquadTask(task.Task):
     ) -> Iterator[SquadFeatures]:
         """Yields the features of all examples together.
 
-        Raises:
-            InputError: `max_seq_length` leaves no room for a window, or
-                `doc_stride` is less than 1.
+        Raises `InputError` if `max_seq_length` leaves no room for a window, or
+        `doc_stride` is less than 1.
         """
         minimum = self.max_query_length + NUM_SPECIAL + 1
         if self.max_query_length < 0 or max_seq_length < minimum:
@@ -229,10 +227,7 @@ class SquadTask(task.Task):
 def _by_question_id(
     examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
 ) -> list[dict[str, Any]]:
-    """Returns {question id: value} for each field of the answers.
-
-    The null odds are empty in SQuAD 1.1.
-    """
+    """Returns {question id: value} by field; no null odds in SQuAD 1.1."""
     ids = [example.qas_id for example in examples]
     return [
         {i: v for i, v in zip(ids, column, strict=True) if v is not None}
