@@ -1,3 +1,4 @@
+import itertools
 import pathlib
 import re
 import subprocess
@@ -14,7 +15,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("paragraph", "expected"),
     [
-        # A sentence ends at a punctuation mark before a capital.
         ("One is here. Two is there.", ["One is here.", "Two is there."]),
         ("Is it? It is! So.", ["Is it?", "It is!", "So."]),
         ("Use a list, e.g. One of two.", ["Use a list, e.g. One of two."]),
@@ -48,6 +48,11 @@ PARAGRAPHS = """\
     :param x: the one that is read
     Note: This is the last.
     """
+FOUND = [
+    *("The following are known:", "this is the first of them"),
+    *("that is the second", "the name of it", "Return both of them"),
+    *("Leave the loop at once.", "the one that is read", "This is the last."),
+]
 CODE = """\
     This is the heading of it
     =========================
@@ -73,15 +78,7 @@ CODE = """\
     ("text", "expected"),
     [
         (WRAPPED, ["Return the long-est of all the lines that were read."]),
-        (
-            PARAGRAPHS,
-            [
-                *("The following are known:", "this is the first of them"),
-                *("that is the second", "the name of it"),
-                *("Return both of them", "Leave the loop at once."),
-                *("the one that is read", "This is the last."),
-            ],
-        ),
+        (PARAGRAPHS, FOUND),
         (CODE, ["An example is here:", "The end is here."]),
     ],
     ids=["wrapped lines", "paragraphs", "code, tables and headings"],
@@ -126,34 +123,22 @@ def h():
 }
 
 
-def write_library(directory):
-    (directory / "test").mkdir()
-    for name, source in LIBRARY.items():
-        (directory / name).write_text(source)
-
-
 def test_each_module_is_a_document_and_no_sentence_is_repeated(
     tmp_path, monkeypatch
 ):
-    write_library(tmp_path)
-    topics = {
-        "b": "B is here. It is short.",
-        "a": "Topic a is it. It is.",
-    }
+    (tmp_path / "test").mkdir()
+    for name, source in LIBRARY.items():
+        (tmp_path / name).write_text(source)
+    topics = {"b": "B is here. It is short.", "a": "Topic a is it. It is."}
     monkeypatch.setattr(python_english, "topics", topics)
+    # The order does not depend on that of the file system.
+    found = sorted(tmp_path.rglob("*.py"), reverse=True)
+    monkeypatch.setattr(pathlib.Path, "rglob", lambda *_: iter(found))
     assert python_english.collect(tmp_path) == [
         ["B is here.", "It is short."],
         ["This is a class.", "The first is here.", "This is f.", "This is h."],
         ["The second is here.", "The last is here."],
     ]
-
-
-def test_order_does_not_depend_on_the_file_system(tmp_path, monkeypatch):
-    write_library(tmp_path)
-    found = sorted(tmp_path.rglob("*.py"), reverse=True)
-    monkeypatch.setattr(pathlib.Path, "rglob", lambda *_: iter(found))
-    names = [path.name for path in python_english.sources(tmp_path)]
-    assert names == ["a.py", "b.py", "broken.py", "one.py"]
 
 
 def test_library_without_source_is_an_error(tmp_path):
@@ -164,19 +149,15 @@ def test_library_without_source_is_an_error(tmp_path):
 def test_every_nth_document_is_held_out(tmp_path, monkeypatch, capsys):
     documents = [[f"This is {n}.", f"That was {n}."] for n in range(7)]
     monkeypatch.setattr(python_english, "collect", lambda library: documents)
-    output_dir = str(tmp_path / "new")
+    new = tmp_path / "new"
     python_english.main(
-        python_english.PythonEnglish(output_dir=output_dir, held_out=3)
+        python_english.PythonEnglish(output_dir=str(new), held_out=3)
     )
-    train, held_out = (
-        (tmp_path / "new" / name).read_text()
-        for name in ("train.txt", "held_out.txt")
-    )
+    held_out = (new / "held_out.txt").read_text()
     assert held_out == "This is 2.\nThat was 2.\n\nThis is 5.\nThat was 5.\n"
+    train = (new / "train.txt").read_text()
     assert re.findall("This is (.)", train) == ["0", "1", "3", "4", "6"]
-    assert capsys.readouterr().out == (
-        f"7 documents, 14 sentences, 42 words in {output_dir}\n"
-    )
+    assert "7 documents, 14 sentences, 42 words" in capsys.readouterr().out
 
 
 def test_files_are_a_corpus_of_english_sentences(tmp_path):
@@ -187,11 +168,10 @@ def test_files_are_a_corpus_of_english_sentences(tmp_path):
         text = (tmp_path / name).read_text("utf-8")
         documents = [part.split("\n") for part in text[:-1].split("\n\n")]
         assert len(documents) >= at_least
-        for document in documents:
-            assert len(document) >= 2
-            for sentence in document:
-                assert sentence == " ".join(sentence.split())
-                assert python_english.is_prose(sentence)
+        assert min(map(len, documents)) >= 2
+        for sentence in itertools.chain(*documents):
+            assert sentence == " ".join(sentence.split())
+            assert python_english.is_prose(sentence)
         assert not re.search(r"`|::=", text)
         assert len(re.findall(r"[A-Za-z ]", text)) > 0.93 * len(text)
         num_words += len(text.split())

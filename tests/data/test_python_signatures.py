@@ -16,8 +16,6 @@ from official_bert.tasks import own_data
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ("train", "dev", "test")
-
-
 SOURCE = """
 def a(): 'Return `it` of the\\nothers. Or not so.'
 def b(self, a, b=1): 'b(a) -> Return the one of it.'
@@ -52,13 +50,11 @@ def test_functions_have_signatures_and_summaries():
 
 
 def test_functions_with_the_summary_of_an_earlier_one_are_skipped(tmp_path):
+    f, g, h = (f"def {name}(): 'This is it.'\n" for name in "fgh")
     (tmp_path / "b").mkdir()
-    for name, text in {
-        "a.py": "def f(): 'This is it.'\ndef g(): 'This is it.'\n",
-        "b/c.py": "def h(): 'This is it.'\ndef i(): 'That is it.'\n",
-        "broken.py": "def (",
-    }.items():
-        (tmp_path / name).write_text(text)
+    (tmp_path / "a.py").write_text(f + g)
+    (tmp_path / "b" / "c.py").write_text(h + "def i(): 'That is it.'\n")
+    (tmp_path / "broken.py").write_text("def (")
     assert python_signatures.collect(tmp_path) == [
         ("a", "f()", "This is it."),
         ("b", "i()", "That is it."),
@@ -73,11 +69,8 @@ def test_each_signature_and_summary_is_in_one_right_and_one_wrong_pair(count):
     for row in rows:
         assert ((row.signature, row.summary) in belongs) == (row.label == "yes")
     for column in ("signature", "summary"):
-        seen = collections.Counter(
-            (getattr(row, column), row.label) for row in rows
-        )
-        assert len(seen) == 2 * count
-        assert set(seen.values()) == {1}
+        seen = {(getattr(row, column), row.label) for row in rows}
+        assert len(seen) == len(rows) == 2 * count
 
 
 def test_library_without_source_is_an_error(tmp_path, monkeypatch):

@@ -25,23 +25,21 @@ def blocks(tokenizer, lines, size=2048):
 
 
 def documents_of(text):
+    def sentence(start, end):
+        ids = text.tokens(np.array([start]), np.array([end]))
+        return " ".join(TOKENS[i] for i in ids)
+
     return [
-        [
-            " ".join(
-                TOKENS[i] for i in text.tokens(*np.array([[start], [end]]))
-            )
-            for start, end in itertools.pairwise(text.document(index))
-        ]
-        for index in range(text.num_documents)
+        list(itertools.starmap(sentence, itertools.pairwise(document)))
+        for document in map(text.document, range(text.num_documents))
     ]
 
 
 @pytest.mark.parametrize(
     ("texts", "documents"),
     [
-        # Blank lines separate documents; the ends of files do not.
         (["\na b\nc\n\n \t\nd\n\n"], [["a b", "c"], ["d"]]),
-        (["a\n", "b\n\nc"], [["a", "b"], ["c"]]),
+        (["a\n", "b\n\nc"], [["a", "b"], ["c"]]),  # Not the ends of files.
         # A line without tokens is not blank: the tokenizer removes U+200B.
         (["a\n\u200b\nb\n"], [["a", "b"]]),
         # Carriage returns do not end lines.

@@ -16,6 +16,10 @@ MASK = 103
 NUM_SEEDS = 6
 # In standard errors. By chance, one of 16 figures exceeds it in 0.1% of cases.
 TOLERANCE = 4
+FIGURES = """
+    n_instances n_tokens n_masked masked_fraction fraction_mask fraction_keep
+    fraction_random random_next_fraction
+"""
 
 
 def figures(rows, continues):
@@ -29,9 +33,8 @@ def figures(rows, continues):
     counts = rows["masked_lm_weights"].sum(1).astype(int)
     used = rows["masked_lm_weights"] > 0
     labels = rows["masked_lm_ids"][used]
-    seen = np.take_along_axis(
-        rows["input_ids"], rows["masked_lm_positions"], axis=1
-    )[used]
+    places = rows["masked_lm_positions"]
+    seen = np.take_along_axis(rows["input_ids"], places, axis=1)[used]
     is_mask, is_kept = seen == MASK, seen == labels
     is_random = ~is_mask & ~is_kept
     labels_next = rows["next_sentence_labels"]
@@ -93,11 +96,7 @@ def test_figures_of_several_runs_equal_those_of_the_original(
         if name != "masked_relpos_hist":  # Its bins are not recorded.
             worst = max(chi_square(run[name], theirs) for run in ours)
             assert worst < recorded["pairwise_chi2"][name]["p99"], name
-    for name in (
-        *("n_instances", "n_tokens", "n_masked", "masked_fraction"),
-        *("fraction_mask", "fraction_keep", "fraction_random"),
-        "random_next_fraction",
-    ):
+    for name in FIGURES.split():
         mean, std = recorded[name]["mean"], recorded[name]["std"]
         error = std * np.sqrt(1 / 24 + 1 / NUM_SEEDS)
         off = (np.mean([run[name] for run in ours]) - mean) / error

@@ -23,40 +23,34 @@ LENGTH = 32
 def inputs(tmp_path_factory):
     """Returns a directory, document boundaries and sentence boundaries."""
     rng = random.Random(0)
-    words, documents, starts, sentences = [], [], [], []
+    words, lines, documents, sentences = [], [], [0], {0}
     for _ in range(300):
-        lines = []
-        starts.append(len(words))
         for _ in range(rng.choice([1, 2, 3, 8, 20])):
             new = [f"w{len(words) + n}" for n in range(rng.randint(1, 14))]
-            sentences.append(len(words))
-            words += new
             lines.append(" ".join(new))
-        documents.append("\n".join(lines))
+            words += new
+            sentences.add(len(words))
+        lines.append("")
+        documents.append(len(words))
     directory = pretraining_records.write_inputs(
-        tmp_path_factory.mktemp("inputs"), "\n\n".join(documents), words
+        tmp_path_factory.mktemp("inputs"), "\n".join(lines), words
     )
-    ends = [len(words)]
-    return directory, np.array(starts + ends), {*sentences, *ends}
+    return directory, np.array(documents), sentences
 
 
 def instances(path):
     """Yields the unmasked ids, the segments and the label of each record."""
     rows = pretraining_records.parse(path, LENGTH, 5)
-    ids = rows["input_ids"].copy()
-    index, slots = np.nonzero(rows["masked_lm_weights"])
-    places = rows["masked_lm_positions"][index, slots]
-    ids[index, places] = rows["masked_lm_ids"][index, slots]
-    lengths = rows["input_mask"].sum(1)
-    labels = rows["next_sentence_labels"][:, 0]
-    for number, length in enumerate(lengths):
-        num_masked = int(rows["masked_lm_weights"][number].sum())
+    for number, length in enumerate(rows["input_mask"].sum(1)):
+        row = {name: column[number] for name, column in rows.items()}
+        ids, segments = row["input_ids"].copy(), row["segment_ids"]
+        num_masked = int(row["masked_lm_weights"].sum())
         assert num_masked == min(5, max(1, round(0.15 * length)))
-        assert not rows["masked_lm_positions"][number, num_masked:].any()
-        segments = rows["segment_ids"][number]
-        assert not ids[number, length:].any()
-        assert not segments[length:].any()
-        yield ids[number, :length], segments[:length], labels[number]
+        places = row["masked_lm_positions"]
+        ids[places[:num_masked]] = row["masked_lm_ids"][:num_masked]
+        for padding in (places[num_masked:], ids[length:], segments[length:]):
+            assert not padding.any()
+        yield ids[:length], segments[:length], row["next_sentence_labels"][0]
 
 
 def words_of(ids):
@@ -66,6 +60,10 @@ def words_of(ids):
     assert min(words) >= 0
     np.testing.assert_array_equal(np.diff(words), 1)
     return words
+
+
+def is_in_one_document(words, borders):
+    return not ((borders > words[0]) & (borders <= words[-1])).any()
 
 
 both_modes = pytest.mark.parametrize("num_workers", [0, 1])
@@ -83,20 +81,19 @@ def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):
         assert ids[0] == CLS
         a, b = (words_of(ids[segments == n][1 - n :]) for n in (0, 1))
         labels.append(label)
-        spans = [np.concatenate([a, b])]
-        if nsp == "sop":
-            spans = [np.concatenate([b, a] if label else [a, b])]
-        elif label:
-            spans = [a, b]  # Of any two documents.
-        for span in spans:
-            assert (np.diff(span) > 0).all()
-            assert not ((borders > span[0]) & (borders <= span[-1])).any()
-        if len(spans) == 1:
-            # There is a gap only if a segment was truncated.
-            is_touching = (np.diff(spans[0]) == 1).all()
-            assert is_touching or len(ids) == LENGTH
-            num_touching += is_touching
-            num_short += len(ids) < LENGTH
+        if nsp == "next" and label:  # Of any two documents.
+            assert is_in_one_document(a, borders)
+            assert is_in_one_document(b, borders)
+            continue
+        span = np.concatenate([b, a] if label else [a, b])
+        assert is_in_one_document(span, borders)
+        steps = np.diff(span)
+        assert (steps > 0).all()
+        # There is a gap only if a segment was truncated.
+        is_touching = (steps == 1).all()
+        assert is_touching or len(ids) == LENGTH
+        num_touching += is_touching
+        num_short += len(ids) < LENGTH
     # Most pairs of "next" are of two documents.
     assert num_touching > num_short > (500 if nsp == "sop" else 300)
     if nsp == "sop":
@@ -115,11 +112,9 @@ def test_none_makes_single_segments_of_whole_sentences(
     make(directory, out, nsp="none", num_workers=num_workers, dupe_factor=3)
     seen = set()
     for ids, segments, label in instances(out):
-        assert label == 0
-        assert not segments.any()
-        assert ids[0] == CLS
+        assert (label, segments.any(), ids[0]) == (0, False, CLS)
         words = words_of(ids[1:])
-        assert not ((borders > words[0]) & (borders <= words[-1])).any()
+        assert is_in_one_document(words, borders)
         if len(ids) < LENGTH:  # Not truncated.
             assert words[0] in sentences
             assert words[-1] + 1 in sentences

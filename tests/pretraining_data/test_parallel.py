@@ -18,15 +18,13 @@ WORDS = ["cat", "sat", "unhappy", "unhappyly", "dog", "."]
 def inputs(tmp_path_factory):
     """Text of 40 documents, and a vocabulary for it."""
     rng = random.Random(0)
-    documents = [
-        "\n".join(
-            " ".join(rng.choices(WORDS, k=rng.randint(1, 14)))
-            for _ in range(rng.randint(1, 12))
-        )
-        for _ in range(40)
-    ]
+    lines = []
+    for _ in range(40):
+        for _ in range(rng.randint(1, 12)):
+            lines.append(" ".join(rng.choices(WORDS, k=rng.randint(1, 14))))
+        lines.append("")
     return pretraining_records.write_inputs(
-        tmp_path_factory.mktemp("inputs"), "\n\n".join(documents), TOKENS
+        tmp_path_factory.mktemp("inputs"), "\n".join(lines), TOKENS
     )
 
 

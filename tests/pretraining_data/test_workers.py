@@ -35,15 +35,13 @@ def workers(number):
 def test_results_are_in_order_and_items_are_read_when_needed(number):
     taken = []
     with workers(number) as pool:
-        results = pool.map(
-            slow_square, (taken.append(i) or i for i in range(20))
-        )
-        first, _ = next(results)
-        assert first == 0
+        items = (taken.append(i) or i for i in range(20))
+        results = pool.map(slow_square, items)
+        first = next(results)
         assert len(taken) <= 2 * number
-        rest = list(results)
-    assert [square for square, _ in rest] == [i**2 for i in range(1, 20)]
-    assert ({process for _, process in rest} == {os.getpid()}) == (number == 1)
+        squares, processes = zip(first, *results, strict=True)
+    assert squares == tuple(i**2 for i in range(20))
+    assert (set(processes) == {os.getpid()}) == (number == 1)
 
 
 def test_errors_and_deaths_of_workers_are_reported():
@@ -77,14 +75,9 @@ except InputError as error:
 
 
 def test_failed_start_is_reported_and_leaves_no_process():
-    done = subprocess.run(
-        [sys.executable, "-c", REFUSED],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    message, *started = done.stdout.splitlines()
+    command = [sys.executable, "-c", REFUSED]
+    printed = subprocess.check_output(command, text=True, timeout=60)
+    message, *started = printed.splitlines()
     assert message.startswith("--num_workers=4: ")
     assert len(started) == 2
     for process in started:

@@ -7,44 +7,39 @@ import pytest
 
 from official_bert.tokenization import validate_case_matches_checkpoint
 
-UNCASED = [
-    *("uncased_L-12_H-768_A-12", "uncased_L-24_H-1024_A-16"),
-    *("uncased_L-2_H-128_A-2", "uncased_L-8_H-512_A-8"),
-    *("wwm_uncased_L-24_H-1024_A-16", "multilingual_L-12_H-768_A-12"),
-    "chinese_L-12_H-768_A-12",
-]
-CASED = [
-    *("cased_L-12_H-768_A-12", "cased_L-24_H-1024_A-16"),
-    *("wwm_cased_L-24_H-1024_A-16", "multi_cased_L-12_H-768_A-12"),
-]
-OTHERS = [None, "", "bert_model.ckpt", "my_model/bert_model.ckpt"]
-OTHERS.append("uncased_L-12_H-768_A-12/model.ckpt-100")
+MODELS = {
+    True: "uncased_L-12_H-768_A-12 uncased_L-2_H-128_A-2 "
+    "uncased_L-24_H-1024_A-16 uncased_L-8_H-512_A-8 chinese_L-12_H-768_A-12 "
+    "wwm_uncased_L-24_H-1024_A-16 multilingual_L-12_H-768_A-12",
+    False: "cased_L-12_H-768_A-12 cased_L-24_H-1024_A-16 "
+    "wwm_cased_L-24_H-1024_A-16 multi_cased_L-12_H-768_A-12",
+}
 
 
-@pytest.mark.parametrize("model", UNCASED + CASED)
-def test_released_checkpoints_need_their_own_casing(model):
-    checkpoint = f"gs://models/{model}/bert_model.ckpt"
-    validate_case_matches_checkpoint(model in UNCASED, checkpoint)
-    with pytest.raises(ValueError, match=f"`{model}` seems to be a"):
-        validate_case_matches_checkpoint(model in CASED, checkpoint)
-
-
-@pytest.mark.parametrize("checkpoint", OTHERS)
-def test_other_checkpoints_allow_both_casings(checkpoint):
-    for do_lower_case in (True, False):
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_released_checkpoints_need_their_own_casing(do_lower_case):
+    for model in MODELS[do_lower_case].split():
+        checkpoint = f"gs://models/{model}/bert_model.ckpt"
         validate_case_matches_checkpoint(do_lower_case, checkpoint)
+        with pytest.raises(ValueError, match=f"`{model}` seems to be a"):
+            validate_case_matches_checkpoint(not do_lower_case, checkpoint)
+
+
+def test_other_checkpoints_allow_both_casings():
+    for checkpoint in (
+        *(None, "", "bert_model.ckpt", "my_model/bert_model.ckpt"),
+        "uncased_L-12_H-768_A-12/model.ckpt-100",
+    ):
+        for do_lower_case in (True, False):
+            validate_case_matches_checkpoint(do_lower_case, checkpoint)
 
 
 def test_messages_equal_those_of_the_original(golden):
     cases = json.loads((golden / "misc.json").read_text())["cases"]
     function = validate_case_matches_checkpoint
-    calls = {
-        call.removeprefix(function.__name__): message
-        for call, outcome, message in cases
-        if call.startswith(function.__name__) and outcome == "ValueError"
-    }
-    assert calls
-    for arguments, message in calls.items():
-        with pytest.raises(ValueError, match="You passed in") as error:
-            function(*ast.literal_eval(arguments))
-        assert str(error.value) == message
+    for call, outcome, message in cases:
+        if call.startswith(function.__name__) and outcome == "ValueError":
+            arguments = ast.literal_eval(call.removeprefix(function.__name__))
+            with pytest.raises(ValueError, match="You passed in") as error:
+                function(*arguments)
+            assert str(error.value) == message

@@ -22,20 +22,17 @@ from official_bert.tokenization import (
     whitespace_tokenize,
 )
 
-VOCAB_FILES = json.loads((EXTRACT / "tokenization.json").read_text())[
-    "vocab_edge"
-]
+EXTRACTS = json.loads((EXTRACT / "tokenization.json").read_text())
+VOCAB_FILES = EXTRACTS["vocab_edge"]
 
 
 @pytest.mark.parametrize(
     ("do_lower_case", "text", "words"),
     [
-        # Cased words keep case and accents.
         (False, "Ça coûte", ["Ça", "coûte"]),
         (False, "한국", ["한국"]),
         (False, "e\u0301—X", ["e\u0301", "—", "X"]),
         (False, "漢A字", ["漢", "A", "字"]),
-        # Uncased words are lower-cased without accents.
         (True, "", []),
         (True, " \u200b \u0301 ", []),
         (True, "Ça coûte 5$, 京!", ["ca", "coute", "5", "$", ",", "京", "!"]),
@@ -53,23 +50,19 @@ def test_text_is_split_into_words(do_lower_case, text, words):
 
 
 @pytest.mark.parametrize(
-    ("vocab", "limit", "text", "tokens"),
+    ("limit", "text", "tokens"),
     [
-        (
-            "type ty ##writer ##writ ##s ##pe",
-            200,
-            "typewriters type",
-            "type ##writer ##s type",
-        ),
+        (200, "typewriters type", "type ##writer ##s type"),
         # "##writ" leaves "ing", and there is no backtracking to "ty ##pe".
-        ("type ty ##writer ##writ ##s ##pe", 200, "typewriting", "?"),
-        ("a ##a", 3, "aaaa a b aaaaa", "? a ? ?"),
-        ("a ##a", 4, "aaaa a b aaaaa", "a ##a ##a ##a a ? ?"),
-        ("a ##a", 200, "", ""),
+        (200, "typewriting", "?"),
+        (3, "aaaa a b aaaaa", "? a ? ?"),
+        (4, "aaaa a b aaaaa", "a ##a ##a ##a a ? ?"),
+        (200, "", ""),
     ],
 )
-def test_words_are_split_into_the_longest_tokens(vocab, limit, text, tokens):
-    tokenizer = WordpieceTokenizer(vocab.split(), "?", limit)
+def test_words_are_split_into_the_longest_tokens(limit, text, tokens):
+    vocab = ["type", "ty", "##writer", "##writ", "##s", "##pe", "a", "##a"]
+    tokenizer = WordpieceTokenizer(vocab, "?", limit)
     assert tokenizer.tokenize(text) == tokens.split()
 
 
@@ -109,9 +102,7 @@ def test_never_split_must_be_tokens_of_the_vocabulary(make_vocab, tokens):
 def test_invalid_bytes_are_dropped(convert):
     assert convert("abé") == "abé"
     assert convert(b"a\xffb\xc3\xa9\xc3") == "abé"
-    with pytest.raises(
-        ValueError, match=r"^Unsupported string type: <class 'i"
-    ):
+    with pytest.raises(ValueError, match=r"^Unsupported .* <class 'i"):
         convert(3)
 
 
@@ -146,16 +137,15 @@ def test_odd_vocabulary_files_are_read_as_by_the_original(tmp_path, name):
         with pytest.raises(InputError, match=r"vocab\.txt:2: .* UTF-8"):
             load_vocab(str(path))
         return
-    pairs = [(token, index) for token, index in expected]
-    assert list(load_vocab(str(path)).items()) == pairs
-    inverse = list(FullTokenizer(str(path)).inv_vocab.items())
-    assert inverse == [(index, token) for token, index in pairs]
+    assert list(map(list, load_vocab(str(path)).items())) == expected
+    inverse = FullTokenizer(str(path)).inv_vocab
+    assert [[token, i] for i, token in inverse.items()] == expected
 
 
 def test_tokens_and_ids_are_converted_to_each_other(make_vocab):
-    vocab = {"[UNK]": 0, "a": 1}
+    vocab, tokens = {"[UNK]": 0, "a": 1}, {0: "[UNK]", 1: "a"}
     assert convert_tokens_to_ids(vocab, ["a", "[UNK]", "a"]) == [1, 0, 1]
-    assert convert_ids_to_tokens({0: "[UNK]", 1: "a"}, [1, 0]) == ["a", "[UNK]"]
+    assert convert_ids_to_tokens(tokens, [1, 0]) == ["a", "[UNK]"]
     assert convert_by_vocab(vocab, []) == []
     tokenizer = FullTokenizer(make_vocab(*vocab))
     assert tokenizer.convert_tokens_to_ids(["a"]) == [1]
@@ -163,4 +153,4 @@ def test_tokens_and_ids_are_converted_to_each_other(make_vocab):
     with pytest.raises(KeyError, match="'b'"):
         convert_tokens_to_ids(vocab, ["a", "b"])
     with pytest.raises(KeyError, match="7"):
-        convert_ids_to_tokens({0: "a"}, [7])
+        convert_ids_to_tokens(tokens, [7])
