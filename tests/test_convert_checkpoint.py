@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 from support.conversions import (
-    arrays_of,
+    assert_arrays,
     assert_equal_files,
-    assert_same,
     change_json,
     convert,
     read_json,
@@ -59,7 +58,7 @@ def test_optimizer_state_is_stripped(tmp_path, capsys):
     with pytest.raises(InputError, match="add --strip_optimizer"):
         to_tf1(tmp_path / "a")
     stripped = to_tf1(tmp_path / "a", strip_optimizer=True)
-    assert_same(arrays_of(stripped), arrays)
+    assert_arrays(stripped, arrays)
     assert f"Left out: {len(arrays) + 1} arrays" in capsys.readouterr().out
     assert_equal_files(
         tmp_path / "a", stripped, "vocab.txt", "bert_config.json"
@@ -78,7 +77,7 @@ def test_classifier_and_labels_are_converted_and_back(tmp_path, has_task_file):
     if not has_task_file:  # As of a model of others.
         (hf / "task.json").unlink()
     back = to_tf1(hf)
-    assert_same(arrays_of(back), arrays)
+    assert_arrays(back, arrays)
     if has_task_file:
         assert read_json(back / "task.json") == TEXT_TASK
     assert answers(back) == answers(tmp_path / "a")
@@ -162,7 +161,7 @@ def test_best_checkpoint_of_a_run_is_converted(tmp_path, capsys):
         run_directory.save(str(tmp_path / folder), 5, changed, None, keep=1)
     hf = to_hf(tmp_path / "a")
     assert "best/model.ckpt-5" in capsys.readouterr().out
-    assert_same(arrays_of(to_tf1(hf)), changed)
+    assert_arrays(to_tf1(hf), changed)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from support import recorded
 from official_bert.config import BertConfig
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import (
-    ChoiceClassifier,
     SequenceClassifier,
     SpanModel,
     TokenClassifier,
@@ -62,47 +61,31 @@ def test_initial_output_weights_do_not_depend_on_the_config():
     assert abs(weights).max() <= 0.0401
 
 
-def batch(*shape):
+@pytest.fixture
+def batch():
     random = np.random.RandomState(0)
+    limits = {"input_ids": 30, "input_mask": 2, "segment_ids": 2}
     return {
-        name: tf.constant(random.randint(0, limit, shape), tf.int32)
-        for name, limit in (
-            ("input_ids", 30),
-            ("input_mask", 2),
-            ("segment_ids", 2),
-        )
+        name: tf.constant(random.randint(0, limit, (4, 10)), tf.int32)
+        for name, limit in limits.items()
     }
 
 
-def test_choices_are_scored_independently():
-    model = ChoiceClassifier(CONFIG)
-    together = batch(4, 3, 10)
-    logits = model(together)
-    assert logits.shape == (4, 3)
-    for choice in range(3):
-        alone = {name: v[:, choice] for name, v in together.items()}
-        pooled = np.array(model.encode(alone).pooled_output)
-        scores = pooled @ model.output_weights.numpy()[0]
-        np.testing.assert_allclose(
-            logits[:, choice], scores, atol=1e-6, rtol=1e-5
-        )
-
-
 @pytest.mark.parametrize("kind", [TokenClassifier, SpanModel])
-def test_token_models_read_the_vector_of_each_token(kind):
-    model, given = kind(CONFIG), batch(4, 10)
-    vectors = np.array(model.encode(given).sequence_output)
+def test_token_models_read_the_vector_of_each_token(batch, kind):
+    model = kind(CONFIG)
+    vectors = np.array(model.encode(batch).sequence_output)
     expected = vectors @ model.output_weights.numpy().T
-    logits = model(given)
-    assert logits.shape == (4, 10, 2)
-    np.testing.assert_allclose(logits, expected, atol=1e-6, rtol=1e-5)
+    np.testing.assert_allclose(model(batch), expected, atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("kind", "has_dropout"),
     [(SequenceClassifier, True), (TokenClassifier, True), (SpanModel, False)],
 )
-def test_output_dropout_is_applied_except_in_span_models(kind, has_dropout):
-    model, given = kind(CONFIG), batch(4, 10)
-    same = np.allclose(model(given), model(given, training=True))
+def test_output_dropout_is_applied_except_in_span_models(
+    batch, kind, has_dropout
+):
+    model = kind(CONFIG)
+    same = np.allclose(model(batch), model(batch, training=True))
     assert same != has_dropout

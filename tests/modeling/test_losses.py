@@ -80,14 +80,3 @@ def test_cross_entropy_can_be_traced_with_unknown_batch_and_length():
     traced = tf.function(losses.cross_entropy, input_signature=signature)
     expected, _ = exact(logits, labels)
     np.testing.assert_allclose(traced(logits, labels), expected, rtol=1e-6)
-
-
-def test_losses_of_labels_and_numbers_equal_the_formulas():
-    logits = draw(4)[0][:, 0]
-    labels = np.eye(4)[:3]
-    p = 1 / (1 + np.exp(-logits.astype(np.float64)))
-    expected = -(labels * np.log(p) + (1 - labels) * np.log(1 - p)).mean(1)
-    found = losses.binary_cross_entropy(logits, labels)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    found = losses.squared_error(logits, labels)
-    np.testing.assert_allclose(found, (logits - labels) ** 2, rtol=1e-5)

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ HEADS = {head.name: head for head in weights.HEADS}
 CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
 
 
-def convert(**flags: Any) -> pathlib.Path:
+def convert(**flags):
     """Runs the command and returns `--output`."""
     options = {
         key: value if isinstance(value, bool) else str(value)
@@ -32,39 +31,32 @@ def convert(**flags: Any) -> pathlib.Path:
     return pathlib.Path(options["output"])
 
 
-def to_tf1(folder: pathlib.Path, name: str = "b", **flags: Any) -> pathlib.Path:
+def to_tf1(folder, name="b", **flags):
     """Converts a directory to TF1, into another one beside it."""
     return convert(input=folder, output=folder.parent / name, to="tf1", **flags)
 
 
-def to_hf(
-    folder: pathlib.Path, head: str = "", name: str = "hf", **flags: Any
-) -> pathlib.Path:
+def to_hf(folder, head="", name="hf", **flags):
     """Converts a directory to Hugging Face's files, into another beside it.
 
     `head` is given to the command only if the names of weights do not tell it.
     """
-    flags["head"] = head if head in CLASSIFIERS else None
+    flags |= {"head": head} if head in CLASSIFIERS else {}
     output = folder.parent / name
     return convert(input=folder, output=output, to="huggingface", **flags)
 
 
-def assert_equal_files(
-    one: pathlib.Path, other: pathlib.Path, *names: str
-) -> None:
+def assert_equal_files(one, other, *names):
     """Compares files of two directories byte by byte."""
     for name in names:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
 
 
-def read_json(path: pathlib.Path) -> Any:
-    """Returns the content of a JSON file."""
+def read_json(path):
     return json.loads(path.read_text())
 
 
-def released(
-    folder: pathlib.Path, head: str, num_classes: int = 3, **config: Any
-) -> dict[str, np.ndarray]:
+def released(folder, head, num_classes=3, **config):
     """Writes a random model with optimizer state; returns its weights."""
     folder.mkdir(exist_ok=True)
     sizes = BertConfig(**{**SIZES, **config})
@@ -82,21 +74,22 @@ def released(
     return arrays
 
 
-def arrays_of(folder: pathlib.Path) -> dict[str, np.ndarray]:
+def arrays_of(folder):
     """Returns all arrays of the checkpoint in a directory."""
     arrays = tf1_directory.open_arrays(str(folder))
     return {name: arrays.read(name) for name in arrays.shapes}
 
 
-def assert_same(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]):
-    """Compares names and values bit for bit."""
+def assert_arrays(folder, wanted):
+    """Compares the names and values of a checkpoint bit for bit."""
+    found = arrays_of(folder)
     assert sorted(found) == sorted(wanted)
     for name, array in wanted.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
 
 
-def batch() -> dict[str, np.ndarray]:
+def batch():
     """Returns the inputs of transformers under our names; P is S."""
     ids = np.array(INPUTS["input_ids"], np.int32)
     positions = np.tile(np.arange(ids.shape[1], dtype=np.int32), (len(ids), 1))
@@ -108,7 +101,7 @@ def batch() -> dict[str, np.ndarray]:
     }
 
 
-def outputs(folder: pathlib.Path, head: str) -> dict[str, np.ndarray]:
+def outputs(folder, head):
     """Returns the outputs of our model under the names of transformers."""
     config = BertConfig.from_json_file(str(folder / "bert_config.json"))
     classes = {
@@ -133,14 +126,13 @@ def outputs(folder: pathlib.Path, head: str) -> dict[str, np.ndarray]:
     )
     if head == "encoder":
         found = model(*list(inputs.values())[:3])
-        return {
-            "last_hidden_state": np.asarray(found.sequence_output),
-            "pooler_output": np.asarray(found.pooled_output),
-        }
-    found = model(inputs)
+        found = found.sequence_output, found.pooled_output
+    else:
+        found = model(inputs)
     if head == "question_answering":
         found = np.moveaxis(found, -1, 0)
     names = {
+        "encoder": ("last_hidden_state", "pooler_output"),
         "pretraining": ("prediction_logits", "seq_relationship_logits"),
         "masked_lm": ("logits", ""),
         "next_sentence": ("", "logits"),
@@ -152,7 +144,7 @@ def outputs(folder: pathlib.Path, head: str) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, values in pairs if name}
 
 
-def change_json(path: pathlib.Path, **changes: Any) -> None:
+def change_json(path, **changes):
     """Changes a JSON file; None removes a key."""
     given = {**read_json(path), **changes}
     kept = {key: value for key, value in given.items() if value is not None}

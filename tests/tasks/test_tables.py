@@ -62,12 +62,6 @@ def test_rows_have_their_line_and_cells_by_name_and_number(
     assert [(row.line, row.cells) for row in rows] == expected
 
 
-def test_without_a_header_columns_are_numbers(tmp_path):
-    rows = read(tmp_path, "a\tb\nc\td\n", "tsv", has_header=False)
-    cells = [(row.line, row.cells) for row in rows]
-    assert cells == [(1, {"0": "a", "1": "b"}), (2, {"0": "c", "1": "d"})]
-
-
 def test_csv_reads_what_python_writes(tmp_path):
     cells = [
         ["text", "label"],

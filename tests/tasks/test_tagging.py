@@ -223,19 +223,17 @@ def test_test_data_without_known_tags_is_predicted_but_not_evaluated(
         task.examples("dev")
 
 
-@pytest.mark.parametrize(
-    ("labels", "main_metric"),
-    [
+def test_the_main_metric_depends_on_the_tags():
+    for labels, main_metric in (
         (("B-PER", "I-PER", "O"), "f1"),
         (("B", "E", "M", "S"), "f1"),
         (("NOUN", "O"), "accuracy"),
-    ],
-)
-def test_the_main_metric_depends_on_the_tags(labels, main_metric):
-    task = TaggingTask(labels=labels)
-    assert task.main_metric == main_metric
-    examples = [sentence(["a", "b"], [labels[0], labels[1]])]
-    assert task.metrics(examples, [list(labels[:2])])[main_metric] == 1.0
+    ):
+        task = TaggingTask(labels=labels)
+        assert task.main_metric == main_metric
+        tags = list(labels[:2])
+        found = task.metrics([sentence(["a", "b"], tags)], [tags])
+        assert found[main_metric] == 1.0
 
 
 def test_the_loss_is_that_of_labelled_tokens():

@@ -148,18 +148,9 @@ def test_metrics_depend_on_the_task_type():
     assert main_metrics == ["accuracy", "micro_f1", "pearson"]
 
 
-@pytest.mark.parametrize(
-    ("given", "text_a", "text_b"),
-    [
-        ("a", "a", None),
-        (["a"], "a", None),
-        (["a", "b"], "a", "b"),
-        (["a", None], "a", None),
-        ({"text": "a"}, "a", None),
-        ({"text_a": "a", "text_b": "b"}, "a", "b"),
-        ({"text_a": "a", "text_b": None}, "a", None),
-    ],
-)
-def test_texts_pairs_and_objects_are_parsed(given, text_a, text_b):
-    found = CLASSES.parse(given, "x:1")
-    assert found == TextExample("x:1", text_a, text_b)
+def test_texts_pairs_and_objects_are_parsed():
+    alone = {"text_a": "a", "text_b": None}
+    for given in ("a", ["a"], ["a", None], {"text": "a"}, alone):
+        assert CLASSES.parse(given, "x:1") == TextExample("x:1", "a", None)
+    for given in (["a", "b"], {"text_a": "a", "text_b": "b"}):
+        assert CLASSES.parse(given, "x:1") == TextExample("x:1", "a", "b")

@@ -1,14 +1,11 @@
 """KerasHub's presets in and out, against KerasHub itself."""
 
-import warnings
-
 import keras
 import numpy as np
 import pytest
 from support.conversions import (
-    arrays_of,
+    assert_arrays,
     assert_equal_files,
-    assert_same,
     batch,
     change_json,
     convert,
@@ -25,12 +22,8 @@ pytest.importorskip("safetensors")
 keras_nlp = pytest.importorskip("keras_nlp")
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    """Keras remarks on saving models that were never compiled."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+# Keras remarks on saving models that were never compiled.
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def call(model):
@@ -63,7 +56,7 @@ def test_directory_is_preferred_to_a_published_model(tmp_path, monkeypatch):
     arrays = released(tmp_path / "a", "encoder")
     to_kh(tmp_path / "a").rename(name)
     convert(input=name, output="tf1", to="tf1")
-    assert_same(arrays_of(tmp_path / "tf1"), arrays)
+    assert_arrays(tmp_path / "tf1", arrays)
 
 
 def with_released_head(model):
@@ -100,9 +93,8 @@ def test_keras_hub_has_the_same_outputs(tmp_path, head, capsys):
         assert np.abs(ours["logits"] - call(model)).max() < 0.02
         assert_close(ours["logits"], call(with_released_head(model)))
     back = to_tf1(folder)
-    assert_same(arrays_of(back), arrays)
-    names = ("bert_config.json", "vocab.txt")
-    assert_equal_files(tmp_path / "a", back, *names)
+    assert_arrays(back, arrays)
+    assert_equal_files(tmp_path / "a", back, "bert_config.json", "vocab.txt")
 
 
 @pytest.mark.parametrize("lower", [True, False])
@@ -128,7 +120,7 @@ def test_what_is_not_kept_is_reported(tmp_path, capsys):
     assert "Left out: cls/seq_relationship/output_b" in printed
     assert "Not kept by keras_hub: attention_probs_dropout_prob: 0.3" in printed
     kept = {n: a for n, a in arrays.items() if "seq_relationship" not in n}
-    assert_same(arrays_of(to_tf1(folder)), kept)
+    assert_arrays(to_tf1(folder), kept)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,6 @@ from support import recorded, recorded_texts
 
 from official_bert.tasks import record_files
 from official_bert.tasks.squad import squad_decoding
-from official_bert.tasks.squad.squad_decoding import (
-    DecodingOptions,
-    OriginalText,
-    get_final_text,
-)
 from official_bert.tasks.squad.squad_examples import read_examples
 from official_bert.tasks.squad.squad_features import find_owners
 from official_bert.tasks.squad.squad_task import SquadTask
@@ -28,10 +23,7 @@ SETTINGS = sorted(
 )
 PREDICTED = sorted(path.parent for path in RECORDED.glob("**/params.json"))
 # The others are slow together.
-FAST = (
-    "xquad_ar_train_multi_cased_s384_d128",
-    "squad1_pred_uncased_s384_d128",
-)
+FAST = ("xquad_ar_train_multi_cased_s384_d128", "squad1_pred_uncased_s384_d128")
 
 
 def parametrize(folders):
@@ -108,10 +100,11 @@ def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
     changes = {name: params[name] for name in names}
     _, features = load(folder.parent, released_tokenizer, **changes)
     logits = np.load(folder / "logits.npz")
+    options = [params[x] for x in squad_decoding.DecodingOptions._fields]
     answers = squad_decoding.decode(
         features,
         np.stack([logits["start_logits"], logits["end_logits"]], axis=-1),
-        DecodingOptions(*(params[name] for name in DecodingOptions._fields)),
+        squad_decoding.DecodingOptions(*options),
     )
     # The original crashes on these questions.
     crashes = params["left_out_no_features"]
@@ -139,5 +132,6 @@ def test_final_texts_equal_the_original(golden):
     )
     assert len(records) == 8400
     for pred_text, *arguments, expected in records:
-        original = OriginalText.from_text(*arguments)
-        assert get_final_text(pred_text, original) == expected, pred_text
+        original = squad_decoding.OriginalText.from_text(*arguments)
+        found = squad_decoding.get_final_text(pred_text, original)
+        assert found == expected, pred_text

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from official_bert.tasks.squad import squad_decoding
-from official_bert.tasks.squad.squad_decoding import (
-    DecodingOptions,
-    OriginalText,
-    get_final_text,
-    join_tokens,
-)
+from official_bert.tasks.squad.squad_decoding import OriginalText
 from official_bert.tasks.squad.squad_features import find_owners
 
 CONTEXT = "Ab  (cd)-ef\ngh, Ij kl. mn"  # 19 tokens in 5 words.
@@ -33,7 +28,8 @@ def make(read, make_tokenizer, featurize):
 
 def predict(features, logits, **options):
     logits = np.asarray(logits, np.float32)
-    return squad_decoding.decode(features, logits, DecodingOptions(**options))
+    options = squad_decoding.DecodingOptions(**options)
+    return squad_decoding.decode(features, logits, options)
 
 
 def random_logits(features, seed=0, decimals=4):
@@ -109,21 +105,19 @@ def test_n_best_are_the_best_of_all_spans(
         )
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "expected"),
-    [
+def test_answers_have_the_casing_of_the_context(make):
+    features = make(CONTEXT)
+    offset = features.offsets[0]
+    for first, last, expected in (
         (0, 1, "Ab"),
         (3, 4, "cd"),
         (2, 5, "(cd)"),
         (0, 5, "Ab (cd)"),  # One space between words, as in the original.
         (4, 4, "d"),
-    ],
-)
-def test_answers_have_the_casing_of_the_context(make, first, last, expected):
-    features = make(CONTEXT)
-    offset = features.offsets[0]
-    [found] = predict(features, peak(features, first + offset, last + offset))
-    assert (found.text, found.null_odds) == (expected, None)
+    ):
+        logits = peak(features, first + offset, last + offset)
+        [found] = predict(features, logits)
+        assert (found.text, found.null_odds) == (expected, None)
 
 
 def test_no_answer_wins_by_more_than_the_threshold(make):
@@ -213,23 +207,19 @@ def test_final_text_is_the_predicted_part_of_the_original(
     predicted, original, expected
 ):
     text = OriginalText.from_text(original, do_lower_case=True)
-    assert get_final_text(predicted, text) == expected
+    assert squad_decoding.get_final_text(predicted, text) == expected
 
 
 def test_final_text_of_a_cased_model_keeps_accents():
     text = OriginalText.from_text("Cafe\u0301 (bar)", do_lower_case=False)
-    assert get_final_text("Cafe\u0301", text) == "Cafe\u0301"
-    assert get_final_text("cafe", text) == "Cafe\u0301 (bar)"
+    final_text = squad_decoding.get_final_text
+    assert final_text("Cafe\u0301", text) == "Cafe\u0301"
+    assert final_text("cafe", text) == "Cafe\u0301 (bar)"
 
 
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        (["a", "min", "##er", "."], "a miner ."),
-        (["##er", "##s", "x"], "ers x"),
-        (["[UNK]", "#", "#", "a"], "[UNK] # # a"),
-        ([], ""),
-    ],
-)
-def test_wordpiece_tokens_are_joined_to_words(tokens, expected):
-    assert join_tokens(tokens) == expected
+def test_wordpiece_tokens_are_joined_to_words():
+    join = squad_decoding.join_tokens
+    assert join(["a", "min", "##er", "."]) == "a miner ."
+    assert join(["##er", "##s", "x"]) == "ers x"
+    assert join(["[UNK]", "#", "#", "a"]) == "[UNK] # # a"
+    assert join([]) == ""

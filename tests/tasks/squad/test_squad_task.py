@@ -37,11 +37,9 @@ def test_files_without_answers_can_only_be_predicted(write_squad, answers):
     assert task.metrics(examples, [SquadAnswer("a", [], None)] * 2) == {}
 
 
-@pytest.mark.parametrize(
-    ("version_2", "text", "odds"), [(False, "empty", None), (True, "", 1e6)]
-)
+@pytest.mark.parametrize("version_2", [False, True])
 def test_prediction_files_replace_those_of_an_earlier_run(
-    read, make_tokenizer, tmp_path, version_2, text, odds
+    read, make_tokenizer, tmp_path, version_2
 ):
     decoding = DecodingOptions(version_2_with_negative=version_2)
     task = SquadTask(max_query_length=4, decoding=decoding)
@@ -52,9 +50,6 @@ def test_prediction_files_replace_those_of_an_earlier_run(
     [features] = task.featurize(examples, tokenizer, 16, is_training=False)
     outputs = Outputs([np.zeros((16, 2))], np.zeros(1), np.zeros(1))
     answers = task.answers(features, outputs)
-    candidate = {"text": text, "probability": 1.0}
-    candidate |= {"start_logit": 0.0, "end_logit": 0.0}
-    assert answers[0] == (text, [candidate], odds)
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "null_odds.json").write_text("{}")
