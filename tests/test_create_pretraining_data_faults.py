@@ -23,6 +23,10 @@ def directory(tmp_path):
     return pretraining_records.write_inputs(tmp_path, DOCUMENT * 2, words)
 
 
+def contents(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
 def start(directory, *arguments, limit=None):
     """Starts the command in its own process group."""
 
@@ -50,17 +54,15 @@ def start(directory, *arguments, limit=None):
 @pytest.mark.parametrize("limit", [300, 20_000])
 def test_full_disk_is_reported_and_keeps_the_output(directory, workers, limit):
     (directory / "a").write_text("before")
-    before = sorted(directory.iterdir())
-    with start(
-        directory, f"--num_workers={workers}", "--dupe_factor=400", limit=limit
-    ) as process:
+    before = contents(directory)
+    flags = f"--num_workers={workers}", "--dupe_factor=400"
+    with start(directory, *flags, limit=limit) as process:
         stderr = process.communicate()[1]
     assert process.returncode == 1
-    [message] = [line for line in stderr.splitlines() if "error: " in line]
-    assert "File too large" in message
+    assert "error: " in stderr
+    assert "File too large" in stderr
     assert "Traceback" not in stderr
-    assert sorted(directory.iterdir()) == before
-    assert (directory / "a").read_text() == "before"
+    assert contents(directory) == before
 
 
 def test_full_disk_at_the_end_replaces_no_file(directory):
@@ -72,12 +74,11 @@ def test_full_disk_at_the_end_replaces_no_file(directory):
     assert sizes[1] < sizes[0] < 8192
     for name in "ab":
         (directory / name).write_text("before")
-    before = sorted(directory.iterdir())
+    before = contents(directory)
     with start(directory, odd, limit=sizes[0] - 1) as process:
         assert "File too large" in process.communicate()[1]
     assert process.returncode == 1
-    assert sorted(directory.iterdir()) == before
-    assert [(directory / name).read_text() for name in "ab"] == ["before"] * 2
+    assert contents(directory) == before
 
 
 @pytest.mark.slow
@@ -93,17 +94,17 @@ def test_full_disk_at_the_end_replaces_no_file(directory):
 def test_interrupted_process_leaves_no_files(
     directory, workers, send, number, status
 ):
-    before = sorted(directory.iterdir())
+    before = contents(directory)
     # Half a minute of work.
-    arguments = (f"--num_workers={workers}", "--dupe_factor=20000")
-    with start(directory, *arguments) as process:
+    flags = f"--num_workers={workers}", "--dupe_factor=20000"
+    with start(directory, *flags) as process:
         while "Making instances" not in process.stderr.readline():
             assert process.poll() is None
         send(process.pid, number)
         # Ends with the last process that may write to it.
         assert "Traceback" not in process.communicate(timeout=30)[1]
     assert process.returncode == status
-    assert sorted(directory.iterdir()) == before
+    assert contents(directory) == before
     ended = time.monotonic() + 5
     while running := processes_of_group(process.pid):
         assert time.monotonic() < ended, running
@@ -112,8 +113,7 @@ def test_interrupted_process_leaves_no_files(
 
 def processes_of_group(group):
     """Returns the processes of a group that run."""
-    listed = subprocess.run(
-        ["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True
-    ).stdout
+    command = ["ps", "-eo", "pgid=,stat=,args="]
+    listed = subprocess.check_output(command, text=True)
     rows = [line.split(maxsplit=2) for line in listed.splitlines()]
     return [r for r in rows if r[0] == str(group) and r[1][0] != "Z"]

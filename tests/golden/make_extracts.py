@@ -43,10 +43,9 @@ def bert_config(golden: pathlib.Path) -> dict[str, Any]:
 def model(golden: pathlib.Path) -> dict[str, np.ndarray]:
     """Returns one padded batch with its results, and the pre-training curve."""
     case = np.load(golden / "model" / "relu" / "pad.npz")
-    outputs = ["pooled_output", "nsp_logits"]
-    outputs += ["mlm_loss", "nsp_loss", "total_loss"]
     names = [name for name in case if name.startswith("in/")]
-    names += [f"out/{name}" for name in outputs]
+    names += ["out/pooled_output", "out/nsp_logits"]
+    names += ["out/mlm_loss", "out/nsp_loss", "out/total_loss"]
     kept = {f"case/{name}": case[name] for name in names}
     every8 = case["out/sequence_output"][:, ::8]
     kept["case/out/sequence_output_every8"] = every8
@@ -55,8 +54,8 @@ def model(golden: pathlib.Path) -> dict[str, np.ndarray]:
             gradient = case[name].astype(np.float64)
             kept[f"case/norm/{name[5:]}"] = np.linalg.norm(gradient)
     training = golden / "training" / "pretraining"
-    batches = np.load(training / "batches.npz")
-    kept |= {f"batches/{name}": shrink(batches[name]) for name in batches}
+    for name, value in np.load(training / "batches.npz").items():
+        kept[f"batches/{name}"] = shrink(value)
     curve = np.load(training / "curve.npz")
     return kept | {n: curve[n] for n in curve if n.startswith("curve/")}
 
@@ -66,14 +65,12 @@ def finetuning(golden: pathlib.Path) -> dict[str, np.ndarray]:
     kept = {}
     for task in ("classifier", "squad"):
         directory = golden / "training" / f"{task}_dense"
-        batches = np.load(directory / "batches.npz")
-        for name in batches:
+        for name, value in np.load(directory / "batches.npz").items():
             if not name.endswith("unique_ids"):  # Not needed.
-                kept[f"{task}/batches/{name}"] = shrink(batches[name])
-        curve = np.load(directory / "curve.npz")
-        for name in curve:
+                kept[f"{task}/batches/{name}"] = shrink(value)
+        for name, value in np.load(directory / "curve.npz").items():
             if name.startswith(("curve/", "extra_init/")):
-                kept[f"{task}/{name}"] = curve[name]
+                kept[f"{task}/{name}"] = value
     return kept
 
 

@@ -61,12 +61,8 @@ def weight_value(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     noise = np.random.RandomState(seed).standard_normal(shape)
     last = name.rsplit("/", 1)[-1]
     fixed = {"gamma": 0.25, "beta": 0.15, "bias": 0.1, "output_bias": 0.3}
-    spread = {
-        "word_embeddings": 1.6,
-        "output_weights": 1.5,
-        "position_embeddings": 1.0,
-        "token_type_embeddings": 1.0,
-    }
+    spread = {"word_embeddings": 1.6, "output_weights": 1.5}
+    spread |= {"position_embeddings": 1.0, "token_type_embeddings": 1.0}
     if last in fixed:
         value = (last == "gamma") + fixed[last] * noise
     elif last in spread:
@@ -93,11 +89,8 @@ def assign(model: Any, seed: int) -> Any:
 
 def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Returns the arrays whose names start with `prefix`, without it."""
-    return {
-        name.removeprefix(prefix): arrays[name]
-        for name in arrays
-        if name.startswith(prefix)
-    }
+    names = [name for name in arrays if name.startswith(prefix)]
+    return {name.removeprefix(prefix): arrays[name] for name in names}
 
 
 def finetuning_batches(arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
