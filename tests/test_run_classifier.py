@@ -26,13 +26,11 @@ def folder(tmp_path_factory):
     return review_runs.write(tmp_path_factory.mktemp("reviews"))
 
 
-ALL = {"do_train": True, "do_eval": True, "do_predict": True}
-
-
 @pytest.fixture(scope="module")
 def trained(folder):
     """The output directory of a run, which no test changes."""
-    flags = {"num_train_epochs": 10.0, "learning_rate": 3e-3, **ALL}
+    flags = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
+    flags |= {"num_train_epochs": 10.0, "learning_rate": 3e-3}
     flags |= {"save_checkpoints_steps": 40, "long_document": "head_tail"}
     return run(folder, "trained", **flags)
 
@@ -50,13 +48,12 @@ def scores(output):
 
 
 def test_training_learns_the_task(trained):
-    results = read_json(trained / "eval_results.json")
-    assert results["accuracy"] > 0.9
+    assert read_json(trained / "eval_results.json")["accuracy"] > 0.9
     labels = [label for _, label in review_runs.sentences(30, 30)]
-    lines = (trained / "SST-2.tsv").read_text().splitlines()
-    assert lines[0] == "index\tprediction"
-    predicted = [int(line.split("\t")[1]) for line in lines[1:]]
-    assert np.mean(np.array(predicted) == labels) > 0.9
+    header, *lines = (trained / "SST-2.tsv").read_text().splitlines()
+    assert header == "index\tprediction"
+    predicted = [int(line.split("\t")[1]) for line in lines]
+    assert np.mean(np.equal(predicted, labels)) > 0.9
     np.testing.assert_allclose(scores(trained).sum(1), 1.0, atol=1e-5)
     assert scores(trained).argmax(1).tolist() == predicted
 
@@ -82,14 +79,6 @@ def test_a_run_writes_the_files_of_the_original(trained):
     described = read_json(trained / "task.json")
     assert described["labels"] == ["0", "1"]
     assert described["max_seq_length"] == 32
-
-
-def test_the_options_of_training_and_of_evaluation_are_kept(folder, copy):
-    output = run(folder, copy, do_predict=True)
-    for name, is_training in (("train", True), ("eval", False)):
-        record = read_json(output / f"{name}_options.json")
-        assert record["command"] == "run_classifier.py"
-        assert record["options"]["do_train"] == is_training
 
 
 @pytest.mark.parametrize(
@@ -124,9 +113,12 @@ def test_flags_default_to_those_of_the_trained_model(folder, trained, copy):
     assert options.bert_config_file == str(output / "bert_config.json")
     assert options.long_document == "head_tail"
     assert options.max_seq_length == 32
-    assert not options.do_train
     run_classifier.main(options)
     np.testing.assert_allclose(scores(output), scores(trained), rtol=1e-5)
+    for name, is_training in (("train", True), ("eval", False)):
+        record = read_json(output / f"{name}_options.json")
+        assert record["command"] == "run_classifier.py"
+        assert record["options"]["do_train"] == is_training
     options = command_lines.parse(RunClassifier, f"{line} --max_seq_length=16")
     assert options.max_seq_length == 16
 
@@ -141,15 +133,11 @@ def test_flags_have_no_other_defaults(trained, folder, flag):
 
 @pytest.fixture
 def run_recorded(golden, tmp_path, monkeypatch):
-    """A function that runs a recorded command, whose files are in `tmp_path`.
-
-    It returns the directory of the files to expect.
-    """
+    """Runs a recorded command; returns the directory of the expected files."""
 
     def run_command(name):
-        options = command_lines.recorded(
-            RunClassifier, name, golden, monkeypatch, tmp_path
-        )
+        others = (golden, monkeypatch, tmp_path)
+        options = command_lines.recorded(RunClassifier, name, *others)
         run_classifier.main(options)
         return golden / "e2e" / "expected"
 
@@ -163,10 +151,8 @@ def test_recorded_command_lines_give_the_recorded_files(
     name = f"run_classifier_{task}"
     expected = run_recorded(name)
     for file in ("eval_results.txt", "test_results.tsv"):
-        found = tmp_path / task / file
-        decimals, _ = recorded.assert_equal_texts(
-            found, expected / f"{name}_{file}", rtol=2e-6
-        )
+        files = (tmp_path / task / file, expected / f"{name}_{file}")
+        decimals, _ = recorded.assert_equal_texts(*files, rtol=2e-6)
         assert len(decimals) >= 3
 
 
@@ -175,8 +161,7 @@ def test_a_smoke_run_writes_the_recorded_variables(run_recorded, tmp_path):
     expected = run_recorded("run_classifier_train_smoke")
     expected = read_json(expected / "train_smoke_checkpoint.json")
     output = tmp_path / "train"
-    names = {path.name for path in output.glob("*.index")}
-    assert names == set(expected["files"])
+    assert {p.name for p in output.glob("*.index")} == set(expected["files"])
     shapes = {name: list(a.shape) for name, a in weights(output).items()}
     assert shapes == dict(expected["variables"])
 
@@ -184,12 +169,12 @@ def test_a_smoke_run_writes_the_recorded_variables(run_recorded, tmp_path):
 def test_the_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
     folder, tmp_path, monkeypatch
 ):
-    header = "\t".join(["-"] * 8 + ["sentence1", "sentence2", "gold_label"])
-    row = "\t".join(["-"] * 8 + ["a good film", "a bad film", "neutral"])
+    unread = "-\t" * 8
+    header = f"{unread}sentence1\tsentence2\tgold_label\n"
+    row = f"{unread}a good film\ta bad film\tneutral\n"
     sizes = {"train": 16, "dev_matched": 3, "dev_mismatched": 2}
     for name, size in sizes.items():
-        text = "\n".join([header, *[row] * size]) + "\n"
-        (tmp_path / f"{name}.tsv").write_text(text)
+        (tmp_path / f"{name}.tsv").write_text(header + row * size)
     evaluate_model, found = evaluate.evaluate, []
 
     def keep(*arguments, **named):
@@ -215,12 +200,11 @@ def test_the_best_checkpoint_is_kept_and_evaluated(folder):
     history = [json.loads(line) for line in lines]
     assert [entry["global_step"] for entry in history] == [10, 20, 30, 40]
     best = max(history, key=lambda entry: entry["accuracy"])
-    results = read_json(output / "eval_results.json")
-    assert results["global_step"] == best["global_step"]
+    results, kept = read_json(output / "eval_results.json"), output / "best"
     assert results["accuracy"] == best["accuracy"]
-    kept = weights(output / "best")
-    assert kept["global_step"] == best["global_step"]
-    assert not any(name.endswith("adam_m") for name in kept)
+    steps = (results["global_step"], weights(kept)["global_step"])
+    assert steps == (best["global_step"],) * 2
+    assert not any(name.endswith("adam_m") for name in weights(kept))
 
 
 @pytest.mark.slow
@@ -253,19 +237,14 @@ def test_frozen_weights_do_not_change_and_have_no_slots(folder):
 
 def test_training_starts_from_a_pretrained_checkpoint(folder, tmp_path):
     model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
-    pretrained = {
-        w.path: w.numpy()
-        for w in model.trainable_variables
-        if w.path.startswith("bert/")
-    }
+    encoder = model.bert.trainable_variables
+    pretrained = {w.path: w.numpy() for w in encoder}
     checkpoint = str(tmp_path / "bert.ckpt")
     head = {"cls/predictions/output_bias": np.zeros(20, np.float32)}
     tf1.write(checkpoint, {**pretrained, **head})
     flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
     output = run(folder, "pretrained", do_train=True, **flags)
-    first = weights(output, 0)
-    for name, array in pretrained.items():
-        np.testing.assert_array_equal(first[name], array)
+    recorded.assert_all_close(weights(output, 0), pretrained, rtol=0)
     with pytest.raises(InputError, match="missing: output_bias"):
         run(folder, "other", do_eval=True, init_checkpoint=checkpoint)
 
@@ -289,6 +268,7 @@ def test_malformed_data_is_reported_before_anything_is_written(
 
 SEVEN = {"eval_batch_size": 7, "distribution_strategy": "mirrored"}
 RELEASED = "uncased_L-12_H-768_A-12/bert_model.ckpt"
+CASED = {"do_lower_case": False, "init_checkpoint": RELEASED}
 
 
 @pytest.mark.parametrize(
@@ -301,11 +281,7 @@ RELEASED = "uncased_L-12_H-768_A-12/bert_model.ckpt"
         # A batch size that is not used may be anything.
         ("do_predict", SEVEN, "--init_checkpoint"),
         ("do_train", {"init_checkpoint": "x.ckpt"}, "missing: bert/embeddings"),
-        (
-            "do_train",
-            {"do_lower_case": False, "init_checkpoint": RELEASED},
-            "lowercased model",
-        ),
+        ("do_train", CASED, "lowercased model"),
     ],
 )
 def test_flags_that_cannot_work_are_an_error_before_features_are_made(
@@ -325,18 +301,17 @@ def test_flags_that_cannot_work_are_an_error_before_features_are_made(
 def test_flags_reach_the_schedule_the_data_and_the_rates_of_layers(
     folder, monkeypatch
 ):
-    seen = {}
+    seen, trainer = {}, loop.Trainer
 
-    def trainer(model, objective, weights, schedule, *rest):
-        seen.update(schedule=schedule, scales=rest[-1])
-        return original(model, objective, weights, schedule, *rest)
+    def seen_trainer(*arguments):
+        seen.update(schedule=arguments[3], scales=arguments[-1])
+        return trainer(*arguments)
 
     def batches(*_, **named):
         seen.update(named)
         raise StopIteration
 
-    original = loop.Trainer
-    monkeypatch.setattr(loop, "Trainer", trainer)
+    monkeypatch.setattr(loop, "Trainer", seen_trainer)
     monkeypatch.setattr(datasets, "finetuning_batches", batches)
     flags = {"train_batch_size": 32, "num_train_epochs": 10.0, "seed": 7}
     flags |= {"learning_rate": 2e-5, "layerwise_lr_decay": 0.5}

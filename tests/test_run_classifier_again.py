@@ -50,7 +50,6 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
 def test_a_signal_during_the_last_evaluation_ends_the_run(
     folder, monkeypatch, changes
 ):
-    """All is saved, and nothing else is evaluated or predicted."""
     record_dirs = []
 
     def evaluate_model(*_, record_dir=None):
