@@ -46,21 +46,22 @@ def runs(monkeypatch):
     return started
 
 
-def write_results(options, accuracy=0.5):
+def write_file(options, name, text):
     directory = pathlib.Path(options.output_dir)
     directory.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"accuracy": accuracy})
-    (directory / "eval_results.json").write_text(text)
+    (directory / name).write_text(text)
     return directory
+
+
+def write_results(options, accuracy=0.5):
+    text = json.dumps({"accuracy": accuracy})
+    return write_file(options, "eval_results.json", text)
 
 
 def write_train_options(options, **changes):
     """Writes what a run with these options writes at its start."""
-    directory = pathlib.Path(options.output_dir)
-    directory.mkdir(parents=True)
     text = dataclasses.replace(options, **changes).to_json("x")
-    (directory / "train_options.json").write_text(text)
-    return directory
+    return write_file(options, "train_options.json", text)
 
 
 def read_table(options):
@@ -71,23 +72,15 @@ def read_table(options):
     return [line.split("\t") for line in lines], entries
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("pad_to=max,bucket", [{"pad_to": "max"}, {"pad_to": "bucket"}]),
-        ("do_predict=true", [{"do_predict": True}]),
-        # Its type is int | None.
-        ("bilstm_size=0,4", [{"bilstm_size": 0}, {"bilstm_size": 4}]),
-        (
-            "learning_rate=5e-5;seed=1..3",
-            [{"learning_rate": 5e-5, "seed": seed} for seed in (1, 2, 3)],
-        ),
-    ],
-)
-def test_combinations_parse_values_by_the_type_of_the_flag(
-    options, text, expected
-):
-    assert list(sweep.combinations(text, options)) == expected
+def test_combinations_parse_values_by_the_type_of_the_flag(options):
+    text = "pad_to=max,bucket;do_predict=true;learning_rate=5e-5;seed=1..3"
+    text += ";bilstm_size=4"  # Of type int | None.
+    others = {"do_predict": True, "bilstm_size": 4, "learning_rate": 5e-5}
+    assert list(sweep.combinations(text, options)) == [
+        {"pad_to": pad_to, "seed": seed, **others}
+        for pad_to in ("max", "bucket")
+        for seed in (1, 2, 3)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -140,15 +133,12 @@ def test_interrupted_sweep_resumes_and_aggregates_over_seeds(
     sweep.run(Task(), options)
     assert len(runs) == len(set(runs)) == 2 * 2 * 3
     (header, *lines), entries = read_table(options)
-    assert header == [
-        *("learning_rate", "train_batch_size"),
-        *("best accuracy", "mean", "deviation", "runs"),
-    ]
+    assert header[:3] == ["learning_rate", "train_batch_size", "best accuracy"]
+    assert header[3:] == ["mean", "deviation", "runs"]
     # Accuracies of 0.51, 0.52 and 0.53.
     assert lines[0] == ["5e-05", "16", "0.5300", "0.5200", "0.0100", "3"]
-    assert [line[:3] for line in lines[2:]] == [
-        ["3e-05", size, "0.9000"] for size in ("16", "32")
-    ]
+    best = [line[:3] for line in lines[2:]]
+    assert best == [["3e-05", size, "0.9000"] for size in ("16", "32")]
     assert len(entries) == 12
 
 
@@ -180,21 +170,20 @@ def test_finished_runs_only_get_missing_predictions_and_plots(
     options = dataclasses.replace(
         options, sweep="seed=1..4", do_predict=True, plots=True
     )
-    for seed, names in [
-        (1, ["eval_results.txt"]),
-        (2, ["test_results.tsv", "test_results_mismatched.tsv"]),
+    files = {
+        1: "eval_results.txt",
+        2: "test_results.tsv test_results_mismatched.tsv",
         # Tasks without probabilities write these.
-        (3, ["test_predictions.txt", "test_mismatched_predictions.txt"]),
-        (4, ["test_results.tsv"]),  # Ended between two test sets.
-    ]:
+        3: "test_predictions.txt test_mismatched_predictions.txt",
+        4: "test_results.tsv",  # Ended between two test sets.
+    }
+    for seed, names in files.items():
         directory = write_results(sweep._run_options({"seed": seed}, options))
-        for name in names:
-            (directory / name).write_text("")
+        for name in names.split():
+            (directory / name).touch()
     sweep.run(Task(), options)
-    assert [given.seed for given in runs] == [1, 4]
-    for given in runs:
-        modes = (given.do_train, given.do_eval, given.do_predict)
-        assert modes == (False, False, True)
+    found = [(r.seed, r.do_train, r.do_eval, r.do_predict) for r in runs]
+    assert found == [(seed, False, False, True) for seed in (1, 4)]
     assert [directory[-6:] for directory in drawn] == ["seed=2", "seed=3"]
 
 
@@ -223,13 +212,9 @@ def test_run_of_another_version_in_a_moved_directory_is_resumed(options):
 
 
 def test_flags_that_a_module_sets_are_not_compared(tmp_path):
-    options = RunClassifierWithTfhub(
-        bert_hub_module_handle="https://tfhub.dev/x",
-        task_name="mrpc",
-        data_dir=str(tmp_path),
-        output_dir=str(tmp_path / "out"),
-        do_train=True,
-    )
+    flags = {"data_dir": str(tmp_path), "output_dir": str(tmp_path / "out")}
+    flags |= {"bert_hub_module_handle": "https://tfhub.dev/x"}
+    options = RunClassifierWithTfhub(task_name="mrpc", do_train=True, **flags)
     write_train_options(options, vocab_file="vocab.txt", do_lower_case=False)
     sweep._require_same_flags(options)
     with pytest.raises(InputError, match=r"--seed=12345.* --seed=3"):
