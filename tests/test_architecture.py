@@ -138,13 +138,10 @@ def test_only_files_opens_remote_files():
     assert found <= {"files.py"}
 
 
+CIRCLE = ["cli", "files", "errors"]
 CIRCLE_OF_PACKAGES = {
     name: f"def f():\n from official_bert import {other}"
-    for name, other in (
-        ("cli", "files"),
-        ("files", "errors"),
-        ("errors", "cli"),
-    )
+    for name, other in zip(CIRCLE, CIRCLE[1:] + CIRCLE[:1], strict=True)
 }
 CIRCLE_OF_FILES = {
     "tasks/a": "from official_bert.tasks import b",

@@ -55,13 +55,9 @@ def test_file_survives_reading_and_writing(tmp_path):
     assert config.pooler_type == "x"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("[1]", "a.json:1:.* list"), ("{}", "a.json: `vocab_size`.* None")],
-)
-def test_invalid_file_is_an_error(tmp_path, text, message):
-    (tmp_path / "a.json").write_text(text)
-    with pytest.raises(InputError, match=message):
+def test_invalid_file_is_an_error(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    with pytest.raises(InputError, match=r"a\.json: `vocab_size`.* None"):
         BertConfig.from_json_file(str(tmp_path / "a.json"))
 
 
@@ -108,17 +104,12 @@ def make_vocab(number):
     return {token: index for index, token in enumerate(tokens)}
 
 
-@pytest.mark.parametrize(
-    ("token", "index", "message"),
-    [
-        *((token, None, rf"\{token}") for token in ("[UNK]", "[CLS]", "[SEP]")),
+@pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]", "doubled"])
+def test_vocabulary_that_does_not_fit_is_an_error(token):
+    vocab, message = make_vocab(99), re.escape(token)
+    if vocab.pop(token, None) is None:
         # The size is one more than the largest id: a token may be duplicated.
-        ("doubled", 100, "101 .*=100"),
-    ],
-)
-def test_vocabulary_that_does_not_fit_is_an_error(token, index, message):
-    vocab = {**make_vocab(99), token: index}
-    vocab = {token: i for token, i in vocab.items() if i is not None}
+        vocab[token], message = 100, "101 .*=100"
     with pytest.raises(InputError, match=f"a.txt: .*{message}"):
         BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
 
@@ -190,27 +181,17 @@ def test_all_released_models_are_listed_with_the_sizes_in_their_names():
     }
     for name, config in RELEASED.items():
         layers, hidden, heads = map(int, re.findall(r"-(\d+)", name))
-        assert config == BertConfig(
-            vocab_size=config.vocab_size,
-            hidden_size=hidden,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            intermediate_size=4 * hidden,
-            type_vocab_size=2,
-        )
+        sizes = (config.vocab_size, hidden, layers, heads, 4 * hidden)
+        assert config == BertConfig(*sizes, type_vocab_size=2)
 
 
 @pytest.mark.parametrize(
-    ("vocabulary", "name"),
-    [
-        ("uncased", "uncased_L-12_H-768_A-12"),
-        ("cased", "wwm_cased_L-24_H-1024_A-16"),
-        ("chinese", "chinese_L-12_H-768_A-12"),
-        ("multi_cased", "multi_cased_L-12_H-768_A-12"),
-    ],
+    "vocabulary", ["uncased", "cased", "chinese", "multi_cased"]
 )
-def test_released_config_has_the_size_of_its_vocabulary(
-    vocab_files, vocabulary, name
+def test_released_configs_have_the_size_of_their_vocabulary(
+    vocab_files, vocabulary
 ):
     data = pathlib.Path(vocab_files[vocabulary]).read_bytes()
-    assert RELEASED[name].vocab_size == data.count(b"\n")
+    for name, config in RELEASED.items():
+        if name.removeprefix("wwm_").startswith(f"{vocabulary}_L"):
+            assert config.vocab_size == data.count(b"\n"), name
