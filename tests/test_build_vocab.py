@@ -48,18 +48,13 @@ def test_vocabulary_has_one_token_per_line_and_is_described(directory, capsys):
 
 
 def test_config_file_has_the_given_sizes_and_fits_the_vocabulary(directory):
-    sizes = {
-        "hidden_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "max_position_embeddings": 32,
-    }
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2}
+    sizes |= {"num_attention_heads": 4, "max_position_embeddings": 32}
     path = str(directory / "new" / "bert_config.json")
     build(bert_config_file=path, **sizes)
     config = BertConfig.from_json_file(path)
-    assert config == BertConfig(
-        500, **sizes, intermediate_size=256, type_vocab_size=2
-    )
+    sizes |= {"intermediate_size": 256, "type_vocab_size": 2}
+    assert config == BertConfig(500, **sizes)
     config.require_vocabulary(FullTokenizer("vocab.txt").vocab, "vocab.txt")
 
 
