@@ -130,20 +130,23 @@ def test_model_dir_is_its_best_and_init_checkpoint_its_newest_checkpoint(
 
 
 def test_bad_options_are_errors_before_anything_is_written(directory, tmp_path):
-    new, inside = str(tmp_path / "new"), str(tmp_path / "new/p")
-    only = {"export_path": None}
+    new, inside, other = (str(tmp_path / n) for n in ("new", "new/p", "other"))
+    only, long = {"export_path": None}, {"max_seq_length": 65}
     of_run = dict.fromkeys(("bert_config_file", "init_checkpoint"))
     of_run |= {"model_dir": str(directory)}
     replaced = {"overwrite": True, "export_path": str(directory)}
     for changes, message in [
         (only, "--export_path, --preprocessor_path"),
         ({"init_checkpoint": None}, "--init_checkpoint must be given"),
-        ({"model_dir": new}, "--model_dir=.* conflicts with --bert_config"),
+        (
+            {"model_dir": new},
+            "--model_dir=.* conflicts with --bert_config_file=",
+        ),
         ({"preprocessor_path": new}, "--preprocessor_path=.* --export_path"),
         ({"preprocessor_path": inside}, "--preprocessor_path=.* --export_path"),
-        ({"max_seq_length": 65, "preprocessor_path": new + "2"}, "64 pos"),
-        ({**only, "max_seq_length": 65, "preprocessor_path": new}, "64 pos"),
-        ({"export_path": f"{directory}/vocab.txt"}, "--export_path=.*vocab"),
+        ({"preprocessor_path": other, **long}, "64 positions"),
+        ({**only, "preprocessor_path": new, **long}, "64 positions"),
+        ({"export_path": f"{directory}/vocab.txt"}, r"--export_path=.*\.txt"),
         ({"vocab_file": new}, "vocab_file, or vocab.txt"),
         ({"init_checkpoint": new}, "--init_checkpoint="),
         # Inputs are never replaced.

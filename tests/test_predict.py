@@ -220,8 +220,9 @@ def test_output_file_is_written_with_a_progress_bar(
 
 
 @pytest.mark.slow
-def test_piped_lines_are_answered_at_once_until_the_reader_closes(
-    tuned, folder
+@pytest.mark.parametrize("closed", ["stdin", "stdout"])
+def test_piped_lines_are_answered_at_once_until_a_pipe_is_closed(
+    tuned, folder, closed
 ):
     command = [sys.executable, predict.__file__, f"--model_dir={tuned}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -234,9 +235,13 @@ def test_piped_lines_are_answered_at_once_until_the_reader_closes(
             process.stdin.flush()
             answer = json.loads(process.stdout.readline())
             assert answer["input"] == text
-        process.stdout.close()
-        process.stdin.write("good\n")
-        process.stdin.close()
+        if closed == "stdin":
+            process.stdin.close()
+            assert process.stdout.read() == ""
+        else:
+            process.stdout.close()
+            process.stdin.write("good\n")
+            process.stdin.close()
     assert process.returncode == 0
     assert "BrokenPipe" not in (folder / "errors.txt").read_text()
 

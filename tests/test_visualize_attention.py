@@ -110,6 +110,14 @@ def test_models_of_equal_weights_have_the_same_attention(model):
     np.testing.assert_array_equal(found.probabilities, expected.probabilities)
 
 
+def test_left_to_right_models_have_triangular_attention(folder):
+    config = BertConfig.from_dict({**CONFIG, "is_left_to_right": True})
+    tiny.save(folder / "ltr", PretrainingModel(config), config.to_dict(), 5)
+    model = load(model_dir="ltr")
+    found = attention_page.compute(model, "good cat", "it is bad")
+    assert (np.triu(found.probabilities, 1) == 0).all()
+
+
 def test_case_of_a_fine_tuned_model_follows_from_its_run():
     for name, token in (("tuned", "[UNK]"), ("pretrained", "good")):
         found = attention_page.compute(load(model_dir=name), "Good cat")

@@ -79,6 +79,8 @@ def normalize(points: tf.Tensor, tables: UnicodeTables) -> Normalized:
     entries = tables.entries.find(points)
     first = tf.where(entries & KIND_BITS != Kind.REMOVED)[:, 0]
     points, entries = tf.gather(points, first), tf.gather(entries, first)
+    if not tables.do_lower_case:
+        return Normalized(points, entries, first, first)
     points, entries = tf.cond(
         tf.reduce_any(points == SIGMA),
         lambda: _replace_final_sigmas(points, tables),

@@ -74,6 +74,7 @@ class UnicodeTables(NamedTuple):
     change, as code point * ENTRY + kind; the first stands for all others.
     """
 
+    do_lower_case: bool  # If False, `entries` are kinds, and all that is used.
     entries: PagedTable  # See `ENTRY`.
     expansion_of: PagedTable  # Indices in `expansions`.
     expansions: tf.RaggedTensor
@@ -83,10 +84,7 @@ class UnicodeTables(NamedTuple):
 
 @functools.cache
 def make_tables(do_lower_case: bool) -> UnicodeTables:
-    """Returns the tables of uncased or cased models.
-
-    In the latter, characters keep their code points and have no accents.
-    """
+    """Returns the tables of uncased or cased models."""
     points = [
         point
         for point in range(NUM_CODE_POINTS)
@@ -117,6 +115,7 @@ def make_tables(do_lower_case: bool) -> UnicodeTables:
             expansions.append([ord(part) * ENTRY + k for part, k in pairs])
     changing = points if do_lower_case else []
     return UnicodeTables(
+        do_lower_case,
         PagedTable(entries),
         PagedTable(expansion_of),
         tf.ragged.constant(expansions, tf.int32),

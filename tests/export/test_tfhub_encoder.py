@@ -181,3 +181,24 @@ def test_missing_weight_is_an_error_and_writes_nothing(tmp_path):
     with pytest.raises(InputError, match="missing: bert/pooler/dense/bias"):
         hub_modules.export(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_interrupted_export_leaves_the_previous_one(tmp_path, monkeypatch):
+    hub_modules.write_files(tmp_path)
+    path, _ = hub_modules.export(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    inputs = hub_modules.inputs([[2, 5, 3]])
+    expected = tf.saved_model.load(path)(inputs)["pooled_output"]
+    save = tf.saved_model.save
+
+    def interrupt(*args):
+        save(*args)
+        raise KeyboardInterrupt
+
+    hub_modules.write_files(tmp_path, seed=1)
+    monkeypatch.setattr(tf.saved_model, "save", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        hub_modules.export(tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+    found = tf.saved_model.load(path)(inputs)["pooled_output"]
+    np.testing.assert_array_equal(found, expected)

@@ -195,10 +195,14 @@ def test_modules_by_others_are_trained(tmp_path, write, names, trained):
     assert vocabulary(encoder) == hub_modules.VOCAB
     outputs = encoder(hub_modules.inputs(IDS, MASK))
     words = encoder.weights[0].numpy()[IDS] * np.array(MASK)[..., np.newaxis]
-    pooled = words.sum(axis=1)
+    expected = {"sequence_output": words, "pooled_output": words.sum(axis=1)}
     if write == "another":
-        pooled = pooled @ encoder.weights[1].numpy()
-    np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=1e-6)
+        kernel, bias = (w.numpy() for w in encoder.weights[1:])
+        expected = {
+            "sequence_output": np.tanh(words @ kernel + bias),
+            "pooled_output": expected["pooled_output"] @ kernel,
+        }
+    recorded.assert_all_close(outputs, expected, atol=1e-6)
     assert {*train(model_on(encoder))} & {*names} == {*names[:trained]}
 
 
@@ -259,3 +263,9 @@ def test_tutorial_of_tensorflow_fine_tunes_all_weights(directory, path):
     assert model.evaluate(data, verbose=0) < 0.5 * loss
     for weight, old in zip(layer.weights, before, strict=True):
         assert not np.array_equal(weight.numpy(), old), weight.name
+    encoder = hub.load(path)
+    layer = hub.KerasLayer(encoder.mlm, trainable=True)
+    inputs = hub_modules.inputs([[2, 4, 5, 3]])
+    outputs = layer({**inputs, "masked_lm_positions": tf.constant([[1]])})
+    assert outputs["mlm_logits"].shape == (1, 1, 513)
+    assert len(layer.trainable_weights) == len(encoder.variables) + 5

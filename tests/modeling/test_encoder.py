@@ -1,4 +1,4 @@
-"""The encoder: padding, selected positions, attention, initial weights."""
+"""The encoder equals the paper's formulas; padding, attention, weights."""
 
 import dataclasses
 import json
@@ -30,6 +30,51 @@ SEGMENTS = np.random.RandomState(8).randint(0, 2, (2, 9))
 @pytest.fixture
 def model():
     return recorded.assign(PretrainingModel(CONFIG), 5)
+
+
+def formulas(model):
+    """Returns sequence and pooled output by the paper, in NumPy's float64."""
+    weights = {w.path: np.float64(w) for w in model.trainable_variables}
+
+    def dense(x, name):
+        return x @ weights[f"{name}/kernel"] + weights[f"{name}/bias"]
+
+    def norm(x, name):
+        x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-12)
+        gamma = weights[f"{name}/LayerNorm/gamma"]
+        return x * gamma + weights[f"{name}/LayerNorm/beta"]
+
+    def heads(x):
+        return x.reshape(*x.shape[:2], 3, -1).swapaxes(1, 2)
+
+    x = weights["bert/embeddings/word_embeddings"][IDS]
+    x = x + weights["bert/embeddings/token_type_embeddings"][SEGMENTS]
+    x = x + weights["bert/embeddings/position_embeddings"][: IDS.shape[1]]
+    x = norm(x, "bert/embeddings")
+    for layer in ("bert/encoder/layer_0", "bert/encoder/layer_1"):
+        query, key, value = (
+            heads(dense(x, f"{layer}/attention/self/{name}"))
+            for name in ("query", "key", "value")
+        )
+        scores = query @ key.swapaxes(2, 3) / math.sqrt(query.shape[-1])
+        scores = np.exp(scores - (1 - MASK[:, None, None, :]) * 10000.0)
+        attended = scores / scores.sum(-1, keepdims=True) @ value
+        attended = attended.swapaxes(1, 2).reshape(x.shape)
+        attended = dense(attended, f"{layer}/attention/output/dense")
+        x = norm(x + attended, f"{layer}/attention/output")
+        inner = dense(x, f"{layer}/intermediate/dense")
+        cube = math.sqrt(2 / math.pi) * (inner + 0.044715 * inner**3)
+        inner = 0.5 * inner * (1 + np.tanh(cube))  # gelu
+        x = norm(x + dense(inner, f"{layer}/output/dense"), f"{layer}/output")
+    return x, np.tanh(dense(x[:, 0], "bert/pooler/dense"))
+
+
+def test_outputs_equal_the_formulas_of_the_paper(model):
+    sequence, pooled = formulas(model)
+    output = model.bert(IDS, MASK, SEGMENTS)
+    np.testing.assert_allclose(output.sequence_output, sequence, atol=1e-5)
+    np.testing.assert_allclose(output.pooled_output, pooled, atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")
