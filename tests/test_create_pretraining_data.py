@@ -10,7 +10,7 @@ from support import pretraining_records, recorded
 
 import create_pretraining_data
 from official_bert.errors import InputError
-from official_bert.inputs import tfrecords
+from official_bert.inputs import records, schemas, tfrecords
 from official_bert.pretraining_data import instance_records
 
 ROOT = pathlib.Path(create_pretraining_data.__file__).parent
@@ -39,6 +39,11 @@ def make(directory, output_file=None, **changes):
 @pytest.mark.parametrize("compress", [False, True])
 def test_instances_go_to_the_outputs_in_turn(directory, monkeypatch, compress):
     [plain] = make(directory)
+    data = records.RecordFiles(
+        [str(directory / "out")], schemas.pretraining_schema(16, 3)
+    )
+    records.check_files(data, 25)
+    records.check_all_records(data, 25)
     names = [str(directory / name) for name in "abc"]
     monkeypatch.setattr(instance_records, "BATCH_SIZE", 7)
     parts = make(directory, ",".join(names), compress=compress)

@@ -1,6 +1,7 @@
 """Lines are read as by the original; writes are all or nothing."""
 
 import gzip
+import json
 import os
 import threading
 
@@ -32,6 +33,19 @@ def test_lines_end_at_newlines_only(tmp_path, pack, data, lines):
     path = tmp_path / ("text.txt" if pack is bytes else "text.gz")
     path.write_bytes(pack(data.encode()))
     assert list(files.read_lines(str(path))) == lines
+
+
+def test_lines_of_odd_files_equal_those_of_the_original(golden):
+    directory = golden / "vocab_edge"
+    expected = json.loads((directory / "expected.json").read_text())
+    for name, record in expected.items():
+        lines = files.read_lines(str(directory / f"{name}.txt"))
+        if "gfile_lines" in record:
+            theirs = [line.removesuffix("\n") for line in record["gfile_lines"]]
+            assert list(lines) == theirs
+        else:
+            with pytest.raises(InputError, match="UTF-8"):
+                list(lines)
 
 
 def test_bytes_read_are_reported_after_each_line(tmp_path):

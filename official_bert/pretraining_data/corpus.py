@@ -61,12 +61,11 @@ class Corpus(NamedTuple):
         return self.sentences[first : last + 1]
 
     def parts(self, num_sentences: int) -> Iterator[tuple[int, int]]:
-        """Yields ranges of documents (first, end) of about this size."""
+        """Yields parts (first, end) of about `num_sentences` sentences."""
         first = 0
         while first < self.num_documents:
             wanted = self.documents[first] + num_sentences
-            end = bisect.bisect_left(self.documents, wanted, first + 1)
-            end = min(end, self.num_documents)
+            end = bisect.bisect_left(self.documents[:-1], wanted, first + 1)
             yield first, end
             first = end
 
@@ -104,7 +103,8 @@ def tokenize_block(tokenizer: BatchTokenizer, lines: Sequence[str]) -> Block:
     """
     texts = [line.strip() for line in lines]
     ids, row_splits = tokenizer.encode_lines(texts)
-    return ids, np.where([*map(bool, texts)], np.diff(row_splits), -1)
+    is_blank = [text == "" for text in texts]
+    return ids, np.where(is_blank, -1, np.diff(row_splits))
 
 
 def _arrays(blocks: Iterable[Block]) -> Iterator[tuple[Ints, Offsets, Offsets]]:
@@ -132,7 +132,8 @@ def _arrays(blocks: Iterable[Block]) -> Iterator[tuple[Ints, Offsets, Offsets]]:
 
 def in_memory(blocks: Iterable[Block]) -> Corpus:
     """Returns the corpus of consecutive blocks."""
-    return Corpus(*map(np.concatenate, zip(*_arrays(blocks), strict=True)))
+    columns = zip(*_arrays(blocks), strict=True)
+    return Corpus(*(np.concatenate(parts) for parts in columns))
 
 
 def store(blocks: Iterable[Block], directory: str) -> None:

@@ -98,7 +98,7 @@ def create_instances(
     options = settings.options
     rounds = [*enumerate(documents)] * options.dupe_factor
     # By position and by length; looking up in arrays takes time.
-    singles = [(i,) for i in range(options.max_seq_length)]
+    singles: list[Sequence[int]] = [(i,) for i in range(options.max_seq_length)]
     num_to_predict = settings.num_to_predict.tolist()
     is_continuation: list[bool] = []
     if options.do_whole_word_mask:
@@ -121,15 +121,12 @@ def create_instances(
 
 
 def _candidates(
-    pair: Pair, singles: list[tuple[int]], is_continuation: list[bool]
+    pair: Pair, singles: list[Sequence[int]], is_continuation: list[bool]
 ) -> list[Sequence[int]]:
     """Returns the positions of single tokens or, with flags, of whole words."""
     start_a, end_a, start_b, end_b, _ = pair
     separator = 1 + end_a - start_a
-    tokens: list[Sequence[int]] = [
-        *singles[1:separator],
-        *singles[separator + 1 : pair.num_tokens - 1],
-    ]
+    tokens = singles[1:separator] + singles[separator + 1 : pair.num_tokens - 1]
     if not is_continuation:
         return tokens
     flags = is_continuation[start_a:end_a] + is_continuation[start_b:end_b]

@@ -169,9 +169,7 @@ def encode(
     num_records = 0
     for columns in batches:
         records = list(tfrecords.encode_examples(columns))
-        firsts = [
-            (index - num_records) % num_files for index in range(num_files)
-        ]
+        firsts = [(i - num_records) % num_files for i in range(num_files)]
         data = [
             tfrecords.join(records[first::num_files], options.compress)
             for first in firsts

@@ -10,18 +10,17 @@ Each document has its own random stream in each round, which also gives each
 pair a key; the key determines the masks and the position in the output. So the
 records do not depend on the number of processes.
 
-Each process uses some 60 MB for Python, NumPy and the vocabulary, and holds one
-block of lines, work item or bucket; the first process holds two for each worker
-and up to 2**18 pairs of 48 bytes. A document is processed as a whole: some 50
-bytes for each sentence, and up to 500 for each instance in a round. Everything
-else is in files in a directory beside the first output file: 4 bytes per token,
-8 per sentence and document, 48 per instance.
+Memory depends on the longest document, not on the size of the corpus: some 50
+bytes per sentence, and up to 500 per instance in a round. Each process also
+uses 60 MB for Python, NumPy and the vocabulary, and holds one block of lines,
+work item or bucket; the first process holds two for each worker and up to 2**18
+pairs of 48 bytes. Everything else is in files in a directory beside the first
+output file: 4 bytes per token, 8 per sentence and document, 48 per instance.
 """
 
 import array
 import contextlib
 import errno
-import itertools
 import os
 import random
 import tempfile
@@ -55,7 +54,7 @@ _KEY_BITS = 63
 # A round, and the first document and the end of a range of documents.
 WorkItem = tuple[int, int, int]
 
-_SENTENCES_PER_WORK_ITEM = 2**12
+_SENTENCES_PER_WORK_ITEM = 2**12  # Each starts at most one pair.
 _INSTANCES_PER_BUCKET = 2**12  # Their records are in memory together.
 _PAIRS_IN_MEMORY = 2**18
 
@@ -82,15 +81,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
             unit="item",
         )
         paths = scatter(pairs, num_buckets, directory)
-        buckets = (np.fromfile(path, np.int64).reshape(-1, 6) for path in paths)
-        parts_of_buckets = progress.bar(
-            workers.map(encode, buckets),
-            description="Writing records",
-            total=len(paths),
-            unit="bucket",
-        )
-        parts = itertools.chain.from_iterable(parts_of_buckets)
-        instance_records.write(parts, options)
+        instance_records.write(_encode_files(workers, paths), options)
 
 
 @contextlib.contextmanager
@@ -192,15 +183,30 @@ def scatter(
 def _portion(made: Iterator[KeyedPairs]) -> Iterator[KeyedPairs]:
     """Yields the next arrays, with about `_PAIRS_IN_MEMORY` pairs together."""
     num_pairs = 0
-    while num_pairs < _PAIRS_IN_MEMORY:
-        if (pairs := next(made, None)) is None:
-            return
-        num_pairs += len(pairs)
+    for pairs in made:
         yield pairs
+        num_pairs += len(pairs)
+        if num_pairs >= _PAIRS_IN_MEMORY:
+            return
 
 
 def _bucket(directory: str, number: int) -> str:
     return os.path.join(directory, f"bucket-{number}")
+
+
+def _encode_files(
+    workers: Workers, paths: Sequence[str]
+) -> Iterator[EncodedRecords]:
+    """Yields the records of buckets, with a progress bar of instances."""
+    sizes = [os.path.getsize(path) // 48 for path in paths]  # 48 bytes each.
+    buckets = (np.fromfile(path, np.int64).reshape(-1, 6) for path in paths)
+    with progress.bar(
+        description="Writing records", total=sum(sizes), unit="instance"
+    ) as shown:
+        records = workers.map(encode, buckets)
+        for parts, size in zip(records, sizes, strict=True):
+            yield from parts
+            shown.update(size)
 
 
 def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:

@@ -29,7 +29,7 @@ class Pair(NamedTuple):
     end_a: int
     start_b: int
     end_b: int
-    is_random_next: bool  # Or whether B precedes A (sentence order).
+    is_random_next: bool  # With --nsp=sop, whether B precedes A.
 
     @property
     def num_tokens(self) -> int:

@@ -8,10 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from official_bert.tokenization.alignment import Aligned, Span, align
-from official_bert.tokenization.full_tokenizer import (
-    FullTokenizer,
-    convert_to_unicode,
-)
+from official_bert.tokenization.full_tokenizer import FullTokenizer
 from official_bert.tokenization.normalize import normalize
 
 if TYPE_CHECKING:  # `--help` does not need NumPy.
@@ -107,11 +104,10 @@ class BatchTokenizer(FullTokenizer):
         tokens: list[str] = []
         spans: list[Span] = []
         offset = 0
-        parts = self.basic_tokenizer.split(convert_to_unicode(text))
-        for index, part in enumerate(parts):
+        for part, is_token in self.basic_tokenizer.split(text):
             end = offset + len(part)
             words: Iterable[Aligned] = [(part, [(offset, end)])]
-            if index % 2 == 0:
+            if not is_token:
                 words = align(part, offset, self._lowers_case)
             for word, char_spans in words:
                 of_word = self._unpack(self._ids_of_word[word])
@@ -123,9 +119,8 @@ class BatchTokenizer(FullTokenizer):
     def _pack(self, text: str | bytes) -> bytes:
         """Returns the token ids of a text as the bytes of int32."""
         words: list[str] = []
-        parts = self.basic_tokenizer.split(convert_to_unicode(text))
-        for index, part in enumerate(parts):
-            if index % 2:  # A token of `never_split`.
+        for part, is_token in self.basic_tokenizer.split(text):
+            if is_token:
                 words.append(part)
             else:
                 words += normalize(part, self._lowers_case).split()

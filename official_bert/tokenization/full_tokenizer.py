@@ -101,18 +101,20 @@ class BasicTokenizer:
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the words of `text`."""
         words: list[str] = []
-        for index, part in enumerate(self.split(convert_to_unicode(text))):
-            words.extend([part] if index % 2 else self._split_part(part))
+        for part, is_token in self.split(text):
+            words.extend([part] if is_token else self._split_part(part))
         return words
 
-    def split(self, text: str) -> list[str]:
-        """Returns text and tokens of `never_split` alternately, text first.
+    def split(self, text: str | bytes) -> list[tuple[str, bool]]:
+        """Returns the parts of a text, and whether each is in `never_split`.
 
         ```
-        "a [MASK]. b" -> ["a ", "[MASK]", ". b"]
+        "a [MASK]. b" -> ("a ", False), ("[MASK]", True), (". b", False)
         ```
         """
-        return self._pattern.split(text) if self.never_split else [text]
+        text = convert_to_unicode(text)
+        parts = self._pattern.split(text) if self.never_split else [text]
+        return [(part, part in self.never_split) for part in parts]
 
     def _split_part(self, text: str) -> list[str]:
         words: list[str] = []

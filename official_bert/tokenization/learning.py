@@ -106,7 +106,7 @@ def _alphabet(word_counts: Mapping[str, int], limit: int) -> list[str]:
     return chars + [
         f"##{char}"
         for char in chars
-        # Words by themselves never continue a word.
+        # Punctuation and Chinese characters never continue a word.
         if not (characters.is_punctuation(char) or characters.is_chinese(char))
     ]
 

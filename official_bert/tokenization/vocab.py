@@ -25,7 +25,7 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
     """Returns {token: id} of a vocabulary file, in the order of the file.
 
     A blank line is the token "". The id of a repeated token is its last line
-    number. Both are as in the 2018 release. `InputError` if it is not UTF-8.
+    number, both as in the 2018 release. `InputError` if missing or not UTF-8.
     """
     lines = files.read_lines(vocab_file)
     return {token.strip(): index for index, token in enumerate(lines)}

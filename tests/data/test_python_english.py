@@ -157,7 +157,8 @@ def test_every_nth_document_is_held_out(tmp_path, monkeypatch, capsys):
     assert held_out == "This is 2.\nThat was 2.\n\nThis is 5.\nThat was 5.\n"
     train = (new / "train.txt").read_text()
     assert re.findall("This is (.)", train) == ["0", "1", "3", "4", "6"]
-    assert "7 documents, 14 sentences, 42 words" in capsys.readouterr().out
+    printed = f"7 documents, 14 sentences, 42 words in {new}\n"
+    assert capsys.readouterr().out == printed
 
 
 def test_files_are_a_corpus_of_english_sentences(tmp_path):

@@ -123,8 +123,9 @@ def test_packages_and_summaries_are_in_one_file_only(
     # Another process writes the same files.
     monkeypatch.setattr(python_signatures, "collect", lambda _: functions)
     python_signatures.main(PythonSignatures(output_dir=str(tmp_path)))
-    for part in PARTS:
-        assert read(tmp_path, part) == read(output_dir, part)
+    for name in (f"{part}.tsv" for part in PARTS):
+        expected = (output_dir / name).read_bytes()
+        assert (tmp_path / name).read_bytes() == expected
 
 
 def test_run_classifier_reads_the_files(output_dir, tmp_path):

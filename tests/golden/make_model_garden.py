@@ -24,8 +24,8 @@ def main() -> None:
     from official.nlp.modeling import layers, models, networks
     from support.transformers_process import INPUTS, SIZES
 
-    folder = HERE / "model_garden"
-    folder.mkdir(exist_ok=True)
+    directory = HERE / "model_garden"
+    directory.mkdir(exist_ok=True)
     gelu = tf_utils.get_activation("gelu")
     sizes = {
         "vocab_size": SIZES["vocab_size"],
@@ -53,7 +53,7 @@ def main() -> None:
         for weight in model.variables:
             if weight.dtype.is_floating:
                 weight.assign(random.normal(0.0, 0.4, weight.shape))
-        prefix = str(folder / name)
+        prefix = str(directory / name)
         tf.train.Checkpoint(**{saved_as: model}).write(prefix)
         for key, value in call().items():
             if isinstance(value, tf.Tensor):
@@ -82,7 +82,7 @@ def main() -> None:
         output="logits",
     )
     save("pretrainer_v1", "model", first, lambda: first(with_positions))
-    np.savez_compressed(folder / "outputs.npz", **outputs)
+    np.savez_compressed(directory / "outputs.npz", **outputs)
 
 
 if __name__ == "__main__":

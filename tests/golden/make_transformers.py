@@ -34,8 +34,8 @@ def main() -> None:
     from safetensors.numpy import load_file
     from support import transformers_process as side
 
-    folder = HERE / "transformers"
-    (folder / "pretraining").mkdir(parents=True, exist_ok=True)
+    directory = HERE / "transformers"
+    (directory / "pretraining").mkdir(parents=True, exist_ok=True)
     listed = {}
     for name in CLASSES:
         with tempfile.TemporaryDirectory() as scratch:
@@ -43,8 +43,8 @@ def main() -> None:
             path = os.path.join(scratch, "model.safetensors")
             arrays = load_file(path)
             listed[name] = {key: arrays[key].shape for key in sorted(arrays)}
-    (folder / "names.json").write_text(json.dumps(listed, indent=1) + "\n")
-    whole = str(folder / "pretraining")
+    (directory / "names.json").write_text(json.dumps(listed, indent=1) + "\n")
+    whole = str(directory / "pretraining")
     side.make("BertForPreTraining", whole, "gelu_new")
     with tempfile.TemporaryDirectory() as scratch:
         vocab = pathlib.Path(scratch) / "vocab.txt"

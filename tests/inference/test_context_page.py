@@ -11,19 +11,19 @@ from official_bert.inference import context_page
 from official_bert.inference.trained_models import LoadedBert
 from official_bert.modeling.encoder import Bert
 
-PIECES = ("##s", "##fish")
+CONTINUATIONS = ("##s", "##fish")
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("contexts")
     changes = {
-        "vocab_size": len(tiny.VOCAB) + len(PIECES),
+        "vocab_size": len(tiny.VOCAB) + len(CONTINUATIONS),
         "num_hidden_layers": 2,
         "max_position_embeddings": 16,
     }
     bert = Bert(BertConfig.from_dict({**tiny.CONFIG, **changes}))
-    tokenizer = untrained_models.tokenizer(folder, *PIECES)
+    tokenizer = untrained_models.tokenizer(folder, *CONTINUATIONS)
     return LoadedBert(recorded.assign(bert, 3), tokenizer, "drawn")
 
 

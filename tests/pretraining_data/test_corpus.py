@@ -69,7 +69,7 @@ def test_stored_corpus_equals_the_one_in_memory(tokenizer, tmp_path, scheme):
         assert documents_of(text) == DOCUMENTS
         tokens = text.tokens(np.array([4, 0, 2]), np.array([6, 1, 2]))
         assert tokens.tolist() == [5, 8, 5]
-        # Parts of about so many sentences cover all documents.
+        # Parts have at least this many sentences, and cover all documents.
         assert list(text.parts(1)) == [(0, 1), (1, 2), (2, 3), (3, 4)]
         assert list(text.parts(2)) == [(0, 2), (2, 4)]
         assert list(text.parts(100)) == [(0, 4)]

@@ -2,12 +2,14 @@
 
 import collections
 import random
+import types
 
 import numpy as np
 import pytest
 import scipy.stats
 
 from official_bert.pretraining_data import masking
+from official_bert.pretraining_data.instance_records import Settings
 from official_bert.pretraining_data.masking import KEEP, Replacements
 
 MASK = 4
@@ -38,6 +40,21 @@ def mask_many(continues, wanted, seed, whole_words, replacements=DEFAULT):
 
 
 both = pytest.mark.parametrize("choose", [mask_one, mask_many])
+
+
+@pytest.mark.parametrize(
+    ("prob", "at_most"), [(0.15, 20), (0.0, 20), (0.15, 2)]
+)
+def test_number_of_predictions_is_rounded_half_to_even(prob, at_most):
+    options = types.SimpleNamespace(
+        max_seq_length=511,
+        masked_lm_prob=prob,
+        max_predictions_per_seq=at_most,
+    )
+    counts = Settings(options).num_to_predict
+    assert counts.tolist() == [  # As in the original implementation.
+        min(at_most, max(1, round(length * prob))) for length in range(512)
+    ]
 
 
 @both

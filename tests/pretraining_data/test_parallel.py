@@ -1,6 +1,7 @@
 """Records of --num_workers do not depend on how the work is divided."""
 
 import random
+import re
 
 import pytest
 from support import pretraining_records
@@ -64,6 +65,14 @@ def test_records_do_not_depend_on_the_size_of_portions(
     monkeypatch.setattr(parallel, "_PAIRS_IN_MEMORY", 70)
     monkeypatch.setattr(parallel, "BATCH_SIZE", 7)
     assert make(inputs, tmp_path / "out", **how) == expected
+
+
+def test_progress_bar_counts_instances(inputs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(parallel, "_INSTANCES_PER_BUCKET", 50)
+    make(inputs, tmp_path / "out", num_workers=1, dupe_factor=2)
+    count = tfrecords.count_records(str(tmp_path / "out"))
+    last = f"Writing records: 100%.* {count}/{count} .*instance/s"
+    assert re.search(last, capsys.readouterr().err)
 
 
 def test_rounds_and_seeds_give_different_records(inputs, tmp_path):

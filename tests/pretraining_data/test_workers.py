@@ -53,7 +53,7 @@ def test_errors_and_deaths_of_workers_are_reported():
 
 
 # In its own process, because forks need a process without threads.
-REFUSED = """
+FAILED_START = """
 import errno, os
 from official_bert.errors import InputError
 from official_bert.pretraining_data.workers import Workers
@@ -75,7 +75,7 @@ except InputError as error:
 
 
 def test_failed_start_is_reported_and_leaves_no_process():
-    command = [sys.executable, "-c", REFUSED]
+    command = [sys.executable, "-c", FAILED_START]
     printed = subprocess.check_output(command, text=True, timeout=60)
     message, *started = printed.splitlines()
     assert message.startswith("--num_workers=4: ")

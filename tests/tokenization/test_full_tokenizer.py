@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import pytest
 from support.recorded import EXTRACT
@@ -57,6 +58,7 @@ def test_text_is_split_into_words(do_lower_case, text, words):
         (200, "typewriting", "?"),
         (3, "aaaa a b aaaaa", "? a ? ?"),
         (4, "aaaa a b aaaaa", "a ##a ##a ##a a ? ?"),
+        (5, "aaaa a b aaaaa", "a ##a ##a ##a a ? a ##a ##a ##a ##a"),
         (200, "", ""),
     ],
 )
@@ -91,18 +93,31 @@ def test_never_split_tokens_are_kept_whole(make_vocab, engine, text, tokens):
 
 
 @pytest.mark.parametrize(
-    "tokens", ["[MASK]", ("",), ("a b",), (" a",), ("[MASK]", "a")]
+    ("tokens", "received"),
+    [
+        ("[MASK]", "'[MASK]'. Pass a tuple"),
+        (("",), "('',)"),
+        (("a b",), "('a b',)"),
+        ((" a",), "(' a',)"),
+        (("[MASK]", "a"), "[MASK], which"),
+    ],
 )
-def test_never_split_must_be_tokens_of_the_vocabulary(make_vocab, tokens):
-    with pytest.raises(InputError, match=r"`never_split`.*Received: "):
+def test_never_split_must_be_tokens_of_the_vocabulary(
+    make_vocab, tokens, received
+):
+    message = f"`never_split`.*Received: {re.escape(received)}"
+    with pytest.raises(InputError, match=message):
         FullTokenizer(make_vocab("a", "b"), never_split=tokens)
+
+
+UNSUPPORTED = r"^Unsupported string type: <class 'int'>$"
 
 
 @pytest.mark.parametrize("convert", [convert_to_unicode, printable_text])
 def test_invalid_bytes_are_dropped(convert):
     assert convert("abé") == "abé"
     assert convert(b"a\xffb\xc3\xa9\xc3") == "abé"
-    with pytest.raises(ValueError, match=r"^Unsupported .* <class 'i"):
+    with pytest.raises(ValueError, match=UNSUPPORTED):
         convert(3)
 
 
@@ -119,7 +134,7 @@ def test_whitespace_is_that_of_str_split():
         (characters.is_control, "\0\x0b\x85\xad\u200d\ufeff", "\t\n\rA\ue000"),
         (characters.is_removed, "\0\ufffd\u200b", " \n\ufffc\ud800\U000e0fff"),
         (characters.is_punctuation, "!/:@[`{~$^—。¿", "a0 €≤\x7f"),
-        (characters.is_chinese, "一㐀豈\U00020000\U0002ceaf", "かハ\U0002ceb0"),
+        (characters.is_chinese, "一㐀豈\U00020000\U0002ceaf", "가ハ\U0002ceb0"),
         (characters.is_nonspacing_mark, "\u0301\u0e31", "é`^\u0903"),
     ],
 )
@@ -142,12 +157,18 @@ def test_odd_vocabulary_files_are_read_as_by_the_original(tmp_path, name):
     assert [[token, i] for i, token in inverse.items()] == expected
 
 
+def test_missing_vocabulary_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"absent\.txt"):
+        load_vocab(str(tmp_path / "absent.txt"))
+
+
 def test_tokens_and_ids_are_converted_to_each_other(make_vocab):
     vocab, tokens = {"[UNK]": 0, "a": 1}, {0: "[UNK]", 1: "a"}
     assert convert_tokens_to_ids(vocab, ["a", "[UNK]", "a"]) == [1, 0, 1]
     assert convert_ids_to_tokens(tokens, [1, 0]) == ["a", "[UNK]"]
     assert convert_by_vocab(vocab, []) == []
     tokenizer = FullTokenizer(make_vocab(*vocab))
+    assert tokenizer.vocab == vocab
     assert tokenizer.convert_tokens_to_ids(["a"]) == [1]
     assert tokenizer.convert_ids_to_tokens([0]) == ["[UNK]"]
     with pytest.raises(KeyError, match="'b'"):

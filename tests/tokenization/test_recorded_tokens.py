@@ -45,7 +45,8 @@ def test_tokens_and_ids_equal_the_recorded_ones(recorded, engine):
     for record in records:
         tokens = record[f"tok_{name}"]
         ids = tokenizer.convert_tokens_to_ids(tokens)
-        assert ids == record.get(f"ids_{name}", ids)  # Not in the extract.
+        if len(records) > 1000:  # The extract has no ids.
+            assert ids == record[f"ids_{name}"]
         assert tokenizer.convert_ids_to_tokens(ids) == tokens
 
 
