@@ -30,13 +30,23 @@ from official_bert.errors import InputError, short_reason
 if sys.version_info >= (3, 11):
     from typing import dataclass_transform
 else:
-    from typing_extensions import dataclass_transform
+
+    def dataclass_transform(**_: Any) -> Any:
+        """Does nothing: only type checkers use the decorator."""
+        return lambda cls: cls
+
 
 # Headings of `--help`, in order. Options without a default come first.
 REQUIRED, LEGACY = "Required", "Compatibility with 2018"
 HEADINGS = (
-    *(REQUIRED, "Model", "Data", "Training", "Evaluation"),
-    *("Prediction and export", "Devices", LEGACY),
+    REQUIRED,
+    "Model",
+    "Data",
+    "Training",
+    "Evaluation",
+    "Prediction and export",
+    "Devices",
+    LEGACY,
 )
 
 # Returns what is wrong with a value, as the end of a sentence that starts with
@@ -102,8 +112,11 @@ def choice(help: str, choices: str, **others: Any) -> Any:
 class Options:
     """Base of all options classes: checks fields against their declarations.
 
-    Subclasses become frozen dataclasses without a decorator. They may be mixins
-    that group related options under a heading::
+    A subclass needs no decorator: `__init_subclass__` makes it a frozen
+    dataclass of the fields that it declares and inherits. `run` defines a flag
+    for each field, and creates an instance from the values of the flags.
+
+    A subclass may be a mixin that groups related options under a heading::
 
         class DeviceOptions(cli.Options, heading="Devices"):
 
@@ -243,16 +256,16 @@ def _call(
     name = os.path.basename(argv[0])
     status: str | int
     try:
-        if len(argv) > 1:
-            raise InputError(
-                f"{argv[1]!r} is not a flag. Write --name=value, or for a "
-                "boolean --name or --name=false."
-            )
         if flags.FLAGS.help:
             print(sys.modules["__main__"].__doc__)
             print("\n".join(_help_lines(options_class)))
             print("\n--helpfull also lists the flags of the logging library.")
             return
+        if len(argv) > 1:
+            raise InputError(
+                f"{argv[1]!r} is not a flag. Write --name=value, or for a "
+                "boolean --name or --name=false."
+            )
         main(options_from_flags(options_class))
         return
     except InputError as error:
@@ -297,7 +310,8 @@ def define_flags(
 
 def plain_type(annotation: Any) -> type:
     """Returns `str` for `str | None`, and other types unchanged."""
-    return (*typing.get_args(annotation), annotation)[0]
+    arguments = typing.get_args(annotation)
+    return arguments[0] if arguments else annotation
 
 
 def options_from_flags(
@@ -332,4 +346,5 @@ def _help_lines(options_class: type[Options]) -> Iterator[str]:
         parts[REQUIRED if is_required else heading].append(text)
     for heading, texts in parts.items():
         if texts:
-            yield from (f"\n{heading}:", *texts)
+            yield f"\n{heading}:"
+            yield from texts

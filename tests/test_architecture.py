@@ -25,7 +25,7 @@ LEVELS = [
 LEVEL_OF = {name: n for n, names in enumerate(LEVELS) for name in names.split()}
 
 # What level 0 may import at start-up, and modeling/ anywhere.
-LIGHT = {"absl", "tqdm", "typing_extensions", *sys.stdlib_module_names}
+LIGHT = {"absl", "tqdm", *sys.stdlib_module_names}
 MODELING = {"keras", *sys.stdlib_module_names}
 
 # Modules of level 0 that import NumPy, matplotlib or the like, and are imported

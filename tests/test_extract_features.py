@@ -131,7 +131,7 @@ MODEL = (
     [
         ("--layers=1", "--layers=1 .* from -1 to 0"),
         ("--layers=-2", "--layers=-2 .* from -1 to 0"),
-        ("--layers=", "--layers= "),
+        ("--layers=", "--layers= must list numbers"),
         ("--layers=a", "--layers=a .*-1 to 0"),
         ("--use_tpu", "--use_tpu"),
         ("--output_format=npy", "--pooling=none"),

@@ -15,16 +15,16 @@ class BuildVocab(cli.Options):
     )
     vocab_file: str = option("The vocabulary to write, one token per line.")
     vocab_size: int = option(
-        "Maximum number of tokens, special ones too.", 30522, at_least=10
+        "Maximum number of tokens, including special ones.", 30522, at_least=10
     )
     do_lower_case: bool = option("Lower-case the text and strip accents.", True)
     min_count: int = count("Minimum number of occurrences of a token.", 2)
-    num_unused: int = amount("Number of [unusedN] tokens.", 99)
+    num_unused: int = amount("Number of [unusedN] tokens to reserve.", 99)
     limit_alphabet: int = count("Number of frequent characters to keep.", 1000)
     bert_config_file: str | None = optional(
-        "A bert_config.json to write, with these sizes.", heading="Model"
+        "A bert_config.json to write for the given sizes.", heading="Model"
     )
-    hidden_size: int = count("Hidden size.", 768)
+    hidden_size: int = count("Hidden size of the model.", 768)
     num_hidden_layers: int = count("Number of layers.", 12)
     num_attention_heads: int = count("Number of attention heads.", 12)
     max_position_embeddings: int = count("Maximum sequence length.", 512)

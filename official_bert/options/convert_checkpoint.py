@@ -22,7 +22,9 @@ _CHECKPOINT_FILE = re.compile(
 # Files that are never opened.
 _PICKLE = "a pickle, which can run code when it is opened"
 _UNSUPPORTED = {
-    **dict.fromkeys((".bin", ".pt", ".pth"), _PICKLE),
+    ".bin": _PICKLE,
+    ".pt": _PICKLE,
+    ".pth": _PICKLE,
     ".h5": "written by the former TensorFlow models of transformers",
     ".msgpack": "written by the former Flax models of transformers",
 }
@@ -45,13 +47,13 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         "auto|tf1|huggingface|keras_hub|model_garden",
     )
     bert_config_file: str | None = checks.file_option(
-        "For TF1 and Model Garden. Default: beside the checkpoint.", None
+        "TF1, Model Garden: the config. Default: beside the checkpoint.", None
     )
     vocab_file: str | None = checks.file_option(
         "The vocabulary. Default: the one beside the weights.", None
     )
     do_lower_case: bool | None = optional(
-        "Whether it is uncased. Default: as its files suggest."
+        "Whether the model is uncased. Default: as its files suggest."
     )
     head: str | None = optional(
         "The type of a fine-tuned model, if its files do not name it.",
@@ -151,6 +153,7 @@ def _refuse_unsupported(path: str) -> None:
     if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
         raise InputError(
             f"{path} is {reason}, and is not supported. If you trust it, load "
-            "it with transformers and save it with `save_pretrained(directory, "
-            "safe_serialization=True)`."
+            "it with a version of transformers that reads it, call "
+            "`model.save_pretrained(directory, safe_serialization=True)`, and "
+            "convert that directory."
         )

@@ -33,7 +33,9 @@ class CreatePretrainingData(cli.Options):
         "Text, one sentence per line, blank lines between documents: files or "
         "glob patterns, comma-separated; also .gz."
     )
-    output_file: str = option("TFRecord files to write, comma-separated.")
+    output_file: str = option(
+        "TFRecord files to fill in turn, comma-separated."
+    )
     vocab_file: str = file_option("The vocabulary of the model.")
     do_lower_case: bool = option(
         "Lower-case the text: true for uncased models.", True
@@ -51,11 +53,12 @@ class CreatePretrainingData(cli.Options):
     dupe_factor: int = count("Passes over the text, with different masks.", 10)
     masked_lm_prob: float = share("Proportion of tokens to mask.", 0.15)
     mask_share: float = share(
-        "Proportion of masked tokens that become [MASK]; the shares sum to 1.",
+        "Share of masked tokens that become [MASK]. Must sum to 1 with "
+        "--random_share and --same_share.",
         0.8,
     )
-    random_share: float = share("Proportion that becomes a random token.", 0.1)
-    same_share: float = share("Proportion that stays unchanged.", 0.1)
+    random_share: float = share("Share of masked tokens to randomize.", 0.1)
+    same_share: float = share("Share of masked tokens to leave as is.", 0.1)
     nsp: str = option(
         "Segments of an instance. next: two, the second half of the time from "
         "another document. sop: two, half of the time reversed. none: one.",
@@ -70,7 +73,7 @@ class CreatePretrainingData(cli.Options):
         conflicts=("runner",),
     )
     runner: str | None = optional(
-        "Apache Beam runner; creates the instances of --num_workers. Needs "
+        "Apache Beam runner, for the instances of --num_workers=1. Needs "
         "requirements-beam.txt.",
         choices=RUNNERS,
     )

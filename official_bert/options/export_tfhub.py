@@ -30,7 +30,7 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
     max_seq_length: int = option(
         "Default sequence length of the preprocessor.", 128, at_least=3
     )
-    overwrite: bool = switch("Replace the contents of these directories.")
+    overwrite: bool = switch("Replace the contents of output directories.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

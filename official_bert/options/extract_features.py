@@ -76,15 +76,13 @@ class ExtractFeatures(cli.Options, heading="Data"):
         super().__post_init__()
         config = BertConfig.from_json_file(self.bert_config_file)
         config.require_length(self.max_seq_length)
-        num_layers = config.num_hidden_layers
+        depth = config.num_hidden_layers
         try:
-            is_valid = all(
-                -num_layers <= n < num_layers for n in self.layer_indexes
-            )
+            is_valid = all(-depth <= n < depth for n in self.layer_indexes)
         except ValueError:
             is_valid = False
         if not is_valid:
-            message = f"must be from {-num_layers} to {num_layers - 1}."
+            message = f"must list numbers from {-depth} to {depth - 1}."
             raise self.error("layers", message)
         require_pooling(self.pooling, config)
         if self.resolved_format == "npy" and self.pooling == "none":

@@ -12,17 +12,6 @@ from official_bert.cli import amount, choice, count, option, share, switch
 from official_bert.options.checks import file_option, installed
 from official_bert.options.training import DeviceOptions, TrainingOptions
 
-# Outputs of a frozen BERT that a model on top can use; none: fine-tune BERT.
-FEATURE_LAYERS = (
-    "none",
-    "embeddings",
-    "second_to_last",
-    "last",
-    "weighted_sum_last_4",
-    "concat_last_4",
-    "weighted_sum_all",
-)
-
 # Files that training copies to the run directory.
 _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
 
@@ -51,7 +40,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     num_train_epochs: float = amount("Passes over the training data.", 3.0)
     warmup_proportion: float = share("Proportion of warm-up steps.", 0.1)
     layerwise_lr_decay: float = share(
-        "Learning rate factor per layer, downwards.", 1.0
+        "Learning rate factor per layer, from the top down.", 1.0
     )
     pad_to: str = choice(
         "Padding of training batches. max: to --max_seq_length. bucket: by "
@@ -69,11 +58,11 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "",
         check=_frozen_parts,
     )
-    feature_layers: str = option(
-        "Freeze BERT and train a model on these outputs (table 7 of the "
+    feature_layers: str = choice(
+        "Freeze BERT and train a model on the given outputs (table 7 of the "
         "paper), at a rate such as 1e-3. none: fine-tune BERT.",
-        "none",
-        choices=FEATURE_LAYERS,
+        "none|embeddings|second_to_last|last|weighted_sum_last_4|concat_last_4"
+        "|weighted_sum_all",
     )
     bilstm_size: int | None = amount(
         "Size per direction of a two-layer BiLSTM on top of BERT; 0: none. "
@@ -84,10 +73,9 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Whether to evaluate on the development set.", heading="Evaluation"
     )
     eval_batch_size: int = count("Examples per evaluation step.", 8)
-    eval_pad_to: str = option(
-        "Like --pad_to, for evaluation and prediction. The results are equal.",
-        "bucket",
-        choices=("max", "bucket"),
+    eval_pad_to: str = choice(
+        "Like --pad_to, in evaluation and prediction. Does not change results.",
+        "bucket|max",
     )
     eval_every: int = amount(
         "Training steps between evaluations; best/ keeps the best checkpoint, "
@@ -107,7 +95,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Whether to export for TensorFlow Serving; needs no data."
     )
     export_dir: str | None = option(
-        "Directory of the versions 1, 2, ... Default: export/ in --output_dir.",
+        "Directory of exports 1, 2, ... Default: export/ in --output_dir.",
         None,
         needs="do_export",
     )
@@ -115,7 +103,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "With --do_export: whether the exported model takes text.", True
     )
     export_tflite: bool = switch(
-        "Whether to write model.tflite too.", needs="do_export"
+        "Whether to also export model.tflite.", needs="do_export"
     )
 
     def __post_init__(self) -> None:

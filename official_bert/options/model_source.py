@@ -65,7 +65,7 @@ class ModelOptions(cli.Options, heading="Model"):
 
     def _metadata_files(self) -> list[str]:
         names = (task_file.NAME, "tokenizer_config.json")
-        return [*filter(None, map(self._in_model_dir, names))]
+        return [self._in_model_dir(name) for name in names if self.model_dir]
 
     def _in_model_dir(self, name: str) -> str:
         return os.path.join(self.model_dir, name) if self.model_dir else ""
@@ -102,17 +102,14 @@ class ModelOptions(cli.Options, heading="Model"):
 
 
 def require_released(
-    config: BertConfig,
-    vocab_file: str,
-    init_checkpoint: str,
-    do_lower_case: bool,
+    config: BertConfig, vocab_file: str, init_checkpoint: str, is_uncased: bool
 ) -> None:
     """Raises `InputError` unless files exist and belong to one model."""
     config.require_same_direction(init_checkpoint)
     files.require(vocab_file, "--vocab_file")
     if message := existing_checkpoint(init_checkpoint):
         raise InputError(f"--init_checkpoint={init_checkpoint} {message}")
-    validate_case_matches_checkpoint(do_lower_case, init_checkpoint)
+    validate_case_matches_checkpoint(is_uncased, init_checkpoint)
 
 
 def require_finetuned(directory: str) -> None:

@@ -25,8 +25,8 @@ class Predict(ModelOptions, heading="Data"):
         "The file to predict, one example per line. -: standard input.", "-"
     )
     input_format: str = choice(
-        "text: a text per line. tsv: one or two, or a table. csv: a table. "
-        "jsonl: a text, list or object. auto: by file name, otherwise text.",
+        "text: one text per line. tsv: one or two texts, or a table. csv: a "
+        "table. jsonl: a text, list or object. auto: by name, otherwise text.",
         "auto|text|tsv|csv|jsonl",
     )
     text_a_column: str | None = optional(
@@ -44,7 +44,7 @@ class Predict(ModelOptions, heading="Data"):
     )
     batch_size: int = count("Sequences per step.", 32)
     chunk_size: int = count(
-        "Examples to read from a file before predicting them, by length.", 256
+        "Examples of a file to read, sort by length and predict at once.", 256
     )
     fill_mask: bool = switch(
         "Predict each [MASK], with a pre-trained model.",
@@ -71,9 +71,8 @@ class Predict(ModelOptions, heading="Data"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_table = self.resolved_format in ("tsv", "csv")
         has_columns = self.resolved_format == "jsonl" or (
-            is_table and self.input_file != "-"
+            self.resolved_format in ("tsv", "csv") and self.input_file != "-"
         )
         for name in ("text_a_column", "has_header"):
             if self.is_set(name) and not has_columns:

@@ -47,10 +47,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "truncate_tail|head_tail|windows",
     )
     window_stride: int = amount(
-        "Tokens between starts of windows; 0: half a window.", 0
+        "Tokens between starts of a text's windows; 0: half a window.", 0
     )
     window_pooling: str = choice(
-        "How to combine the logits of windows.", "mean|max"
+        "How to combine the logits of a text's windows.", "mean|max"
     )
     language: str = option("XNLI: the language to evaluate.", "zh")
     train_language: str | None = optional(
@@ -79,7 +79,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "label",
     )
     id_column: str | None = optional(
-        "Own data: column of names. Default: the line number, or id."
+        "Own data: column of example names. Default: the line number, or id."
     )
     label_file: str | None = file_option(
         "Own data, tagging: all labels, one per line. Default: as in training.",
@@ -130,16 +130,16 @@ class RunClassifierWithTfhub(RunClassifier):
     )
     # Required by `run_classifier.py`.
     bert_config_file: str | None = optional(  # type: ignore[assignment]
-        "Unused: the module has its own configuration.", heading=LEGACY
+        "Unused: the TF Hub module has its own configuration.", heading=LEGACY
     )
     vocab_file: str | None = optional(  # type: ignore[assignment]
-        "Unused: the module has its own vocabulary.", heading=LEGACY
+        "Unused: the TF Hub module has its own vocabulary.", heading=LEGACY
     )
     init_checkpoint: str | None = optional(
-        "Unused: the module has its own weights.", heading=LEGACY
+        "Unused: the TF Hub module has its own weights.", heading=LEGACY
     )
     do_lower_case: bool = option(
-        "Unused: the module defines whether to lower-case the text.",
+        "Unused: the TF Hub module defines whether to lower-case text.",
         True,
         heading=LEGACY,
     )

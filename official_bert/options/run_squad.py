@@ -11,7 +11,7 @@ class RunSquad(FinetuningOptions, heading="Data"):
     command = "run_squad.py"
 
     train_file: str | None = file_option(
-        "A SQuAD JSON file to train on.", None, needed_by=["do_train"]
+        "A SQuAD JSON file to train on.", None, needed_by=("do_train",)
     )
     predict_file: str | None = file_option(
         "A SQuAD JSON file to predict and evaluate.",
@@ -35,7 +35,7 @@ class RunSquad(FinetuningOptions, heading="Data"):
     )
     max_answer_length: int = count("Maximum number of tokens of an answer.", 30)
     null_score_diff_threshold: float = option(
-        "Predict no answer if its score is higher by more than this.", 0.0
+        "Predict no answer if it outscores the best one by more than this.", 0.0
     )
     # In the original, padding positions compete for the n best logits, and may
     # replace an answer.

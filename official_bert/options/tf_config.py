@@ -1,6 +1,5 @@
 """The environment variable `TF_CONFIG`: the hosts that train together."""
 
-import itertools
 import json
 import os
 import re
@@ -27,7 +26,7 @@ def is_chief(strategy: str) -> bool:
 def hosts() -> list[str]:
     """Returns HOST:PORT of all hosts in `TF_CONFIG`."""
     cluster = json.loads(os.environ["TF_CONFIG"])["cluster"]
-    return [*itertools.chain(*cluster.values())]
+    return [host for job in cluster.values() for host in job]
 
 
 def require() -> None:
@@ -48,10 +47,10 @@ def require() -> None:
 
 def _is_valid(config: Any) -> bool:
     cluster, task = config["cluster"], config["task"]
-    addresses = [*itertools.chain(*cluster.values())]
+    addresses = [address for job in cluster.values() for address in job]
     return (
         {"worker"} <= set(cluster) <= {"worker", "chief"}
-        and all(cluster.values())
+        and all(isinstance(job, list) and job for job in cluster.values())
         and len(cluster.get("chief", [])) <= 1
         and len(set(addresses)) == len(addresses)
         and all(map(_is_address, addresses))

@@ -101,7 +101,7 @@ class TrainingOptions(DeviceOptions, heading="Training"):
         check=checks.installed("matplotlib"),
     )
     iterations_per_loop: int = count(
-        "Steps per call; without a TPU, the default means 1.", 1000
+        "Training steps per call; without a TPU, the default means 1.", 1000
     )
     gradient_accumulation_steps: int = count(
         "Micro-batches per step: less memory, more time.", 1

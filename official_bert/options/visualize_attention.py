@@ -33,11 +33,11 @@ class VisualizeAttention(ModelOptions, heading="Data"):
         "A second text, to show a pair.", needs="text_a", check=_text
     )
     word: str | None = optional(
-        "Instead, compare this word's vectors in the --input_file sentences.",
+        "Without --text_a: a word to compare in the sentences of --input_file.",
         check=_text,
     )
     input_file: str | None = file_option(
-        "Sentences with --word, one per line.",
+        "Sentences that contain --word, one per line.",
         None,
         needs="word",
         needed_by=("word",),

@@ -16,7 +16,7 @@ from official_bert.modeling.finetuning_models import (
     TokenClassifier,
 )
 from official_bert.modeling.pooling_head import BiLstm, PoolingHead
-from official_bert.options.finetuning import FEATURE_LAYERS
+from official_bert.options import FinetuningOptions
 
 CONFIG = dataclasses.replace(recorded.SMALL_CONFIG, num_hidden_layers=5)
 LENGTHS = np.array([9, 6, 1])
@@ -61,9 +61,10 @@ FORMULAS = {
 }
 
 
-@pytest.mark.parametrize(
-    "feature_layers", [name for name in FEATURE_LAYERS if name != "none"]
-)
+OPTION = FinetuningOptions.__dataclass_fields__["feature_layers"]
+
+
+@pytest.mark.parametrize("feature_layers", OPTION.metadata["choices"][1:])
 def test_features_equal_the_formula_and_bert_gets_no_gradient(feature_layers):
     model = make(TokenClassifier, feature_layers)
     expected = FORMULAS[feature_layers](model, outputs(model))

@@ -45,6 +45,7 @@ def test_process_without_other_hosts_is_chief(monkeypatch):
         {"cluster": {"worker": HOSTS}},
         make({"ps": HOSTS, "worker": HOSTS}, "worker", 0),
         make({"worker": "a:1"}, "worker", 0),
+        make({"worker": {"a:1": "b:2"}}, "worker", 0),
         make({"worker": ["a"]}, "worker", 0),
         make({"worker": []}, "worker", 0),
         make({"worker": [7]}, "worker", 0),
