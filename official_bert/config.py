@@ -88,10 +88,11 @@ class BertConfig:
 
     def validate(self) -> None:
         """Raises `InputError` if no model can have these values."""
-        for name in _COUNTS:
-            value = getattr(self, name)
-            is_valid = type(value) is int and value > 0
-            self._require(is_valid, name, "a positive integer")
+        for field in dataclasses.fields(self):
+            if field.type in (int, int | None):
+                value = getattr(self, field.name)
+                is_valid = type(value) is int and value > 0
+                self._require(is_valid, field.name, "a positive integer")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = getattr(self, name)
             is_valid = isinstance(value, (int, float)) and 0 <= value < 1
@@ -101,7 +102,7 @@ class BertConfig:
         self._require(is_valid, "is_left_to_right", "true or false")
         value = self.initializer_range
         is_valid = isinstance(value, (int, float)) and value >= 0
-        self._require(is_valid, "initializer_range", "a number from 0")
+        self._require(is_valid, "initializer_range", "a number, 0 or more")
         is_valid = str(self.hidden_act or "").lower() in ACTIVATIONS
         must_be = f"one of {', '.join(ACTIVATIONS[1:])}"
         self._require(is_valid, "hidden_act", must_be)
@@ -133,11 +134,11 @@ class BertConfig:
                 f"vocab_size={self.vocab_size}. Use its vocabulary."
             )
         if num_tokens < self.vocab_size - _MAX_PADDING:
-            logging.warning(
+            message = (
                 "%s: has %d tokens, but the model has %d. Check that it is the "
-                "vocabulary of the model.",
-                *(vocab_file, num_tokens, self.vocab_size),
+                "vocabulary of the model."
             )
+            logging.warning(message, vocab_file, num_tokens, self.vocab_size)
 
     def require_length(self, max_seq_length: int) -> None:
         """Raises `InputError` for sequences longer than the model supports."""
@@ -177,11 +178,6 @@ _MAX_PADDING = 256
 
 # The empty name, None and "linear" all mean the identity.
 ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")
-
-_COUNTS = (
-    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
-    *("intermediate_size", "max_position_embeddings", "type_vocab_size"),
-)
 
 # All released models, by the names of their archives: the 24 small ones of Turc
 # et al., 2019 (the largest of which has the sizes of Base), Base and Large.

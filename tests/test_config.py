@@ -83,6 +83,10 @@ def test_invalid_value_is_an_error(names, values):
             config.validate()
 
 
+def test_dropout_may_be_null():
+    BertConfig(vocab_size=9, hidden_dropout_prob=None).validate()
+
+
 @pytest.mark.parametrize(
     "name", [n for n in ORIGINAL["cases"] if n.startswith("get_activation")]
 )
@@ -90,7 +94,6 @@ def test_activations_are_those_of_the_original(name):
     quoted = re.match(r"get_activation\((.*?)\)", name)[1]
     activation = None if quoted == "None" else quoted.strip("'")
     config = BertConfig(vocab_size=9, hidden_act=activation)
-    config.hidden_dropout_prob = None  # The same as 0.
     outcome, _ = ORIGINAL["cases"][name]
     if outcome == "ok":
         config.validate()
@@ -104,13 +107,20 @@ def make_vocab(number):
     return {token: index for index, token in enumerate(tokens)}
 
 
-@pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]", "doubled"])
-def test_vocabulary_that_does_not_fit_is_an_error(token):
-    vocab, message = make_vocab(99), re.escape(token)
-    if vocab.pop(token, None) is None:
-        # The size is one more than the largest id: a token may be duplicated.
-        vocab[token], message = 100, "101 .*=100"
-    with pytest.raises(InputError, match=f"a.txt: .*{message}"):
+@pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]"])
+def test_vocabulary_without_a_special_token_is_an_error(token):
+    vocab = make_vocab(10)
+    del vocab[token]
+    with pytest.raises(InputError, match=f"a.txt: .*{re.escape(token)}"):
+        BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
+
+
+# The size is one more than the largest id, even if a token is duplicated.
+@pytest.mark.parametrize(
+    "vocab", [make_vocab(101), {**make_vocab(99), "doubled": 100}]
+)
+def test_vocabulary_larger_than_the_model_is_an_error(vocab):
+    with pytest.raises(InputError, match=r"a.txt: 101 .*=100"):
         BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
 
 

@@ -58,9 +58,8 @@ def draw(output_dir: str, matrices: list[Matrix]) -> list[str]:
         axes = figure.subplots(1, len(matrices), squeeze=False).ravel()
         for axis, matrix in zip(axes, matrices, strict=True):
             _draw(axis, matrix)
-        template, name = "confusion.html", "confusion_matrix"
         return figures.write(
-            figure, output_dir, name, template, matrices=matrices
+            figure, output_dir, "confusion_matrix", matrices=matrices
         )
 
 
@@ -86,5 +85,6 @@ def _draw(axis: Any, matrix: Matrix) -> None:
     for row, counts in enumerate(matrix.counts):
         for column, count in enumerate(counts):
             color = "white" if shares[row][column] > 0.5 else "#1b2330"
-            place = {"ha": "center", "va": "center"}
-            axis.text(column, row, str(count), color=color, **place)
+            axis.text(
+                column, row, str(count), ha="center", va="center", color=color
+            )

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import matplotlib
-import matplotlib.figure
 from matplotlib.figure import Figure
 
 from official_bert import files, pages
@@ -43,15 +42,14 @@ def figure(width: float, height: float) -> Iterator[Figure]:
 
 
 def write(
-    drawn: Figure, output_dir: str, name: str, template: str, **values: Any
+    drawn: Figure, output_dir: str, name: str, **values: Any
 ) -> list[str]:
     """Writes `name`.png and a page, `name`.html; returns their paths.
 
-    The title of the page is the name; `values` are variables of its template.
+    `values` are variables of the page's template, which has the same name.
     """
     path = os.path.join(output_dir, name)
-    title = name.replace("_", " ").capitalize()
-    page = pages.render(template, title=title, subtitle=output_dir, **values)
+    page = pages.render(f"{name}.html", subtitle=output_dir, **values)
     with files.writing(path + ".png") as file:
         file.write(_saved(drawn, "png"))
     files.write_text(path + ".html", page)

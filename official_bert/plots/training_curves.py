@@ -12,8 +12,13 @@ from official_bert.plots import figures
 
 # These are drawn first; all others follow by name.
 _ORDER = (
-    *("loss", "masked_lm_loss", "next_sentence_loss", "learning_rate"),
-    *("gradient_norm", "loss_scale", "examples_per_second"),
+    "loss",
+    "masked_lm_loss",
+    "next_sentence_loss",
+    "learning_rate",
+    "gradient_norm",
+    "loss_scale",
+    "examples_per_second",
 )
 _PALE_BLUE, _BLUE, _ORANGE = "#9dbbe3", "#1d5fbf", "#b8470f"
 # Curves with fewer points are not smoothed.
@@ -85,9 +90,7 @@ def draw(output_dir: str, curves: Curves) -> list[str]:
         for axis in axes[len(names) :]:
             axis.set_visible(False)
         svg = figures.to_svg(figure)
-        return figures.write(
-            figure, output_dir, "training_curves", "plot.html", svg=svg
-        )
+        return figures.write(figure, output_dir, "training_curves", svg=svg)
 
 
 def _draw(axis: Any, name: str, curves: Curves) -> None:
@@ -127,11 +130,11 @@ def _read_file(path: str) -> tuple[float, Scalars]:
     records = [*event_file_loader.RawEventFileLoader(path).Load()]
     end = sum(len(record) + _RECORD_OVERHEAD for record in records)
     if end < size:
-        logging.warning(
+        message = (
             "%s: not drawn from byte %d of %d on, where the file is damaged or "
-            "a killed run stopped writing.",
-            *(path, end, size),
+            "a killed run stopped writing."
         )
+        logging.warning(message, path, end, size)
     start = 0.0
     scalars: Scalars = {}
     for event in map(event_file_loader.event_pb2.Event.FromString, records):

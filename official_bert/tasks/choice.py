@@ -157,12 +157,12 @@ class ChoiceTask(Task):
         return classification.accuracy(targets, np.argmax(answers, axis=1))
 
     def write_predictions(
-        self, folder: str, split: str, examples: Examples, answers: Any
+        self, directory: str, split: str, examples: Examples, answers: Any
     ) -> None:
         """Writes the probabilities, and a table of ids and predictions."""
         choices = [answer.argmax() for answer in answers]
         table = self.data.predictions_file(split, examples, choices)
-        tables.write_predictions(folder, split, answers, table)
+        tables.write_predictions(directory, split, answers, table)
 
     def parse(self, given: Any, where: str) -> ChoiceExample:
         """Makes an example of an object with `columns` or default keys."""

@@ -67,8 +67,8 @@ class ConllData(DataSet):
         """
         path = self.path(split)
         if split != "test":
-            return self._read_file(path, True, labels)
-        sentences = self._read_file(path, False, None)
+            return self._read_file(path, needs_tags=True, labels=labels)
+        sentences = self._read_file(path, needs_tags=False, labels=None)
         # In test data without tags the last column may be anything.
         if labels is None or _tags(sentences) <= set(labels):
             return sentences
@@ -79,7 +79,7 @@ class ConllData(DataSet):
         return tuple(sorted(_tags(self.read("train"))))
 
     def _read_file(
-        self, path: str, needs_tags: bool, labels: Collection[str] | None
+        self, path: str, *, needs_tags: bool, labels: Collection[str] | None
     ) -> list[Sentence]:
         sentences: list[Sentence] = []
         document: list[str] = []

@@ -61,7 +61,8 @@ class Forward:
         batches = padding.batches_by_length(lengths, self.batch_size)
         # Replicas wait for each other: batches must have the same order.
         is_alone = self.strategy.num_replicas_in_sync == 1
-        outputs = (parallel_map if is_alone else map)(compute, batches)
+        mapped = parallel_map if is_alone else map
+        outputs = mapped(compute, batches)
         with progress.bar(
             description=description or "",
             total=len(lengths),
@@ -98,7 +99,7 @@ class Forward:
     def _run(self, batch: Any) -> Any:
         return self.strategy.run(self._on_replica, args=(batch,))
 
-    def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, ...]:
+    def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Returns logits, loss sums and weight sums of this replica's part."""
         replicas = self.strategy.num_replicas_in_sync
         if replicas > 1:
@@ -112,5 +113,5 @@ class Forward:
         weights = self.task.weights(batch)
         losses = self.task.losses(logits, batch) * weights
         axes = list(range(1, len(losses.shape)))  # All but the batch.
-        totals = [tf.reduce_sum(values, axes) for values in (losses, weights)]
-        return (logits, *totals)
+        loss_sums = tf.reduce_sum(losses, axes)
+        return logits, loss_sums, tf.reduce_sum(weights, axes)

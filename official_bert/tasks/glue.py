@@ -39,7 +39,8 @@ class Columns(NamedTuple):
 
     def rows(self, path: str) -> Iterator[Row]:
         """Yields the lines with examples."""
-        num_required = 1 + max(index or 0 for index in self[:4])
+        columns = (self.text_a, self.text_b, self.label, self.guid)
+        num_required = 1 + max(column or 0 for column in columns)
         num_skipped = 0
         for row in tables.read_lines(path, has_header=self.has_header):
             if len(row.cells) >= num_required:
@@ -107,7 +108,7 @@ TASKS = {
         Columns(3, 4, label=0),
         Columns(3, 4),
         "MRPC",
-        "accuracy_and_f1",
+        metric="accuracy_and_f1",
     ),
     "stsb": GlueTask(
         (), Columns(7, 8, label=9), Columns(7, 8, guid=0), "STS-B"
@@ -211,6 +212,5 @@ class GlueData(DataSet):
         name = self.task.submission
         if split == "test_mismatched":
             name = "MNLI-mm"
-        return f"{name}.tsv", tables.predictions_table(
-            ids, predictions, "index"
-        )
+        table = tables.predictions_table(ids, predictions, "index")
+        return f"{name}.tsv", table

@@ -88,7 +88,7 @@ def make_text_task(options: RunClassifier) -> TextTask:
     if options.task_type != "regression":
         labels = find_labels(options, data.training_labels)
     given = (options.text_a_column, options.text_b_column)
-    names = tuple(name for name in given if name is not None)
+    names = [name for name in given if name is not None]
     return TextTask(
         task_type=options.task_type,
         labels=labels,
@@ -172,15 +172,19 @@ def _require_all_labels(examples: list[TextExample]) -> list[TextExample]:
         logging.warning(
             "The test set is not evaluated: %d of %d rows have no known label, "
             "the first is %s",
-            *(len(missing), len(examples), missing[0]),
+            len(missing),
+            len(examples),
+            missing[0],
         )
     return examples
 
 
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
     """Returns multiple choice with as many choices as the first example."""
-    used = (options.do_train, options.do_eval, options.do_predict)
-    first_split = ("train", "dev", "test")[used.index(True)]
+    if options.do_train:
+        first_split = "train"
+    else:
+        first_split = "dev" if options.do_eval else "test"
     columns = ChoiceColumns(options.context_column, options.choices_column)
     if options.question_column:
         columns = columns._replace(question=options.question_column)

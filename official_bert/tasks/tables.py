@@ -237,12 +237,12 @@ def scores_name(split: str) -> str:
 
 
 def write_predictions(
-    folder: str, split: str, answers: Iterable[Any], table: tuple[str, str]
+    directory: str, split: str, answers: Iterable[Any], table: tuple[str, str]
 ) -> None:
     """Writes a line of scores per answer, and `table`, its name and text."""
     lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
     for name, text in ((scores_name(split), "".join(lines)), table):
-        files.write_text(os.path.join(folder, name), text)
+        files.write_text(os.path.join(directory, name), text)
 
 
 def predictions_table(

@@ -154,15 +154,16 @@ class TaggingTask(Task):
             sizes = list(map(len, ids))
             starts = [0, *itertools.accumulate(sizes)]
             tags = [label_ids[tag] for tag in sentence.tags or ()]
-            label_at = dict(zip(starts[first:], tags, strict=False))
             for window in make_windows(sizes, first, last, room):
                 begin, end = starts[window.begin], starts[window.end]
                 row = text_inputs.text_features(tokens[begin:end], (), special)
                 labels = [0] * (end - begin + 2)  # [CLS] and [SEP] have none.
                 mask = labels.copy()
-                for start in starts[window.first : window.last]:
-                    labels[start - begin + 1] = label_at.get(start, 0)
-                    mask[start - begin + 1] = 1
+                for word in range(window.first, window.last):
+                    position = starts[word] - begin + 1
+                    mask[position] = 1
+                    if tags:
+                        labels[position] = tags[word - first]
                 row |= {"label_ids": labels, "label_mask": mask}
                 yield FeatureRow(number, row)
 
@@ -207,11 +208,12 @@ class TaggingTask(Task):
         return entities.evaluate(targets, answers)
 
     def write_predictions(
-        self, folder: str, split: str, examples: Examples, answers: Any
+        self, directory: str, split: str, examples: Examples, answers: Any
     ) -> None:
         """Writes `test_predictions.txt`: the data and a column of answers."""
         text = conll.with_predictions(self.data.path(split), answers)
-        files.write_text(os.path.join(folder, f"{split}_predictions.txt"), text)
+        path = os.path.join(directory, f"{split}_predictions.txt")
+        files.write_text(path, text)
 
     def parse(self, given: Any, where: str) -> Sentence:
         """Makes a sentence of a text, a list of words, or an object.

@@ -218,7 +218,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def write_predictions(
-        self, folder: str, split: str, examples: Examples, answers: Any
+        self, directory: str, split: str, examples: Examples, answers: Any
     ) -> None:
         """Writes the files of the original, or those of the benchmark."""
 

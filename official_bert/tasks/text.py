@@ -179,14 +179,14 @@ class TextTask(Task):
         return function(*pair) | classification.per_class(*pair, self.labels)
 
     def write_predictions(
-        self, folder: str, split: str, examples: Texts, answers: Sequence[Any]
+        self, directory: str, split: str, examples: Texts, answers: Any
     ) -> None:
         """Writes `test_results.tsv` and `DataSet.predictions_file`."""
         predictions = self.predictions(answers)
         if self.task_type == "multilabel":
             predictions = [",".join(labels) for labels in predictions]
         table = self.data.predictions_file(split, examples, predictions)
-        tables.write_predictions(folder, split, answers, table)
+        tables.write_predictions(directory, split, answers, table)
 
     def parse(self, given: Any, where: str) -> TextExample:
         """Makes an example of a text, a list of two texts, or an object.
@@ -213,7 +213,8 @@ class TextTask(Task):
             expected = "a pair of texts" if self.is_pair else "one text"
             raise InputError(
                 f"{where}: must be {expected}, like the training data. "
-                f"Received: {given!r}. For pairs in tables: --text_b_column."
+                f"Received: {given!r}. For pairs in tables, use "
+                "--text_b_column."
             )
         return TextExample(where, *texts)
 

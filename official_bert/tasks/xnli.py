@@ -34,13 +34,13 @@ def make(options: RunClassifier) -> TextTask:
     if options.translate_test:
         evaluation_file = "xnli/xnli.{}.en.tsv"
         train_language = options.train_language or "en"
+    paths = {
+        "train": f"multinli/multinli.train.{train_language}.tsv",
+        "dev": evaluation_file.format("dev"),
+        "test": evaluation_file.format("test"),
+    }
     task = glue.GlueTask(
-        *(glue.INFERENCE, _TRAIN, _EVALUATION, f"XNLI-{language}"),
-        files={
-            "train": f"multinli/multinli.train.{train_language}.tsv",
-            "dev": evaluation_file.format("dev"),
-            "test": evaluation_file.format("test"),
-        },
+        glue.INFERENCE, _TRAIN, _EVALUATION, f"XNLI-{language}", files=paths
     )
     data = XnliData(task, options.data_dir, language)
     return dataclasses.replace(glue.make_task(task, ""), data=data)

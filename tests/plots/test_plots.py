@@ -68,7 +68,7 @@ def test_event_files_are_read_in_the_order_of_their_first_event(tmp_path):
 def test_damaged_or_incomplete_record_ends_a_curve_with_a_warning(
     tmp_path, caplog, fault
 ):
-    file = write(tmp_path, {"loss": {10: 5.0, 20: 4.0}})
+    file = write(tmp_path, {"loss": {10: 5.0, 20: 4.0, 30: 3.0}})
     read_training(tmp_path)
     assert "not drawn" not in caplog.text
     data = bytearray(file.read_bytes())
@@ -76,7 +76,7 @@ def test_damaged_or_incomplete_record_ends_a_curve_with_a_warning(
     for _ in range(2):  # The version and the first point.
         place += struct.unpack_from("<Q", data, place)[0] + 16
     if fault == "end":
-        del data[-5:]
+        del data[place + 5 :]
     else:
         data[place + (30 if fault == "data" else 0)] ^= 0xFF
     file.write_bytes(data)
@@ -132,6 +132,7 @@ def test_matrix_of_each_split_is_drawn(tmp_path, more):
     assert width >= 400 * (1 + len(more))
     assert height >= 400
     html = page.read_text()
+    assert "<h1>Confusion matrix</h1>" in html
     assert "&lt;b&gt;&amp;" in html
     assert "<b>" not in html
     cells = re.findall(r"<td style=.*?>(\d+)</td>", html)
