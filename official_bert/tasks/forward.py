@@ -69,13 +69,12 @@ class Forward:
             unit="feature",
             disable=description is None,
         ) as bar:
-            for indices, (found, loss, weight) in zip(
-                batches, outputs, strict=True
-            ):
-                size = len(indices)
-                losses[indices], weights[indices] = loss[:size], weight[:size]
-                for index, one in zip(indices, found, strict=False):
-                    logits[index] = one
+            for indices, output in zip(batches, outputs, strict=True):
+                size = len(indices)  # Less than B in the last batch.
+                losses[indices] = output[1][:size]
+                weights[indices] = output[2][:size]
+                for index, found in zip(indices, output[0], strict=False):
+                    logits[index] = found
                 bar.update(size)
         return Outputs(logits, losses, weights)
 

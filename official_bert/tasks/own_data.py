@@ -181,10 +181,9 @@ def _require_all_labels(examples: list[TextExample]) -> list[TextExample]:
 
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
     """Returns multiple choice with as many choices as the first example."""
+    first_split = "dev" if options.do_eval else "test"
     if options.do_train:
         first_split = "train"
-    else:
-        first_split = "dev" if options.do_eval else "test"
     columns = ChoiceColumns(options.context_column, options.choices_column)
     if options.question_column:
         columns = columns._replace(question=options.question_column)
@@ -220,9 +219,8 @@ class OwnChoices(OwnData):
         example = self.columns.example(row.cells, row.where, self.num_choices)
         has_id = self.options.id_column is None and "id" in row.cells
         guid = row.name("id") if has_id else self.guid(row, split)
-        return example._replace(
-            guid=guid, label=self.label_if_known(row, split)
-        )
+        label = self.label_if_known(row, split)
+        return example._replace(guid=guid, label=label)
 
     def label(self, row: Row) -> int:
         """Returns the number of the right choice."""

@@ -85,8 +85,7 @@ def encode_features(features: Features, max_seq_length: int) -> Iterator[bytes]:
     for start in range(0, num_features, _FEATURES_PER_BLOCK):
         indices = range(num_features)[start : start + _FEATURES_PER_BLOCK]
         batch = features.batch(indices, max_seq_length, len(indices))
-        size = len(indices)
-        rows = {k: array.reshape(size, -1) for k, array in batch.items()}
+        rows = {k: array.reshape(len(array), -1) for k, array in batch.items()}
         yield from encode_examples(rows)
 
 
@@ -98,8 +97,8 @@ def _up_to_date_records(
         return None
     try:
         note = json.loads(files.read_text(note_path))
-        found = note["made_of"], note["size"]
-        is_same = found == (fingerprint, files.size(path))
+        is_complete = note["size"] == files.size(path)
+        is_same = is_complete and note["made_of"] == fingerprint
         return int(note["num_records"]) if is_same else None
     except (ValueError, KeyError, TypeError):  # Not written by this program.
         return None

@@ -153,20 +153,18 @@ def _read_csv(path: str) -> Iterator[Record]:
     csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
     lines = (line + "\n" for _, line in files.numbered_lines(path))
     reader = csv.reader(lines, strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise InputError(
-                f"{path}:{line}: must be CSV, with quotes inside quoted cells "
-                f'doubled (""). Received: {error}.'
-            ) from error
-        # A line `""` is a row with one empty cell, not a blank line.
-        if cells and not (len(cells) == 1 and cells[0].isspace()):
-            yield line, cells
+    line = 1  # Where a row begins.
+    try:
+        for cells in reader:
+            # A line `""` is a row with one empty cell, not a blank line.
+            if cells and not (len(cells) == 1 and cells[0].isspace()):
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{path}:{line}: must be CSV, with quotes inside quoted cells "
+            f'doubled (""). Received: {error}.'
+        ) from error
 
 
 def _name_cells(

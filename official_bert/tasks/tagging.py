@@ -242,12 +242,11 @@ class TaggingTask(Task):
         words = list(example.words)
         result: dict[str, Any] = {"tokens": words, "tags": answer}
         if entities.has_prefixes(self.labels):
-            found = entities.entities(answer)
-            texts = [" ".join(words[e.start : e.end]) for e in found]
-            result["entities"] = [
-                {"type": name, "start": start, "end": end, "text": text}
-                for (start, end, name), text in zip(found, texts, strict=True)
-            ]
+            result["entities"] = []
+            for start, end, name in entities.entities(answer):
+                entity = {"type": name, "start": start, "end": end}
+                entity["text"] = " ".join(words[start:end])
+                result["entities"].append(entity)
         return result
 
 

@@ -87,9 +87,7 @@ class TextTask(Task):
             return _METRICS[self.metric][1]
         return "pearson" if self.task_type == "regression" else "micro_f1"
 
-    def schema(
-        self, max_seq_length: int, *, is_training: bool = True
-    ) -> Schema:
+    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
         """Returns the original's features; in regression, labels are floats."""
         num_labels = len(self.labels) if self.task_type == "multilabel" else 1
         is_float = self.task_type == "regression"
@@ -174,9 +172,10 @@ class TextTask(Task):
             return classification.multilabel(targets, scores, self.labels)
         if self.task_type == "regression":
             return regression.pearson_and_spearman(targets[:, 0], scores[:, 0])
-        pair = targets[:, 0], scores.argmax(axis=1)
+        targets, predicted = targets[:, 0], scores.argmax(axis=1)
+        per_class = classification.per_class(targets, predicted, self.labels)
         function, _ = _METRICS[self.metric]
-        return function(*pair) | classification.per_class(*pair, self.labels)
+        return function(targets, predicted) | per_class
 
     def write_predictions(
         self, directory: str, split: str, examples: Texts, answers: Any

@@ -76,8 +76,9 @@ def test_labels_become_features(tokenizer, task, label, expected):
     assert row["label_ids"] == expected
     words = ["[CLS]", "good", "cat", "[SEP]", "bad", "[SEP]"]
     assert row["input_ids"] == [tiny.VOCAB.index(word) for word in words]
-    assert task.schema(16)["label_ids"].length == len(expected)
-    assert task.schema(16)["label_ids"].is_float == (task is SCORE)
+    feature = task.schema(16, is_training=True)["label_ids"]
+    assert feature.length == len(expected)
+    assert feature.is_float == (task is SCORE)
 
 
 def test_windows_are_features_of_one_example(tokenizer):
@@ -103,7 +104,7 @@ def answers(task, *logits, numbers=None):
     numbers = numbers or range(len(logits))
     examples = [TextExample("", "x")] * len(set(numbers))
     rows = [FeatureRow(number, {}) for number in numbers]
-    features = RowFeatures(examples, rows, task.schema(8))
+    features = RowFeatures(examples, rows, task.schema(8, is_training=False))
     arrays = [np.array(one, np.float32) for one in logits]
     return task.answers(features, Outputs(arrays, *np.zeros((2, len(logits)))))
 

@@ -184,13 +184,13 @@ class SquadTask(task.Task):
         return squad_metrics.evaluate(dataset, texts, null_odds or None)
 
     def write_predictions(
-        self, folder: str, split: str, examples: Any, answers: Sequence[Any]
+        self, directory: str, split: str, examples: Any, answers: Sequence[Any]
     ) -> None:
         """Writes the original's JSON files, without null odds in SQuAD 1.1."""
         names = ("predictions", "nbest_predictions", "null_odds")
         columns = _by_question_id(examples, answers)
         for name, content in zip(names, columns, strict=True):
-            path = os.path.join(folder, f"{name}.json")
+            path = os.path.join(directory, f"{name}.json")
             if content:
                 files.write_text(path, json.dumps(content, indent=4) + "\n")
             elif files.exists(path):  # Of an earlier run.
