@@ -51,7 +51,8 @@ def test_instances_go_to_the_outputs_in_turn(directory, monkeypatch, compress):
     assert len(whole) >= 20  # Two documents, ten rounds.
     for i, name in enumerate(names):
         assert list(tfrecords.read(name)) == whole[i::3]
-    assert (sum(map(len, parts)) < len(plain) / 2) == compress
+    is_small = sum(map(len, parts)) < len(plain) / 2
+    assert is_small == compress
 
 
 def test_globs_and_gzip_give_the_same_records_for_the_same_seed(directory):

@@ -126,8 +126,8 @@ def _arrays(blocks: Iterable[Block]) -> Iterator[tuple[Ints, Offsets, Offsets]]:
         num_sentences += len(lengths)
         num_blank = before[-1]
         last = before[is_sentence].max(initial=last)
-    ends = np.array([[num_tokens], [num_sentences]])
-    yield np.zeros(0, np.int32), ends[0], ends[1]
+    ends = np.array([num_tokens]), np.array([num_sentences])
+    yield np.zeros(0, np.int32), *ends
 
 
 def in_memory(blocks: Iterable[Block]) -> Corpus:
@@ -151,11 +151,12 @@ def stored(directory: str) -> Iterator[Corpus]:
     """Opens a corpus written by `store`; its offsets are memory-mapped."""
     if files.is_remote(directory):
         directory = _local_copy(directory)
-    ids, *offsets = (os.path.join(directory, name) for name in _FILES)
+    ids, sentences, documents = [os.path.join(directory, f) for f in _FILES]
     with open(ids, "rb") as file:
         yield Corpus(
             file.fileno(),
-            *(np.asarray(np.memmap(name, np.int64, "r")) for name in offsets),
+            np.asarray(np.memmap(sentences, np.int64, "r")),
+            np.asarray(np.memmap(documents, np.int64, "r")),
         )
 
 

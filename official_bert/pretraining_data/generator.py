@@ -123,7 +123,7 @@ def create_instances(
 def _candidates(
     pair: Pair, singles: list[Sequence[int]], is_continuation: list[bool]
 ) -> list[Sequence[int]]:
-    """Returns the positions of single tokens or, with flags, of whole words."""
+    """Returns the positions of tokens or, with `is_continuation`, of words."""
     start_a, end_a, start_b, end_b, _ = pair
     separator = 1 + end_a - start_a
     tokens = singles[1:separator] + singles[separator + 1 : pair.num_tokens - 1]

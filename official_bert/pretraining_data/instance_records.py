@@ -57,7 +57,7 @@ class Settings:
 
     @functools.cached_property
     def num_to_predict(self) -> Offsets:
-        """By the length of a sequence, how many tokens to mask, at least 1.
+        """The number of tokens to mask, by sequence length; at least 1.
 
         [CLS] and [SEP] count as tokens; numbers are rounded half to even.
         """
@@ -101,9 +101,9 @@ def separators(pairs: Offsets) -> Offsets:
 def make_sequences(
     corpus: Corpus, pairs: Offsets, settings: Settings
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Returns the sequences of pairs (see `separators`), not masked.
+    """Returns the sequences of pairs, not masked; see `separators`.
 
-    Returns them as int32 [n, S], zero-padded, and which are tokens of a or b.
+    They are int32 [n, S], zero-padded. Also returns which ids are in a or b.
     """
     vocab = settings.tokenizer.vocab
     first, last = separators(pairs)[:, :, np.newaxis]

@@ -128,7 +128,7 @@ def mask_sequences(
     replacements: Replacements,
     keys: _Keys,
 ) -> MaskedTokens:
-    """Masks at most `num_to_predict` [n] tokens of n sequences.
+    """Masks at most `num_to_predict` tokens in each of n sequences.
 
     Args:
         is_maskable: [n, S], false for [CLS], [SEP] and padding.

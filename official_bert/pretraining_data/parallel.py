@@ -163,7 +163,7 @@ def by_bucket(
     order = np.argsort(buckets, kind="stable")
     numbers, starts = np.unique(buckets[order], return_index=True)
     parts = np.split(pairs[order], starts[1:])
-    yield from zip(numbers.tolist(), parts, strict=False)  # Possibly no number.
+    yield from zip(numbers.tolist(), parts, strict=False)  # [] has one part.
 
 
 def scatter(

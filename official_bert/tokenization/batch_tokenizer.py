@@ -99,7 +99,7 @@ class BatchTokenizer(FullTokenizer):
 
         Returns:
             The tokens, and the (start, end) of each in characters of the
-            decoded text; of [UNK], that of the word. See `alignment.py`.
+            decoded text. [UNK] has that of its word. See `alignment.py`.
         """
         tokens: list[str] = []
         spans: list[Span] = []

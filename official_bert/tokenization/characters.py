@@ -21,7 +21,7 @@ def is_control(char: str) -> bool:
 
 
 def is_removed(char: str) -> bool:
-    """Whether `char` is removed: control characters, and U+FFFD (damage)."""
+    """Whether `char` is removed: a control character or U+FFFD (invalid)."""
     return char == "\ufffd" or is_control(char)
 
 

@@ -49,9 +49,14 @@ PARAGRAPHS = """\
     Note: This is the last.
     """
 FOUND = [
-    *("The following are known:", "this is the first of them"),
-    *("that is the second", "the name of it", "Return both of them"),
-    *("Leave the loop at once.", "the one that is read", "This is the last."),
+    "The following are known:",
+    "this is the first of them",
+    "that is the second",
+    "the name of it",
+    "Return both of them",
+    "Leave the loop at once.",
+    "the one that is read",
+    "This is the last.",
 ]
 CODE = """\
     This is the heading of it

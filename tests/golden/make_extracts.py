@@ -98,18 +98,19 @@ def tokenization(golden: pathlib.Path) -> dict[str, Any]:
         num_of_kind[record["kind"]] += 1
         if record["kind"] == "fixed" or num_of_kind[record["kind"]] <= 5:
             records.append({n: record[n] for n in record if n in fields})
-    vocabularies: dict[str, dict[str, None]] = {}
+    vocabularies = {}
     for name in VOCABULARIES:
-        used = vocabularies[name] = {}
+        tokens = []
         for record in records:
-            used |= dict.fromkeys(record[f"tok_{name}"])
+            tokens += record[f"tok_{name}"]
             if name == "uncased":
-                used |= dict.fromkeys(record["wp_raw_uncased"])
+                tokens += record["wp_raw_uncased"]
+        vocabularies[name] = list(dict.fromkeys(tokens))  # Without repetitions.
     odd = golden / "vocab_edge"
     expected = json.loads((odd / "expected.json").read_text())
     files = {name: (odd / f"{name}.txt").read_bytes() for name in expected}
     return {
-        "vocabularies": {name: [*vocabularies[name]] for name in VOCABULARIES},
+        "vocabularies": vocabularies,
         "vocab_edge": {
             name: {
                 "b64": base64.b64encode(files[name]).decode(),

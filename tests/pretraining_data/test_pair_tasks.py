@@ -79,7 +79,7 @@ def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):
     num_touching = num_short = 0
     for ids, segments, label in instances(out):
         assert ids[0] == CLS
-        a, b = (words_of(ids[segments == n][1 - n :]) for n in (0, 1))
+        a, b = words_of(ids[segments == 0][1:]), words_of(ids[segments == 1])
         labels.append(label)
         if nsp == "next" and label:  # Of any two documents.
             assert is_in_one_document(a, borders)

@@ -13,13 +13,13 @@ from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import generator, instance_records
 from official_bert.pretraining_data.instance_records import Settings
 
-CONFIGURATIONS = [
-    *("large", "large_wwm", "onedoc", "prob0", "sample", "sample_2out"),
-    *("sample_short", "sample_wwm", "twofiles", "wwm_tight"),
-]
+CONFIGURATIONS = (
+    "large large_wwm onedoc prob0 sample sample_2out sample_short sample_wwm "
+    "twofiles wwm_tight"
+)
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("name", CONFIGURATIONS.split())
 def test_instances_and_records_equal_the_recorded_ones(
     golden, shared_data, tmp_path, name
 ):

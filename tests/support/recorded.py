@@ -18,7 +18,7 @@ from official_bert.config import BertConfig
 
 EXTRACT = pathlib.Path(__file__).parents[1] / "golden"
 
-# A small model that is the start of others; it was not recorded.
+# A small model for other tests; nothing was recorded with it.
 SMALL_CONFIG = BertConfig(
     vocab_size=30,
     hidden_size=8,
