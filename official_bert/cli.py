@@ -92,8 +92,8 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-# A number from 1, a number from 0, a number from 0 to 1, an option that may be
-# None, and one that is off by default.
+# Common options: a number of at least 1, a number of at least 0, a number from
+# 0 to 1, an option that may be None, and a boolean that is off by default.
 count = functools.partial(option, at_least=1)
 amount = functools.partial(option, at_least=0)
 share = functools.partial(option, between=(0, 1))

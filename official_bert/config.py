@@ -5,7 +5,6 @@ Field names and defaults are those of the original `BertConfig`.
 
 import copy
 import dataclasses
-import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -191,8 +190,10 @@ RELEASED: dict[str, BertConfig] = {
         type_vocab_size=2,
     )
     for prefix, layers, hidden, vocab_size in [
-        *itertools.product(
-            ("uncased",), range(2, 13, 2), (128, 256, 512, 768), (30522,)
+        *(
+            ("uncased", layers, hidden, 30522)
+            for layers in (2, 4, 6, 8, 10, 12)
+            for hidden in (128, 256, 512, 768)
         ),
         ("cased", 12, 768, 28996),
         ("multilingual", 12, 768, 105879),

@@ -190,6 +190,7 @@ def test_all_released_models_are_listed_with_the_sizes_in_their_names():
         *(f"{name}_L-24_H-1024_A-16" for name in large),
     }
     for name, config in RELEASED.items():
+        config.validate()
         layers, hidden, heads = map(int, re.findall(r"-(\d+)", name))
         sizes = (config.vocab_size, hidden, layers, heads, 4 * hidden)
         assert config == BertConfig(*sizes, type_vocab_size=2)

@@ -33,9 +33,7 @@ class CreatePretrainingData(cli.Options):
         "Text, one sentence per line, blank lines between documents: files or "
         "glob patterns, comma-separated; also .gz."
     )
-    output_file: str = option(
-        "TFRecord files to fill in turn, comma-separated."
-    )
+    output_file: str = option("TFRecords to write in turn, comma-separated.")
     vocab_file: str = file_option("The vocabulary of the model.")
     do_lower_case: bool = option(
         "Lower-case the text: true for uncased models.", True

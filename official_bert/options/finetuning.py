@@ -115,7 +115,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     def defaults_from_earlier_run(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the options with which the model in --output_dir was trained.
 
-        There are none with --do_train, and none that concern only one run.
+        There are none with --do_train. Options of a single run are left out.
         """
         run_directory = given.get("output_dir", "")
         path = os.path.join(run_directory, "train_options.json")

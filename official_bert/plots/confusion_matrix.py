@@ -37,7 +37,7 @@ class Matrix(NamedTuple):
 def find(results: Mapping[str, Any]) -> list[Matrix]:
     """Returns the matrices in the content of `eval_results.json`.
 
-    It is {metric: value}, and {name: metrics} of further splits.
+    `results` is {metric: value}, and {name: metrics} of further splits.
     """
     found = []
     for name, part in [("", results), *results.items()]:

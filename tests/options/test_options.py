@@ -131,7 +131,7 @@ INVALID = [
     (
         RunPretraining,
         INDEX,
-        "--init_checkpoint=model.ckpt.index .*.index.index",
+        "--init_checkpoint=model.ckpt.index .*model.ckpt.index.index",
     ),
     (RunPretraining, {"vocab_file": "none.txt"}, "--vocab_file=none.txt"),
     (RunPretraining, {"may_skip": "("}, r"--may_skip=\("),
