@@ -31,8 +31,6 @@ class AdamWeightDecay:
     Create it in the strategy's scope.
 
     Args:
-        weights: The `keras.Variable`s to train.
-        schedule: Step -> learning rate.
         exclude_from_weight_decay: Case-sensitive regular expressions, searched
             in the paths of weights. Those that match do not decay.
         clip_norm: Largest global norm; None for no clipping.
@@ -122,7 +120,7 @@ class AdamWeightDecay:
             strategy.extended.update(
                 weight.value,
                 self._update_if,
-                args=(finite, gradient, *slots, clip, rate),
+                args=(finite, rate, gradient, *slots, clip),
                 kwargs={"path": weight.path},
                 group=False,
             )
@@ -131,17 +129,16 @@ class AdamWeightDecay:
         )
 
     def _update_if(
-        self, weight: Any, finite: Any, *tensors: Any, path: str
+        self, weight: Any, finite: Any, rate: Any, *others: Any, path: str
     ) -> None:
         """Updates one weight if `finite` is true, or None."""
-        *others, rate = tensors
         rate *= self.rate_scales.get(path, 1.0)
         is_large = weight.shape.num_elements() >= _MIN_SIZE_FOR_XLA
         compiles = is_large and ":CPU:" in weight.device
         update = self._compiled_update if compiles else self._update
 
         def updated() -> Any:
-            update(self.decays(path), weight, *others, rate)
+            update(self.decays(path), weight, rate, *others)
             return tf.constant(True)
 
         if finite is None:
@@ -149,9 +146,17 @@ class AdamWeightDecay:
         else:
             tf.cond(finite, updated, lambda: finite)
 
-    def _update(self, decays: bool, *tensors: Any) -> None:
+    def _update(
+        self,
+        decays: bool,
+        weight: Any,
+        rate: Any,
+        gradient: Any,
+        m: Any,
+        v: Any,
+        clip: Any,
+    ) -> None:
         """Computes the formulas in the docstring of the class."""
-        weight, gradient, m, v, clip, rate = tensors
         gradient *= clip
         m.assign(self.beta_1 * m + (1.0 - self.beta_1) * gradient)
         v.assign(self.beta_2 * v + (1.0 - self.beta_2) * tf.square(gradient))

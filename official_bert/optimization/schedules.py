@@ -19,7 +19,8 @@ class LinearWarmupDecay:
               |/         \___
               0   warm-up   num_train_steps
 
-    A warm-up longer than `num_train_steps` goes on beyond these.
+    If `num_warmup_steps` exceeds `num_train_steps`, the rate keeps rising until
+    the warm-up ends, and is 0 from then on.
     """
 
     peak: float

@@ -20,7 +20,6 @@ from official_bert.options.training import TrainingOptions
 from official_bert.training import distribution
 
 _LOCK = "run.lock"
-_LOSS_SCALE = "^loss_scale/"
 
 # Temporary files of a run that was killed. Only the holder of the lock writes
 # them; the temporary files of evaluations and exports are not removed.
@@ -44,7 +43,7 @@ def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
     The lock ends with its process, however that ends. Without effect if the
     run does not train, on hosts other than the chief, and on remote or other
     file systems that have no locks. A directory that is still empty at the end
-    is removed. Raises `InputError` if another run holds the lock.
+    is removed. Raises `InputError` if the lock is held or cannot be written.
     """
     directory = options.output_dir
     trains_here = options.do_train and options.is_chief
@@ -168,20 +167,21 @@ def resume(
     """
     start = StartingPoint(0, options.seed, 0)
     # A run may resume in another precision.
-    patterns = dict.fromkeys(("may_initialize", "may_skip"), _LOSS_SCALE)
+    patterns = {"may_initialize": "^loss_scale/", "may_skip": "^loss_scale/"}
     if loaded := loading.load_newest(state, options.output_dir, **patterns):
         prefix, _ = loaded
         logging.info("Resuming from %s", prefix)
         step = int(state["global_step"].numpy())
         # The original implementation's checkpoints have no resume file.
         saved = run_directory.read_resume_state(prefix)
-        default = (options.seed, step * options.train_batch_size)
-        seed, examples_seen = saved or default
-        start = StartingPoint(step, seed, examples_seen)
-        if seed != options.seed:
+        if saved is None:
+            examples_seen = step * options.train_batch_size
+            saved = run_directory.ResumeState(options.seed, examples_seen)
+        start = StartingPoint(step, saved.seed, saved.examples_seen)
+        if start.seed != options.seed:
             logging.warning(
                 f"--seed={options.seed} is ignored: the run was started with "
-                f"--seed={seed}."
+                f"--seed={start.seed}."
             )
     distribution.require_equal_start(strategy, start.seed, state)
     # The order of examples depends on TensorFlow's global seed too.

@@ -68,9 +68,8 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
         logging.info("Waiting for all hosts: %s. Ctrl-C aborts.", hosts)
         with interruption.waiting_for_hosts():
             return tf.distribute.MultiWorkerMirroredStrategy()
-    devices = tf.config.list_logical_devices(
-        "GPU"
-    ) or tf.config.list_logical_devices("CPU")
+    find = tf.config.list_logical_devices
+    devices = find("GPU") or find("CPU")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
@@ -128,7 +127,7 @@ def require_equal_start(
     strategy: tf.distribute.Strategy, seed: int, state: Mapping[str, Any]
 ) -> None:
     """Raises `InputError` unless all hosts start from the same state."""
-    if not _has_workers(strategy):
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return
     checksum = 0
     for name in sorted(state):
@@ -182,15 +181,11 @@ def _gather(
     strategy: tf.distribute.Strategy, numbers: Sequence[int]
 ) -> np.ndarray:
     """Returns int64 [replicas, numbers] of all hosts."""
-    if not _has_workers(strategy):
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return np.array([numbers])
     own = tf.constant([numbers], tf.int64)
     everyone = strategy.run(lambda: tf.identity(own))
     return strategy.gather(everyone, axis=0).numpy()  # type: ignore[no-any-return]
-
-
-def _has_workers(strategy: tf.distribute.Strategy) -> bool:
-    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
 
 def _require_divisible(

@@ -1,7 +1,6 @@
 """Fine-tuning: trains, evaluates and predicts any task."""
 
 import dataclasses
-import itertools
 import os
 
 from absl import logging
@@ -112,9 +111,10 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     if bert is None:
         strategy = distribution.choose_strategy(options, flags)
     data = {}
-    for split in itertools.chain.from_iterable(map(task.splits, modes)):
-        data[split] = task.examples(split)
-        logging.info("%s: %d examples", split, len(data[split]))
+    for mode in modes:
+        for split in task.splits(mode):
+            data[split] = task.examples(split)
+            logging.info("%s: %d examples", split, len(data[split]))
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):

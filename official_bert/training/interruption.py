@@ -42,9 +42,8 @@ def watched() -> Iterator[ReceivedSignal]:
         stack.callback(listener.join)
         stack.callback(writer.close)  # Ends the listener.
         stack.enter_context(signals.temporary_handler(_ignore, *_SIGNALS))
-        stack.callback(
-            signal.set_wakeup_fd, signal.set_wakeup_fd(writer.fileno())
-        )
+        earlier = signal.set_wakeup_fd(writer.fileno())
+        stack.callback(signal.set_wakeup_fd, earlier)
         yield received
 
 

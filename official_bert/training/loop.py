@@ -19,7 +19,6 @@ from official_bert.optimization.lamb import Lamb
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options.training import TrainingOptions
 from official_bert.training import checkpointing, distribution, interruption
-from official_bert.training.checkpointing import StartingPoint
 from official_bert.training.evaluate import Evaluations
 from official_bert.training.objectives import Batch, Objective, Scalars
 from official_bert.training.precision import LossScale
@@ -59,9 +58,8 @@ class Trainer:
     rate_scales: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        is_lamb = self.options.optimizer == "lamb"
+        kind = Lamb if self.options.optimizer == "lamb" else AdamWeightDecay
         is_float16 = self.options.mixed_precision == "float16"
-        kind = Lamb if is_lamb else AdamWeightDecay
         with self.strategy.scope():
             self.optimizer = kind(
                 self.trained, self.schedule, rate_scales=self.rate_scales
@@ -83,7 +81,7 @@ class Trainer:
 def train(
     trainer: Trainer,
     batches: tf.data.Dataset,
-    start: StartingPoint,
+    start: checkpointing.StartingPoint,
     num_steps: int,
     evaluations: Evaluations | None = None,
 ) -> None:
@@ -156,7 +154,7 @@ def train(
 def steps_until_milestone(
     step: int, num_steps: int, steps_per_call: int, *intervals: int
 ) -> int:
-    """Returns the steps to the end of a call, an interval or the training."""
+    """Returns the number of steps until a call, interval or training ends."""
     ends = [num_steps, step + steps_per_call]
     ends += [(step // every + 1) * every for every in intervals if every]
     return min(ends) - step
@@ -206,22 +204,22 @@ class StepRunner:
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     def _run_step(self, batch: Any) -> Scalars:
+        strategy = self._trainer.strategy
+        scalars = strategy.run(self._run_on_replica, args=(batch,))
+        return distribution.first_replica(strategy, scalars)  # type: ignore[no-any-return]
+
+    def _run_on_replica(self, batch: Batch) -> Scalars:
         trainer = self._trainer
-
-        def run_on_replica(batch: Batch) -> Scalars:
-            return train_step(
-                trainer.model,
-                trainer.objective,
-                trainer.optimizer,
-                batch,
-                self._seed,
-                num_micro_batches=trainer.options.gradient_accumulation_steps,
-                loss_scale=trainer.loss_scale,
-                compiles_gradients=self._compiles_gradients,
-            )
-
-        scalars = trainer.strategy.run(run_on_replica, args=(batch,))
-        return distribution.first_replica(trainer.strategy, scalars)  # type: ignore[no-any-return]
+        return train_step(
+            trainer.model,
+            trainer.objective,
+            trainer.optimizer,
+            batch,
+            self._seed,
+            num_micro_batches=trainer.options.gradient_accumulation_steps,
+            loss_scale=trainer.loss_scale,
+            compiles_gradients=self._compiles_gradients,
+        )
 
     def _run_steps(self, batches: Any, num_steps: Any) -> Scalars:
         """Returns {name: Tensor [num_steps]}."""

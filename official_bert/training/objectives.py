@@ -5,7 +5,6 @@ different numbers of masked tokens, so a mean of means is another number.
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -58,13 +57,9 @@ class PretrainingObjective:
         return losses | self._sums(_is_correct, "accuracy", output, batch)
 
     def _sums(
-        self,
-        score: Callable[[Any, Any], Any],
-        kind: str,
-        output: PretrainingOutput,
-        batch: Batch,
+        self, score: Any, kind: str, output: PretrainingOutput, batch: Batch
     ) -> Scalars:
-        """Returns the weighted sums of a function of logits and labels."""
+        """Returns the weighted sums of `score(logits, labels)`."""
         of_tokens = score(output.masked_lm_logits, batch["masked_lm_ids"])
         of_tokens *= batch["masked_lm_weights"]
         labels = batch["next_sentence_labels"]

@@ -32,10 +32,8 @@ class LossScale:
     It halves when a gradient overflows, and doubles after 2000 steps without
     overflow: Micikevicius et al., 2018, Mixed Precision Training, section 3.2.
 
-    Create it in the strategy's scope.
-
-    `value` is the factor, at least 1. `finite_steps` counts the steps since it
-    last changed.
+    Create it in the strategy's scope. `value` is the factor, at least 1;
+    `finite_steps` counts the steps since it last changed.
     """
 
     def __init__(self, initial: float = 2.0**15) -> None:
@@ -56,7 +54,7 @@ class LossScale:
         }
 
     def update(self, is_finite: Any) -> None:
-        """Adapts the scale to whether a step's gradients were finite."""
+        """Adapts the scale to whether all gradients of a step were finite."""
         steps = tf.where(is_finite, self.finite_steps + 1, 0)
         grows = steps >= _GROWTH_STEPS
         factor = tf.where(is_finite, tf.where(grows, 2.0, 1.0), 0.5)

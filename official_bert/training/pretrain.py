@@ -1,4 +1,4 @@
-"""Pre-training: masked or next tokens, and next sentences or their order."""
+"""Pre-training: a loss of masked or next tokens, and one of sentence pairs."""
 
 from typing import Any
 
@@ -104,9 +104,7 @@ def train(
         unused = ("bert/pooler/", "cls/seq_relationship/")
         weights = [w for w in weights if not w.path.startswith(unused)]
     schedule = LinearWarmupDecay(
-        options.learning_rate,
-        options.num_train_steps,
-        options.num_warmup_steps,
+        options.learning_rate, options.num_train_steps, options.num_warmup_steps
     )
     objective = _objective(model.config, options)
     trainer = loop.Trainer(
@@ -115,9 +113,9 @@ def train(
     checkpointing.load_initial(model, options)
     start = checkpointing.resume(trainer.state, options, strategy)
     _write_run_files(options, model.config)
-    batch_size, seen = options.train_batch_size, start.examples_seen
+    batch_size = options.train_batch_size
     batches = datasets.training_batches(
-        data, batch_size, seed=start.seed, start=seen
+        data, batch_size, seed=start.seed, start=start.examples_seen
     )
     batches = _model_inputs(batches, model.config)
     loop.train(trainer, batches, start, options.num_train_steps)

@@ -31,10 +31,7 @@ def write_run_files(
 
 
 def write_eval_results(directory: str, results: Mapping[str, Any]) -> None:
-    """Writes `eval_results.txt` and TensorBoard events.
-
-    `results` is {name: number}, `global_step` included.
-    """
+    """Writes {name: number} to `eval_results.txt` and TensorBoard events."""
     write_summary(directory, results)
     lines = [f"{name} = {results[name]!s}\n" for name in sorted(results)]
     for line in lines:
@@ -60,12 +57,11 @@ def original_results(
     The main metric replaces the accuracy of tasks that have none.
     """
     metric = "accuracy" if "accuracy" in results else main_metric
-    losses = {"eval_loss", "loss"} & results.keys()
-    return {
-        f"eval_{metric}": np.float32(results[metric]),
-        **{name: np.float32(results[name]) for name in sorted(losses)},
-        "global_step": results["global_step"],
-    }
+    selected = {f"eval_{metric}": np.float32(results[metric])}
+    for name in ("eval_loss", "loss"):
+        if name in results:
+            selected[name] = np.float32(results[name])
+    return {**selected, "global_step": results["global_step"]}
 
 
 def write_json_results(path: str, results: Mapping[str, Any]) -> None:

@@ -11,10 +11,11 @@ from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.training.objectives import Batch, Objective, Scalars
 from official_bert.training.precision import LossScale
 
-# Function -> the function as one pass of XLA over its arguments.
-_compiled = functools.cache(
-    functools.partial(tf.function, autograph=False, jit_compile=True)
-)
+
+@functools.cache
+def _compiled(function: Callable[..., Any]) -> Any:
+    """Returns the function as one pass of XLA over its arguments."""
+    return tf.function(function, autograph=False, jit_compile=True)
 
 
 def train_step(
@@ -92,7 +93,7 @@ def accumulate_gradients(
     float32 gradient for each weight, multiplied by `scale`.
     """
 
-    def find_gradients(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
+    def of_part(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
         devices = {d.device_type for d in tf.config.list_logical_devices()}
         context = StepContext(
             functools.partial(random_bits, seed),
@@ -110,12 +111,12 @@ def accumulate_gradients(
         return {"loss": loss, **losses}, gradients
 
     if num_micro_batches == 1:
-        return find_gradients(batch, mask_seed)
+        return of_part(batch, mask_seed)
 
     def add(total: Any, numbered_part: Any) -> Any:
         number, part = numbered_part
         seed = tf.random.experimental.stateless_fold_in(mask_seed, number)
-        return tf.nest.map_structure(tf.add, total, find_gradients(part, seed))
+        return tf.nest.map_structure(tf.add, total, of_part(part, seed))
 
     parts = {
         name: tf.stack(tf.split(value, num_micro_batches))

@@ -84,22 +84,25 @@ def run(task: Task, options: RunClassifier) -> None:
 
 def _complete(options: RunClassifier) -> None:
     """Trains, evaluates, predicts and plots, whatever is missing."""
-    # The task may depend on the flags of the setting.
-    task = tasks.get(options)
-    names = files.list_directory(options.output_dir)
-    if _RESULTS in names:
-        is_complete = not options.do_predict or all(
-            {tables.scores_name(split), f"{split}_predictions.txt"} & {*names}
-            for split in task.splits("test")
-        )
-        if is_complete:
+    if files.exists(os.path.join(options.output_dir, _RESULTS)):
+        if not options.do_predict or _has_predicted(options):
             if options.plots:
                 plots.write(options.output_dir)
             return
         options = dataclasses.replace(options, do_train=False, do_eval=False)
-        task = tasks.get(options)
     keras.backend.clear_session()
-    finetune.run(task, options)
+    # The task may depend on the flags of the setting.
+    finetune.run(tasks.get(options), options)
+
+
+def _has_predicted(options: RunClassifier) -> bool:
+    """Whether the predictions of all test sets are there."""
+    names = files.list_directory(options.output_dir)
+    return all(
+        tables.scores_name(split) in names
+        or f"{split}_predictions.txt" in names
+        for split in tasks.get(options).splits("test")
+    )
 
 
 def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
@@ -120,8 +123,9 @@ def _require_same_flags(options: RunClassifier) -> None:
     if not files.exists(path):
         return
     earlier = json_files.read_object(path).get("options", {})
-    has_module = isinstance(options, RunClassifierWithTfhub)
-    may_differ = _MAY_DIFFER | (_SET_BY_MODULE if has_module else set())
+    may_differ = _MAY_DIFFER
+    if isinstance(options, RunClassifierWithTfhub):
+        may_differ = may_differ | _SET_BY_MODULE
     for name, now in dataclasses.asdict(options).items():
         before = earlier.get(name, now)
         if before != now and name not in may_differ:
