@@ -143,6 +143,10 @@ def test_a_checkpoint_is_evaluated_once(folder, monkeypatch):
     history.write_text("".join(lines))
     run(folder, "new", num_train_epochs=2.0, **changes)
     assert evaluated == [5, 10, 15, 15, 20]
+    history.write_text("".join(lines) + "[\n")
+    message = r"eval_history\.jsonl:3: .* Remove the file to forget"
+    with pytest.raises(InputError, match=message):
+        run(folder, "new", num_train_epochs=2.5, **changes)
 
 
 def test_metrics_of_other_test_data_are_removed(folder):

@@ -1,4 +1,4 @@
-"""Evaluation and prediction, during and after training."""
+"""Evaluation and prediction, during and after training; early stopping."""
 
 import collections
 import contextlib
@@ -13,6 +13,7 @@ from absl import logging
 
 from official_bert import files, json_files, progress
 from official_bert.checkpoints import run_directory
+from official_bert.errors import InputError
 from official_bert.options import FinetuningOptions
 from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
@@ -23,6 +24,9 @@ from official_bert.training.objectives import Batch, PretrainingObjective
 from official_bert.training.step import sum_over_replicas
 
 _HISTORY = "eval_history.jsonl"
+
+# {mode of `Task.splits`: (text of the progress bar, prefix of record files)}
+_MODES = {"dev": ("Evaluating", "eval"), "test": ("Predicting", "predict")}
 
 
 class Run(NamedTuple):
@@ -106,7 +110,7 @@ def evaluate(
     """
     results = {}
     for split in splits:
-        answers, losses = _run_model(run, forward, split, record_dir)
+        answers, losses = _run_model(run, forward, "dev", split, record_dir)
         results[split] = losses | run.task.metrics(run.data[split], answers)
     first, *others = splits
     return {**results[first], **{split: results[split] for split in others}}
@@ -117,7 +121,7 @@ def predict(run: Run) -> None:
     forward = run.forward(run.options.predict_batch_size)
     for split in run.task.splits("test"):
         examples = run.data[split]
-        answers, _ = _run_model(run, forward, split, run.directory)
+        answers, _ = _run_model(run, forward, "test", split, run.directory)
         run.task.write_predictions(run.directory, split, examples, answers)
         name = split.replace("test", "predict_results") + ".json"
         path = os.path.join(run.directory, name)
@@ -128,18 +132,18 @@ def predict(run: Run) -> None:
 
 
 def _run_model(
-    run: Run, forward: Forward, split: str, record_dir: str | None
+    run: Run, forward: Forward, mode: str, split: str, record_dir: str | None
 ) -> tuple[list[Any], dict[str, float]]:
     """Returns an answer for each example, and the mean losses."""
     length = forward.max_seq_length
-    description = "Predicting" if split.startswith("test") else "Evaluating"
+    description, prefix = _MODES[mode]
     answers: list[Any] = []
     losses = [np.zeros((0, 2))]
     with contextlib.ExitStack() as stack:
         writer = None
         if record_dir:
-            name = split.replace("dev", "eval").replace("test", "predict")
-            path = os.path.join(record_dir, f"{name}.tf_record")
+            name = split.replace(mode, prefix) + ".tf_record"
+            path = os.path.join(record_dir, name)
             writer = stack.enter_context(record_files.writing(path))
         for features in run.task.featurize(
             run.data[split], run.tokenizer, length, is_training=False
@@ -189,11 +193,17 @@ class Evaluations:
         self._run, self._weights = run, weights
         self._forward = run.forward(run.options.eval_batch_size)
         self._metric = run.task.main_metric
-        self._path = path = os.path.join(run.options.output_dir, _HISTORY)
-        lines = files.read_lines(path) if files.exists(path) else []
-        numbered = enumerate(lines, start=1)
-        entries = [json_files.parse_line(s, f"{path}:{n}") for n, s in numbered]
-        self._history = [e for e in entries if e["global_step"] <= first_step]
+        self._path = os.path.join(run.options.output_dir, _HISTORY)
+        self._history = []
+        lines = files.read_lines(self._path) if files.exists(self._path) else []
+        for number, line in enumerate(lines, start=1):
+            try:
+                entry = json_files.parse_line(line, f"{self._path}:{number}")
+            except InputError as error:
+                remedy = "Remove the file to forget earlier evaluations."
+                raise InputError(f"{error} {remedy}") from error
+            if entry["global_step"] <= first_step:
+                self._history.append(entry)
 
     def should_stop(self, step: int, num_steps: int) -> bool:
         """Evaluates the model if that is due; returns whether to stop early.
@@ -206,8 +216,8 @@ class Evaluations:
             self._evaluate(step)
         scores = [entry[self._metric] for entry in self._history]
         best = scores.index(max(scores)) if scores else -1
-        patience = self._run.options.early_stopping
-        stops = 0 < patience <= len(scores) - 1 - best
+        num_since_best = len(scores) - 1 - best
+        stops = 0 < self._run.options.early_stopping <= num_since_best
         if stops:
             logging.info("Early stopping after step %d.", step)
         return stops

@@ -86,6 +86,16 @@ def test_the_test_set_is_evaluated_after_the_development_set(folder):
     assert task.splits("dev") == ["dev"]
 
 
+def test_records_of_the_evaluated_test_set_are_not_those_of_predictions(folder):
+    flags = {"train_batch_size": 1, "num_train_epochs": 1.0}
+    output, results = tiny.run(
+        folder, task_name="XNLI", do_predict=False, **flags
+    )
+    assert "accuracy" in results["test"]
+    names = {path.name for path in output.glob("*.tf_record")}
+    assert names == {"train.tf_record", "eval.tf_record", "test.tf_record"}
+
+
 def test_a_missing_language_is_reported(folder):
     task = make(folder, language="fr")
     with pytest.raises(InputError, match=r"'fr'\. Received: de, zh\."):
