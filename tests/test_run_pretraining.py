@@ -1,11 +1,14 @@
 """run_pretraining.py: files, results, errors, and runs that resume."""
 
+import contextlib
+import dataclasses
 import json
 import math
 import os
 import re
 import shutil
 import signal
+import types
 
 import numpy as np
 import pytest
@@ -21,6 +24,7 @@ from support.review_runs import assert_same_weights, weights
 
 import run_pretraining
 from official_bert.checkpoints import run_directory, tf1
+from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, records, tfrecords
 from official_bert.options import RunPretraining
@@ -154,13 +158,16 @@ def shrink_vocabulary(folder):
     (folder / "bert_config.json").write_text(json.dumps(smaller))
 
 
+ID_TOO_LARGE = r"record \d+: `.*ids` must .* vocab_size=29"
+
+
 @pytest.mark.parametrize(
     ("change", "changes", "message"),
     [
         (damage_data, {}, r"train\.tfrecord: record \d+ "),
         (cut_fifth_example, {}, r"train\.tfrecord: record 5 "),
-        (shrink_vocabulary, {}, r"record \d+: `.*ids` must .* vocab_size=29"),
-        (shrink_vocabulary, {"jit_compile": True}, "vocab_size=29"),
+        (shrink_vocabulary, {}, ID_TOO_LARGE),
+        (shrink_vocabulary, {"jit_compile": True}, ID_TOO_LARGE),
     ],
 )
 def test_records_that_cannot_be_used_are_an_error(
@@ -204,6 +211,18 @@ def test_cheap_checks_come_before_reading_records(
     with pytest.raises(InputError, match=message):
         run(folder, do_train=True, **changes)
     assert sorted(os.listdir(copy)) == files
+
+
+def test_only_dropout_and_initial_weights_may_change_on_resume(finished):
+    flags = {"output_dir": str(finished), "bert_config_file": "new.json"}
+    options, may_change = types.SimpleNamespace(**flags), set()
+    for name in [field.name for field in dataclasses.fields(BertConfig)]:
+        config = BertConfig.from_dict(CONFIG | {name: "new"})
+        with contextlib.suppress(InputError):
+            checkpointing.require_same_model(options, config)
+            may_change.add(name)
+    dropouts = {"hidden_dropout_prob", "attention_probs_dropout_prob"}
+    assert may_change == {*dropouts, "initializer_range"}
 
 
 def forget_last_checkpoint(run):
@@ -272,6 +291,7 @@ def test_init_checkpoint_gives_weights_but_no_slots(finished, folder):
     start, name = weights(output, 0), "bert/pooler/dense/kernel"
     np.testing.assert_array_equal(start[name], weights(finished)[name])
     assert not start[f"{name}/adam_m"].any()
+    assert start["global_step"] == 0
     output = run(folder, "eval", do_eval=True, init_checkpoint=str(finished))
     assert results(output) == {**results(finished), "global_step": 0}
     for given in ({"init_checkpoint": str(folder)}, {}):

@@ -1,12 +1,15 @@
 """Replicas, micro-batches, hosts and XLA give the weights of one device."""
 
+import json
+
 import numpy as np
 import pytest
-from support import hosts, pretraining_runs, recorded
+from support import hosts, pretraining_runs, recorded, review_runs
 from support.pretraining_runs import event_values
 from support.review_runs import assert_same_weights, weights
 
 from official_bert.errors import InputError
+from official_bert.modeling.layers import Dropout
 
 # A large initializer range, so that gradients must be clipped.
 CONFIG = pretraining_runs.WITHOUT_DROPOUT | {"initializer_range": 0.5}
@@ -112,3 +115,20 @@ def test_two_hosts_end_with_the_weights_of_one_device(
     hosts.run("run_pretraining.py", [flags, flags])
     assert_close_weights(tmp_path, one_device)
     event_values(tmp_path)  # One host alone writes events.
+
+
+@pytest.mark.slow
+def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
+    tmp_path, monkeypatch
+):
+    """Without dropout, whose masks differ."""
+    monkeypatch.setattr(Dropout, "call", lambda self, x, **_: x)
+    review_runs.write(tmp_path)
+    config = review_runs.CONFIG | {"attention_probs_dropout_prob": 0.0}
+    (tmp_path / "bert_config.json").write_text(json.dumps(config))
+    flags = {"do_train": True, "learning_rate": 1e-3}
+    one, two = (
+        review_runs.run(tmp_path, name, distribution_strategy=name, **flags)
+        for name in ("none", "mirrored")
+    )
+    recorded.assert_all_close(weights(two), weights(one), atol=1e-5)

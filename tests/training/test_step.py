@@ -167,6 +167,8 @@ def test_loss_scale_does_not_change_the_update(batch):
         model, scale = make_model(WITHOUT_DROPOUT), precision.LossScale(scale)
         optimizer, step = make_step(model, loss_scale=scale)
         found.append([step(batch)["gradient_norm"], *optimizer.weights])
+    (norm, *_), (other_norm, *_) = found
+    np.testing.assert_allclose(other_norm, norm, rtol=1e-6)
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-7)
 
@@ -177,6 +179,10 @@ def test_loss_scale_does_not_change_the_update(batch):
 def test_16_bit_gradients_are_close_to_32_bit_ones(batch, kind, largest_error):
     model = make_model(WITHOUT_DROPOUT, kind)
     assert {w.dtype for w in model.trainable_variables} == {"float32"}
+    assert model.bert.encoder.layers[0].compute_dtype == kind
+    with precision.policy(kind):
+        pass  # The policy ends with its block.
+    assert make_model().bert.compute_dtype == "float32"
     _, expected = gradients(make_model(WITHOUT_DROPOUT), batch)
     losses, found = gradients(model, batch, scale=tf.constant(256.0))
     assert losses["loss"].dtype == tf.float32
