@@ -65,8 +65,8 @@ class CreatePretrainingData(cli.Options):
     )
     short_seq_prob: float = share("Proportion of shorter instances.", 0.1)
     num_workers: int = amount(
-        "Number of processes. 0: the instances of the original; else others, "
-        "the same for any number. Memory depends on the longest document.",
+        "Number of processes. 0: the instances of the original; 1 or more: "
+        "others, equal for any number. Memory depends on the longest document.",
         0,
         conflicts=("runner",),
     )

@@ -110,8 +110,10 @@ class Predict(ModelOptions, heading="Data"):
             return
         else:
             message = "needs --text_a_column. Add it."
-        names = ("text_a_column", "has_header", "input_file")
-        for name in names if self.resolved_format == "csv" else names[:2]:
+        names = ["text_a_column", "has_header"]
+        if self.resolved_format == "csv":
+            names.append("input_file")
+        for name in names:
             if self.is_set(name):
                 raise self.error(name, message)
 
