@@ -8,7 +8,7 @@ _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 
 
 def unfrozen(weights: Iterable[Any], freeze: str) -> list[Any]:
-    """Returns the weights that `freeze`, as in `embeddings,0-5`, leaves."""
+    """Returns the weights not frozen by a value such as `embeddings,0-5`."""
     prefixes = tuple(_frozen_prefixes(freeze))
     return [w for w in weights if not w.path.startswith(prefixes)]
 

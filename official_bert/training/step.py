@@ -93,7 +93,7 @@ def accumulate_gradients(
     float32 gradient for each weight, multiplied by `scale`.
     """
 
-    def of_part(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
+    def process_part(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:
         devices = {d.device_type for d in tf.config.list_logical_devices()}
         context = StepContext(
             functools.partial(random_bits, seed),
@@ -111,12 +111,12 @@ def accumulate_gradients(
         return {"loss": loss, **losses}, gradients
 
     if num_micro_batches == 1:
-        return of_part(batch, mask_seed)
+        return process_part(batch, mask_seed)
 
     def add(total: Any, numbered_part: Any) -> Any:
         number, part = numbered_part
         seed = tf.random.experimental.stateless_fold_in(mask_seed, number)
-        return tf.nest.map_structure(tf.add, total, of_part(part, seed))
+        return tf.nest.map_structure(tf.add, total, process_part(part, seed))
 
     parts = {
         name: tf.stack(tf.split(value, num_micro_batches))
