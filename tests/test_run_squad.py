@@ -54,11 +54,9 @@ def folder(tmp_path_factory):
 
 def run(folder, output="out", **changes):
     flags = {
-        "bert_config_file": str(folder / "bert_config.json"),
-        "vocab_file": str(folder / "vocab.txt"),
+        **command_lines.files_of_run(folder, output),
         "train_file": str(folder / "train.json"),
         "predict_file": str(folder / "dev.json"),
-        "output_dir": str(folder / output),
         "max_seq_length": 24,
         "max_query_length": 8,
         "doc_stride": 6,
@@ -106,7 +104,9 @@ def values(n_best, key):
 def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
     before = read_json(trained / "predictions.json")
     run(folder, do_predict=True, eval_pad_to=pad_to)
-    assert "Decoding: 100%" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "Tokenizing: 100%" in shown
+    assert "Decoding: 100%" in shown
     answers = read_json(trained / "predictions.json")
     assert answers == before
     # What training with this --eval_pad_to writes.
@@ -116,7 +116,7 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
     items = [(p["qas"][0]["question"], p["context"]) for p in paragraphs]
     found = Predictor.from_dir(str(trained), batch_size=3)(items)
     alone = Predictor.from_dir(str(trained))(items[:1])
-    assert "Decoding" not in capsys.readouterr().err
+    assert "ing: 100%" not in capsys.readouterr().err
     texts = values(alone[0]["n_best"], "text")
     assert texts == values(found[0]["n_best"], "text")
     n_best = read_json(trained / "nbest_predictions.json")

@@ -127,9 +127,8 @@ def _batches_by_length(
     order = tf.reshape(order, (-1, batch_size))
     order = tf.random.experimental.stateless_shuffle(order, seed)
     return tf.data.Dataset.from_tensor_slices(order).map(
-        lambda indices: {
-            name: tf.gather(values, indices)
-            for name, values in features.items()
+        lambda rows: {
+            name: tf.gather(features[name], rows) for name in features
         }
     )
 

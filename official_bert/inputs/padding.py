@@ -1,6 +1,5 @@
 """Pads sequences of different lengths to batches of one length."""
 
-import bisect
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,8 +25,9 @@ def buckets(max_seq_length: int) -> tuple[int, ...]:
 
 def padded_length(length: int, max_seq_length: int, pad_to: str) -> int:
     """Returns the next bucket, or `max_seq_length` with `pad_to="max"`."""
-    sizes = buckets(max_seq_length)
-    return sizes[-1 if pad_to == "max" else bisect.bisect_left(sizes, length)]
+    if pad_to == "max":
+        return max_seq_length
+    return min(size for size in buckets(max_seq_length) if size >= length)
 
 
 def row_length(row: Row) -> int:

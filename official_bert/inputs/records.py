@@ -53,58 +53,48 @@ def without_empty(names: Sequence[str]) -> list[str]:
     return full or list(names)
 
 
-def check_files(data: RecordFiles, vocab_size: int) -> None:
-    """Checks the first record of every file before anything expensive.
+def check_files(
+    data: RecordFiles, vocab_size: int, limit: int | None = 1
+) -> None:
+    """Checks the first `limit` records of every file; None: all of them.
 
     Raises `InputError` if a file is empty, incomplete or not a TFRecord file,
-    or its first record does not fit the schema or the vocabulary.
+    or if a record does not fit the schema or the vocabulary.
     """
     for name in data.names:
-        if not files.is_remote(name):
+        if limit and not files.is_remote(name):
             number = tfrecords.count_records(name)
             logging.info("%s: %d records", name, number)
-        if not _check_records(name, data.schema, vocab_size, limit=1):
+        number = 0
+        records = itertools.islice(tfrecords.read(name), limit)
+        for number, serialized in enumerate(records, start=1):
+            where = f"{name}: record {number}"
+            try:
+                example = tf.train.Example.FromString(serialized)
+            except DecodeError as error:
+                raise InputError(
+                    f"{where} must be a `tf.train.Example`. Create or copy the "
+                    "file again."
+                ) from error
+            features = example.features.feature
+            _check_example(where, features, data.schema, vocab_size)
+        if not number:
             raise InputError(f"{name} must hold TFRecords, but is empty.")
 
 
-def check_all_records(data: RecordFiles, vocab_size: int) -> None:
-    """Reads everything, to name the record that made training fail.
-
-    Raises `InputError` for a damaged or unfit record, with file and number.
-    """
-    for name in data.names:
-        _check_records(name, data.schema, vocab_size, limit=None)
-
-
-def _check_records(
-    name: str, schema: Schema, vocab_size: int, limit: int | None
-) -> int:
-    """Checks the first `limit` records of a file; returns their number."""
-    number = 0
-    records = itertools.islice(tfrecords.read(name), limit)
-    for number, serialized in enumerate(records, start=1):
-        where = f"{name}: record {number}"
-        try:
-            example = tf.train.Example.FromString(serialized)
-        except DecodeError as error:
-            raise InputError(
-                f"{where} must be a `tf.train.Example`. Create or copy the "
-                "file again."
-            ) from error
-        _check_example(where, example.features.feature, schema)
-        _check_ids(where, example.features.feature, vocab_size)
-    return number
-
-
-def _check_example(where: str, features: Any, schema: Schema) -> None:
-    is_packed, expected = (
-        "next_sentence_positions" in names for names in (features, schema)
-    )
-    if is_packed != expected:
+def _check_example(
+    where: str, features: Any, schema: Schema, vocab_size: int
+) -> None:
+    packed = "next_sentence_positions"
+    if packed in features and packed not in schema:
         raise InputError(
-            f"{where} holds {'several packed' if is_packed else 'single'} "
-            "instances. Pass --pack_sequences and --max_sequences_per_row as "
-            "to create_pretraining_data.py."
+            f"{where} holds several packed instances. Pass --pack_sequences "
+            "and the --max_sequences_per_row that they were created with."
+        )
+    if packed in schema and packed not in features:
+        raise InputError(
+            f"{where} holds one instance, not several packed ones. Leave out "
+            "--pack_sequences, or pass it to create_pretraining_data.py too."
         )
     for name, feature in schema.items():
         if name not in features:
@@ -121,9 +111,6 @@ def _check_example(where: str, features: Any, schema: Schema) -> None:
                 f"{where}: `{name}` must have {feature.length} values in a "
                 f"{kind}. Received: {length}.{advice}"
             )
-
-
-def _check_ids(where: str, features: Any, vocab_size: int) -> None:
     for name in ("input_ids", "masked_lm_ids"):
         for i in features[name].int64_list.value:
             if not 0 <= i < vocab_size:

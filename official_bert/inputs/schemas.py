@@ -29,10 +29,8 @@ Schema = Mapping[str, Feature]
 
 def text_schema(max_seq_length: int, num_choices: int = 1) -> Schema:
     """Returns the features of a text or pair, or of several choices."""
-    sequence = Feature(
-        max_seq_length, "max_seq_length", num_choices=num_choices
-    )
-    return dict.fromkeys(("input_ids", "input_mask", "segment_ids"), sequence)
+    tokens = Feature(max_seq_length, "max_seq_length", num_choices=num_choices)
+    return dict.fromkeys(("input_ids", "input_mask", "segment_ids"), tokens)
 
 
 def pretraining_schema(

@@ -19,7 +19,7 @@ def add_special_tokens(
 
 
 def make_segment_ids(num_tokens: int, num_tokens_a: int) -> list[int]:
-    """Returns each token's segment; only `num_tokens` counts special tokens."""
+    """Returns 0 for [CLS], the tokens of text A and [SEP], 1 for the others."""
     length_a = num_tokens_a + 2
     return [0] * length_a + [1] * (num_tokens - length_a)
 

@@ -48,10 +48,8 @@ def encode_examples(
     `columns` is {name: int or float32 [N, length]}, with length > 0. The bytes
     equal those of protobuf's deterministic serialization.
     """
-    encoded = [
-        _encode_feature(name, columns[name])
-        for name in sorted(columns, key=str.encode)
-    ]
+    names = sorted(columns, key=str.encode)
+    encoded = [_encode_feature(name, columns[name]) for name in names]
     for entries in zip(*_join_fixed_size(encoded), strict=True):
         data = b"".join(entries)
         yield _FIELD_1 + _varint(len(data)) + data
@@ -185,13 +183,11 @@ def read(name: str) -> Iterator[bytes]:
 def count_records(name: str) -> int:
     """Counts the records of a local file, by their headers if uncompressed.
 
-    Raises `InputError` if the file is empty or ends inside a record.
+    Raises `InputError` if the file ends inside a record.
     """
     count = end = 0
     with files.open_binary(name) as opened:
         size = files.size(name)
-        if not size:
-            raise InputError(f"{name} must hold TFRecords, but is empty.")
         if files.is_gzip(name):
             return sum(1 for _ in read(name))
         file = getattr(opened, "fileobj", opened)

@@ -13,10 +13,7 @@ def precision_recall_f1(
 ) -> dict[str, float]:
     """Returns `precision`, `recall`, `f1` and `support`, which is `expected`.
 
-    Args:
-        correct: The number of true positives.
-        predicted: The number of true and false positives.
-        expected: The number of true positives and false negatives.
+    Takes the numbers of correct, of predicted and of expected labels.
     """
     return {
         "precision": correct / predicted if predicted else 0.0,
@@ -68,8 +65,7 @@ def per_class(
     classes = range(len(labels))
     matrix = metrics.confusion_matrix(targets, predictions, labels=classes)
     counts = np.stack([matrix.diagonal(), matrix.sum(0), matrix.sum(1)])
-    scores = _per_label(counts, labels)
-    return {**scores, "confusion_matrix": matrix.tolist()}
+    return _per_label(counts, labels) | {"confusion_matrix": matrix.tolist()}
 
 
 def multilabel(
@@ -78,29 +74,36 @@ def multilabel(
     """Returns the metrics of a multi-label classifier with C `labels`.
 
     Targets are 0 or 1, [N, C] with N > 0. Predictions are probabilities [N, C];
-    labels of at least 0.5 count as predicted.
+    a label is predicted if its probability is at least 0.5.
 
     Returns:
         `micro_f1`: F1 of all pairs of example and label together.
+        `macro_f1`, `per_class`: as returned by the function `per_class`.
         `exact_match`: the fraction of examples with exactly the right labels.
         `hamming_loss`: the fraction of wrong decisions among all N x C.
-        `per_class`, `macro_f1`: as those of the function `per_class`.
     """
     # Not with scikit-learn, which takes [N, 1] for a binary classification.
     target = np.asarray(targets).astype(bool)
     predicted = np.asarray(predictions) >= 0.5
+    if not target.shape == predicted.shape == (len(target), len(labels)):
+        raise ValueError(
+            "Targets and predictions must have shape [N, C] for C labels. "
+            f"Received: {target.shape} and {predicted.shape} for {len(labels)}."
+        )
     counts = np.stack([target & predicted, predicted, target]).sum(axis=1)
     overall = precision_recall_f1(*counts.sum(axis=1).tolist())
+    scores = _per_label(counts, labels)
     return {
         "micro_f1": overall["f1"],
+        "macro_f1": scores["macro_f1"],
         "exact_match": float((target == predicted).all(axis=1).mean()),
         "hamming_loss": float((target != predicted).mean()),
-        **_per_label(counts, labels),
+        "per_class": scores["per_class"],
     }
 
 
 def _per_label(counts: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
-    """Takes the correct, predicted and expected labels as int [3, C]."""
+    """Takes the numbers of correct, predicted, expected labels, int [3, C]."""
     scores = [precision_recall_f1(*column) for column in counts.T.tolist()]
     return {
         "per_class": dict(zip(labels, scores, strict=True)),

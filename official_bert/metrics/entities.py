@@ -46,20 +46,25 @@ def evaluate(
     )
     find = entities if has_entities else _words
     is_correct: list[bool] = []
-    counters: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
-    correct, predicted, expected = counters
+    correct: Counter[str] = Counter()
+    predicted: Counter[str] = Counter()
+    expected: Counter[str] = Counter()
     for target, guess in zip(targets, predictions, strict=True):
         is_correct += [a == b for a, b in zip(target, guess, strict=True)]
         true, guessed = set(find(target)), set(find(guess))
         correct.update(entity.type for entity in true & guessed)
         predicted.update(entity.type for entity in guessed)
         expected.update(entity.type for entity in true)
-    totals = (counter.total() for counter in counters)
+    overall = precision_recall_f1(
+        correct.total(), predicted.total(), expected.total()
+    )
     return {
         "accuracy": sum(is_correct) / max(len(is_correct), 1),
-        **(precision_recall_f1(*totals) if has_entities else {}),
+        **(overall if has_entities else {}),
         "per_type": {
-            name: precision_recall_f1(*(counter[name] for counter in counters))
+            name: precision_recall_f1(
+                correct[name], predicted[name], expected[name]
+            )
             for name in sorted(expected | predicted)
         },
     }
@@ -80,8 +85,8 @@ def entities(tags: Iterable[str]) -> list[Entity]:
     All schemes are read in the same way (IOB1, IOB2, IOE1, IOE2, IO, IOBES,
     BILOU, BMES). Invalid sequences are read as by `conlleval`: a word continues
     the preceding entity if it has the same type and neither prefix forbids it,
-    so that `O I-PER` starts an entity. But `B-X` after `E-X` starts an entity
-    here, and continues one there.
+    so that `O I-PER` starts an entity. Unlike in `conlleval`, `B-X` after
+    `E-X` starts an entity, too.
     """
     found: list[Entity] = []
     is_open = False  # Whether the last entity may continue.

@@ -42,7 +42,8 @@ def evaluate(
         dataset: The list under "data" of a SQuAD file.
         predictions: {question id: answer}, "" for no answer. Ids that are
             numbers in the data set are strings here.
-        null_odds: {question id: score of "no answer" minus that of the answer}.
+        null_odds: {question id: score of "no answer" minus that of the answer},
+            for all predicted questions.
 
     Returns:
         `exact_match`, `f1`: of the predictions as they are. (Given null odds,
@@ -53,9 +54,6 @@ def evaluate(
         questions with and without an answer, in 2.0 only.
         `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`: given
         null odds, the best scores if predictions above a threshold are emptied.
-
-    Raises:
-        InputError: `null_odds` lacks a predicted question.
     """
     questions = [
         question
@@ -74,8 +72,9 @@ def evaluate(
     for name, has_answer in (("HasAns", True), ("NoAns", False)):
         part = [q for q in scored if q.has_answer == has_answer]
         if is_version_2 and part:
-            names = (f"{name}_exact", f"{name}_f1", f"{name}_total")
-            results |= _means(part, *names)
+            results |= _means(
+                part, f"{name}_exact", f"{name}_f1", f"{name}_total"
+            )
     if null_odds is not None:
         results |= _best_thresholds(scored, predictions, null_odds)
     return results

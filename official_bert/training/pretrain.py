@@ -79,7 +79,7 @@ def _run(options: RunPretraining) -> None:
         UnicodeDecodeError,  # From a message that quotes a damaged record.
     ):
         # TensorFlow does not name the record: find the damaged one.
-        records.check_all_records(data, config.vocab_size)
+        records.check_files(data, config.vocab_size, limit=None)
         raise
 
 

@@ -1,5 +1,7 @@
 """Entities and their metrics: all schemes, and `conlleval`'s example."""
 
+import random
+
 import pytest
 
 from official_bert.metrics import entities
@@ -31,6 +33,48 @@ from official_bert.metrics import entities
 )
 def test_entities_are_read_in_all_schemes(tags, expected):
     assert entities.entities(tags.split()) == expected
+
+
+# The prefixes of first, inner and last words, and of single words.
+SCHEMES = {
+    "IOB1": "BIIB",
+    "IOB2": "BIIB",
+    "IOE1": "IIEE",
+    "IOE2": "IIEE",
+    "IOBES": "BIES",
+    "BILOU": "BILU",
+    "BMES": "BMES",
+}
+
+
+def write(scheme, every):
+    """Returns the tags of entities by the definition of a scheme."""
+    tags = []
+    for start, end, name in every:
+        first, inner, last, single = SCHEMES[scheme]
+        # IOB1 and IOE1 mark only the border of two entities of a type.
+        if scheme == "IOB1" and (start, name) not in {e[1:] for e in every}:
+            first = single = "I"
+        if scheme == "IOE1" and (end, name) not in {e[::2] for e in every}:
+            last = single = "I"
+        prefixes = [first, *inner * (end - start - 2), last]
+        if end - start == 1:
+            prefixes = [single]
+        tags += ["O"] * (start - len(tags))
+        tags += [f"{prefix}-{name}" for prefix in prefixes]
+    return tags
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_random_entities_survive_writing_and_reading(scheme):
+    rng = random.Random(scheme)
+    for _ in range(300):
+        every, end = [], 0
+        while end < 20:
+            start = end + rng.choice([0, 0, 1, 3])
+            end = start + rng.randint(1, 4)
+            every.append((start, end, rng.choice("XY")))
+        assert entities.entities(write(scheme, every)) == every
 
 
 def test_metrics_equal_the_published_example_of_conlleval():

@@ -16,6 +16,15 @@ def parse(options_class: type[Any], command_line: str) -> Any:
     return cli.options_from_flags(options_class, values)
 
 
+def files_of_run(folder, output):
+    """Returns the flags of a model's files and of the output directory."""
+    return {
+        "bert_config_file": str(folder / "bert_config.json"),
+        "vocab_file": str(folder / "vocab.txt"),
+        "output_dir": str(folder / output),
+    }
+
+
 def recorded(options_class, name, golden, monkeypatch, output):
     """Returns the options of a recorded run, and changes to its directory.
 

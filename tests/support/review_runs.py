@@ -51,9 +51,7 @@ def flags(folder, output="out", **changes):
     return {
         "task_name": "SST-2",
         "data_dir": str(folder / "SST-2"),
-        "bert_config_file": str(folder / "bert_config.json"),
-        "vocab_file": str(folder / "vocab.txt"),
-        "output_dir": str(folder / output),
+        **command_lines.files_of_run(folder, output),
         "max_seq_length": 32,
         "train_batch_size": 16,
         "num_train_epochs": 2.0,

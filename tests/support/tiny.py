@@ -7,7 +7,7 @@ import numpy as np
 import run_classifier
 from official_bert.checkpoints import run_directory
 from official_bert.options import RunClassifier
-from support import recorded
+from support import command_lines, recorded
 
 WORDS = [
     *("good", "bad", "cat", "dog", "red", "blue", "sun", "rain"),
@@ -39,10 +39,8 @@ def options(folder, **changes):
     write_model_files(folder, CONFIG)
     return RunClassifier(
         **{
-            "bert_config_file": str(folder / "bert_config.json"),
-            "vocab_file": str(folder / "vocab.txt"),
+            **command_lines.files_of_run(folder, "out"),
             "data_dir": str(folder),
-            "output_dir": str(folder / "out"),
             "max_seq_length": 16,
             "train_batch_size": 16,
             "learning_rate": 2e-3,

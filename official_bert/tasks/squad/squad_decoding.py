@@ -82,6 +82,11 @@ def decode(
 
     `logits` are those of starts and ends in all windows, float [W, S, 2].
     """
+    shape = (len(features.offsets), features.max_seq_length, 2)
+    if logits.shape != shape:
+        raise ValueError(
+            f"Logits must be [W, S, 2] = {shape}. Received: {logits.shape}."
+        )
     num_questions = len(features.examples)
     indices = progress.bar(
         range(num_questions),
@@ -217,7 +222,7 @@ class OriginalText(NamedTuple):
     Attributes:
         text: The words, separated by one space.
         tokenized: The normalized text, with spaces between tokens.
-        places: The offset in `text` of each character of `tokenized` other than
+        places: The offset in `text` of each character of `tokenized`; -1 for
             spaces. Empty if normalizing added or removed characters, as in
             Hangul.
     """
@@ -230,9 +235,11 @@ class OriginalText(NamedTuple):
     def from_text(cls, text: str, do_lower_case: bool) -> "OriginalText":
         """Normalizes words as the tokenizer does."""
         tokenized = " ".join(normalize(text, do_lower_case).split())
-        places = [i for i, char in enumerate(text) if char != " "]
-        if len(places) != _num_letters(tokenized):
-            places = []
+        letters = [i for i, char in enumerate(text) if char != " "]
+        if len(letters) != len(tokenized.replace(" ", "")):
+            return cls(text, tokenized, [])
+        left = iter(letters)
+        places = [-1 if char == " " else next(left) for char in tokenized]
         return cls(text, tokenized, places)
 
 
@@ -258,11 +265,5 @@ def get_final_text(pred_text: str, original: OriginalText) -> str:
     start = tokenized.find(pred_text)
     if start < 0:
         return text
-    end = start + len(pred_text) - 1
-    first = places[_num_letters(tokenized[:start])]
-    last = places[_num_letters(tokenized[:end])]
-    return text[first : last + 1]
-
-
-def _num_letters(text: str) -> int:
-    return len(text) - text.count(" ")
+    last = start + len(pred_text) - 1
+    return text[places[start] : places[last] + 1]

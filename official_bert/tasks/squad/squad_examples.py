@@ -9,6 +9,7 @@
 `is_impossible` exists only in SQuAD 2.0.
 """
 
+import bisect
 import dataclasses
 import functools
 import re
@@ -40,6 +41,10 @@ class Paragraph:
         """The words between `SPACES`."""
         return _WORD.findall(self.text)
 
+    @functools.cached_property
+    def _word_starts(self) -> list[int]:
+        return [match.start() for match in _WORD.finditer(self.text)]
+
     def word_at(self, offset: int) -> int:
         """Returns the index of the word at a character, or of the last before.
 
@@ -47,7 +52,7 @@ class Paragraph:
         the end; `IndexError`: the text has no such character.
         """
         offset = range(len(self.text))[offset]
-        return len(_WORD.findall(self.text[: offset + 1])) - 1
+        return bisect.bisect_right(self._word_starts, offset) - 1
 
 
 class SquadExample(NamedTuple):
@@ -113,13 +118,16 @@ def read_examples(
                     logging.warning(
                         "%s is skipped: its answer %r is not part of the words "
                         "at its position, %r",
-                        *(place, answer, words),
+                        place,
+                        answer,
+                        words,
                     )
                 continue
         elif example.qas_id in places:
             raise InputError(
-                f"{place}: must have an id of its own. Received: that of "
-                f"{places[example.qas_id]}. Rename one."
+                f"{place}: questions must have different ids. Received: "
+                f"{example.qas_id!r}, as in {places[example.qas_id]}. "
+                "Rename one."
             )
         places[example.qas_id] = place
         examples.append(example)
@@ -137,11 +145,10 @@ def find_unanswered(path: str) -> str | None:
     An empty list means that the question has no answer, as in SQuAD 2.0.
     """
     for place, _, qa in _questions(path):
-        answers = qa.get("answers")
-        if not isinstance(answers, list) or not all(
-            isinstance(answer, dict) and isinstance(answer.get("text"), str)
-            for answer in answers
-        ):
+        try:
+            for answer in _field(qa, "answers", place, list):
+                _field(answer, "text", place, str)
+        except InputError:
             return place
     return None
 
@@ -167,7 +174,12 @@ def _with_answer(
     example: SquadExample, qa: Any, version_2_with_negative: bool, where: str
 ) -> SquadExample:
     if version_2_with_negative and _field(qa, "is_impossible", where, bool):
-        return SquadExample(*example[:3], "", -1, -1, is_impossible=True)
+        return example._replace(
+            orig_answer_text="",
+            start_position=-1,
+            end_position=-1,
+            is_impossible=True,
+        )
     answers = _field(qa, "answers", where, list)
     if len(answers) != 1:
         raise InputError(
@@ -188,7 +200,9 @@ def _with_answer(
             f"{len(paragraph.text)} characters. Received: {text[:80]!r} at "
             f"answer_start={offset}. Offsets count characters, not bytes."
         ) from None
-    return SquadExample(*example[:3], text, start, end)
+    return example._replace(
+        orig_answer_text=text, start_position=start, end_position=end
+    )
 
 
 def _field(node: Any, key: str, where: str, *kinds: type) -> Any:

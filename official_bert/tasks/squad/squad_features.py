@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from official_bert import progress
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
 from official_bert.tokenization import BatchTokenizer
@@ -143,7 +144,9 @@ class SquadFeatures(Features):
 
 
 def tokenize_words(
-    tokenizer: BatchTokenizer, paragraphs: Iterable[Paragraph]
+    tokenizer: BatchTokenizer,
+    paragraphs: Iterable[Paragraph],
+    show_progress: bool = False,
 ) -> list[tuple[Ints, Ints]]:
     """Returns the `SquadFeatures.paragraphs` of paragraphs.
 
@@ -151,9 +154,12 @@ def tokenize_words(
     """
     texts = [paragraph.doc_tokens for paragraph in paragraphs]
     all_words = list(itertools.chain.from_iterable(texts))
-    index_of = {word: i for i, word in enumerate(dict.fromkeys(all_words))}
-    encoded = tokenizer.encode_lines(index_of)
-    indices = np.fromiter(map(index_of.__getitem__, all_words), np.intp)
+    index = {word: i for i, word in enumerate(dict.fromkeys(all_words))}
+    shown = progress.bar(
+        index, description="Tokenizing", unit="word", disable=not show_progress
+    )
+    encoded = tokenizer.encode_lines(shown)
+    indices = np.fromiter(map(index.__getitem__, all_words), np.intp)
     begins = encoded.row_splits[indices]
     counts = encoded.row_splits[indices + 1] - begins
     splits = np.append(0, np.cumsum(counts))
@@ -198,9 +204,7 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     right. Between equal ones the longer window wins, then the first. The
     windows are those of one example: `starts` and `lengths` are int [N].
     """
-    if not len(starts):
-        return np.zeros(0, np.intp)
-    owner = np.zeros(int(starts[-1] + lengths[-1]), np.intp)
+    owner = np.zeros(np.max(starts + lengths, initial=0), np.intp)
     best_scores = np.full(len(owner), -1.0)
     # Comparing all windows with all tokens would take quadratic memory.
     for index, (start, length) in enumerate(

@@ -34,12 +34,10 @@ from official_bert.tokenization import BatchTokenizer
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadTask(task.Task):
-    """SQuAD 1.1 and 2.0. Most fields are flags of `run_squad.py`.
+    """SQuAD 1.1 and 2.0. The fields are flags of `run_squad.py`.
 
-    Attributes:
-        pad_to: max: the best starts and ends are chosen among all positions,
-            including padding, as in the original. bucket: not among padding.
-        show_progress: Whether to show a progress bar of decoding.
+    `pad_to` is the flag `--eval_pad_to`; `show_progress` is whether to show
+    progress bars of tokenizing and decoding.
     """
 
     doc_stride: int = saved_field(int, default=128)
@@ -57,11 +55,7 @@ class SquadTask(task.Task):
     main_metric = "f1"
 
     def examples(self, split: str) -> Sequence[SquadExample]:
-        """Reads `train_file` or `predict_file`.
-
-        Raises `InputError` if the file is malformed, or split is dev and a
-        question has no `answers`.
-        """
+        """Reads `train_file` or, for other splits, `predict_file`."""
         path = self.train_file if split == "train" else self.predict_file
         assert path is not None
         examples = squad_examples.read_examples(
@@ -96,16 +90,13 @@ class SquadTask(task.Task):
         *,
         is_training: bool,
     ) -> Iterator[SquadFeatures]:
-        """Yields the features of all examples together.
-
-        Raises `InputError` if `max_seq_length` leaves no room for a window, or
-        `doc_stride` is less than 1.
-        """
+        """Yields the features of all examples together."""
         minimum = self.max_query_length + NUM_SPECIAL + 1
         if self.max_query_length < 0 or max_seq_length < minimum:
             raise InputError(
                 f"--max_seq_length={max_seq_length} must be at least {minimum} "
-                f"for --max_query_length={self.max_query_length}."
+                f"for --max_query_length={self.max_query_length}: a question, "
+                f"{NUM_SPECIAL} special tokens and a window of one token."
             )
         if self.doc_stride < 1:
             raise InputError(
@@ -114,7 +105,9 @@ class SquadTask(task.Task):
         if not examples:
             return
         paragraphs = dict.fromkeys(example.paragraph for example in examples)
-        tokenized = squad_features.tokenize_words(tokenizer, paragraphs)
+        tokenized = squad_features.tokenize_words(
+            tokenizer, paragraphs, self.show_progress
+        )
         tokens_of = dict(zip(paragraphs, tokenized, strict=True))
         tokens = [tokens_of[example.paragraph] for example in examples]
         texts = (example.question_text for example in examples)
@@ -165,8 +158,9 @@ class SquadTask(task.Task):
         ):
             end = longest if self.pad_to == "max" else length
             row[:end] = found[:end]
-        shown = self.show_progress
-        return decode(features, logits, self.decoding, show_progress=shown)
+        return decode(
+            features, logits, self.decoding, show_progress=self.show_progress
+        )
 
     def metrics(
         self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
@@ -201,8 +195,11 @@ class SquadTask(task.Task):
         texts = given
         if isinstance(given, dict):
             texts = [given.get("question"), given.get("context")]
-        is_list = isinstance(texts, list | tuple)
-        if not is_list or [type(text) for text in texts] != [str, str]:
+        if (
+            not isinstance(texts, list | tuple)
+            or len(texts) != 2
+            or not all(isinstance(text, str) for text in texts)
+        ):
             raise InputError(
                 f"{where}: must be a question and a context, as an object with "
                 f"these keys or as a pair. Received: {given!r}."
@@ -242,7 +239,12 @@ def make(options: RunSquad) -> SquadTask:
         predict_file=options.predict_file,
         doc_stride=options.doc_stride,
         max_query_length=options.max_query_length,
-        decoding=_decoding_options(options),
+        decoding=DecodingOptions(
+            options.n_best_size,
+            options.max_answer_length,
+            options.version_2_with_negative,
+            options.null_score_diff_threshold,
+        ),
         pad_to=options.eval_pad_to,
         pooling_head=PoolingHead(options.feature_layers, options.bilstm_units),
         show_progress=True,
@@ -257,9 +259,4 @@ def with_decoding_options(trained: Any, options: RunSquad) -> SquadTask:
             f"trained. Received: a model for {trained.kind}. Export it with "
             "the command that trained it."
         )
-    return dataclasses.replace(trained, decoding=_decoding_options(options))
-
-
-def _decoding_options(options: RunSquad) -> DecodingOptions:
-    names = DecodingOptions._fields
-    return DecodingOptions(*(getattr(options, name) for name in names))
+    return dataclasses.replace(trained, decoding=make(options).decoding)

@@ -107,7 +107,7 @@ def test_tokens_equal_those_of_each_word(
 @pytest.mark.parametrize(
     ("length", "max_query_length", "doc_stride", "message"),
     [
-        (67, 64, 1, "--max_seq_length=67 .* 68"),
+        (67, 64, 1, "--max_seq_length=67 .* 68 .* 3 special .* one token"),
         (68, -1, 1, "--max_query_length=-1"),
         (68, 64, 0, "--doc_stride=0"),
     ],
@@ -116,10 +116,15 @@ def test_lengths_without_room_for_a_window_are_an_error(
     read, tokenizer, length, max_query_length, doc_stride, message
 ):
     examples = read((CONTEXT, ("q", "who", None, 0)))
-    sizes = {"max_query_length": max_query_length, "doc_stride": doc_stride}
-    task = SquadTask(**sizes)
-    with pytest.raises(InputError, match=message):
+
+    def featurize(length, max_query_length, doc_stride):
+        sizes = {"max_query_length": max_query_length, "doc_stride": doc_stride}
+        task = SquadTask(**sizes)
         next(task.featurize(examples, tokenizer, length, is_training=True))
+
+    featurize(68, 64, 1)
+    with pytest.raises(InputError, match=message):
+        featurize(length, max_query_length, doc_stride)
 
 
 def windows_by_hand(num_tokens, room, stride):
@@ -162,7 +167,33 @@ def test_windows_and_owners_follow_the_definition(stride):
         ]
 
 
+def test_owners_of_random_windows_follow_the_definition():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        # Any windows without gaps; `make_windows` makes equal ones only.
+        steps, overlaps = rng.integers(1, 7, (2, rng.integers(1, 9)))
+        ends = np.cumsum(steps)
+        starts = np.maximum(ends - steps - overlaps, 0)
+        windows = list(zip(starts, ends - starts, strict=True))
+        assert find_owners(starts, ends - starts).tolist() == [
+            owner_by_hand(token, windows) for token in range(ends[-1])
+        ]
+
+
 def test_owners_of_a_million_tokens_take_linear_memory():
     # All windows against all tokens would be 8 billion numbers.
     _, starts, lengths = make_windows(np.array([10**6]), np.array([381]), 128)
-    assert len(find_owners(starts, lengths)) == 10**6
+    windows = list(zip(starts.tolist(), lengths.tolist(), strict=True))
+    owner = find_owners(starts, lengths)
+    assert len(owner) == 10**6
+    tokens = np.random.default_rng(0).integers(10**6, size=20).tolist()
+    for token in (0, *tokens, 10**6 - 1):
+        assert owner[token] == owner_by_hand(token, windows)
+
+
+def test_windows_equal_the_drawing_in_the_docstring():
+    _, starts, lengths = make_windows(np.array([10]), np.array([5]), 3)
+    assert starts.tolist() == [0, 3, 6]
+    assert lengths.tolist() == [5, 5, 4]
+    owner = find_owners(starts, lengths)
+    assert owner.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]

@@ -37,6 +37,24 @@ def test_files_without_answers_can_only_be_predicted(write_squad, answers):
     assert task.metrics(examples, [SquadAnswer("a", [], None)] * 2) == {}
 
 
+def test_questions_are_pairs_or_objects_of_strings():
+    task = SquadTask()
+    texts = np.array(["q", "a b"])  # Of a type derived from `str`.
+    keys = ("question", "context")
+    for given in (
+        list(texts),
+        tuple(texts),
+        dict(zip(keys, texts, strict=True)),
+    ):
+        example = task.parse(given, "item 1")
+        assert (example.question_text, example.paragraph.text) == ("q", "a b")
+    for wrong in ("ab", ["q"], ["q", "a", "b"], ["q", 1], {"question": "q"}):
+        with pytest.raises(
+            InputError, match=r"item 1: .*question and a context"
+        ):
+            task.parse(wrong, "item 1")
+
+
 @pytest.mark.parametrize("version_2", [False, True])
 def test_prediction_files_replace_those_of_an_earlier_run(
     read, make_tokenizer, tmp_path, version_2
