@@ -37,17 +37,27 @@ def _backend(path: str) -> Any:
 
 
 @contextlib.contextmanager
-def _input_errors(path: str, problem: str, advice: str) -> Iterator[None]:
-    """Raises errors of the operating system and TensorFlow as `InputError`."""
-    failures: tuple[type[Exception], ...] = (OSError,)
-    if is_remote(path):
-        import tensorflow as tf
+def _os_errors(path: str) -> Iterator[None]:
+    """Raises TensorFlow's errors about a remote path as `OSError`."""
+    if not is_remote(path):
+        yield
+        return
+    import tensorflow as tf
 
-        failures = (OSError, tf.errors.OpError)
     try:
         yield
-    except failures as error:
-        reason = getattr(error, "strerror", None) or short_reason(error)
+    except tf.errors.OpError as error:
+        raise OSError(short_reason(error)) from error
+
+
+@contextlib.contextmanager
+def _input_errors(path: str, problem: str, advice: str) -> Iterator[None]:
+    """Raises errors of the operating system and TensorFlow as `InputError`."""
+    try:
+        with _os_errors(path):
+            yield
+    except OSError as error:
+        reason = error.strerror or error
         raise InputError(f"{problem}: {reason}. {advice}") from error
 
 
@@ -98,7 +108,8 @@ def expand(patterns: str) -> list[str]:
     `InputError` if a pattern matches nothing, or a directory.
     """
     names: list[str] = []
-    for pattern in list(filter(None, patterns.split(","))) or [patterns]:
+    given = [pattern for pattern in patterns.split(",") if pattern]
+    for pattern in given or [patterns]:
         # The name of an existing file may itself contain brackets.
         is_name = exists(pattern)
         matches = [pattern] if is_name else sorted(_look_up("glob", pattern))
@@ -267,15 +278,11 @@ def read_lines(
 
     Only ``\n`` ends a line (not U+2028, U+0085, VT or FF), every ``\r`` is
     dropped, and a byte-order mark is kept. After the last ``\n``, nothing but
-    ``\r`` does not count as a line.
+    ``\r`` does not count as a line. ``.gz`` is unpacked.
 
-    Args:
-        path: Local or remote file; ``.gz`` is unpacked.
-        on_bytes: Called after each line with the number of stored bytes read
-            for it, for progress bars.
-
-    Raises:
-        InputError: The file is missing, not UTF-8 or not gzip; with the line.
+    `on_bytes` is called after each line with the number of stored bytes read
+    for it, for progress bars. Raises `InputError` if the file is missing, or
+    not UTF-8 or gzip; the message names the line.
     """
     for line in _decode(path, on_bytes):
         if text := line.replace("\r", ""):
@@ -298,7 +305,8 @@ def make_directory(path: str) -> None:
 
 def remove(path: str) -> None:
     """Removes a file."""
-    _backend(path).remove(path)
+    with _os_errors(path):
+        _backend(path).remove(path)
 
 
 def remove_directory(path: str) -> None:
@@ -312,7 +320,8 @@ def remove_directory(path: str) -> None:
 
 def replace(source: str, target: str) -> None:
     """Renames a file or directory; a file of the name `target` is replaced."""
-    _backend(target).replace(source, target)
+    with _os_errors(target):
+        _backend(target).replace(source, target)
 
 
 def temporary_name(path: str) -> str:

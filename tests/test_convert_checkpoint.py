@@ -1,6 +1,7 @@
 """`convert_checkpoint.py`: flags, reports, and tasks of converted models."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from official_bert.options import ConvertCheckpoint
 
 pytest.importorskip("safetensors")
 
-from official_bert.checkpoints.conversion import huggingface
+from official_bert.checkpoints.conversion import huggingface, huggingface_config
 
 TEXT_TASK = {
     "kind": "text",
@@ -149,6 +150,15 @@ def test_task_file_is_kept_with_its_head_only(tmp_path, to, flags):
         output = tmp_path / name
         convert(input=tmp_path / "a", to=to, output=output, **flags, **skip)
         assert (output / "task.json").exists() == (name == "all")
+
+
+def test_regression_with_several_outputs_is_an_error(tmp_path):
+    finetuned(tmp_path / "a")
+    hf = to_hf(tmp_path / "a")
+    (hf / "task.json").unlink()
+    change_json(hf / "config.json", problem_type="regression")
+    with pytest.raises(InputError, match="no, perhaps, yes"):
+        to_tf1(hf)
 
 
 def test_best_checkpoint_of_a_run_is_converted(tmp_path, capsys):
@@ -318,3 +328,20 @@ def test_difference_after_reading_back_leaves_no_output(
     with pytest.raises(RuntimeError, match=r"difference of (inf|9|1)"):
         convert(input=folder, output=tmp_path / "b", to=to)
     assert {path.name for path in tmp_path.iterdir()} <= {"a", "hf"}
+
+
+@pytest.mark.parametrize("name", ["BertForMultipleChoice", "BertModel"])
+def test_written_architecture_is_checked(tmp_path, monkeypatch, name):
+    finetuned(tmp_path / "a")
+    write = huggingface_config.write
+
+    def change(model, directory):
+        write(model, directory)
+        path = pathlib.Path(directory) / "config.json"
+        change_json(path, architectures=[name])
+
+    monkeypatch.setattr(huggingface_config, "write", change)
+    message = "difference of inf|`architectures`"
+    with pytest.raises((RuntimeError, InputError), match=message):
+        to_hf(tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -178,6 +178,17 @@ def test_errors_of_remote_files_are_input_errors(tmp_path, call, path, message):
         call(path.format(f"file://{tmp_path}"))
 
 
+@pytest.mark.parametrize("path", ["{}/a.txt", "file://{}/a.txt", "nope://a"])
+@pytest.mark.parametrize(
+    "call", [files.remove, lambda path: files.replace(path, f"{path}.new")]
+)
+def test_file_that_cannot_be_removed_or_renamed_is_an_error(
+    tmp_path, call, path
+):
+    with pytest.raises(OSError, match=r"No such file|scheme 'nope'"):
+        call(path.format(tmp_path))
+
+
 @pytest.mark.parametrize("before", [["old"], []])
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt, SystemExit])
 def test_failed_write_changes_nothing(tmp_path, before, failure):
@@ -255,6 +266,13 @@ def test_directory_that_cannot_be_written_is_an_error(tmp_path):
         for call in (files.require_writable_directory, files.make_directory):
             with pytest.raises(InputError, match=path):
                 call(path)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="needs Linux")
+def test_directory_without_permission_is_an_error():
+    # Not even root can create files in /proc.
+    with pytest.raises(InputError, match="/proc"):
+        files.make_directory("/proc")
 
 
 def write_directory(path, name):

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from official_bert import files
 from official_bert.checkpoints import run_directory, tf1
@@ -13,6 +13,13 @@ from official_bert.errors import InputError, bullet_list
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
 # The same, and heads.
 NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
+
+
+class Loaded(NamedTuple):
+    """A checkpoint that was loaded."""
+
+    prefix: str
+    initialized: list[str]  # The names that it did not have.
 
 
 def by_name(weights: Iterable[Any]) -> dict[str, Any]:
@@ -49,7 +56,7 @@ def load(
             variables, path, may_initialize=may_initialize, may_skip=may_skip
         )
         if loaded:
-            return loaded[1]
+            return loaded.initialized
     reader = tf1.open_reader(path)
     stored = reader.get_variable_to_shape_map()
     missing = sorted(set(variables) - set(stored))
@@ -87,16 +94,16 @@ def load(
 
 def load_newest(
     variables: Mapping[str, Any], directory: str, **patterns: str
-) -> tuple[str, list[str]] | None:
+) -> Loaded | None:
     """Loads the newest undamaged checkpoint of a run directory.
 
-    Reading verifies the data; damaged checkpoints give a warning. Returns the
-    prefix and the result of `load`, which gets the `patterns`; None if there is
-    no checkpoint. Raises `InputError` if all are damaged, or one does not
-    fit the model.
+    Reading verifies the data; damaged checkpoints give a warning. `patterns`
+    are those of `load`. Returns None if there is no checkpoint. Raises
+    `InputError` if all are damaged, or one does not fit the model.
     """
     read = functools.partial(load, variables, **patterns)
-    return run_directory.first_undamaged(directory, read)
+    found = run_directory.first_undamaged(directory, read)
+    return Loaded(*found) if found else None
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -64,7 +64,7 @@ def latest(directory: str) -> str | None:
     Raises `InputError` if no index of the listed checkpoints can be read.
     """
     found = first_undamaged(directory, tf1.open_reader)
-    return found and found[0]
+    return found[0] if found else None
 
 
 def resolve(path: str) -> str:
@@ -113,13 +113,9 @@ def save(
     """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
 
     Later steps, from before a run was reset, are no longer listed. The arrays
-    include `global_step`; `resume` is None if no run resumes from this.
-
-    Returns:
-        The prefix of the new checkpoint.
-
-    Raises:
-        InputError: The disk is full. Earlier checkpoints are unchanged.
+    include `global_step`; `resume` is None if no run resumes from this. Returns
+    the new prefix. Raises `InputError` if the disk is full; earlier checkpoints
+    are then unchanged.
     """
     name = f"model.ckpt-{step}"
     prefix = os.path.join(directory, name)

@@ -44,8 +44,7 @@ def open_reader(prefix: str) -> Any:
 def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
     """Returns one array of a checkpoint, verified by its checksum.
 
-    Raises:
-        DamagedCheckpointError: The data is missing, incomplete or damaged.
+    Raises `DamagedCheckpointError` if it is missing, incomplete or damaged.
     """
     try:
         return np.asarray(reader.get_tensor(name))

@@ -121,6 +121,6 @@ def find_head(names: Iterable[str], known: str | None, where: str) -> Head:
     pattern = "|".join(f"^{re.escape(scope)}" for scope in sorted(found))
     raise InputError(
         f"{where}: a model must have one head. Received: "
-        f"{', '.join(sorted(found))}. --skip={pattern!r} leaves out all; keep "
-        "one."
+        f"{', '.join(sorted(found))}. Leave out all but one; --skip={pattern!r}"
+        " leaves out all."
     )

@@ -169,11 +169,10 @@ def resume(
     # A run may resume in another precision.
     patterns = {"may_initialize": "^loss_scale/", "may_skip": "^loss_scale/"}
     if loaded := loading.load_newest(state, options.output_dir, **patterns):
-        prefix, _ = loaded
-        logging.info("Resuming from %s", prefix)
+        logging.info("Resuming from %s", loaded.prefix)
         step = int(state["global_step"].numpy())
         # The original implementation's checkpoints have no resume file.
-        saved = run_directory.read_resume_state(prefix)
+        saved = run_directory.read_resume_state(loaded.prefix)
         if saved is None:
             examples_seen = step * options.train_batch_size
             saved = run_directory.ResumeState(options.seed, examples_seen)
@@ -202,9 +201,8 @@ def load_for_evaluation(
     for name in (files.BEST_DIRECTORY, ""):
         directory = os.path.join(options.output_dir, name)
         if loaded := loading.load_newest(variables, directory, **patterns):
-            prefix, missing = loaded
-            _report_loaded(model, prefix, missing)
-            return run_directory.read_global_step(prefix)
+            _report_loaded(model, loaded.prefix, loaded.initialized)
+            return run_directory.read_global_step(loaded.prefix)
     if not options.init_checkpoint:
         raise InputError(
             "Without --do_train, --output_dir must hold a checkpoint, or "

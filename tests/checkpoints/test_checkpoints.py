@@ -39,6 +39,18 @@ def prefix(tmp_path):
     return prefix
 
 
+def test_tensorflow_reads_the_two_files_of_a_checkpoint(prefix, tmp_path):
+    reader = tf.train.load_checkpoint(prefix)
+    shapes = {name: list(array.shape) for name, array in ARRAYS.items()}
+    assert reader.get_variable_to_shape_map() == shapes
+    for name, array in ARRAYS.items():
+        read = np.asarray(reader.get_tensor(name))
+        assert read.dtype == array.dtype
+        np.testing.assert_array_equal(read, array)
+    names = {f"model.ckpt{part}" for part in (INDEX, DATA)}
+    assert set(os.listdir(tmp_path)) == names
+
+
 def test_failed_write_keeps_the_old_checkpoint(prefix, tmp_path):
     with pytest.raises(ValueError, match="object"):
         tf1.write(prefix, {"a/kernel": object()})

@@ -122,11 +122,11 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         _WRITERS[options.to](model, directory)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
-        # Without a task.json, a classifier's type is known from --head only.
-        again = match(*_READERS[options.to](directory), head=model.head.name)
-        is_complete = set(model.stored) <= set(again.stored)
+        # In TF1 without a task.json, only --head has a classifier's type.
+        head = model.head.name if options.to == "tf1" else None
+        again = match(*_READERS[options.to](directory), head=head)
         difference = math.inf
-        if is_complete and model.head.scopes == again.head.scopes:
+        if model.head == again.head and set(model.stored) <= set(again.stored):
             difference = _difference(again.stored, model.read, again.read)
         if difference:
             raise RuntimeError(
@@ -174,10 +174,14 @@ def _report(
     wanted = model.stored if options.to == "huggingface" else model.shapes
     written = {name: model.shapes[name] for name in wanted}
     initialized = [name for name in written if name not in model.stored]
+    # Without the copies of tied weights.
+    names = [*model.stored.values(), *model.left_out]
+    shapes = {name: model.arrays.shapes[name] for name in names}
+    read = dataclasses.replace(model.arrays, shapes=shapes)
     left_out = set(model.left_out)
     state = {n for n in left_out if re.search(loading.OPTIMIZER_STATE, n)}
     lines = [
-        _table(model.arrays, written, options.output),
+        _table(read, written, options.output),
         f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "
         "difference 0.",
     ]

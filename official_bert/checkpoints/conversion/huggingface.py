@@ -59,8 +59,7 @@ _TIED = {
 def read(directory: str) -> tuple[Arrays, Description]:
     """Opens a directory as `save_pretrained` writes it.
 
-    Raises:
-        InputError: A file is missing or damaged, or it is not a BERT model.
+    Raises `InputError` if it is incomplete, damaged or not a BERT model.
     """
     opened: dict[str, tuple[Any, str]] = {}
     for file_name in _weight_files(directory):

@@ -43,15 +43,12 @@ _EXTRAS = ("directionality", "pooler_")
 
 # bert_config.json <-> config.json. "gelu" is the tanh approximation in the
 # former and the exact form in the latter.
-_SAME = {"relu": "relu", "tanh": "tanh", "linear": "linear"}
 _THEIRS = {"gelu": "gelu_pytorch_tanh", "gelu_erf": "gelu", "": "linear"}
-_THEIRS |= _SAME
-_TANH_GELUS = ("gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate")
-_OURS = {
-    **{"gelu": "gelu_erf", "gelu_python": "gelu_erf"},
-    **dict.fromkeys(_TANH_GELUS, "gelu"),
-    **_SAME,
-}
+_OURS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf"}
+for _name in ("gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate"):
+    _OURS[_name] = "gelu"
+for _name in ("relu", "tanh", "linear"):
+    _OURS[_name] = _THEIRS[_name] = _name
 
 # Keys that, if present, must have these values in the original BERT.
 _FIXED = {
@@ -169,12 +166,11 @@ def _config(model: Model) -> dict[str, Any]:
             "A model with `is_left_to_right` has no counterpart in "
             "transformers. Use it here, or export it."
         )
-    activation = str(config.hidden_act or "").lower()
     found = {
         **config.to_dict(),
         "architectures": [model.head.architecture],
         "model_type": _FIXED["model_type"],
-        "hidden_act": _THEIRS[activation],
+        "hidden_act": _THEIRS[str(config.hidden_act or "").lower()],
         "hidden_dropout_prob": config.hidden_dropout_prob or 0.0,
         "attention_probs_dropout_prob": config.attention_probs_dropout_prob
         or 0.0,

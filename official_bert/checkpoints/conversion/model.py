@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 from absl import logging
 
@@ -27,20 +26,16 @@ _NOTHING = "(?!)"
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """How a format names and shapes the weights of a TF1 checkpoint.
+    """How a format names and shapes the weights of a TF1 checkpoint."""
 
-    Attributes:
-        rules: (regular expression, replacement) pairs, applied to a TF1 name
-            one after the other.
-        transposed: Regular expression of TF1 names whose axes are swapped.
-        splits_heads: Whether attention has separate axes for heads and their
-            size, [H, A, D] and [A, D, H], with the values in the same order.
-        ignored: Regular expression of stored arrays that are not weights.
-    """
-
+    # (regular expression, replacement) pairs, applied one after the other.
     rules: Sequence[tuple[str, str]] = ()
+    # Regular expression of TF1 names whose axes are swapped.
     transposed: str = _NOTHING
+    # Whether attention has separate axes for heads and their size, [H, A, D]
+    # and [A, D, H], with the values in the same order.
     splits_heads: bool = False
+    # Regular expression of stored arrays that are not weights.
     ignored: str = _NOTHING
 
     def rename(self, name: str) -> str:
@@ -109,8 +104,7 @@ class Model:
     def labels(self) -> tuple[str, ...]:
         """The labels of the classifier; LABEL_0, ... if they are unknown.
 
-        Raises:
-            InputError: The number of labels is not the number of classes.
+        Raises `InputError` if there are more or fewer labels than classes.
         """
         if "output_bias" not in self.shapes:
             return ()
@@ -130,11 +124,8 @@ class Model:
         """Returns a weight as float32, as a TF1 checkpoint stores it."""
         shape = self.shapes[name]
         if name not in self.stored:
-            if len(shape) == 1:
-                return np.zeros(shape, np.float32)
             stddev = self.description.config.initializer_range
-            initial = keras.initializers.TruncatedNormal(stddev=stddev, seed=0)
-            return np.asarray(initial(shape))
+            return _initial(shape, stddev)
         array = self.arrays.read(self.stored[name])
         array = self.arrays.names.transpose(
             name, array.astype(np.float32, copy=False)
@@ -158,6 +149,17 @@ class Model:
             )
 
 
+def _initial(shape: Shape, stddev: float) -> np.ndarray:
+    """Returns the initial value of a weight, the same in every call."""
+    if len(shape) == 1:
+        return np.zeros(shape, np.float32)
+    random = np.random.default_rng(0)
+    noise = random.standard_normal(shape)
+    while (outside := np.abs(noise) > 2).any():
+        noise[outside] = random.standard_normal(outside.sum())
+    return (stddev * noise).astype(np.float32)
+
+
 def match(
     arrays: Arrays,
     description: Description,
@@ -167,15 +169,9 @@ def match(
 ) -> Model:
     """Finds the TF1 weight that corresponds to each array.
 
-    Args:
-        arrays: All arrays of the model.
-        description: Everything else about it.
-        head: The type of a classifier, from `--head`.
-        skip: Regular expression of arrays to leave out, from `--skip`.
-
-    Raises:
-        InputError: An array has no counterpart or another shape, a weight is
-            missing, or two arrays of one weight differ.
+    `head` and `skip` are the values of the flags. Raises `InputError` if an
+    array has no counterpart or another shape, a weight is missing, or two
+    arrays of one weight differ.
     """
     config, names = description.config, arrays.names
     bias_shape = arrays.shapes.get(names.rename("output_bias"), ())

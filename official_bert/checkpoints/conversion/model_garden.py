@@ -69,13 +69,6 @@ _ALIASES = Names(
     ]
 )
 
-# layer_with_weights-N before those of the Transformer layers.
-_FIRST_LAYERS = (
-    "_embedding_layer",
-    "_position_embedding_layer",
-    "_type_embedding_layer",
-    "_embedding_norm_layer",
-)
 _NUMBERED = re.compile(r"^layer_with_weights-(\d+)/")
 # In a pre-trained model, the first layer is the encoder.
 _NESTED = re.compile(r"^layer_with_weights-0/(?=layer_with_weights-)")
@@ -91,8 +84,11 @@ def from_checkpoint(stored: Arrays, config: BertConfig) -> Arrays:
     }
     plain = {name: _PREFIXES.sub("", name, count=1) for name in shapes}
     is_nested = any(map(_NESTED.match, plain.values()))
-    layers = [
-        *_FIRST_LAYERS,
+    layers = [  # In the order of layer_with_weights-N.
+        "_embedding_layer",
+        "_position_embedding_layer",
+        "_type_embedding_layer",
+        "_embedding_norm_layer",
         *(f"_transformer_layers/{n}" for n in range(config.num_hidden_layers)),
         "_pooler_layer",
     ]

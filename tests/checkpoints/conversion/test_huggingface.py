@@ -96,7 +96,7 @@ def test_model_is_unchanged_after_conversion_and_back(tmp_path, head, capsys):
 
 @pytest.mark.parametrize("old", [False, True])
 @every_head
-def test_files_of_other_versions_are_converted(tmp_path, head, old):
+def test_files_of_other_versions_are_converted(tmp_path, head, old, capsys):
     """Old names, no `bert.`, buffers, tied copies, and several files."""
     arrays = released(tmp_path / "a", head, 1)
     folder = to_hf(tmp_path / "a", head)
@@ -120,7 +120,11 @@ def test_files_of_other_versions_are_converted(tmp_path, head, old):
         shards |= dict.fromkeys(shard, f"{number}.safetensors")
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": shards}))
+    capsys.readouterr()
     assert_arrays(to_tf1(folder), arrays)
+    printed = capsys.readouterr().out
+    assert f"\ninput  {len(arrays) + 1:7} " in printed  # Without copies.
+    assert "Left out: bert.embeddings.position_ids." in printed
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16"])
@@ -155,6 +159,9 @@ def test_missing_pooler_is_newly_initialized(tmp_path, capsys, head):
     assert sorted(found) == sorted(arrays)
     kernel = found["bert/pooler/dense/kernel"]
     assert 0.2 < kernel.std() < 0.7
+    # The same in every version; the last was drawn again, beyond 2 stddev.
+    drawn = np.float32([0.06286511, -0.06605243, 0.32021132, 0.16448481])
+    np.testing.assert_array_equal([*kernel[0, :3], kernel[1, 4]], drawn)
     assert np.abs(kernel).max() <= 1.0  # Two deviations.
 
 

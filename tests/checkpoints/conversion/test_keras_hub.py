@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from support.conversions import (
+    VOCAB,
     assert_arrays,
     assert_equal_files,
     batch,
@@ -14,6 +15,7 @@ from support.conversions import (
     released,
     to_tf1,
 )
+from support.transformers_process import SIZES
 
 from official_bert.errors import InputError
 from official_bert.tokenization import FullTokenizer
@@ -72,6 +74,49 @@ def with_released_head(model):
     logits = head(encoded, model.input["mask_positions"])
     head.set_weights(model.masked_lm_head.get_weights())
     return keras.Model(model.input, logits)
+
+
+@pytest.mark.parametrize("has_head", [True, False])
+def test_preset_saved_by_keras_hub_has_the_same_outputs_here(
+    tmp_path, has_head
+):
+    models, folder = keras_nlp.models, tmp_path / "kh"
+    model = backbone = models.BertBackbone(
+        vocabulary_size=SIZES["vocab_size"],
+        num_layers=SIZES["num_hidden_layers"],
+        num_heads=SIZES["num_attention_heads"],
+        hidden_dim=SIZES["hidden_size"],
+        intermediate_dim=SIZES["intermediate_size"],
+        max_sequence_length=SIZES["max_position_embeddings"],
+        num_segments=SIZES["type_vocab_size"],
+        dropout=0.2,
+    )
+    tokenizer = models.BertTokenizer(VOCAB, lowercase=True, strip_accents=True)
+    if has_head:
+        preprocessor = models.BertMaskedLMPreprocessor(tokenizer, 12)
+        model = models.BertMaskedLM(backbone, preprocessor)
+    random = np.random.default_rng(3)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.4, weight.shape))
+    model.save_to_preset(str(folder))
+    if not has_head:
+        tokenizer.save_to_preset(str(folder))
+    ours = to_tf1(folder)
+    found = outputs(ours, "masked_lm" if has_head else "encoder")
+    if has_head:
+        assert_close(found["logits"], call(with_released_head(model)))
+    else:
+        theirs = call(backbone)
+        assert_close(found["last_hidden_state"], theirs["sequence_output"])
+        assert_close(found["pooler_output"], theirs["pooled_output"])
+    assert read_json(ours / "bert_config.json") == {
+        **SIZES,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.2,
+        "attention_probs_dropout_prob": 0.2,
+        "initializer_range": 0.02,
+    }
+    assert (ours / "vocab.txt").read_text().split() == VOCAB
 
 
 @pytest.mark.parametrize("head", ["encoder", "masked_lm"])
