@@ -95,7 +95,8 @@ class HubEncoder(keras.layers.Layer):
             do_lower_case = module.do_lower_case
         elif "tokenization_info" in module.signatures:
             info = module.signatures["tokenization_info"]()
-            vocab_file, do_lower_case = (info[n] for n in TextInfo._fields)
+            vocab_file = info["vocab_file"]
+            do_lower_case = info["do_lower_case"]
         else:
             raise InputError(
                 f"{self.handle}: must contain its vocabulary, as `vocab_file` "
@@ -145,11 +146,10 @@ class HubBert(keras.layers.Layer):
         self.built = True
         path = os.path.join(self.encoder.directory, CONFIG)
         self.is_ours = files.exists(path)
-        self.config = (
-            BertConfig.from_json_file(path)
-            if self.is_ours
-            else self._known_sizes()
-        )
+        if self.is_ours:
+            self.config = BertConfig.from_json_file(path)
+        else:
+            self.config = self._known_sizes()
 
     def build(self, input_ids_shape: Any = (None, None)) -> None:
         """Does nothing: the weights exist already."""

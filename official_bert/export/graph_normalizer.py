@@ -29,10 +29,6 @@ from official_bert.export.unicode_tables import (
     UnicodeTables,
 )
 
-# Points and kinds of characters, the index in `Decoded` of each, and whether it
-# belongs to the one before it.
-_Marked = tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]
-
 
 class Decoded(NamedTuple):
     """Texts as code points; N of them."""
@@ -50,6 +46,15 @@ class Normalized(NamedTuple):
     kinds: tf.Tensor  # int32 [M], `Kind`s other than MARK and REMOVED
     first: tf.Tensor  # int64 [M], the first index in `Decoded` of each
     last: tf.Tensor  # int64 [M], the last one
+
+
+class _Marked(NamedTuple):
+    """Like `Normalized`, with marks; `is_joined` to the character before."""
+
+    points: tf.Tensor
+    kinds: tf.Tensor
+    first: tf.Tensor
+    is_joined: tf.Tensor
 
 
 def decode(texts: tf.Tensor) -> Decoded:
@@ -86,13 +91,12 @@ def normalize(points: tf.Tensor, tables: UnicodeTables) -> Normalized:
         lambda: _replace_final_sigmas(points, tables),
         lambda: (points, entries),
     )
-    return _drop_marks(
-        *tf.cond(
-            tf.reduce_any(entries & NEEDS_CARE > 0),
-            lambda: _decompose(points, entries, first, tables),
-            lambda: _replace(points, entries, first),
-        )
+    marked = tf.cond(
+        tf.reduce_any(entries & NEEDS_CARE > 0),
+        lambda: _decompose(points, entries, first, tables),
+        lambda: _replace(points, entries, first),
     )
+    return _drop_marks(marked)
 
 
 def _replace_final_sigmas(
@@ -149,7 +153,7 @@ def _decompose(
     )
     may_move = (tf.gather(is_mixed, chunks) > 0) & (combining > 0)
     is_joined = (kinds == Kind.MARK) | may_move
-    return points, kinds, tf.gather(first, source), is_joined
+    return _Marked(points, kinds, tf.gather(first, source), is_joined)
 
 
 def _replace(
@@ -157,16 +161,12 @@ def _replace(
 ) -> _Marked:
     """Replaces each character by the one of its entry."""
     kinds = entries & KIND_BITS
-    return points + entries // ENTRY, kinds, first, kinds == Kind.MARK
+    return _Marked(points + entries // ENTRY, kinds, first, kinds == Kind.MARK)
 
 
-def _drop_marks(
-    points: tf.Tensor,
-    kinds: tf.Tensor,
-    first: tf.Tensor,
-    is_joined: tf.Tensor,
-) -> Normalized:
+def _drop_marks(marked: _Marked) -> Normalized:
     """Drops accents; the characters they belong to get their places."""
+    points, kinds, first, is_joined = marked
     # `alignment` puts spaces around Chinese characters.
     is_apart = (kinds == Kind.SPACE) | (kinds == Kind.CHINESE)
     starts = ~is_joined | tf.concat([[True], is_apart[:-1]], axis=0)

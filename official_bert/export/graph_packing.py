@@ -144,9 +144,10 @@ def _windows(
     begin = tf.minimum(begin, tf.gather(tf.maximum(long - size, 0), example))
     length = tf.gather(tf.minimum(size, long), example)
     short = tf.gather(short, example)
+
+    def window(ids: Any, is_cut: Any) -> Any:
+        begins = tf.where(is_cut, begin, 0)
+        return take(ids, example, begins, tf.where(is_cut, length, short))
+
     is_a_cut = tf.gather(a > b, example)
-    begin_a = tf.where(is_a_cut, begin, 0)
-    length_a = tf.where(is_a_cut, length, short)
-    windows_a = take(ids_a, example, begin_a, length_a)
-    windows_b = take(ids_b, example, begin - begin_a, length + short - length_a)
-    return windows_a, windows_b, example
+    return window(ids_a, is_a_cut), window(ids_b, ~is_a_cut), example

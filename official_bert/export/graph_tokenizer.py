@@ -58,10 +58,10 @@ class GraphTokenizer:
         self.vocab = vocab
         self._tables = make_tables(do_lower_case)
         self._max_characters = WordpieceTokenizer({}).max_input_chars_per_word
+        # A character that no token contains.
         known = set().union(*vocab)
-        self._unknown_word = next(
-            c for c in map(chr, itertools.count(0xE000)) if c not in known
-        )
+        private = map(chr, itertools.count(0xE000))
+        self._unknown_word = next(c for c in private if c not in known)
         # Blank lines, tokens with spaces and "##" alone match no word.
         tokens = [t for t in vocab if t != "##" and t.split() == [t]]
         self._ids = tf.constant([vocab[t] for t in tokens], tf.int32)

@@ -22,7 +22,6 @@ from official_bert.modeling.layers import StepContext, gather_positions
 from official_bert.modeling.pretraining_model import PretrainingModel
 
 _MASKED_LM = "cls/predictions/"
-
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 Tensors = dict[str, Any]
@@ -110,12 +109,10 @@ def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
     def predict_masked(inputs: Tensors, training: bool = False) -> Tensors:
         outputs = encode(inputs, training)
         del outputs["default"]  # The published modules do not have it here.
-        outputs["mlm_logits"] = model.masked_lm(
-            gather_positions(
-                outputs["sequence_output"], inputs["masked_lm_positions"]
-            ),
-            tf.convert_to_tensor(model.bert.embeddings.word_embeddings),
-        )
+        positions = inputs["masked_lm_positions"]
+        x = gather_positions(outputs["sequence_output"], positions)
+        words = tf.convert_to_tensor(model.bert.embeddings.word_embeddings)
+        outputs["mlm_logits"] = model.masked_lm(x, words)
         return outputs
 
     weights = model.bert.trainable_variables
@@ -154,8 +151,10 @@ def _signatures(bert: Bert, module: Any) -> dict[str, Any]:
 
     def tokens(input_ids: Any, input_mask: Any, segment_ids: Any) -> Tensors:
         output = bert(input_ids, input_mask, segment_ids)
-        names = ("pooled_output", "sequence_output")
-        return {name: getattr(output, name) for name in names}
+        return {
+            "pooled_output": output.pooled_output,
+            "sequence_output": output.sequence_output,
+        }
 
     def tokenization_info() -> Tensors:
         return {
@@ -165,10 +164,10 @@ def _signatures(bert: Bert, module: Any) -> dict[str, Any]:
 
     ids = [_ids(name) for name in ("input_ids", "input_mask", "segment_ids")]
     return {
-        function.__name__: tf.function(
-            function, input_signature=inputs, autograph=False
-        )
-        for function, inputs in ((tokens, ids), (tokenization_info, []))
+        "tokens": tf.function(tokens, input_signature=ids, autograph=False),
+        "tokenization_info": tf.function(
+            tokenization_info, input_signature=[], autograph=False
+        ),
     }
 
 

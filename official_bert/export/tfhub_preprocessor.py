@@ -86,13 +86,12 @@ def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
     texts = [tf.TensorSpec([None], tf.string, name="sentences")]
     module = _callable(lambda texts: pack([tokenizer.tokenize(texts)]), texts)
     module.vocab_file = tf.saved_model.Asset(vocab_file)
-    for name, call in [
-        ("tokenize", tokenizer.tokenize_words),
-        ("tokenize_with_offsets", tokenizer.tokenize_words_with_offsets),
-    ]:
-        part = _callable(call, texts)
-        part.get_special_tokens_dict = special
-        setattr(module, name, part)
+    module.tokenize = _callable(tokenizer.tokenize_words, texts)
+    module.tokenize.get_special_tokens_dict = special
+    module.tokenize_with_offsets = _callable(
+        tokenizer.tokenize_words_with_offsets, texts
+    )
+    module.tokenize_with_offsets.get_special_tokens_dict = special
     module.bert_pack_inputs = _callable(pack)
     length = tf.TensorSpec([], tf.int32, name="seq_length")
     for num_segments in (1, 2):

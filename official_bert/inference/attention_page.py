@@ -38,9 +38,8 @@ def compute(
     Raises `InputError` if a text has no tokens, or they are too many for the
     model or for a page.
     """
-    tokens_a, tokens_b = (
-        model.tokenizer.tokenize(text or "") for text in (text_a, text_b)
-    )
+    tokens_a = model.tokenizer.tokenize(text_a)
+    tokens_b = model.tokenizer.tokenize(text_b or "")
     if not tokens_a:
         raise InputError(f"--text_a={text_a!r} has no tokens. Use words.")
     if text_b and not tokens_b:

@@ -65,9 +65,8 @@ def find(
             )
         for first, last in found:
             start, end = spans[first][0], spans[last - 1][1]
-            contexts.append(
-                Context(where, text, start, end, tokens, first, last)
-            )
+            place = Context(where, text, start, end, tokens, first, last)
+            contexts.append(place)
     if not 2 <= len(contexts) <= _MAX_CONTEXTS:
         raise InputError(
             f"{input_file}: must contain the word 2 to {_MAX_CONTEXTS} times. "

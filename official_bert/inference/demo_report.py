@@ -35,10 +35,8 @@ def _pretraining(options: Demo) -> list[str]:
     schema = pretraining_schema(
         options.max_seq_length, options.max_predictions_per_seq
     )
-    train, held_out = (
-        RecordFiles([f"{directory}/{name}.tfrecord"], schema)
-        for name in ("train", "held_out")
-    )
+    train = RecordFiles([f"{directory}/train.tfrecord"], schema)
+    held_out = RecordFiles([f"{directory}/held_out.tfrecord"], schema)
     token_id, token_accuracy = most_frequent_label(
         train, held_out, "masked_lm_ids", "masked_lm_weights"
     )

@@ -142,8 +142,9 @@ class FeatureExtractor:
         schema = text_schema(self.max_seq_length)
 
         def run(indices: list[int]) -> Any:
-            some, length = [rows[n] for n in indices], lengths[indices[0]]
-            batch = padding.pad_batch(schema, some, length, len(some))
+            batch_rows = [rows[index] for index in indices]
+            longest = lengths[indices[0]]
+            batch = padding.pad_batch(schema, batch_rows, longest, len(indices))
             return self._compiled(*map(tf.constant, batch.values())).numpy()
 
         found: list[Any] = [None] * len(rows)

@@ -20,7 +20,6 @@ from official_bert.tasks.text import TextColumns, TextTask
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
 
-
 Answerer = Predictor | FillMask | Scorer
 
 

@@ -86,16 +86,15 @@ class MaskedLanguageModel:
         batches = padding.batches_by_length(
             [len(text.ids) for text in texts], self.batch_size
         )
+        pad = functools.partial(keras.utils.pad_sequences, padding="post")
 
         def predict(indices: list[int]) -> Any:
             batch = [texts[index] for index in indices]
-            rows = (
-                [text.ids for text in batch],
-                [[1] * len(text.ids) for text in batch],
-                [text.positions for text in batch],
+            return self._compiled(
+                pad([text.ids for text in batch]),
+                pad([[1] * len(text.ids) for text in batch]),
+                pad([text.positions for text in batch]),
             )
-            pad = functools.partial(keras.utils.pad_sequences, padding="post")
-            return self._compiled(*map(pad, rows))
 
         return zip(batches, parallel_map(predict, batches), strict=True)
 
@@ -194,19 +193,20 @@ class Scorer(MaskedLanguageModel):
         It is in nats. [CLS] and [SEP] are not scored and not counted.
         """
         totals = [0.0] * len(examples)
-        masked = (
-            (number, ids[n], [*ids[:n], self.mask_id, *ids[n + 1 :]], [n])
+        places = (
+            (number, place)
             for number, ids in enumerate(examples)
-            for n in range(1, len(ids) - 1)
+            for place in range(1, len(ids) - 1)
         )
-        while block := list(itertools.islice(masked, _BLOCK)):
-            numbers, targets, *inputs = zip(*block, strict=True)
-            batch = list(map(MaskedText, *inputs))
-            for indices, logs in self.log_probabilities(batch):
+        while block := list(itertools.islice(places, _BLOCK)):
+            masked = [self._mask(examples[n], place) for n, place in block]
+            targets = [examples[n][place] for n, place in block]
+            for indices, logs in self.log_probabilities(masked):
                 wanted = tf.constant([targets[index] for index in indices])
                 found = tf.gather(logs[:, 0], wanted, batch_dims=1)
                 for index, value in zip(indices, found.numpy(), strict=True):
-                    totals[numbers[index]] += float(value)
+                    number, _ = block[index]
+                    totals[number] += float(value)
         lengths = [len(ids) - 2 for ids in examples]
         return [
             {
@@ -216,6 +216,10 @@ class Scorer(MaskedLanguageModel):
             }
             for total, length in zip(totals, lengths, strict=True)
         ]
+
+    def _mask(self, ids: Sequence[int], place: int) -> MaskedText:
+        masked = [*ids[:place], self.mask_id, *ids[place + 1 :]]
+        return MaskedText(masked, [place])
 
 
 def load(

@@ -97,10 +97,13 @@ ALONE = {"do_export": False, "do_train": True}
         ),
         ({**ALONE, "export_tflite": True}, "needs --do_export"),
         ({**ALONE, "export_dir": "there"}, "needs --do_export"),
-        ({"do_train": True, "sweep": "seed=1"}, "--sweep=.* --do_export"),
+        (
+            {"do_train": True, "sweep": "seed=1"},
+            "--sweep=.* conflicts with --do_export",
+        ),
         (
             {"do_train": True, "export_dir": "vocab.txt/export"},
-            "must be writable",
+            "output directory must be writable",
         ),
     ],
 )

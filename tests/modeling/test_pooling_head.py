@@ -139,8 +139,9 @@ def test_text_vector_is_the_mean_of_features_or_the_final_bilstm_states():
     np.testing.assert_allclose(found[:, 4:], vectors[:, 0, 4:], atol=1e-6)
 
 
-def test_choices_are_pooled_one_by_one():
-    model = make(ChoiceClassifier, "last", 4)
+@pytest.mark.parametrize("head", [(), ("last", 4)])
+def test_choices_are_scored_independently(head):
+    model = make(ChoiceClassifier, *head)
     both = {name: tf.stack([v, v[::-1]], 1) for name, v in BATCH.items()}
     alone = [
         model.project(model.text_vector({n: v[:, i] for n, v in both.items()}))
