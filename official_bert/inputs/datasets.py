@@ -91,11 +91,8 @@ def finetuning_batches(
             `bucket`, if that run had another batch size, part of its last pool
             of examples is repeated.
     """
-    serialized = (
-        tf.data.TFRecordDataset(list(data.names))
-        .repeat()
-        .shuffle(_FINETUNING_SHUFFLE_BUFFER, seed=seed)
-    )
+    serialized = tf.data.TFRecordDataset(list(data.names)).repeat()
+    serialized = serialized.shuffle(_FINETUNING_SHUFFLE_BUFFER, seed=seed)
     if pad_to == "max":
         rest = serialized.take(num_examples).skip(start)
         return _parsed(rest, data.schema, batch_size)

@@ -1,4 +1,4 @@
-"""Names, lengths and dtypes of the features in records."""
+"""Names, lengths and dtypes of the features in records, without TensorFlow."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

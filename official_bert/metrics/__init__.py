@@ -1,1 +1,1 @@
-"""Metrics: plain Python numbers under names; 0.0 in place of 0 / 0."""
+"""Metrics as plain Python numbers, ready for JSON; 0.0 instead of 0 / 0."""

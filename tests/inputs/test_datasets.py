@@ -162,19 +162,21 @@ def test_every_token_of_a_text_but_the_last_is_labelled_with_the_next(
 ):
     batch = {  # The last row holds two packed texts.
         "input_ids": [
-            *([2, 4, 11, 99, 3, 0, 0], [2, 10, 11, 12, 13, 14, 4]),
+            [2, 4, 11, 99, 3, 0, 0],
+            [2, 10, 11, 12, 13, 14, 4],
             [2, 10, 3, 2, 4, 3, 0],
         ],
         "input_mask": [[1] * 5 + [0] * 2, [1] * 7, [1, 1, 1, 2, 2, 2, 0]],
         "masked_lm_positions": [[1, 3, 0], [6, 0, 0], [4, 0, 0]],
         "masked_lm_ids": [[10, 12, 0], [3, 0, 0], [11, 0, 0]],
-        "masked_lm_weights": [[1.0, 1.0, 0.0], *[[1.0, 0.0, 0.0]] * 2],
+        "masked_lm_weights": [[1.0, 1.0, 0.0], [1.0, 0, 0], [1.0, 0, 0]],
         "next_sentence_labels": [[1], [0], [1]],
     }
     function = tf.function(datasets.to_next_tokens, jit_compile=jit_compile)
     found = function({name: tf.constant(v) for name, v in batch.items()})
     text = [
-        *([2, 10, 11, 12, 3, 0, 0], [2, 10, 11, 12, 13, 14, 3]),
+        [2, 10, 11, 12, 3, 0, 0],
+        [2, 10, 11, 12, 13, 14, 3],
         [2, 10, 3, 2, 11, 3, 0],
     ]
     weights = [[1] * 4 + [0] * 2, [1] * 6, [1, 1, 0, 1, 1, 0]]

@@ -108,8 +108,10 @@ def test_no_answer_is_scored_in_version_2():
 
 def test_version_2_has_scores_with_and_without_answer():
     questions = [
-        *(question("a", "black cat"), question("b", "dog")),
-        *(question("c"), question("d")),
+        question("a", "black cat"),
+        question("b", "dog"),
+        question("c"),
+        question("d"),
     ]
     predictions = {"a": "cat", "b": "dog", "c": "", "d": "bird", "other": "x"}
     assert squad_metrics.evaluate(dataset(*questions), predictions) == {
@@ -120,7 +122,9 @@ def test_version_2_has_scores_with_and_without_answer():
         "HasAns_exact": 50.0,
         "HasAns_f1": pytest.approx(100 * (2 / 3 + 1) / 2),
         "HasAns_total": 2,
-        **{"NoAns_exact": 50.0, "NoAns_f1": 50.0, "NoAns_total": 2},
+        "NoAns_exact": 50.0,
+        "NoAns_f1": 50.0,
+        "NoAns_total": 2,
     }
 
 
@@ -139,8 +143,13 @@ def test_scores_without_questions_are_zero():
     scores = squad_metrics.evaluate([], {}, {})
     assert scores.pop("missing") == []
     assert scores == {
-        **{"exact_match": 0.0, "f1": 0.0, "total": 0, "best_exact": 0.0},
-        **{"best_exact_thresh": 0.0, "best_f1": 0.0, "best_f1_thresh": 0.0},
+        "exact_match": 0.0,
+        "f1": 0.0,
+        "total": 0,
+        "best_exact": 0.0,
+        "best_exact_thresh": 0.0,
+        "best_f1": 0.0,
+        "best_f1_thresh": 0.0,
     }
 
 

@@ -26,8 +26,12 @@ def tokenizer(make_tokenizer):
 def test_batches_may_have_other_lengths_orders_and_sizes(
     read, featurize, tokenizer
 ):
-    examples = read((CONTEXT, ("1", "When was he born?", "1943", 19)))
+    answer = ("1943", 19)
+    examples = read(
+        (CONTEXT, ("1", "When was he born?", *answer), ("2", "a", *answer))
+    )
     features = featurize(examples, tokenizer, 12, is_training=True)
+    assert features.paragraphs[0] is features.paragraphs[1]  # Tokenized once.
     size = len(features.lengths)
     whole = features.batch(range(size), 12, size)
     for name, values in features.batch([2, 0], 16, 3).items():
