@@ -75,7 +75,7 @@ def test_classifier_and_labels_are_converted_and_back(tmp_path, has_task_file):
     assert config["id2label"] == {"0": "no", "1": "perhaps", "2": "yes"}
     assert config["label2id"] == {"no": 0, "perhaps": 1, "yes": 2}
     assert config["problem_type"] == "single_label_classification"
-    if not has_task_file:  # As of a model of others.
+    if not has_task_file:  # As in a model from elsewhere.
         (hf / "task.json").unlink()
     back = to_tf1(hf)
     assert_arrays(back, arrays)
@@ -91,8 +91,11 @@ def test_classifier_and_labels_are_converted_and_back(tmp_path, has_task_file):
         ("question_answering", 2, None, ["a ?", "b c d"], "answer"),
         ("sequence_classification", 1, "regression", "a b", "score"),
         (
-            *("sequence_classification", 3),
-            *("multi_label_classification", "a b", "labels"),
+            "sequence_classification",
+            3,
+            "multi_label_classification",
+            "a b",
+            "labels",
         ),
     ],
 )

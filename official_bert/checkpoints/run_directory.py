@@ -38,8 +38,8 @@ def first_undamaged(
 ) -> tuple[str, _Result] | None:
     """Returns prefix and `read(prefix)` of the newest undamaged checkpoint.
 
-    Damaged are those for which `read` raises `DamagedCheckpointError`. Without
-    checkpoints, the result is None. Raises `InputError` if all checkpoints are
+    `read` raises `DamagedCheckpointError` for damaged ones. Returns None if the
+    directory has no checkpoint. Raises `InputError` if all checkpoints are
     damaged, or the file `checkpoint` is.
     """
     names = _listed(directory)
@@ -96,7 +96,7 @@ def named_by(options: ModelOptions) -> str:
 
 
 def read_global_step(prefix: str) -> int:
-    """Returns the training steps of a checkpoint; 0 if it does not say."""
+    """Returns the training step of a checkpoint; 0 if it stores none."""
     reader = tf1.open_reader(prefix)
     if not reader.has_tensor("global_step"):
         return 0

@@ -218,8 +218,8 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
     before = tf1_directory.open_arrays(options.input)
     with files.replacing_directory(options.output) as directory:
         after = tf1_directory.strip_optimizer(before, directory, options.skip)
-        if _difference(after.shapes, before.read, after.read):
-            raise RuntimeError("The copy read back must equal the original.")
+        if gap := _difference(after.shapes, before.read, after.read):
+            raise RuntimeError(f"The copy differs from the original by {gap}.")
     num_kept = len(after.shapes)
     return (
         f"{_table(before, after.shapes, options.output)}\n"

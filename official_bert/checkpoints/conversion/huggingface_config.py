@@ -189,7 +189,7 @@ def _config(model: Model) -> dict[str, Any]:
 
 
 def describe_task(task: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a `Description` that a `task.json` tells."""
+    """Returns the fields of a `Description` that a `task.json` has."""
     return {
         "labels": tuple(task.get("labels", ())),
         "problem_type": _PROBLEM_TYPES.get(task.get("task_type", "")),
@@ -198,7 +198,7 @@ def describe_task(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_vocab(directory: str) -> str | None:
-    """Returns `vocab.txt`, or its text made of `tokenizer.json`.
+    """Returns `vocab.txt`, or the same text from `tokenizer.json`.
 
     Tokens added later follow at the end. Raises `InputError` if this is not
     a WordPiece vocabulary, or its ids have gaps.

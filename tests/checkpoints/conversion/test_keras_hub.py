@@ -24,7 +24,7 @@ pytest.importorskip("safetensors")
 keras_nlp = pytest.importorskip("keras_nlp")
 
 
-# Keras remarks on saving models that were never compiled.
+# Keras warns of saving models that were never compiled.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
