@@ -49,7 +49,7 @@ class Normalized(NamedTuple):
 
 
 class _Marked(NamedTuple):
-    """Like `Normalized`, with marks; `is_joined` to the character before."""
+    """Like `Normalized`; `is_joined`: whether each belongs to the previous."""
 
     points: tf.Tensor
     kinds: tf.Tensor

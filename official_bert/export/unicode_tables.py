@@ -74,7 +74,7 @@ class UnicodeTables(NamedTuple):
     change, as code point * ENTRY + kind; the first stands for all others.
     """
 
-    do_lower_case: bool  # If False, `entries` are kinds, and all that is used.
+    do_lower_case: bool  # If False, only `entries` is used, and has kinds.
     entries: PagedTable  # See `ENTRY`.
     expansion_of: PagedTable  # Indices in `expansions`.
     expansions: tf.RaggedTensor
