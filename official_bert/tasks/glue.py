@@ -91,7 +91,7 @@ class GlueTask(NamedTuple):
     test: Columns  # Columns of test sets.
     submission: str  # The name of the file to submit, without `.tsv`.
     metric: str = "accuracy"  # A metric of `text.TextTask`.
-    files: Mapping[str, str] = _FILES  # dev_mismatched and the like: optional.
+    files: Mapping[str, str] = _FILES  # Mismatched sets are optional.
 
 
 TASKS = {

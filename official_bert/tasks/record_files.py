@@ -1,7 +1,7 @@
 """The TFRecord files of fine-tuning, with the original's names and features.
 
 Next to `train.tf_record`, the file `train.tf_record.json` holds a fingerprint
-of everything that the records depend on. They are used again while it is the
+of everything that the records depend on. They are reused as long as it is the
 same.
 """
 
@@ -23,7 +23,7 @@ from official_bert.tokenization import BatchTokenizer
 # The number of features that are encoded together.
 _FEATURES_PER_BLOCK = 256
 
-# To be increased when the same examples come to give other records.
+# Increase it when the same examples are written as other records.
 _VERSION = 1
 
 

@@ -106,7 +106,7 @@ def _sentence_parts(
 class TaggingTask(Task):
     """Tagging; `data` is a `ConllData`.
 
-    With `document_context`, a sentence has words of its document around it.
+    With `document_context`, a sentence is read with the words around it.
     """
 
     labels: tuple[str, ...] = saved_field(tuple)

@@ -87,7 +87,7 @@ class RowFeatures(Features):
 
     @property
     def lengths(self) -> Sequence[int]:
-        """The number of tokens, of several sequences that of the longest."""
+        """The number of tokens; of several sequences, that of the longest."""
         return [padding.row_length(row) for _, row in self.rows]
 
     def batch(

@@ -53,7 +53,7 @@ class TextColumns(NamedTuple):
     """The text columns of the user's own tables."""
 
     names: Sequence[str]  # One column, or two of a pair, by name or number.
-    has_header: bool = True  # Whether the first line of TSV and CSV is one.
+    has_header: bool = True  # Whether TSV and CSV files have one.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

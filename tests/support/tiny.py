@@ -28,15 +28,15 @@ CONFIG = {
 }
 
 
-def write_model_files(folder, config):
+def write_model_files(folder, config, vocab=VOCAB):
     """Writes `bert_config.json` and `vocab.txt`."""
     (folder / "bert_config.json").write_text(json.dumps(config))
-    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
 
 
-def options(folder, **changes):
+def options(folder, config=CONFIG, vocab=VOCAB, **changes):
     """Writes the model's files beside the data in `folder`; returns options."""
-    write_model_files(folder, CONFIG)
+    write_model_files(folder, config, vocab)
     return RunClassifier(
         **{
             **command_lines.files_of_run(folder, "out"),

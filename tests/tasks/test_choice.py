@@ -14,7 +14,9 @@ from support.review_runs import read_json
 from official_bert import tasks
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.inputs import records
 from official_bert.modeling.finetuning_models import SequenceClassifier
+from official_bert.tasks import record_files
 from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.forward import Forward
@@ -63,6 +65,16 @@ def test_every_choice_is_a_sequence_with_the_context(features):
     ]
     labels = [row["label_ids"] for row in (first, second, third)]
     assert labels == [[1], [2], [0]]
+
+
+def test_records_are_read_as_written(features, tokenizer, tmp_path):
+    path = str(tmp_path / "train.tf_record")
+    record_files.write_records(path, TASK, EXAMPLES, tokenizer, 12)
+    serialized = list(tf.data.TFRecordDataset(path).as_numpy_iterator())
+    found = records.parse(SCHEMA, tf.constant(serialized))
+    expected = features.batch(range(3), 12, 3)
+    assert expected["input_ids"].shape == (3, 3, 12)
+    np.testing.assert_equal({k: v.numpy() for k, v in found.items()}, expected)
 
 
 def test_every_choice_has_the_score_of_a_pair_classifier(features):

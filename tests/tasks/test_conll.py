@@ -68,7 +68,7 @@ def test_columns_are_chosen_by_number(write):
         (1, 3, ("NNP", "B-ORG")),
         (2, -1, ("B-NP", "B-ORG")),
     ):
-        first, *_ = read(path, token_column=token, tag_column=tag)
+        first = read(path, token_column=token, tag_column=tag)[0]
         assert (first.words[0], first.tags[0]) == expected
 
 

@@ -13,7 +13,7 @@ from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
-from official_bert.tasks.text import TextTask
+from official_bert.tasks.text import TextColumns, TextTask
 
 KINDS = {
     "text": (TextTask, {"task_type": "classification", "labels": ("a", "b")}),
@@ -36,6 +36,7 @@ def make(kind, **changes):
         ("text", {"task_type": "regression", "labels": ()}),
         ("text", {"labels": ("é", "1"), "metric": "matthews"}),
         ("text", {"long_documents": LongDocuments("windows", 7, "max")}),
+        ("text", {"columns": TextColumns(["a", "b"], has_header=False)}),
         ("choice", {"long_documents": LongDocuments("head_tail")}),
         ("tagging", {"document_context": True}),
     ],

@@ -30,6 +30,7 @@ def hellaswag(**flags):
     return cases_of("choices", "train.jsonl", case, **flags)
 
 
+CSV = "text,label\na,1\n"
 CASES = [
     *cases_of(
         "cola",
@@ -40,6 +41,7 @@ CASES = [
         ("g\t2\t\tx\n", "2: .*Received: '2'"),
         start="g\t1\t\tx\n",
     ),
+    *cases_of("rte", "train.tsv", ("", " .*none"), ("header\n", " .*none")),
     *cases_of(
         "sts-b",
         "dev.tsv",
@@ -106,33 +108,28 @@ CASES = [
         ('"x,y\nz\n', "3: .*unexpected end"),
         ('"x"y,z\n', "3: .*',' expected"),
         ('"x\n\n",y\n"x" y,z\n', "6: .*',' expected"),
-        start="text,label\na,1\n",
+        start=CSV,
     ),
     *cases_of(
         "csv",
         "dev.csv",
         ("b,high", "3: .*'high'"),
         ("b,nan", "3: .*'nan'"),
-        start="text,label\na,1\n",
+        start=CSV,
         task_type="regression",
     ),
     *cases_of(
         "csv",
         "dev.csv",
-        ("text,label\na,1", "2: .*'c'.* text, label"),
+        (CSV, "2: .*'c'.* text, label"),
         text_b_column="c",
         label_file="labels",
     ),
     *cases_of(
         "jsonl",
         "dev.jsonl",
-        ('{"text": "a", "label": 1}', "1: .*'label'.* O, P. .*'1'"),
-        label_file="labels",
-    ),
-    *cases_of(
-        "jsonl",
-        "dev.jsonl",
         ('{"text": "a"}', "1: .*'id'"),
+        ('{"text": "a", "id": 1, "label": 1}', "1: .*'label'.* O, P. .*'1'"),
         label_file="labels",
         id_column="id",
     ),

@@ -1,5 +1,6 @@
 """The user's own texts: three file formats, three kinds of labels."""
 
+import dataclasses
 import json
 import operator
 import random
@@ -111,6 +112,13 @@ def test_labels_of_a_file_keep_their_order(tmp_path):
     write(tmp_path / "labels", "z\ny\n")
     task = make(tmp_path, label_file=str(tmp_path / "labels"))
     assert task.labels == ("z", "y")
+
+
+def test_a_task_is_restored_from_json_without_its_data(tmp_path):
+    write(tmp_path / "train.csv", "text,label\na,y\nb,n\n")
+    task = make(tmp_path)
+    restored = tasks.from_json(json.loads(json.dumps(task.to_json())))
+    assert restored == dataclasses.replace(task, data=None)
 
 
 @pytest.fixture

@@ -45,8 +45,8 @@ def numbered(**cells):
         # As written by pandas: an unnamed index, then numbered columns.
         (
             "csv",
-            ",0,1,label\n7,a,b,c\n",
-            [(2, dict(zip(["", *"0123", "label"], "7abbcc", strict=True)))],
+            ",0,1,y\n7,a,b,c\n",
+            [(2, {"": "7", "0": "a", "1": "b", "2": "b", "3": "c", "y": "c"})],
         ),
         (
             "jsonl",

@@ -23,7 +23,7 @@ TASK = TaggingTask(labels=LABELS)
 @pytest.mark.parametrize(
     ("sizes", "first", "last", "room", "expected"),
     [
-        ([1] * 16, 4, 10, 10, [(2, 4, 10, 12)]),  # As drawn in the module.
+        ([1] * 16, 4, 10, 10, [(2, 4, 10, 12)]),
         ([1] * 16, 0, 6, 10, [(0, 0, 6, 10)]),
         ([1] * 16, 1, 7, 10, [(0, 1, 7, 10)]),
         ([1] * 16, 10, 16, 10, [(6, 10, 16, 16)]),
@@ -93,7 +93,8 @@ def correct_answers(task, examples, rows, length):
             is_labelled = row["label_mask"][position]
             output[position, label if is_labelled else -1] = 1.0
     features = RowFeatures(examples, rows, task.schema(8, is_training=False))
-    return task.answers(features, Outputs(logits, *np.zeros((2, len(rows)))))
+    zeros = np.zeros(len(rows))
+    return task.answers(features, Outputs(logits, zeros, zeros))
 
 
 ODD_WORDS = [

@@ -10,12 +10,12 @@ from support import tiny
 from support.review_runs import read_json, weights
 
 import run_classifier
+from official_bert import tasks
 from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.options import RunClassifier
 
 FIRST_NAMES = ["ada", "grace", "jo"]
 LAST_NAMES = ["lovelace", "hopper"]
@@ -47,11 +47,9 @@ def sentence(rng):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Config, vocabulary, CoNLL files, and a checkpoint of pre-training."""
+    """CoNLL files and a checkpoint of pre-training."""
     model = PretrainingModel(BertConfig.from_dict(CONFIG))
     tiny.save(tmp_path / "pretrained", model, CONFIG, 3)
-    (tmp_path / "bert_config.json").write_text(json.dumps(CONFIG))
-    (tmp_path / "vocab.txt").write_text("".join(f"{v}\n" for v in VOCAB))
     rng = random.Random(0)
     for name, number in (("train", 64), ("valid", 20), ("test", 20)):
         sentences = "\n".join(sentence(rng) for _ in range(number))
@@ -60,21 +58,17 @@ def folder(tmp_path):
 
 
 def options(folder, name="out", **changes):
-    return RunClassifier(
-        **{
-            "task_name": "NER",
-            "data_dir": str(folder),
-            "bert_config_file": str(folder / "bert_config.json"),
-            "vocab_file": str(folder / "vocab.txt"),
-            "output_dir": str(folder / name),
-            "max_seq_length": 10,
-            "train_batch_size": 8,
-            "num_train_epochs": 1.0,
-            "learning_rate": 1e-2,
-            "do_train": True,
-            **changes,
-        }
-    )
+    flags = {
+        "task_name": "NER",
+        "output_dir": str(folder / name),
+        "max_seq_length": 10,
+        "train_batch_size": 8,
+        "num_train_epochs": 1.0,
+        "learning_rate": 1e-2,
+        "do_eval": False,
+        "do_predict": False,
+    }
+    return tiny.options(folder, CONFIG, VOCAB, **{**flags, **changes})
 
 
 def run(folder, name="out", **changes):
@@ -139,9 +133,27 @@ def test_document_context_is_used(folder):
     assert [answer["tags"] for answer in answers] == [["X"], ["Y"]]
 
 
-def test_a_model_of_another_kind_is_an_error(folder):
+def write_task_json(folder, **values):
     (folder / "out").mkdir()
-    (folder / "out" / "task.json").write_text('{"kind": "squad"}')
+    (folder / "out" / "task.json").write_text(json.dumps(values))
+
+
+def test_labels_come_from_a_file_or_the_model_or_the_training_data(folder):
+    evaluated = options(folder, do_train=False, do_eval=True, task_name="pos")
+    for flags in (options(folder), evaluated):
+        assert tasks.get(flags).labels == ("B-PER", "I-PER", "O")
+    write_task_json(folder, kind="tagging", labels=["A"])
+    assert tasks.get(evaluated).labels == ("A",)
+    (folder / "labels").write_text("O\n\nI-PER\nB-PER\nB-LOC\n")
+    given = options(folder, label_file=str(folder / "labels"))
+    assert tasks.get(given).labels == ("O", "I-PER", "B-PER", "B-LOC")
+
+
+@pytest.mark.parametrize(
+    "values", [{"kind": "text", "labels": ["A"]}, {"kind": "squad"}]
+)
+def test_a_model_of_another_kind_is_an_error(folder, values):
+    write_task_json(folder, **values)
     with pytest.raises(InputError, match=r"task\.json: .*`kind`"):
         run(folder, do_train=False, do_predict=True)
 

@@ -106,7 +106,8 @@ def answers(task, *logits, numbers=None):
     rows = [FeatureRow(number, {}) for number in numbers]
     features = RowFeatures(examples, rows, task.schema(8, is_training=False))
     arrays = [np.array(one, np.float32) for one in logits]
-    return task.answers(features, Outputs(arrays, *np.zeros((2, len(logits)))))
+    zeros = np.zeros(len(logits))
+    return task.answers(features, Outputs(arrays, zeros, zeros))
 
 
 def test_answers_are_the_best_label_or_all_likely_ones_or_a_number():
