@@ -65,6 +65,7 @@ def option(
     needs: str | None = None,
     needed_by: Sequence[str] = (),
     conflicts: Sequence[str] = (),
+    instead: str | None = None,
     heading: str | None = None,
 ) -> Any:
     """Declares one option: a dataclass field and a flag of the same name.
@@ -84,6 +85,7 @@ def option(
         needs: Another option that must be set if this one is.
         needed_by: Options that can be set only if this one is.
         conflicts: Options that cannot be set together with this one.
+        instead: Of a required option, another one that implies its value.
         heading: Starts a new group: the heading in `--help` of this option and
             of those that follow in the class.
     """
@@ -196,9 +198,12 @@ class Options:
                 raise self.error(name, f"conflicts with {flag}. Omit one.")
 
     @classmethod
-    def defaults_from_earlier_run(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Returns values from an earlier run for flags that are not `given`."""
-        return {}
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Adds to the flags that are `given` the values that they imply."""
+        return given
+
+    def prepare(self) -> None:
+        """Does what the command needs before `main`, such as downloads."""
 
     def to_json(self, command: str) -> str:
         """Returns JSON text of the options, to be kept with a run's results."""
@@ -266,7 +271,9 @@ def _call(
                 f"{argv[1]!r} is not a flag. Write --name=value, or for a "
                 "boolean --name or --name=false."
             )
-        main(options_from_flags(options_class))
+        options = options_from_flags(options_class)
+        options.prepare()
+        main(options)
         return
     except InputError as error:
         status = f"{name}: error: {error}"
@@ -321,11 +328,13 @@ def options_from_flags(
     fields = dataclasses.fields(options_class)
     values = {field.name: flag_values[field.name].value for field in fields}
     given = {n: v for n, v in values.items() if flag_values[n].present}
-    values |= options_class.defaults_from_earlier_run(given) | given
+    values |= options_class.complete(given)
     for field in fields:
         if field.default is dataclasses.MISSING and values[field.name] is None:
+            names = [field.metadata["instead"], field.name]
+            flag = " or ".join(f"--{name}" for name in names if name)
             raise InputError(
-                f"--{field.name} is required: {field.metadata['help']} "
+                f"{flag} is required: {field.metadata['help']} "
                 "See --help for all flags."
             )
     return options_class(**values)
@@ -341,9 +350,11 @@ def _help_lines(options_class: type[Options]) -> Iterator[str]:
         text = flags.text_wrap(text, indent="    ", firstline_indent="  ")
         if flag.default_as_str:
             text += f"\n    (default: {flag.default_as_str})"
-        is_required = field.default is dataclasses.MISSING
         heading = options_class.headings[field.name]
-        parts[REQUIRED if is_required else heading].append(text)
+        is_implied = field.metadata["instead"]
+        if field.default is dataclasses.MISSING and not is_implied:
+            heading = REQUIRED
+        parts[heading].append(text)
     for heading, texts in parts.items():
         if texts:
             yield f"\n{heading}:"

@@ -90,10 +90,10 @@ def test_training_finds_names(trained):
 
 
 def test_flags_of_training_are_defaults_of_later_runs(trained):
-    flags = RunSquad.defaults_from_earlier_run({"output_dir": str(trained)})
+    flags = RunSquad.complete({"output_dir": str(trained)})
     assert (flags["doc_stride"], flags["eval_pad_to"]) == (6, "max")
     assert flags["vocab_file"] == str(trained / "vocab.txt")
-    assert not {"do_train", "output_dir", "use_tpu", "plots"} & flags.keys()
+    assert not {"do_train", "use_tpu", "plots"} & flags.keys()
 
 
 def values(n_best, key):

@@ -2,17 +2,16 @@
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from official_bert import files
-from official_bert.checkpoints import run_directory, tf1
-from official_bert.errors import InputError, bullet_list
+from absl import logging
 
-# What the checkpoint of a training run holds beside weights.
-OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
-# The same, and heads.
-NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
+from official_bert import files, pretrained
+from official_bert.checkpoints import run_directory, tf1
+from official_bert.checkpoints.conversion import opening
+from official_bert.config import BertConfig
+from official_bert.errors import InputError, bullet_list
 
 
 class Loaded(NamedTuple):
@@ -22,11 +21,6 @@ class Loaded(NamedTuple):
     initialized: list[str]  # The names that it did not have.
 
 
-def by_name(weights: Iterable[Any]) -> dict[str, Any]:
-    """Returns {name in a checkpoint: weight}; the name is the weight's path."""
-    return {weight.path: weight for weight in weights}
-
-
 def load(
     variables: Mapping[str, Any],
     path: str,
@@ -34,11 +28,12 @@ def load(
     may_initialize: str = "",
     may_skip: str = "",
 ) -> list[str]:
-    """Assigns all variables from a TF1 checkpoint, or none.
+    """Assigns all variables from a checkpoint, or none.
 
     Args:
         variables: {name in the checkpoint: variable}.
-        path: Checkpoint prefix, or a run directory; see `load_newest`.
+        path: Checkpoint prefix; a run directory, see `load_newest`; or a model
+            in another format, see `conversion.opening`.
         may_initialize: Regular expression of names that may be missing in the
             checkpoint. These variables keep their initial values.
         may_skip: Regular expression of names in the checkpoint that may be
@@ -57,8 +52,8 @@ def load(
         )
         if loaded:
             return loaded.initialized
-    reader = tf1.open_reader(path)
-    stored = reader.get_variable_to_shape_map()
+    checkpoint = opening.open_arrays(path)
+    stored = checkpoint.shapes
     missing = sorted(set(variables) - set(stored))
     unused = sorted(set(stored) - set(variables))
     initialized = [name for name in missing if _matches(may_initialize, name)]
@@ -66,10 +61,10 @@ def load(
         *(f"missing: {name}" for name in missing if name not in initialized),
         *(f"unused: {name}" for name in unused if not _matches(may_skip, name)),
         *(
-            f"wrong shape: {name} is {stored[name]} in the checkpoint and "
-            f"{list(variable.shape)} in the model"
+            f"wrong shape: {name} is {list(stored[name])} in the checkpoint "
+            f"and {list(variable.shape)} in the model"
             for name, variable in sorted(variables.items())
-            if name in stored and stored[name] != list(variable.shape)
+            if name in stored and stored[name] != tuple(variable.shape)
         ),
     ]
     if problems:
@@ -83,13 +78,35 @@ def load(
             "but not other shapes."
         )
     arrays = {
-        name: tf1.read_array(reader, path, name)
-        for name in variables
-        if name in stored
+        name: checkpoint.read(name) for name in variables if name in stored
     }
     for name, array in arrays.items():
         variables[name].assign(array)
     return initialized
+
+
+def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
+    """Returns `model_class(config)` with the weights of `pretrained.find`.
+
+    Weights of other models are ignored. Warns of weights that are missing and
+    so newly initialized; those of the encoder must be there.
+    """
+    found = pretrained.find(model)
+    pretrained.download_weights(model, found.init_checkpoint)
+    config = BertConfig.from_json_file(found.bert_config_file)
+    layer = model_class(config, **kwargs)
+    if not layer.built:
+        layer.build()
+    initialized = load(
+        tf1.by_name(layer.trainable_variables),
+        found.init_checkpoint,
+        may_initialize="^bert/pooler/|^cls/",
+        may_skip=".",
+    )
+    if initialized:
+        names = ", ".join(initialized)
+        logging.warning("%s: newly initialized: %s", model, names)
+    return layer
 
 
 def load_newest(

@@ -6,7 +6,7 @@ holds names, shapes and checksums; only reading an array reads its data.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,18 @@ from official_bert.errors import InputError, short_reason
 INDEX = ".index"
 _DATA = ".data-00000-of-00001"
 
+# What the checkpoint of a training run holds beside weights.
+OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
+# The same, and heads.
+NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
+
 # What TensorFlow's reader raises for damaged files, depending on the damage.
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
+
+
+def by_name(weights: Iterable[Any]) -> dict[str, Any]:
+    """Returns {name in a checkpoint: weight}; the name is the weight's path."""
+    return {weight.path: weight for weight in weights}
 
 
 class DamagedCheckpointError(InputError):

@@ -69,10 +69,10 @@ def export(
     has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
     model = PretrainingModel(config)
     exported = ("bert/", _MASKED_LM) if has_masked_lm else ("bert/",)
-    weights = loading.by_name(
+    weights = tf1.by_name(
         w for w in model.trainable_variables if w.path.startswith(exported)
     )
-    loading.load(weights, init_checkpoint, may_skip=loading.NOT_BERT)
+    loading.load(weights, init_checkpoint, may_skip=tf1.NOT_BERT)
     logging.info("Loaded %s", prefix)
     module = _make_module(model, has_masked_lm)
     module.vocab_file = tf.saved_model.Asset(vocab_file)
@@ -85,7 +85,7 @@ def export(
         name
         for name in stored
         if not name.startswith(exported)
-        and not re.search(loading.OPTIMIZER_STATE, name)
+        and not re.search(tf1.OPTIMIZER_STATE, name)
     ]
     num_weights = model.bert.count_params()
     return Exported(num_weights, has_masked_lm, sorted(left_out))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_bert import task_file, tasks
-from official_bert.checkpoints import loading, run_directory
+from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.hub import HubBert
@@ -67,7 +67,7 @@ class ModelFiles(NamedTuple):
             self.vocab_path, self.do_lower_case, never_split
         )
         model.config.require_vocabulary(tokenizer.vocab, self.vocab_path)
-        weights = loading.by_name(model.trainable_variables)
+        weights = tf1.by_name(model.trainable_variables)
         loading.load(weights, self.checkpoint, **exceptions)
         return tokenizer
 
@@ -116,7 +116,7 @@ def load_encoder(
         bert,
         never_split,
         may_initialize=may_initialize,
-        may_skip=loading.NOT_BERT,
+        may_skip=tf1.NOT_BERT,
     )
     return LoadedBert(bert, tokenizer, run_directory.resolve(files.checkpoint))
 
@@ -135,7 +135,7 @@ def load_masked_lm(
         (MASK,),
         # Not used; models trained on masked LM alone do not have it.
         may_initialize="^cls/seq_relationship/",
-        may_skip=loading.OPTIMIZER_STATE,
+        may_skip=tf1.OPTIMIZER_STATE,
     )
     return model, tokenizer
 
@@ -162,7 +162,7 @@ def load_finetuned(run_directory: str) -> FinetunedModel:
         model = task.build_model(bert.config, bert)
     else:
         model = task.build_model(BertConfig.from_json_file(files.config_path))
-    tokenizer = files.load(model, may_skip=loading.OPTIMIZER_STATE)
+    tokenizer = files.load(model, may_skip=tf1.OPTIMIZER_STATE)
     return FinetunedModel(
         task, model, tokenizer, files.vocab_path, max_seq_length
     )

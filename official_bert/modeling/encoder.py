@@ -237,6 +237,24 @@ class Bert(layers.ConfiguredLayer):
         self.encoder = Encoder(self.config, name="encoder")
         self.pooler = layers.dense(self.config, self.config.hidden_size, "tanh")
 
+    @classmethod
+    def from_pretrained(cls, model: str, **kwargs: Any) -> "Bert":
+        """Returns the encoder of a pre-trained or fine-tuned model.
+
+        Args:
+            model: A directory, the name of a released model, or OWNER/NAME on
+                the Hugging Face Hub; see `official_bert.pretrained.find`.
+            **kwargs: Arguments of the constructor, such as `name`.
+
+        Raises:
+            InputError: There is no such model, it cannot be downloaded, or it
+                is not a BERT model in a supported format.
+        """
+        from official_bert.checkpoints import loading
+
+        bert: Bert = loading.from_pretrained(cls, model, **kwargs)
+        return bert
+
     def build(self, input_ids_shape: Any = (None, None)) -> None:
         """Creates all weights; their shapes depend only on the config."""
         hidden_size = self.config.hidden_size

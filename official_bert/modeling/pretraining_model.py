@@ -106,6 +106,17 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
             self.next_sentence.build((None, self.config.hidden_size))
         self.built = True
 
+    @classmethod
+    def from_pretrained(cls, model: str, **kwargs: Any) -> "PretrainingModel":
+        """Returns a pre-trained model; see `Bert.from_pretrained`.
+
+        Warns of heads that the weights do not have.
+        """
+        from official_bert.checkpoints import loading
+
+        found: PretrainingModel = loading.from_pretrained(cls, model, **kwargs)
+        return found
+
     def call(
         self, batch: dict[str, Any], training: Training = False
     ) -> PretrainingOutput:

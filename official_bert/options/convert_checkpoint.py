@@ -2,8 +2,10 @@
 
 import os
 import re
+import sys
+from typing import Any
 
-from official_bert import cli, files, json_files
+from official_bert import cli, files, json_files, pretrained
 from official_bert.cli import choice, option, optional, switch
 from official_bert.errors import InputError
 from official_bert.options import checks
@@ -35,7 +37,8 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
 
     input: str = option(
         "The model: a TF1 or Model Garden (TF2) checkpoint, a run directory, a "
-        "Hugging Face directory, or a KerasHub preset."
+        "Hugging Face directory, a KerasHub preset, or a name as --model of "
+        "the other commands. list: shows the released models."
     )
     output: str = option("The directory to write; new or empty.")
     to: str = option(
@@ -68,6 +71,18 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         conflicts=("bert_config_file", "vocab_file", "do_lower_case", "head"),
     )
     overwrite: bool = switch("Replace the contents of --output.")
+
+    @classmethod
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Downloads a model that --input names, and gives its directory."""
+        model = given.get("input") or ""
+        if model == "list":
+            print(pretrained.list_released())
+            sys.exit()
+        is_path = files.exists(model) or files.exists(model + ".index")
+        if is_path or not pretrained.is_name(model):
+            return given
+        return given | {"input": pretrained.download(model)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

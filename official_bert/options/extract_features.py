@@ -2,32 +2,35 @@
 
 import os
 
-from official_bert import cli, files
+from official_bert import files
 from official_bert.cli import LEGACY, choice, count, option, optional, switch
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import file_option, require_outputs
-from official_bert.options.model_source import require_released
+from official_bert.options.model_source import NamedModel, require_released
 
 POOLINGS = ("none", "cls", "mean", "max")
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 
 
-class ExtractFeatures(cli.Options, heading="Data"):
+class ExtractFeatures(NamedModel, heading="Data"):
     """Options of `extract_features.py`."""
 
     input_file: str = file_option(
         "The texts, or pairs of texts with ` ||| ` between, one per line."
     )
     output_file: str = option("The file to write.")
-    bert_config_file: str = option("The bert_config.json of the model.")
-    vocab_file: str = option("The vocabulary of the model.")
+    bert_config_file: str = option(
+        "The bert_config.json of the model.", instead="model", heading="Model"
+    )
+    vocab_file: str = option("The vocabulary of the model.", instead="model")
     init_checkpoint: str = option(
-        "TF1 checkpoint, for example uncased_L-12_H-768_A-12/bert_model.ckpt."
+        "TF1 checkpoint, for example uncased_L-12_H-768_A-12/bert_model.ckpt.",
+        instead="model",
     )
     do_lower_case: bool = option(
-        "Lower-case the text: true for uncased models.", True, heading="Model"
+        "Lower-case the text: true for uncased models.", True
     )
     layers: str = option(
         "The layers to write, comma-separated: 0 is the lowest, -1 the top.",

@@ -17,7 +17,7 @@ _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
 
 # Options that a later command does not take over from training.
 _NOT_TAKEN_OVER = re.compile(
-    "do_(train|eval|predict|export)|export_.*|output_dir|init_checkpoint|sweep"
+    "do_(train|eval|predict|export)|export_.*|output_dir|init_checkpoint|model|sweep"
     "|eval_every|early_stopping|label_file|plots|iterations_per_loop|optimizer"
     "|gradient_accumulation_steps|mixed_precision|jit_compile|remat"
 )
@@ -48,7 +48,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "max|bucket",
     )
     vocab_file: str = file_option(
-        "The vocabulary of the model.", heading="Model"
+        "The vocabulary of the model.", instead="model", heading="Model"
     )
     do_lower_case: bool = option(
         "Lower-case the text: true for uncased models.", True
@@ -112,7 +112,12 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             self._check_export()
 
     @classmethod
-    def defaults_from_earlier_run(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Adds the options of the earlier run in --output_dir, and --model."""
+        return cls._earlier_options(given) | super().complete(given)
+
+    @classmethod
+    def _earlier_options(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the options with which the model in --output_dir was trained.
 
         There are none with --do_train. Options of a single run are left out.

@@ -1,9 +1,14 @@
 """The model that a command loads: a released model, or a run directory."""
 
+import dataclasses
 import os
+import sys
 from collections.abc import Sequence
+from typing import Any
 
-from official_bert import cli, files, json_files, task_file
+from absl import logging
+
+from official_bert import cli, files, json_files, pretrained, task_file
 from official_bert.cli import optional
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -14,13 +19,56 @@ from official_bert.tokenization import validate_case_matches_checkpoint
 RELEASED = ("bert_config_file", "vocab_file", "init_checkpoint")
 
 
-class ModelOptions(cli.Options, heading="Model"):
-    """A released model as three files, or a run directory."""
+class NamedModel(cli.Options, heading="Model"):
+    """A model by its name, which implies the flags of its files."""
+
+    model: str | None = optional(
+        "The model, instead of the next flags: a directory in any format that "
+        "convert_checkpoint.py reads, a released model, or OWNER/NAME on the "
+        "Hugging Face Hub. list: shows the released models."
+    )
+
+    @classmethod
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Adds the files and the casing of --model."""
+        given = super().complete(given)
+        if not given.get("model"):
+            return given
+        if given["model"] == "list":
+            print(pretrained.list_released())
+            sys.exit()
+        return cls._files_of_model(given["model"]) | given
+
+    @classmethod
+    def _files_of_model(cls, model: str) -> dict[str, Any]:
+        found = pretrained.find(model)
+        logging.info(
+            "--model=%s: %s, %s",
+            model,
+            found.init_checkpoint,
+            "uncased" if found.do_lower_case else "cased",
+        )
+        names = [field.name for field in dataclasses.fields(cls)]
+        return {
+            name: value
+            for name, value in found._asdict().items()
+            if name in names and value is not None
+        }
+
+    def prepare(self) -> None:
+        """Downloads the weights of --model, unless other weights are given."""
+        checkpoint = getattr(self, "init_checkpoint", None)
+        if self.model and checkpoint == pretrained.find(self.model)[2]:
+            pretrained.download_weights(self.model, checkpoint)
+
+
+class ModelOptions(NamedModel, heading="Model"):
+    """A model by its name, by its files, or in a run directory."""
 
     model_dir: str | None = optional(
         "A run directory: the --output_dir of run_pretraining.py, "
         "run_classifier.py or run_squad.py.",
-        conflicts=RELEASED,
+        conflicts=("model", *RELEASED),
     )
     bert_config_file: str | None = optional(
         "Without --model_dir: the bert_config.json of the model."
@@ -34,6 +82,14 @@ class ModelOptions(cli.Options, heading="Model"):
     do_lower_case: bool | None = optional(
         "Lower-case the text. Default: as for --model_dir, or true."
     )
+
+    @classmethod
+    def _files_of_model(cls, model: str) -> dict[str, Any]:
+        # KerasHub presets have another task.json.
+        config_file = os.path.join(model, "bert_config.json")
+        if files.exists(config_file) and task_file.is_in(model):
+            return {"model": None, "model_dir": model}
+        return super()._files_of_model(model)
 
     @property
     def config_path(self) -> str:
@@ -82,7 +138,7 @@ class ModelOptions(cli.Options, heading="Model"):
         missing = [f"--{name}" for name in needed if not self.is_set(name)]
         if missing and not self.model_dir:
             names = ", ".join(missing)
-            raise InputError(f"{names} must be given, or --model_dir.")
+            raise InputError(f"--model, --model_dir or {names} must be given.")
 
     def _require_files(self, is_finetuned: bool) -> None:
         """Checks the files of a model, and `do_lower_case`, against its kind.

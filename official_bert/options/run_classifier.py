@@ -128,6 +128,11 @@ class RunClassifierWithTfhub(RunClassifier):
         "an address.",
         check=_module,
     )
+    model: str | None = optional(
+        "Not supported: the module is the model.",
+        check=lambda _: "is not supported: the module is the model. Omit it.",
+        heading=LEGACY,
+    )
     # Required by `run_classifier.py`.
     bert_config_file: str | None = optional(  # type: ignore[assignment]
         "Unused: the TF Hub module has its own configuration.", heading=LEGACY

@@ -4,6 +4,7 @@ from official_bert import cli, files
 from official_bert.cli import amount, choice, count, option, optional, switch
 from official_bert.config import BertConfig
 from official_bert.options import checks, tf_config
+from official_bert.options.model_source import NamedModel
 
 
 class DeviceOptions(cli.Options, heading="Devices"):
@@ -45,13 +46,13 @@ class DeviceOptions(cli.Options, heading="Devices"):
         return tf_config.is_chief(self.resolved_strategy)
 
 
-class TrainingOptions(DeviceOptions, heading="Training"):
+class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     """The model to train, and how; with the defaults of the original."""
 
     command = ""  # The name of the command's file.
 
     bert_config_file: str = option(
-        "The bert_config.json of the model.", heading="Model"
+        "The bert_config.json of the model.", instead="model", heading="Model"
     )
     init_checkpoint: str | None = optional(
         "TF1 checkpoint to start from, such as DIRECTORY/bert_model.ckpt, or "

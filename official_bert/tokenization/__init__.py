@@ -4,7 +4,12 @@
 output. All public names of the 2018 release's `tokenization` module are here.
 """
 
-from official_bert.tokenization.batch_tokenizer import BatchTokenizer
+from official_bert.tokenization.batch_tokenizer import (
+    BatchTokenizer,
+)
+from official_bert.tokenization.batch_tokenizer import (
+    BatchTokenizer as Tokenizer,
+)
 from official_bert.tokenization.casing import validate_case_matches_checkpoint
 from official_bert.tokenization.full_tokenizer import (
     BasicTokenizer,
@@ -26,6 +31,7 @@ __all__ = [
     "BasicTokenizer",
     "BatchTokenizer",
     "FullTokenizer",
+    "Tokenizer",
     "WordpieceTokenizer",
     "convert_by_vocab",
     "convert_ids_to_tokens",

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from official_bert.errors import InputError
 from official_bert.tokenization import characters, vocab
@@ -53,6 +54,21 @@ class FullTokenizer:
                 f"Received: {', '.join(missing)}, which are not. "
                 "Remove them, or add them to the vocabulary file."
             )
+
+    @classmethod
+    def from_pretrained(cls, model: str, **kwargs: Any) -> "FullTokenizer":
+        """Returns the tokenizer of a model; for `model` see `pretrained.find`.
+
+        `kwargs` are arguments of the constructor. Raises `InputError` if there
+        is no such model, or it has no vocabulary.
+        """
+        from official_bert import pretrained
+
+        found = pretrained.find(model)
+        if found.vocab_file is None:
+            raise InputError(f"{model} has no vocabulary.")
+        defaults = {"do_lower_case": found.do_lower_case}
+        return cls(found.vocab_file, **(defaults | kwargs))
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the tokens of `text`."""

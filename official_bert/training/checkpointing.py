@@ -13,7 +13,7 @@ import keras
 from absl import logging
 
 from official_bert import files
-from official_bert.checkpoints import loading, run_directory
+from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, short_reason
 from official_bert.options.training import TrainingOptions
@@ -140,7 +140,7 @@ def load_initial(
     """
     path = options.init_checkpoint
     if path and not run_directory.latest(options.output_dir):
-        variables = loading.by_name(model.trainable_variables)
+        variables = tf1.by_name(model.trainable_variables)
         patterns = _patterns(options, may_initialize, may_skip)
         _report_loaded(model, path, loading.load(variables, path, **patterns))
 
@@ -150,7 +150,7 @@ def _patterns(
 ) -> dict[str, str]:
     """Returns regular expressions that match what any of the given match."""
     initialize = (options.may_initialize, may_initialize)
-    skip = (options.may_skip, may_skip, loading.OPTIMIZER_STATE)
+    skip = (options.may_skip, may_skip, tf1.OPTIMIZER_STATE)
     return {
         "may_initialize": "|".join(filter(None, initialize)),
         "may_skip": "|".join(filter(None, skip)),
@@ -196,7 +196,7 @@ def load_for_evaluation(
     Weights of it that match `may_skip` may go unused. Returns the number of
     steps the weights were trained for; 0 for `init_checkpoint`.
     """
-    variables = loading.by_name(model.trainable_variables)
+    variables = tf1.by_name(model.trainable_variables)
     patterns = _patterns(options, "", may_skip)
     for name in (files.BEST_DIRECTORY, ""):
         directory = os.path.join(options.output_dir, name)

@@ -12,7 +12,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import progress
-from official_bert.checkpoints import loading
+from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.lamb import Lamb
@@ -69,7 +69,7 @@ class Trainer:
     @property
     def weights(self) -> dict[str, Any]:
         """{name in a checkpoint: variable} of the model, frozen ones too."""
-        return loading.by_name(self.model.trainable_variables)
+        return tf1.by_name(self.model.trainable_variables)
 
     @property
     def state(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def variables():
 def load(path, **options):
     """Returns the array that a checkpoint or run directory holds."""
     loaded = variables()
-    loading.load(loaded, path, may_skip=loading.OPTIMIZER_STATE, **options)
+    loading.load(loaded, path, may_skip=tf1.OPTIMIZER_STATE, **options)
     return loaded["a/kernel"].numpy()
 
 
@@ -63,7 +63,7 @@ def test_failed_write_keeps_the_old_checkpoint(prefix, tmp_path):
 def test_checkpoint_of_the_original_is_loaded_by_name(golden, name):
     folder = golden / "model" / name
     config = BertConfig.from_json_file(str(folder / "bert_config.json"))
-    weights = loading.by_name(PretrainingModel(config).trainable_variables)
+    weights = tf1.by_name(PretrainingModel(config).trainable_variables)
     prefix = str(folder / "bert_model.ckpt")
     assert loading.load(weights, prefix) == []
     for path, weight in weights.items():
@@ -94,7 +94,7 @@ def test_everything_that_does_not_fit_is_listed(prefix):
 def test_variables_that_may_be_missing_keep_their_values(prefix):
     mine = {**variables(), "cls/b": tf.Variable([5.0])}
     initialized = loading.load(
-        mine, prefix, may_initialize="^cls/", may_skip=loading.OPTIMIZER_STATE
+        mine, prefix, may_initialize="^cls/", may_skip=tf1.OPTIMIZER_STATE
     )
     assert initialized == ["cls/b"]
     assert mine["cls/b"].numpy() == [5.0]

@@ -119,10 +119,10 @@ def outputs(folder, head):
     if head == "encoder":
         model.build()
     loading.load(
-        loading.by_name(model.trainable_variables),
+        tf1.by_name(model.trainable_variables),
         str(folder / "bert_model.ckpt"),
         may_initialize="^cls/(predictions|seq_relationship)/",
-        may_skip=loading.OPTIMIZER_STATE,
+        may_skip=tf1.OPTIMIZER_STATE,
     )
     if head == "encoder":
         found = model(*list(inputs.values())[:3])

@@ -10,7 +10,7 @@ import numpy as np
 from absl import logging
 
 from official_bert import files, progress
-from official_bert.checkpoints import loading
+from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion import (
     huggingface,
     keras_hub,
@@ -29,7 +29,10 @@ from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
     refuse_same_format,
 )
-from official_bert.tokenization import validate_case_matches_checkpoint
+from official_bert.tokenization import (
+    casing,
+    validate_case_matches_checkpoint,
+)
 
 _READERS: dict[str, Callable[[str], tuple[Arrays, Description]]] = {
     "tf1": tf1_directory.read,
@@ -94,22 +97,15 @@ def _complete(
         if lower is not None:
             validate_case_matches_checkpoint(lower, options.input)
         elif (lower := description.do_lower_case) is None:
-            lower = _looks_uncased(vocab)
-            casing = "uncased" if lower else "cased"
-            logging.info("The vocabulary looks %s.", casing)
+            lower = casing.looks_uncased(vocab)
+            found = "uncased" if lower else "cased"
+            logging.info("The vocabulary looks %s.", found)
     if lower is None:
         return description
     task = description.task and {**description.task, "do_lower_case": lower}
     return dataclasses.replace(
         description, vocab=vocab, do_lower_case=lower, task=task
     )
-
-
-def _looks_uncased(vocab: str) -> bool:
-    """Whether less than 1% of the tokens have capitals; [CLS] etc. do."""
-    tokens = vocab.split()
-    capitals = [t for t in tokens if re.search("[A-Z]", t) and t[0] != "["]
-    return len(capitals) < len(tokens) / 100
 
 
 def convert(model: Model, options: ConvertCheckpoint) -> str:
@@ -179,7 +175,7 @@ def _report(
     shapes = {name: model.arrays.shapes[name] for name in names}
     read = dataclasses.replace(model.arrays, shapes=shapes)
     left_out = set(model.left_out)
-    state = {n for n in left_out if re.search(loading.OPTIMIZER_STATE, n)}
+    state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
     lines = [
         _table(read, written, options.output),
         f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from official_bert import json_files
-from official_bert.checkpoints import loading
-from official_bert.checkpoints.conversion import huggingface_config
+from official_bert import huggingface_files, json_files
+from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion.model import (
     Arrays,
     Description,
@@ -20,6 +19,7 @@ from official_bert.checkpoints.conversion.model import (
 )
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.pretrained import KERAS_HUB_SIZES
 
 _RULES = [
     (r"^bert/embeddings/LayerNorm/", "embeddings_layer_norm/"),
@@ -39,18 +39,6 @@ _RULES = [
     (r"^cls/predictions/", "mlm_head/"),
 ]
 _NAMES = Names(_RULES, splits_heads=True)
-
-# BertConfig field -> argument and attribute of BertBackbone.
-_CONFIG = {
-    "vocab_size": "vocabulary_size",
-    "hidden_size": "hidden_dim",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "intermediate_dim",
-    "hidden_dropout_prob": "dropout",
-    "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
-}
 
 
 def read(directory: str) -> tuple[Arrays, Description]:
@@ -84,9 +72,11 @@ def read(directory: str) -> tuple[Arrays, Description]:
             f"It reports: {_first_line(error)}"
         ) from error
     backbone = model.backbone if has_head else model
-    config = {ours: getattr(backbone, name) for ours, name in _CONFIG.items()}
+    config = {
+        ours: getattr(backbone, name) for ours, name in KERAS_HUB_SIZES.items()
+    }
     config["attention_probs_dropout_prob"] = backbone.dropout
-    variables = loading.by_name(model.weights)
+    variables = tf1.by_name(model.weights)
     arrays = Arrays(
         directory,
         {path: tuple(weight.shape) for path, weight in variables.items()},
@@ -95,12 +85,12 @@ def read(directory: str) -> tuple[Arrays, Description]:
     )
     if tokenizer is None:
         return arrays, Description(config=BertConfig(**config))
-    huggingface_config.warn_of_accents(
+    huggingface_files.warn_of_accents(
         directory, tokenizer.strip_accents, "lowercase", tokenizer.lowercase
     )
     return arrays, Description(
         config=BertConfig(**config),
-        vocab=huggingface_config.to_text(tokenizer.get_vocabulary()),
+        vocab=huggingface_files.to_text(tokenizer.get_vocabulary()),
         do_lower_case=bool(tokenizer.lowercase),
     )
 
@@ -132,7 +122,9 @@ def write(model: Model, directory: str) -> None:
     # Keras warns of models that were never compiled.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        arguments = {n: getattr(config, ours) for ours, n in _CONFIG.items()}
+        arguments = {
+            n: getattr(config, ours) for ours, n in KERAS_HUB_SIZES.items()
+        }
         arguments["dropout"] = arguments["dropout"] or 0.0
         whole = backbone = models.BertBackbone(**arguments)
         tokenizer = _make_tokenizer(model.description)
@@ -141,7 +133,7 @@ def write(model: Model, directory: str) -> None:
                 tokenizer, sequence_length=config.max_position_embeddings
             )
             whole = models.BertMaskedLM(backbone, preprocessor)
-        variables = loading.by_name(whole.weights)
+        variables = tf1.by_name(whole.weights)
         for name, array in model.to_format(_NAMES, model.shapes):
             variables[name].assign(array)
         whole.save_to_preset(directory)

@@ -74,6 +74,33 @@ class Arrays:
     # Stored name -> name by the rules of `names`, where they differ.
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
+    def to_tf1(self, config: BertConfig) -> "Arrays":
+        """Returns the arrays with the names and shapes of a TF1 checkpoint.
+
+        Arrays without a counterpart, or with a wrong shape, are unchanged.
+        """
+        names = self.names
+        bias_shape = self.shapes.get(names.rename("output_bias"), ())
+        num_classes = bias_shape[0] if len(bias_shape) == 1 else 1
+        expected = weights.shapes(config, num_classes)
+        tf1_names = {names.rename(name): name for name in expected}
+        stored: dict[str, str] = {}
+        for name in self.shapes:
+            if not re.search(names.ignored, name):
+                current = self.aliases.get(name, name)
+                stored.setdefault(tf1_names.get(current, name), name)
+        shapes = {name: self.shapes[stored[name]] for name in stored}
+        for name, shape in expected.items():
+            if shapes.get(name) == names.shape(name, shape, config):
+                shapes[name] = shape
+
+        def read(name: str) -> np.ndarray:
+            """Returns an array as a TF1 checkpoint stores it."""
+            array = names.transpose(name, self.read(stored[name]))
+            return np.ascontiguousarray(array.reshape(shapes[name]))
+
+        return Arrays(self.where, shapes, read, Names())
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files, task_file
-from official_bert.checkpoints import loading, run_directory, tf1, weights
+from official_bert import files, huggingface_files, task_file
+from official_bert.checkpoints import run_directory, tf1, weights
 from official_bert.checkpoints.conversion import (
     huggingface_config,
     model_garden,
@@ -26,7 +26,7 @@ _CHECKPOINT = "bert_model.ckpt"
 _CONFIG = "bert_config.json"
 _VOCAB = "vocab.txt"
 
-_NAMES = Names(ignored=loading.OPTIMIZER_STATE)
+_NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
 
 
 def open_arrays(path: str) -> Arrays:
@@ -34,7 +34,11 @@ def open_arrays(path: str) -> Arrays:
 
     Raises `InputError` if there is no checkpoint.
     """
-    prefix = _find_checkpoint(path)
+    return open_prefix(_find_checkpoint(path))
+
+
+def open_prefix(prefix: str) -> Arrays:
+    """Opens a checkpoint; `DamagedCheckpointError` without a valid index."""
     reader = tf1.open_reader(prefix)
     stored = reader.get_variable_to_shape_map()
     return Arrays(
@@ -78,10 +82,8 @@ def read(
     vocab_file = files.beside_checkpoint(prefix, _VOCAB)
     task_path = files.beside_checkpoint(prefix, task_file.NAME)
     task = task_file.read(os.path.dirname(task_path)) if task_path else {}
-    casing = files.beside_checkpoint(
-        prefix, huggingface_config.TOKENIZER_CONFIG
-    )
-    lower = casing and huggingface_config.read_casing(os.path.dirname(casing))
+    casing = files.beside_checkpoint(prefix, huggingface_files.TOKENIZER_CONFIG)
+    lower = casing and huggingface_files.read_casing(os.path.dirname(casing))
     return arrays, Description(
         config=config,
         vocab=files.read_text(vocab_file) if vocab_file else None,
@@ -113,13 +115,13 @@ def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
     kept = [
         name
         for name in stored.shapes
-        if not re.search(loading.OPTIMIZER_STATE, name)
+        if not re.search(tf1.OPTIMIZER_STATE, name)
         and not (skip and re.search(skip, name))
     ]
     if not kept:
         raise InputError(f"--skip={skip} leaves out everything in {prefix}.")
     _write_arrays(directory, ((name, stored.read(name)) for name in kept))
-    names = [_CONFIG, _VOCAB, huggingface_config.TOKENIZER_CONFIG]
+    names = [_CONFIG, _VOCAB, huggingface_files.TOKENIZER_CONFIG]
     if any(map(weights.is_finetuned, kept)):
         names.append(task_file.NAME)
     for name in names:

@@ -1,0 +1,206 @@
+"""Config, vocabulary and casing in a Hugging Face directory."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from absl import logging
+
+from official_bert import files, json_files
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+
+CONFIG = "config.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+VOCAB = "vocab.txt"
+_FAST = "tokenizer.json"
+_ADDED = "added_tokens.json"
+
+# Setting in `tokenizer_config.json` -> in the normalizer of `tokenizer.json`.
+_NORMALIZER = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+
+# Keys with the same name in both configs.
+_SIZES = {
+    field.name
+    for field in dataclasses.fields(BertConfig)
+    if field.name not in ("hidden_act", "is_left_to_right")
+}
+
+# Not used by either, but in the released Chinese and multilingual configs.
+_EXTRAS = ("directionality", "pooler_")
+
+# bert_config.json <-> config.json. "gelu" is the tanh approximation in the
+# former and the exact form in the latter.
+THEIR_ACTIVATIONS = {
+    "gelu": "gelu_pytorch_tanh",
+    "gelu_erf": "gelu",
+    "": "linear",
+}
+_OURS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf"}
+for _name in ("gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate"):
+    _OURS[_name] = "gelu"
+for _name in ("relu", "tanh", "linear"):
+    _OURS[_name] = THEIR_ACTIVATIONS[_name] = _name
+
+# Keys that, if present, must have these values in the original BERT.
+FIXED = {
+    "model_type": "bert",
+    "layer_norm_eps": 1e-12,
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
+
+
+def read_config(directory: str) -> BertConfig:
+    """Returns the config of a model.
+
+    Raises `InputError` if `config.json` is missing or damaged, or the model is
+    not the original BERT.
+    """
+    path = os.path.join(directory, CONFIG)
+    given = json_files.read_object(path)
+    for name, fixed in FIXED.items():
+        if given.get(name, fixed) != fixed:
+            raise InputError(
+                f"{path}: `{name}` must be {json.dumps(fixed)}, as in the "
+                f"original BERT. Received: {json.dumps(given[name])}. Other "
+                "models are not supported."
+            )
+    known = {
+        name: value
+        for name, value in given.items()
+        if name in _SIZES or name.startswith(_EXTRAS)
+    }
+    # Defaults of transformers that differ from ours.
+    known = {"type_vocab_size": 2, "vocab_size": 30522, **known}
+    activation = given.get("hidden_act", "gelu")
+    if activation not in _OURS:
+        raise InputError(
+            f"{path}: `hidden_act` must be one of {', '.join(_OURS)}. "
+            f"Received: {activation!r}."
+        )
+    known["hidden_act"] = _OURS[activation]
+    config = BertConfig.from_dict(known)
+    try:
+        config.validate()
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return config
+
+
+def read_vocab(directory: str) -> str | None:
+    """Returns `vocab.txt`, or the same text from `tokenizer.json`.
+
+    Tokens added later follow at the end. Raises `InputError` if this is not
+    a WordPiece vocabulary, or its ids have gaps.
+    """
+    path, fast = os.path.join(directory, VOCAB), _read_json(directory, _FAST)
+    if os.path.exists(path):
+        text = files.read_text(path)
+    elif fast:
+        path = os.path.join(directory, _FAST)
+        text = to_text(_learned_tokens(fast.get("model") or {}, path))
+    else:
+        return None
+    learned = text.removesuffix("\n")
+    first = learned.count("\n") + 1
+    ids = _read_json(directory, _ADDED)
+    for token in fast.get("added_tokens") or []:
+        token = token if isinstance(token, dict) else {}
+        ids[token.get("content", "")] = token.get("id")
+    added = {
+        token: number
+        for token, number in ids.items()
+        if not isinstance(number, int) or number >= first
+    }
+    numbers = range(first, first + len(added))
+    if any(number not in added.values() for number in numbers):
+        raise InputError(
+            f"{directory}: the ids of added tokens must follow those of the "
+            f"{first} others. Received: {added}. Save the tokenizer again, or "
+            "pass --vocab_file."
+        )
+    if not added:
+        return text
+    tokens = sorted(added, key=added.__getitem__)
+    logging.warning(
+        "%s: %d added tokens, such as %r, are ordinary tokens here: matched "
+        "inside words only, after text is normalized.",
+        directory,
+        len(tokens),
+        tokens[0],
+    )
+    return to_text([learned, *tokens])
+
+
+def to_text(tokens: Iterable[str]) -> str:
+    """Returns the text of a `vocab.txt`."""
+    return "".join(f"{token}\n" for token in tokens)
+
+
+def _learned_tokens(model: dict[str, Any], path: str) -> list[str]:
+    kind, vocab = model.get("type", "WordPiece"), model.get("vocab")
+    if kind != "WordPiece" or not isinstance(vocab, dict):
+        raise InputError(
+            f"{path}: must be a WordPiece tokenizer. Received: {kind!r}."
+        )
+    tokens = sorted(vocab, key=vocab.__getitem__)
+    if [vocab[token] for token in tokens] != list(range(len(tokens))):
+        raise InputError(
+            f"{path}: the vocabulary's ids must be 0, 1, 2, ... without gaps, "
+            "as the lines of vocab.txt. Pass --vocab_file."
+        )
+    return tokens
+
+
+def read_casing(directory: str) -> bool | None:
+    """Returns `do_lower_case`; warns of settings not supported here."""
+    normalizer = _read_json(directory, _FAST).get("normalizer") or {}
+    given = {
+        name: normalizer[fast_name]
+        for name, fast_name in _NORMALIZER.items()
+        if fast_name in normalizer
+    } | _read_json(directory, TOKENIZER_CONFIG)
+    if not given:
+        return None
+    lower = given.get("do_lower_case")
+    lower = True if lower is None else bool(lower)
+    strips = given.get("strip_accents")
+    if strips is not None:
+        warn_of_accents(directory, strips, "do_lower_case", lower)
+    if given.get("tokenize_chinese_chars") is False:
+        logging.warning(
+            "%s: `tokenize_chinese_chars` is false. Here every Chinese "
+            "character is a word: other tokens.",
+            directory,
+        )
+    return lower
+
+
+def warn_of_accents(
+    where: str, strip_accents: bool, setting: str, lower: bool
+) -> None:
+    """Warns of a tokenizer whose `strip_accents` has no counterpart here."""
+    if strip_accents != lower:
+        logging.warning(
+            "%s: `strip_accents` is %s with `%s` %s. Here accents are stripped "
+            "if and only if text is lower-cased: other tokens.",
+            where,
+            strip_accents,
+            setting,
+            lower,
+        )
+
+
+def _read_json(directory: str, name: str) -> dict[str, Any]:
+    """Returns the content of a JSON file; {} if there is none."""
+    path = os.path.join(directory, name)
+    return json_files.read_object(path) if os.path.exists(path) else {}

@@ -1,0 +1,331 @@
+"""Models by name: a directory, a released model, a Hugging Face repository.
+
+Weights stay where they are, in any format that `convert_checkpoint.py` reads.
+Configs and vocabularies of other formats are translated to `bert_config.json`
+and `vocab.txt`, in a cache.
+"""
+
+import difflib
+import fnmatch
+import hashlib
+import os
+import re
+from typing import NamedTuple
+
+from official_bert import files, huggingface_files, json_files, task_file
+from official_bert.config import RELEASED, BertConfig
+from official_bert.errors import InputError
+from official_bert.tokenization import casing
+
+_ZIPS = "https://storage.googleapis.com/bert_models"
+
+# {name: (date of Google's archive, repository of google-bert)}; the others are
+# those of Turc et al., 2019.
+_FIRST_RELEASES = {
+    "uncased_L-12_H-768_A-12": ("2018_10_18", "base-uncased"),
+    "uncased_L-24_H-1024_A-16": ("2018_10_18", "large-uncased"),
+    "cased_L-12_H-768_A-12": ("2018_10_18", "base-cased"),
+    "cased_L-24_H-1024_A-16": ("2018_10_18", "large-cased"),
+    "wwm_uncased_L-24_H-1024_A-16": (
+        "2019_05_30",
+        "large-uncased-whole-word-masking",
+    ),
+    "wwm_cased_L-24_H-1024_A-16": (
+        "2019_05_30",
+        "large-cased-whole-word-masking",
+    ),
+    "multi_cased_L-12_H-768_A-12": ("2018_11_23", "base-multilingual-cased"),
+    "multilingual_L-12_H-768_A-12": ("2018_11_03", "base-multilingual-uncased"),
+    "chinese_L-12_H-768_A-12": ("2018_11_03", "base-chinese"),
+}
+# The model of this size that was trained again in 2020.
+_AGAIN = "uncased_L-12_H-768_A-12"
+
+# Files that are downloaded first, and the weights.
+_SMALL = [
+    *("config.json", "bert_config.json", "task.json", "checkpoint"),
+    *("vocab.txt", "tokenizer_config.json", "tokenizer.json"),
+    *("added_tokens.json", "*.index", "model.safetensors.index.json"),
+    "assets/tokenizer/vocabulary.txt",
+]
+_WEIGHTS = ["model*.safetensors", "model.weights.h5", "*.data-?????-of-?????"]
+
+_RELEASED_PREFIX = "bert_model.ckpt"
+
+# BertConfig field -> argument and attribute of KerasHub's BertBackbone.
+KERAS_HUB_SIZES = {
+    "vocab_size": "vocabulary_size",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "hidden_dropout_prob": "dropout",
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+}
+
+
+class ModelFiles(NamedTuple):
+    """The files of a model, by the names of the flags.
+
+    `init_checkpoint` is a TF1 checkpoint prefix, a run directory whose best or
+    newest checkpoint is used, a Hugging Face directory or a KerasHub preset.
+    """
+
+    bert_config_file: str
+    vocab_file: str | None
+    init_checkpoint: str
+    do_lower_case: bool
+
+
+def find(model: str) -> ModelFiles:
+    """Returns the files of a model; downloads all but its weights.
+
+    Args:
+        model: A directory, a name in `released`, or OWNER/NAME on the Hugging
+            Face Hub. See `download_weights`.
+
+    Raises:
+        InputError: There is no such model, it cannot be downloaded, or it is
+            not a BERT model in a supported format.
+    """
+    if not files.list_directory(model):
+        directory = _download(model, _SMALL)
+    else:
+        directory = model.rstrip("/")
+    names = files.list_directory(directory)
+    if "bert_config.json" in names:
+        return _released_files(directory, names)
+    if "config.json" not in names:
+        raise InputError(
+            f"{model}: must be a model directory with bert_config.json or "
+            f"config.json. Received: {', '.join(names[:8]) or 'no files'}."
+        )
+    values = json_files.read_object(os.path.join(directory, "config.json"))
+    if "registered_name" in values:
+        return _keras_hub_files(directory)
+    return _huggingface_files(directory, names)
+
+
+def download_weights(model: str, checkpoint: str) -> None:
+    """Downloads the weights of a model, unless it is a directory.
+
+    `checkpoint` is that of `find(model)`.
+    """
+    if not files.list_directory(model):
+        is_directory = os.path.isdir(checkpoint)
+        found = checkpoint if is_directory else os.path.dirname(checkpoint)
+        _download(model, _SMALL + _WEIGHTS, commit=os.path.basename(found))
+
+
+def download(model: str) -> str:
+    """Downloads all files of a model; returns their directory."""
+    return _download(model, _SMALL + _WEIGHTS)
+
+
+def is_name(model: str) -> bool:
+    """Whether `model` is OWNER/NAME[@REVISION], or like a released model."""
+    is_repository = re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", model)
+    return bool(is_repository or re.fullmatch(r"\w+_L-\w+", model))
+
+
+def released() -> dict[str, str]:
+    """Returns {name: repository on the Hugging Face Hub} of released models."""
+    found = {f"{_AGAIN}_2020": f"google/bert_{_AGAIN}"}
+    for name in RELEASED:
+        if name in _FIRST_RELEASES:
+            found[name] = f"google-bert/bert-{_FIRST_RELEASES[name][1]}"
+        else:
+            found[name] = f"google/bert_{name}"
+    return found
+
+
+def list_released() -> str:
+    """Returns a table of the released models, for `--model=list`."""
+    lines = [f"{'name':28} layers hidden heads casing  repository"]
+    for name, repository in released().items():
+        config = RELEASED[name.removesuffix("_2020")]
+        case = "uncased" if casing.is_uncased_release(name) else "cased"
+        lines.append(
+            f"{name:28} {config.num_hidden_layers:6} {config.hidden_size:6} "
+            f"{config.num_attention_heads:5} {case:7} {repository}"
+        )
+    return "\n".join(lines)
+
+
+def _released_files(directory: str, names: list[str]) -> ModelFiles:
+    """Returns the files of a released model, or of a run directory."""
+    vocab_file = None
+    if huggingface_files.VOCAB in names:
+        vocab_file = os.path.join(directory, huggingface_files.VOCAB)
+    return ModelFiles(
+        os.path.join(directory, "bert_config.json"),
+        vocab_file,
+        _find_checkpoint(directory, names),
+        _is_uncased(directory, names, vocab_file),
+    )
+
+
+def _find_checkpoint(directory: str, names: list[str]) -> str:
+    """Returns a TF1 checkpoint prefix, or a directory with checkpoints."""
+    prefixes = [n.removesuffix(".index") for n in names if n.endswith(".index")]
+    if _RELEASED_PREFIX in prefixes:
+        return os.path.join(directory, _RELEASED_PREFIX)
+    best = os.path.join(directory, files.BEST_DIRECTORY)
+    if files.list_directory(best):
+        return best
+    if len(prefixes) == 1 and "checkpoint" not in names:
+        return os.path.join(directory, prefixes[0])
+    return directory
+
+
+def _is_uncased(
+    directory: str, names: list[str], vocab_file: str | None
+) -> bool:
+    """Whether text is lower-cased: as files, name or vocabulary suggest."""
+    if task_file.NAME in names:
+        lower = task_file.read(directory).get("do_lower_case")
+        if lower is not None:
+            return bool(lower)
+    lower = huggingface_files.read_casing(directory)
+    if lower is None:
+        lower = casing.is_uncased_release(os.path.basename(directory))
+    if lower is None and vocab_file:
+        lower = casing.looks_uncased(files.read_text(vocab_file))
+    return lower is not False
+
+
+def _huggingface_files(directory: str, names: list[str]) -> ModelFiles:
+    config = huggingface_files.read_config(directory)
+    vocab = huggingface_files.read_vocab(directory)
+    vocab_file = None
+    if vocab is not None:
+        vocab_file = _cache("vocab.txt", vocab)
+    is_safe = any(name.startswith("model.safetensors") for name in names)
+    return ModelFiles(
+        _cache("bert_config.json", config.to_json_string()),
+        vocab_file,
+        directory if is_safe else _find_checkpoint(directory, names),
+        _is_uncased(directory, names, vocab_file),
+    )
+
+
+def _keras_hub_files(directory: str) -> ModelFiles:
+    path = os.path.join(directory, "config.json")
+    sizes = json_files.read_object(path).get("config")
+    if not isinstance(sizes, dict):
+        sizes = {}
+    config = BertConfig.from_dict(
+        {name: sizes.get(key) for name, key in KERAS_HUB_SIZES.items()}
+    )
+    config.attention_probs_dropout_prob = config.hidden_dropout_prob
+    try:
+        config.validate()
+    except InputError as error:
+        raise InputError(f"{path}: must be a BERT preset. {error}") from error
+    tokenizer = os.path.join(directory, "tokenizer.json")
+    lower = False
+    if files.exists(tokenizer):
+        settings = json_files.read_object(tokenizer).get("config")
+        lower = isinstance(settings, dict) and bool(settings.get("lowercase"))
+    vocab = os.path.join(directory, "assets", "tokenizer", "vocabulary.txt")
+    return ModelFiles(
+        _cache("bert_config.json", config.to_json_string()),
+        vocab if files.exists(vocab) else None,
+        directory,
+        lower,
+    )
+
+
+def _cache(name: str, text: str) -> str:
+    """Returns the path of a file with this text in the user's cache."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+    path = os.path.join(home, "official_bert", digest, name)
+    if not files.exists(path):
+        files.write_text(path, text)
+    return path
+
+
+def _download(model: str, patterns: list[str], commit: str = "") -> str:
+    """Returns the directory of a repository's files in the Hub's cache.
+
+    Complete files are not downloaded again; interrupted downloads resume.
+    """
+    name, _, revision = released().get(model, model).partition("@")
+    if "/" not in name or not is_name(name):
+        near = difflib.get_close_matches(model, released(), 1, 0.8)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise InputError(
+            f"--model={model} must be a directory, the name of a released model"
+            f" or OWNER/NAME on the Hugging Face Hub. {hint}--model=list lists "
+            "the released models."
+        )
+    import huggingface_hub
+    from huggingface_hub import errors
+
+    try:
+        directory: str = huggingface_hub.snapshot_download(
+            name, revision=commit or revision or None, allow_patterns=patterns
+        )
+        if not commit:
+            _require_weights(name, directory)
+        return directory
+    except errors.GatedRepoError as error:
+        message = (
+            "requires permission. Ask for it on its page, then log in with `hf "
+            "auth login`."
+        )
+        raise InputError(f"{name} {message}") from error
+    except errors.RepositoryNotFoundError as error:
+        message = (
+            "must be a repository on the Hugging Face Hub. Check the name; for "
+            "a private one, log in with `hf auth login`."
+        )
+        raise InputError(f"{name} {message}") from error
+    except errors.RevisionNotFoundError as error:
+        raise InputError(f"{name} has no revision {revision}.") from error
+    except (OSError, errors.HTTPError, errors.XetDownloadError) as error:
+        raise InputError(
+            f"{name} cannot be downloaded: {str(error).splitlines()[0]} Check "
+            "the connection, HF_ENDPOINT and HF_HUB_OFFLINE, or pass a local "
+            "directory."
+        ) from error
+
+
+def _require_weights(repository: str, directory: str) -> None:
+    """Raises `InputError` if a repository has no weights that can be read."""
+    import huggingface_hub
+
+    commit, found = os.path.basename(directory), files.list_directory(directory)
+    if any(fnmatch.fnmatch(n, pattern) for n in found for pattern in _WEIGHTS):
+        return  # They are in the cache.
+    try:
+        api = huggingface_hub.HfApi()
+        names = api.list_repo_files(repository, revision=commit)
+    except (OSError, huggingface_hub.errors.HTTPError):
+        return  # There is no connection; the download raises.
+    if any(fnmatch.fnmatch(n, pattern) for n in names for pattern in _WEIGHTS):
+        return
+    if not any(name.endswith((".bin", ".pt", ".pth")) for name in names):
+        raise InputError(
+            f"{repository} has no weights. Received: {', '.join(names[:10])}."
+        )
+    advice = (
+        "save it with transformers: `save_pretrained(directory, "
+        "safe_serialization=True)`"
+    )
+    for name, its_repository in released().items():
+        if its_repository == repository:
+            advice = f"download and unpack {_zip(name)}"
+    raise InputError(
+        f"{repository} has its weights only as a pickle, which can run code "
+        f"when it is opened. Name a revision with safetensors as "
+        f"{repository}@REVISION, or {advice} and pass the directory."
+    )
+
+
+def _zip(name: str) -> str:
+    """Returns the address of the archive in which Google published a model."""
+    date, _ = _FIRST_RELEASES.get(name, ("2020_02_20", ""))
+    return f"{_ZIPS}/{date}/{name.removesuffix('_2020')}.zip"
