@@ -136,7 +136,9 @@ class Options:
     def __init_subclass__(cls, heading: str | None = None) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
         cls.heading = current = heading or cls.heading
-        cls.headings = dict(cls.headings)
+        cls.headings = {}
+        for base in reversed(cls.__mro__[1:]):
+            cls.headings |= getattr(base, "headings", {})
         for field in dataclasses.fields(cls):
             if field.name in inspect.get_annotations(cls):
                 own = field.metadata["heading"]

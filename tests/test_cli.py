@@ -23,7 +23,11 @@ class OvenOptions(cli.Options, heading="Devices"):
     water: str | None = option("Its source.", None, needed_by=("do_brush",))
 
 
-class Baking(OvenOptions, heading="Model"):
+class TimeOptions(cli.Options, heading="Evaluation"):
+    seconds: int = option("Time to taste.", 3)
+
+
+class Baking(TimeOptions, OvenOptions, heading="Model"):
     one_of = ("filling", "salt", "do_glaze")
 
     flour: str = option("The flour.")
@@ -114,6 +118,7 @@ def test_check_of_an_option_runs_only_where_the_option_is_needed():
 
 def test_headings_follow_the_first_declaration_unless_set_again():
     names = {
+        "Evaluation": "seconds",
         "Devices": "minutes steam water",
         "Model": "flour filling shape",
         "Data": "salt do_glaze cold do_brush loaves",
