@@ -5,41 +5,22 @@ Configs and vocabularies of other formats are translated to `bert_config.json`
 and `vocab.txt`, in a cache.
 """
 
+import csv
 import difflib
 import fnmatch
+import functools
 import hashlib
+import importlib.resources
 import os
 import re
 from typing import NamedTuple
 
 from official_bert import files, huggingface_files, json_files, task_file
-from official_bert.config import RELEASED, BertConfig
+from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.tokenization import casing
 
-_ZIPS = "https://storage.googleapis.com/bert_models"
-
-# {name: (date of Google's archive, repository of google-bert)}; the others are
-# those of Turc et al., 2019.
-_FIRST_RELEASES = {
-    "uncased_L-12_H-768_A-12": ("2018_10_18", "base-uncased"),
-    "uncased_L-24_H-1024_A-16": ("2018_10_18", "large-uncased"),
-    "cased_L-12_H-768_A-12": ("2018_10_18", "base-cased"),
-    "cased_L-24_H-1024_A-16": ("2018_10_18", "large-cased"),
-    "wwm_uncased_L-24_H-1024_A-16": (
-        "2019_05_30",
-        "large-uncased-whole-word-masking",
-    ),
-    "wwm_cased_L-24_H-1024_A-16": (
-        "2019_05_30",
-        "large-cased-whole-word-masking",
-    ),
-    "multi_cased_L-12_H-768_A-12": ("2018_11_23", "base-multilingual-cased"),
-    "multilingual_L-12_H-768_A-12": ("2018_11_03", "base-multilingual-uncased"),
-    "chinese_L-12_H-768_A-12": ("2018_11_03", "base-chinese"),
-}
-# The model of this size that was trained again in 2020.
-_AGAIN = "uncased_L-12_H-768_A-12"
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(@.+)?")
+_ARCHIVES = "https://storage.googleapis.com/bert_models/"
 
 # Files that are downloaded first, and the weights.
 _SMALL = [
@@ -124,31 +105,25 @@ def download(model: str) -> str:
 
 
 def is_name(model: str) -> bool:
-    """Whether `model` is OWNER/NAME[@REVISION], or like a released model."""
-    is_repository = re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", model)
-    return bool(is_repository or re.fullmatch(r"\w+_L-\w+", model))
+    """Whether this can be a released model or OWNER/NAME[@REVISION]."""
+    return model in released() or bool(_REPOSITORY.fullmatch(model))
 
 
-def released() -> dict[str, str]:
-    """Returns {name: repository on the Hugging Face Hub} of released models."""
-    found = {f"{_AGAIN}_2020": f"google/bert_{_AGAIN}"}
-    for name in RELEASED:
-        if name in _FIRST_RELEASES:
-            found[name] = f"google-bert/bert-{_FIRST_RELEASES[name][1]}"
-        else:
-            found[name] = f"google/bert_{name}"
-    return found
+@functools.cache
+def released() -> dict[str, dict[str, str]]:
+    """Returns {name: row of `released_models.tsv`}."""
+    table = importlib.resources.files("official_bert") / "released_models.tsv"
+    lines = table.read_text(encoding="utf-8").splitlines()
+    return {row["name"]: row for row in csv.DictReader(lines, delimiter="\t")}
 
 
 def list_released() -> str:
     """Returns a table of the released models, for `--model=list`."""
     lines = [f"{'name':28} layers hidden heads casing  repository"]
-    for name, repository in released().items():
-        config = RELEASED[name.removesuffix("_2020")]
-        case = "uncased" if casing.is_uncased_release(name) else "cased"
+    for name, row in released().items():
         lines.append(
-            f"{name:28} {config.num_hidden_layers:6} {config.hidden_size:6} "
-            f"{config.num_attention_heads:5} {case:7} {repository}"
+            f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
+            f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
         )
     return "\n".join(lines)
 
@@ -189,10 +164,18 @@ def _is_uncased(
             return bool(lower)
     lower = huggingface_files.read_casing(directory)
     if lower is None:
-        lower = casing.is_uncased_release(os.path.basename(directory))
+        row = released().get(os.path.basename(directory))
+        lower = row["casing"] == "uncased" if row else None
     if lower is None and vocab_file:
-        lower = casing.looks_uncased(files.read_text(vocab_file))
+        lower = looks_uncased(files.read_text(vocab_file))
     return lower is not False
+
+
+def looks_uncased(vocab: str) -> bool:
+    """Whether less than 1% of the tokens have capitals; [CLS] etc. do."""
+    tokens = vocab.split()
+    capitals = [t for t in tokens if re.search("[A-Z]", t) and t[0] != "["]
+    return len(capitals) < len(tokens) / 100
 
 
 def _huggingface_files(directory: str, names: list[str]) -> ModelFiles:
@@ -250,17 +233,19 @@ def _cache(name: str, text: str) -> str:
 def _download(model: str, patterns: list[str], commit: str = "") -> str:
     """Returns the directory of a repository's files in the Hub's cache.
 
-    Complete files are not downloaded again; interrupted downloads resume.
+    Files in the cache are not downloaded again. `commit` is the one to use.
     """
-    name, _, revision = released().get(model, model).partition("@")
-    if "/" not in name or not is_name(name):
+    if not is_name(model):
         near = difflib.get_close_matches(model, released(), 1, 0.8)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise InputError(
-            f"--model={model} must be a directory, the name of a released model"
-            f" or OWNER/NAME on the Hugging Face Hub. {hint}--model=list lists "
-            "the released models."
+            f"{model} must be a directory, the name of a released model, or "
+            f"OWNER/NAME on the Hugging Face Hub. {hint}--model=list shows the "
+            "released models."
         )
+    name, _, revision = model.partition("@")
+    if name in released():
+        name = released()[name]["repository"]
     import huggingface_hub
     from huggingface_hub import errors
 
@@ -279,8 +264,8 @@ def _download(model: str, patterns: list[str], commit: str = "") -> str:
         raise InputError(f"{name} {message}") from error
     except errors.RepositoryNotFoundError as error:
         message = (
-            "must be a repository on the Hugging Face Hub. Check the name; for "
-            "a private one, log in with `hf auth login`."
+            "is neither a directory nor a repository on the Hugging Face Hub. "
+            "Check the name; for a private one, log in with `hf auth login`."
         )
         raise InputError(f"{name} {message}") from error
     except errors.RevisionNotFoundError as error:
@@ -315,17 +300,11 @@ def _require_weights(repository: str, directory: str) -> None:
         "save it with transformers: `save_pretrained(directory, "
         "safe_serialization=True)`"
     )
-    for name, its_repository in released().items():
-        if its_repository == repository:
-            advice = f"download and unpack {_zip(name)}"
+    for row in released().values():
+        if row["repository"] == repository:
+            advice = f"download and unpack {_ARCHIVES}{row['archive']}.zip"
     raise InputError(
         f"{repository} has its weights only as a pickle, which can run code "
         f"when it is opened. Name a revision with safetensors as "
         f"{repository}@REVISION, or {advice} and pass the directory."
     )
-
-
-def _zip(name: str) -> str:
-    """Returns the address of the archive in which Google published a model."""
-    date, _ = _FIRST_RELEASES.get(name, ("2020_02_20", ""))
-    return f"{_ZIPS}/{date}/{name.removesuffix('_2020')}.zip"

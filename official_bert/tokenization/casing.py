@@ -1,4 +1,4 @@
-"""Whether a model is uncased, and a check of `--do_lower_case`."""
+"""Checks `--do_lower_case` against released checkpoints."""
 
 import re
 
@@ -22,20 +22,6 @@ _CASED = {
     "wwm_cased_L-24_H-1024_A-16",
     "multi_cased_L-12_H-768_A-12",
 }
-
-
-def is_uncased_release(name: str) -> bool | None:
-    """Whether a released model is uncased; None if it is not a released one."""
-    if name.removesuffix("_2020") in _LOWER_CASED:
-        return True
-    return False if name in _CASED else None
-
-
-def looks_uncased(vocab: str) -> bool:
-    """Whether less than 1% of the tokens have capitals; [CLS] etc. do."""
-    tokens = vocab.split()
-    capitals = [t for t in tokens if re.search("[A-Z]", t) and t[0] != "["]
-    return len(capitals) < len(tokens) / 100
 
 
 def validate_case_matches_checkpoint(

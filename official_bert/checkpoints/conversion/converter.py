@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from absl import logging
 
-from official_bert import files, progress
+from official_bert import files, pretrained, progress
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion import (
     huggingface,
@@ -29,10 +29,7 @@ from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
     refuse_same_format,
 )
-from official_bert.tokenization import (
-    casing,
-    validate_case_matches_checkpoint,
-)
+from official_bert.tokenization import validate_case_matches_checkpoint
 
 _READERS: dict[str, Callable[[str], tuple[Arrays, Description]]] = {
     "tf1": tf1_directory.read,
@@ -97,7 +94,7 @@ def _complete(
         if lower is not None:
             validate_case_matches_checkpoint(lower, options.input)
         elif (lower := description.do_lower_case) is None:
-            lower = casing.looks_uncased(vocab)
+            lower = pretrained.looks_uncased(vocab)
             found = "uncased" if lower else "cased"
             logging.info("The vocabulary looks %s.", found)
     if lower is None:
