@@ -31,7 +31,13 @@ Examples = Sequence[Any]
 
 
 class DataSet(abc.ABC):
-    """The files of a task."""
+    """The files of a task.
+
+    `variant` tells data sets apart that one model may be evaluated on, such as
+    languages: each has result files of its own.
+    """
+
+    variant: str = ""
 
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the splits that belong to `train`, `dev` or `test`."""
@@ -160,6 +166,11 @@ class Task(abc.ABC):
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the splits that belong to `train`, `dev` or `test`."""
         return self.data.splits(mode) if self.data else [mode]
+
+    def results_names(self, name: str) -> list[str]:
+        """Returns names of result files: `name`, and that of the variant."""
+        variant = self.data.variant if self.data else ""
+        return [name, f"{name}_{variant}"] if variant else [name]
 
     def examples(self, split: str) -> Examples:
         """Reads one split; raises `InputError` for a malformed file."""

@@ -8,15 +8,15 @@ The data directory holds the unpacked archives XNLI-1.0 and XNLI-MT-1.0::
                                       all languages, machine-translated into
                                       English; `language` is the source
 
-If the test set is present, it is evaluated in addition to the development set,
-which selects the best checkpoint. The original implementation supports only the
-default, training on machine translations into the evaluated language.
+Each split needs its file only if it is used: `--do_eval` evaluates the
+development set, `--do_predict` predicts and evaluates the test set. The
+original implementation supports only the default, training on machine
+translations into the evaluated language.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from official_bert import files
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import glue
@@ -39,10 +39,11 @@ def make(options: RunClassifier) -> TextTask:
         "dev": evaluation_file.format("dev"),
         "test": evaluation_file.format("test"),
     }
+    variant = f"{language}_translated" if options.translate_test else language
     task = glue.GlueTask(
-        glue.INFERENCE, _TRAIN, _EVALUATION, f"XNLI-{language}", files=paths
+        glue.INFERENCE, _TRAIN, _EVALUATION, f"XNLI-{variant}", files=paths
     )
-    data = XnliData(task, options.data_dir, language)
+    data = XnliData(task, options.data_dir, language, variant)
     return dataclasses.replace(glue.make_task(task, ""), data=data)
 
 
@@ -51,16 +52,11 @@ class XnliData(glue.GlueData):
     """The files, as described in the module."""
 
     language: str
+    variant: str
 
     def columns(self, split: str) -> glue.Columns:
         """Returns the columns of a split's file."""
         return _TRAIN if split == "train" else _EVALUATION
-
-    def splits(self, mode: str) -> Sequence[str]:
-        """Returns `mode`; `dev` is followed by the test set if present."""
-        if mode == "dev" and files.exists(self.path("test")):
-            return ["dev", "test"]
-        return [mode]
 
     def rows(self, split: str) -> Iterator[Row]:
         """Yields the lines in the language, with the labels of MNLI."""

@@ -123,12 +123,14 @@ def predict(run: Run) -> None:
         examples = run.data[split]
         answers, _ = _run_model(run, forward, "test", split, run.directory)
         run.task.write_predictions(run.directory, split, examples, answers)
-        name = split.replace("test", "predict_results") + ".json"
-        path = os.path.join(run.directory, name)
+        name = split.replace("test", "predict_results")
+        names = run.task.results_names(name)
         if metrics := run.task.metrics(examples, answers):
-            reporting.write_json_results(path, metrics)
-        elif files.exists(path):  # Of an earlier run, on labelled data.
-            files.remove(path)
+            reporting.write_json_results(run.directory, metrics, names)
+            continue
+        for path in (f"{run.directory}/{name}.json" for name in names):
+            if files.exists(path):  # Of an earlier run, on labelled data.
+                files.remove(path)
 
 
 def _run_model(

@@ -282,7 +282,7 @@ def _evaluate(run: Run, global_step: int) -> None:
     splits = run.task.splits("dev")
     metrics = evaluate.evaluate(run, forward, splits, record_dir=run.directory)
     results = {"global_step": global_step, **metrics}
-    path = os.path.join(run.directory, "eval_results.json")
-    reporting.write_json_results(path, results)
+    names = run.task.results_names("eval_results")
+    reporting.write_json_results(run.directory, results, names)
     main_results = reporting.original_results(results, run.task.main_metric)
-    reporting.write_eval_results(run.directory, main_results)
+    reporting.write_eval_results(run.directory, main_results, names)

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,14 +30,19 @@ def write_run_files(
         files.write_text(os.path.join(options.output_dir, name), text)
 
 
-def write_eval_results(directory: str, results: Mapping[str, Any]) -> None:
+def write_eval_results(
+    directory: str,
+    results: Mapping[str, Any],
+    names: Sequence[str] = ("eval_results",),
+) -> None:
     """Writes {name: number} to `eval_results.txt` and TensorBoard events."""
     write_summary(directory, results)
     lines = [f"{name} = {results[name]!s}\n" for name in sorted(results)]
     for line in lines:
         logging.info("  %s", line.rstrip())
-    path = os.path.join(directory, "eval_results.txt")
-    files.write_text(path, "".join(lines))
+    for name in names:
+        path = os.path.join(directory, f"{name}.txt")
+        files.write_text(path, "".join(lines))
 
 
 def write_summary(directory: str, results: Mapping[str, Any]) -> None:
@@ -54,19 +59,26 @@ def original_results(
 ) -> dict[str, Any]:
     """Returns those results that the original implementation reports.
 
-    The main metric replaces the accuracy of tasks that have none.
+    The main metric replaces the accuracy of tasks that have none. Tagging of
+    entities adds their precision, recall and F1.
     """
     metric = "accuracy" if "accuracy" in results else main_metric
     selected = {f"eval_{metric}": np.float32(results[metric])}
+    if "precision" in results:
+        for name in ("precision", "recall", "f1"):
+            selected[f"eval_{name}"] = np.float32(results[name])
     for name in ("eval_loss", "loss"):
         if name in results:
             selected[name] = np.float32(results[name])
     return {**selected, "global_step": results["global_step"]}
 
 
-def write_json_results(path: str, results: Mapping[str, Any]) -> None:
-    """Writes results to a JSON file, and logs those that are numbers."""
-    json_files.write(path, results)
+def write_json_results(
+    directory: str, results: Mapping[str, Any], names: Sequence[str]
+) -> None:
+    """Writes results to JSON files, and logs those that are numbers."""
+    for name in names:
+        json_files.write(os.path.join(directory, f"{name}.json"), results)
     for name, value in numbers(results).items():
         logging.info("  %s = %.6g", name, value)
 

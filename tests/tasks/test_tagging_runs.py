@@ -106,6 +106,11 @@ def test_names_are_learned_and_predicted_without_the_training_data(folder):
     results = read_json(output / "eval_results.json")
     assert results["f1"] > 0.9
     assert results["accuracy"] > 0.9
+    text = (output / "eval_results.txt").read_text()
+    lines = dict(line.split(" = ") for line in text.splitlines())
+    for name in ("accuracy", "precision", "recall", "f1"):
+        expected = pytest.approx(results[name], rel=1e-6)
+        assert float(lines[f"eval_{name}"]) == expected
     predicted = assert_predictor_agrees(output, folder)
     assert [line[:-1] for line in predicted] == columns(folder / "test.txt")
     (folder / "train.txt").unlink()

@@ -2,7 +2,9 @@
 
 import pytest
 from support import recorded_texts, tiny
+from support.review_runs import read_json
 
+import run_classifier
 from official_bert import tasks
 from official_bert.errors import InputError
 
@@ -74,26 +76,33 @@ def test_flags_choose_the_languages_of_training_and_evaluation(
             assert found[1].label == "entailment"
 
 
-def test_the_test_set_is_evaluated_after_the_development_set(folder):
-    task = make(folder)
-    modes = ("train", "dev", "test")
-    assert [task.splits(mode) for mode in modes] == [
-        ["train"],
-        ["dev", "test"],
-        ["test"],
-    ]
+def test_each_language_keeps_its_results_and_the_test_set_is_optional(folder):
     (folder / "xnli.test.tsv").unlink()
-    assert task.splits("dev") == ["dev"]
-
-
-def test_records_of_the_evaluated_test_set_are_not_those_of_predictions(folder):
     flags = {"train_batch_size": 1, "num_train_epochs": 1.0}
-    output, results = tiny.run(
-        folder, task_name="XNLI", do_predict=False, **flags
-    )
-    assert "accuracy" in results["test"]
-    names = {path.name for path in output.glob("*.tf_record")}
-    assert names == {"train.tf_record", "eval.tf_record", "test.tf_record"}
+    flags |= {"task_name": "XNLI", "do_predict": False}
+    output, german = tiny.run(folder, language="de", **flags)
+    flags["do_train"] = False
+    for changes in ({}, {"language": "de", "translate_test": True}):
+        _, last = tiny.run(folder, **flags, **changes)
+    assert "test" not in last
+    assert read_json(output / "eval_results_de.json") == german
+    assert read_json(output / "eval_results_zh.json") != german
+    assert read_json(output / "eval_results_de_translated.json") == last
+    written = sorted(path.name for path in output.glob("eval_results*.txt"))
+    assert written == [
+        *("eval_results.txt", "eval_results_de.txt"),
+        *("eval_results_de_translated.txt", "eval_results_zh.txt"),
+    ]
+    texts = [(output / name).read_text() for name in written]
+    assert texts[0] == texts[2]
+
+
+def test_prediction_evaluates_the_test_set_of_its_language(folder):
+    (folder / "xnli.dev.tsv").unlink()
+    flags = {"train_batch_size": 1, "num_train_epochs": 1.0, "do_eval": False}
+    run_classifier.main(tiny.options(folder, task_name="XNLI", **flags))
+    assert "accuracy" in read_json(folder / "out" / "predict_results_zh.json")
+    assert (folder / "out" / "XNLI-zh.tsv").exists()
 
 
 def test_a_missing_language_is_reported(folder):
