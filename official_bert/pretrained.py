@@ -46,8 +46,8 @@ KERAS_HUB_SIZES = {
 }
 
 
-class ModelFiles(NamedTuple):
-    """The files of a model, by the names of the flags.
+class ModelFlags(NamedTuple):
+    """The values of the flags that name a model's files.
 
     `init_checkpoint` is a TF1 checkpoint prefix, a run directory whose best or
     newest checkpoint is used, a Hugging Face directory or a KerasHub preset.
@@ -59,7 +59,7 @@ class ModelFiles(NamedTuple):
     do_lower_case: bool
 
 
-def find(model: str) -> ModelFiles:
+def find(model: str) -> ModelFlags:
     """Returns the files of a model; downloads all but its weights.
 
     Args:
@@ -128,12 +128,12 @@ def list_released() -> str:
     return "\n".join(lines)
 
 
-def _released_files(directory: str, names: list[str]) -> ModelFiles:
+def _released_files(directory: str, names: list[str]) -> ModelFlags:
     """Returns the files of a released model, or of a run directory."""
     vocab_file = None
     if huggingface_files.VOCAB in names:
         vocab_file = os.path.join(directory, huggingface_files.VOCAB)
-    return ModelFiles(
+    return ModelFlags(
         os.path.join(directory, "bert_config.json"),
         vocab_file,
         _find_checkpoint(directory, names),
@@ -178,14 +178,14 @@ def looks_uncased(vocab: str) -> bool:
     return len(capitals) < len(tokens) / 100
 
 
-def _huggingface_files(directory: str, names: list[str]) -> ModelFiles:
+def _huggingface_files(directory: str, names: list[str]) -> ModelFlags:
     config = huggingface_files.read_config(directory)
     vocab = huggingface_files.read_vocab(directory)
     vocab_file = None
     if vocab is not None:
         vocab_file = _cache("vocab.txt", vocab)
     is_safe = any(name.startswith("model.safetensors") for name in names)
-    return ModelFiles(
+    return ModelFlags(
         _cache("bert_config.json", config.to_json_string()),
         vocab_file,
         directory if is_safe else _find_checkpoint(directory, names),
@@ -193,7 +193,7 @@ def _huggingface_files(directory: str, names: list[str]) -> ModelFiles:
     )
 
 
-def _keras_hub_files(directory: str) -> ModelFiles:
+def _keras_hub_files(directory: str) -> ModelFlags:
     path = os.path.join(directory, "config.json")
     sizes = json_files.read_object(path).get("config")
     if not isinstance(sizes, dict):
@@ -212,7 +212,7 @@ def _keras_hub_files(directory: str) -> ModelFiles:
         settings = json_files.read_object(tokenizer).get("config")
         lower = isinstance(settings, dict) and bool(settings.get("lowercase"))
     vocab = os.path.join(directory, "assets", "tokenizer", "vocabulary.txt")
-    return ModelFiles(
+    return ModelFlags(
         _cache("bert_config.json", config.to_json_string()),
         vocab if files.exists(vocab) else None,
         directory,
