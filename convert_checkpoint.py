@@ -21,7 +21,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from official_bert import cli
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.options import ConvertCheckpoint
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def make_task(model: Model) -> dict[str, Any] | None:
         if description.problem_type == "regression" and len(labels) > 1:
             raise InputError(
                 f"{model.arrays.where}: a regression model must have one "
-                f"label. Received: {', '.join(labels)}. To convert only the "
+                f"label. Received: {listed(labels)}. To convert only the "
                 "encoder, add --skip='^classifier'."
             )
         if description.problem_type == "multi_label_classification":

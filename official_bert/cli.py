@@ -11,6 +11,7 @@ flag.
 """
 
 import dataclasses
+import difflib
 import errno
 import functools
 import inspect
@@ -215,6 +216,33 @@ class Options:
 
 _Options = TypeVar("_Options", bound=Options)
 
+# Flags, and what other programs call them.
+_OTHER_NAMES = {
+    "model": "model_name_or_path model_name model_path bert_model checkpoint",
+    "model_dir": "model_path run_dir",
+    "init_checkpoint": "checkpoint weights",
+    "do_lower_case": "lowercase uncased lower",
+    "train_file": "train train_data training_file dataset data",
+    "dev_file": "validation_file valid_file eval_file dev",
+    "data_dir": "data dataset data_path dataset_name",
+    "input_file": "input in file input_path data text",
+    "output_dir": "output out output_path save_dir model_dir",
+    "output_file": "output out output_path",
+    "max_seq_length": "max_length max_len seq_length sequence_length",
+    "train_batch_size": "batch_size per_device_train_batch_size",
+    "eval_batch_size": "per_device_eval_batch_size",
+    "predict_batch_size": "per_device_eval_batch_size",
+    "learning_rate": "lr peak_lr",
+    "num_train_epochs": "epochs num_epochs n_epochs",
+    "num_train_steps": "max_steps steps epochs",
+    "num_warmup_steps": "warmup_steps warmup",
+    "warmup_proportion": "warmup_ratio warmup",
+    "save_checkpoints_steps": "save_steps",
+    "keep_checkpoint_max": "save_total_limit",
+    "eval_every": "eval_steps",
+    "mixed_precision": "fp16 bf16",
+}
+
 
 def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
     """Compares a value with the choices and bounds of its option."""
@@ -249,7 +277,32 @@ def run(
     delattr(flags.FLAGS, "help")
     flags.DEFINE_bool("help", False, "show this help", short_name="h")
     logging.set_verbosity(logging.INFO)
-    app.run(lambda argv: _call(main, options_class, argv))
+    app.run(
+        lambda argv: _call(main, options_class, argv),
+        flags_parser=lambda argv: _parse(options_class, argv),
+    )
+
+
+def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
+    """Parses the flags; ends the process if one is unknown or invalid."""
+    try:
+        return flags.FLAGS(argv)
+    except flags.UnrecognizedFlagError as error:
+        names = [field.name for field in dataclasses.fields(options_class)]
+        message = unknown_flag(error.flagname, names)
+    except flags.Error as error:
+        message = f"{error}. See --help for all flags."
+    sys.exit(f"{os.path.basename(argv[0])}: error: {message}")
+
+
+def unknown_flag(name: str, names: Sequence[str]) -> str:
+    """Returns the message for a flag that is none of `names`."""
+    plain = name.replace("-", "_")
+    near = [n for n in names if plain in _OTHER_NAMES.get(n, "").split()]
+    near = near or difflib.get_close_matches(plain, names, n=1)
+    flags_meant = " or ".join(f"--{n}" for n in near)
+    hint = f" Did you mean {flags_meant}?" if near else ""
+    return f"There is no flag --{name}.{hint} See --help for all flags."
 
 
 _DISK_FULL = [os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT)]

@@ -1,10 +1,16 @@
 """The exception for invalid input, and parts of error messages."""
 
 import re
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 # The parts of TensorFlow's messages that describe a graph.
 _GRAPH_PARTS = re.compile(r"\{\{.*?\}\} | \[Op:.*")
+
+_CUT = reprlib.Repr()
+_CUT.maxstring = _CUT.maxother = _CUT.maxlong = 100
+_CUT.maxlist = _CUT.maxtuple = _CUT.maxdict = 10
 
 
 class InputError(ValueError):
@@ -22,6 +28,20 @@ def bullet_list(problems: Sequence[str]) -> str:
     if len(problems) > 40:
         lines.append(f"... and {len(problems) - 40} more")
     return "".join(f"\n  {line}" for line in lines)
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Returns the first ten names for a message: "a, b, ... and 7 more"."""
+    texts = list(map(str, names))
+    shown = [t if len(t) <= 100 else f"{t[:100]}..." for t in texts[:10]]
+    if len(texts) > 10:
+        shown.append(f"... and {len(texts) - 10} more")
+    return ", ".join(shown)
+
+
+def quoted(value: Any) -> str:
+    """Returns the `repr` of a value for a message; of long ones, parts."""
+    return _CUT.repr(value)
 
 
 def short_reason(error: Exception) -> str:

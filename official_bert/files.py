@@ -6,9 +6,11 @@ use `tf.io.gfile`, which also writes their checkpoints and events. Both are
 reached through the back ends of `etils.epath`.
 """
 
+import codecs
 import contextlib
 import gzip
 import os
+import shlex
 import shutil
 import tempfile
 import zlib
@@ -22,6 +24,19 @@ BEST_DIRECTORY = "best"
 
 _NOT_WRITABLE = "The output directory must be writable. Received: {!r}"
 _FIX_DIRECTORY = "Choose another or fix its permissions."
+
+# How files that are not text begin, what they are and what to do.
+_NOT_TEXT = {
+    b"PK\x03\x04": (
+        "a ZIP archive, such as .xlsx",
+        "Export a spreadsheet as CSV in UTF-8; unpack other archives.",
+    ),
+    b"\xd0\xcf\x11\xe0": (
+        "a Microsoft Office file, such as .xls",
+        "Export a spreadsheet as CSV in UTF-8.",
+    ),
+    b"\x1f\x8b": ("gzip data", "Give the file a name that ends in .gz."),
+}
 
 
 def is_remote(path: str) -> bool:
@@ -235,6 +250,25 @@ def is_gzip(path: str) -> bool:
         return file.read(3) == b"\x1f\x8b\x08"
 
 
+def iconv(path: str, encoding: str = "ENCODING") -> str:
+    """Returns the command that converts a file to UTF-8."""
+    command, file = f"iconv -f {encoding} -t UTF-8", shlex.quote(path)
+    if path.endswith(".gz"):
+        return f"`zcat {file} | {command} > NEW`"
+    return f"`{command} {file} > NEW`"
+
+
+def _require_text(path: str, start: bytes) -> None:
+    """Raises `InputError` if a file begins like UTF-16 or other formats."""
+    found = [kind for name, kind in _NOT_TEXT.items() if start.startswith(name)]
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        found = [("UTF-16", f"Convert it: {iconv(path, 'UTF-16')}.")]
+    for received, advice in found:
+        raise InputError(
+            f"{path}:1: text must be UTF-8. Received: {received}. {advice}"
+        )
+
+
 def _decode(
     path: str,
     on_bytes: Callable[[int], object] | None = None,
@@ -246,17 +280,19 @@ def _decode(
         number = position = 0
         try:
             parts = file if by_line else [file.read()]
-            for number, line in enumerate(parts, start=1):  # noqa: B007
+            for number, line in enumerate(parts, start=1):
                 if on_bytes and stored.seekable():  # Pipes are not.
                     on_bytes(stored.tell() - position)
                     position = stored.tell()
+                if number == 1:
+                    _require_text(path, line)
                 yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             number += error.object.count(b"\n", 0, error.start)
             raise InputError(
                 f"{path}:{number}: text must be UTF-8. Received: byte "
                 f"0x{error.object[error.start]:02x} ({error.reason}). Convert "
-                "the file, for example with `iconv -t UTF-8`."
+                f"it: {iconv(path)}, where ENCODING is often WINDOWS-1252."
             ) from error
         # For truncated data, data that is not gzip, and damaged data.
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:

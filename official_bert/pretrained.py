@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from official_bert import files, huggingface_files, json_files, task_file
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(@.+)?")
 _ARCHIVES = "https://storage.googleapis.com/bert_models/"
@@ -80,7 +80,7 @@ def find(model: str) -> ModelFlags:
     if "config.json" not in names:
         raise InputError(
             f"{model}: must be a model directory with bert_config.json or "
-            f"config.json. Received: {', '.join(names[:8]) or 'no files'}."
+            f"config.json. Received: {listed(names) or 'no files'}."
         )
     values = json_files.read_object(os.path.join(directory, "config.json"))
     if "registered_name" in values:
@@ -294,7 +294,7 @@ def _require_weights(repository: str, directory: str) -> None:
         return
     if not any(name.endswith((".bin", ".pt", ".pth")) for name in names):
         raise InputError(
-            f"{repository} has no weights. Received: {', '.join(names[:10])}."
+            f"{repository} has no weights. Received: {listed(names)}."
         )
     advice = (
         "save it with transformers: `save_pretrained(directory, "

@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from official_bert import files, json_files
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 
 NAME = "task.json"
 
@@ -36,7 +36,8 @@ def read(directory: str) -> dict[str, Any]:
     is_list = isinstance(labels, list)
     if not is_list or not all(isinstance(label, str) for label in labels):
         raise InputError(
-            f"{path}: `labels` must be a list of strings. Received: {labels!r}."
+            f"{path}: `labels` must be a list of strings. Received: "
+            f"{quoted(labels)}."
         )
     return content
 

@@ -220,7 +220,7 @@ def test_command_calls_main_with_onednn_on_unless_the_user_set_it(
         (["--do_train"], "--flour is required: What to bake."),
         (["--flour=rye", "--minutes=x"], "--minutes=x"),
         (["--flour=rye", "--salt=much"], "--salt=much"),
-        (["--flour=rye", "--minuets=3"], "'minuets'. Did you mean: minutes"),
+        (["--flour=rye", "--minuets=3"], "--minuets. Did you mean --minutes?"),
     ],
 )
 def test_user_error_ends_with_one_message_and_without_traceback(
@@ -231,6 +231,30 @@ def test_user_error_ends_with_one_message_and_without_traceback(
     assert "Traceback" not in errors
     assert message in errors
     assert errors.count("error: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("lr", "--learning_rate"),
+        ("epochs", "--num_train_epochs"),
+        ("batch_size", "--train_batch_size"),
+        ("max_length", "--max_seq_length"),
+        ("model-name-or-path", "--model"),
+        ("data", "--train_file or --data_dir"),
+        ("train-file", "--train_file"),
+        ("laerning_rate", "--learning_rate"),
+        ("nodo_trian", "--do_train"),
+        ("colour", None),
+    ],
+)
+def test_unknown_flag_suggests_the_flag_of_this_command(name, hint):
+    names = ["do_train", "train_file", "data_dir", "model", "learning_rate"]
+    names += ["num_train_epochs", "train_batch_size", "max_seq_length"]
+    message = cli.unknown_flag(name, names)
+    hint = f" Did you mean {hint}?" if hint else ""
+    end = "See --help for all flags."
+    assert message == f"There is no flag --{name}.{hint} {end}"
 
 
 def test_program_error_keeps_its_traceback(run):

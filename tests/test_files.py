@@ -74,13 +74,32 @@ PACKED = gzip.compress(b"one\ntwo\n" * 100)
     ("name", "data", "message"),
     [
         ("a.txt", b"one\ntwo\ncaf\xe9\n", r"a\.txt:3: .*UTF-8.*0xe9"),
+        (
+            "a b",
+            b"\n\xe9",
+            r":2: .*`iconv -f ENCODING -t UTF-8 '\S+/a b' > NEW`",
+        ),
+        (
+            "a.gz",
+            gzip.compress("é".encode("utf-16")),
+            r":1: .*UTF-16\. .*`zcat \S+ \| iconv -f UTF-16 -t UTF-8 > NEW`",
+        ),
+        ("a.csv", b"PK\x03\x04\x14\0\xff", r"csv:1: .* a ZIP .*\.xlsx\. .*CSV"),
+        ("a.csv", b"\xd0\xcf\x11\xe0", r"csv:1: .* \.xls\. .*CSV"),
+        ("a.tsv", PACKED, r"tsv:1: .* gzip data\. .*ends in \.gz"),
         ("a.gz", PACKED[:-10], r"a\.gz:\d+: .*gzip"),
         ("a.gz", PACKED[:12] + b"\xff" * 8 + PACKED[20:], r"a\.gz:\d+: .*gzip"),
         ("a.gz", b"one\ntwo\n", r"a\.gz:\d+: .*gzip"),
         ("missing.txt", None, r"missing\.txt.*No such file"),
         (".", None, "Is a directory"),
     ],
-    ids=["utf-8", "truncated", "damaged", "not gzip", "missing", "directory"],
+    ids=[
+        *("utf-8", "iconv", "utf-16", "xlsx", "xls", "gzip", "truncated"),
+        "damaged",
+        "not gzip",
+        "missing",
+        "directory",
+    ],
 )
 def test_unreadable_file_is_an_error_with_its_line(
     tmp_path, read, name, data, message

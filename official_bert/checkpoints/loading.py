@@ -11,7 +11,7 @@ from official_bert import files, pretrained
 from official_bert.checkpoints import run_directory, tf1
 from official_bert.checkpoints.conversion import opening
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, bullet_list
+from official_bert.errors import InputError, bullet_list, listed
 
 
 class Loaded(NamedTuple):
@@ -104,7 +104,7 @@ def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
         may_skip=".",
     )
     if initialized:
-        names = ", ".join(initialized)
+        names = listed(initialized)
         logging.warning("%s: newly initialized: %s", model, names)
     return layer
 

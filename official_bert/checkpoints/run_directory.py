@@ -16,7 +16,7 @@ from absl import logging
 from official_bert import files
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.tf1 import DamagedCheckpointError
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.options.model_source import ModelOptions
 
 _LIST = "checkpoint"
@@ -53,7 +53,7 @@ def first_undamaged(
         return None
     raise InputError(
         f"{os.path.join(directory, _LIST)}: none of the checkpoints "
-        f"{', '.join(map(repr, names))} can be read. Name another one in this "
+        f"{listed(map(repr, names))} can be read. Name another one in this "
         "file, or empty the directory to train from the start."
     )
 

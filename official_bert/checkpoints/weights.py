@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.modeling.finetuning_models import (
     SequenceClassifier,
     SpanModel,
@@ -121,6 +121,6 @@ def find_head(names: Iterable[str], known: str | None, where: str) -> Head:
     pattern = "|".join(f"^{re.escape(scope)}" for scope in sorted(found))
     raise InputError(
         f"{where}: a model must have one head. Received: "
-        f"{', '.join(sorted(found))}. Leave out all but one; --skip={pattern!r}"
+        f"{listed(sorted(found))}. Leave out all but one; --skip={pattern!r}"
         " leaves out all."
     )

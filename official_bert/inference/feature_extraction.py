@@ -12,7 +12,7 @@ import orjson
 import tensorflow as tf
 
 from official_bert import files, progress
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.inference.trained_models import ModelFiles, load_encoder
 from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
@@ -98,7 +98,7 @@ class FeatureExtractor:
         """
         if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
             raise InputError(
-                f"`lines` must be a list of texts. Received: {lines!r}."
+                f"`lines` must be a list of texts. Received: {quoted(lines)}."
             )
         numbers = itertools.count()
         for rows in self._chunks(lines):

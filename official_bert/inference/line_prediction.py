@@ -181,7 +181,8 @@ def parse(line: Any, where: str, kind: str) -> Any:
         byte = line[error.start].encode("utf-8", "surrogateescape")
         raise InputError(
             f"{where}: text must be UTF-8. Received: the byte 0x{byte.hex()}. "
-            "Convert it, for example with `iconv -t UTF-8`."
+            "Convert it: `iconv -f ENCODING -t UTF-8`, where ENCODING is often "
+            "WINDOWS-1252."
         ) from error
     if kind == "text":
         return line

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.inference import trained_models
 from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
@@ -142,7 +142,8 @@ class FillMask(MaskedLanguageModel):
         positions = [n for n, token in enumerate(ids) if token == self.mask_id]
         if not positions:
             raise InputError(
-                f"{where}: the text must contain [MASK]. Received: {text!r}."
+                f"{where}: the text must contain [MASK]. Received: "
+                f"{quoted(text)}."
             )
         return MaskedText(ids, positions)
 
@@ -183,7 +184,7 @@ class Scorer(MaskedLanguageModel):
         if len(ids) == 2 or self.mask_id in ids:
             raise InputError(
                 f"{where}: a text to score must have words, and no [MASK]. "
-                f"Received: {text!r}."
+                f"Received: {quoted(text)}."
             )
         return ids
 

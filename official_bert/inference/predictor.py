@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.inference.trained_models import load_finetuned
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import FinetunedModel
@@ -79,7 +79,7 @@ class Predictor:
         is_one = isinstance(items, str | bytes | dict)
         if is_one or not isinstance(items, Iterable):
             raise InputError(
-                f"`items` must be a list of inputs. Received: {items!r}."
+                f"`items` must be a list of inputs. Received: {quoted(items)}."
             )
         examples = (
             self.parse(item, f"items[{n}]") for n, item in enumerate(items)

@@ -9,7 +9,7 @@ from absl import logging
 from google.protobuf.message import DecodeError
 
 from official_bert import files
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.inputs import tfrecords
 from official_bert.inputs.schemas import Schema
 
@@ -49,7 +49,7 @@ def without_empty(names: Sequence[str]) -> list[str]:
     """Returns the files that are not empty, or all files if all are."""
     full = [name for name in names if files.size(name)]
     if empty := set(names).difference(full):
-        logging.warning("Empty files: %s", ", ".join(sorted(empty)))
+        logging.warning("Empty files: %s", listed(sorted(empty)))
     return full or list(names)
 
 
@@ -100,7 +100,7 @@ def _check_example(
         if name not in features:
             raise InputError(
                 f"{where} must have a feature `{name}`. Received: "
-                f"{', '.join(sorted(features)) or 'none'}. Were these records "
+                f"{listed(sorted(features)) or 'none'}. Were these records "
                 "written by create_pretraining_data.py?"
             )
         kind = "float_list" if feature.is_float else "int64_list"

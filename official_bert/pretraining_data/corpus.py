@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert import files
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.tokenization import BatchTokenizer
 
 Ints = npt.NDArray[np.int32]
@@ -178,5 +178,5 @@ def require_text(corpus: Corpus, names: Sequence[str]) -> None:
     """Raises `InputError` if the corpus of files has no documents."""
     if not corpus.num_documents:
         raise InputError(
-            f"{', '.join(names)}: must contain text, one sentence per line."
+            f"{listed(names)}: must contain text, one sentence per line."
         )

@@ -20,6 +20,7 @@ import numpy as np
 from absl import logging
 
 from official_bert import files, progress, signals
+from official_bert.errors import listed
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import (
     corpus,
@@ -46,7 +47,7 @@ def run(options: CreatePretrainingData) -> None:
     for name in options.output_files():
         files.make_directory(os.path.dirname(name) or ".")
     names = files.expand(options.input_file)
-    logging.info("Reading %d input files: %s", len(names), ", ".join(names))
+    logging.info("Reading %d input files: %s", len(names), listed(names))
     # SIGTERM from a scheduler cleans up like Ctrl-C.
     with signals.temporary_handler(_exit, signal.SIGTERM):
         if options.runner:

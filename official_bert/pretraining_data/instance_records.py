@@ -12,7 +12,7 @@ from absl import logging
 
 from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.inputs import tfrecords
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import instance_packing, masking
@@ -205,5 +205,5 @@ def write(
         "Wrote %d records with %.1f%% padding to %s",
         num_records,
         100 - 100 * num_tokens / (num_records * options.max_seq_length),
-        ", ".join(names),
+        listed(names),
     )

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification
@@ -68,13 +68,13 @@ class ChoiceColumns(NamedTuple):
         if not isinstance(choices, list) or len(choices) != num_choices:
             raise InputError(
                 f"{where}: {self.choices!r} must be a list of {num_choices} "
-                f"texts, as in all examples. Received: {choices!r}."
+                f"texts, as in all examples. Received: {quoted(choices)}."
             )
         for text in (context, question, *choices):
             if not isinstance(text, str):
                 raise InputError(
                     f"{where}: {self.context!r}, {self.question!r} and "
-                    f"{self.choices!r} must be texts. Received: {text!r}."
+                    f"{self.choices!r} must be texts. Received: {quoted(text)}."
                 )
         texts = [f"{question} {choice}".strip() for choice in choices]
         return ChoiceExample(where, str(context), texts)
@@ -170,7 +170,7 @@ class ChoiceTask(Task):
         if not isinstance(given, dict):
             raise InputError(
                 f"{where}: must be an object with {columns.context} and "
-                f"{columns.choices}. Received: {given!r}."
+                f"{columns.choices}. Received: {quoted(given)}."
             )
         if not given.keys() >= {columns.context, columns.choices}:
             columns = DEFAULT_COLUMNS

@@ -16,7 +16,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 
 from official_bert import files
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.tasks.task import DataSet
 
 # The first existing file is read; the last names are those of the CoNLL-2003
@@ -155,7 +155,7 @@ def _split(line: str) -> list[str]:
 def _check_tag(tag: str, where: str, labels: Collection[str] | None) -> None:
     if tag and (labels is None or tag in labels):
         return
-    expected = f"be one of {', '.join(labels)}" if labels else "not be empty"
+    expected = f"be one of {listed(labels)}" if labels else "not be empty"
     raise InputError(
         f"{where}: the tag must {expected}. Received: {tag!r}. Check "
         "--tag_column. If the training data lacks a tag, give a --label_file "

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from official_bert import files, json_files
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed, quoted
 
 Record = tuple[int, list[str]]
 
@@ -42,7 +42,7 @@ class Row(NamedTuple):
         if column not in self.cells:
             raise InputError(
                 f"{self.where}: must have a column {column!r}. Received: "
-                f"{', '.join(self.cells)}. Check the file and, for your own "
+                f"{listed(self.cells)}. Check the file and, for your own "
                 "data, the flags --..._column and --nohas_header."
             )
         return self.cells[column]
@@ -89,12 +89,13 @@ class Row(NamedTuple):
     def require_label(self, column: str, label: str, labels: Any) -> None:
         """Raises `InputError` unless a label is one of the known ones."""
         if label not in labels:
-            raise self.error(column, f"be one of {', '.join(labels)}", label)
+            raise self.error(column, f"be one of {listed(labels)}", label)
 
     def error(self, column: str, must: str, value: Any) -> InputError:
         """Returns the error "column must ...", for the caller to raise."""
         return InputError(
-            f"{self.where}: column {column!r} must {must}. Received: {value!r}."
+            f"{self.where}: column {column!r} must {must}. Received: "
+            f"{quoted(value)}."
         )
 
 

@@ -26,7 +26,7 @@ import tensorflow as tf
 
 from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import entities
@@ -230,7 +230,7 @@ class TaggingTask(Task):
             raise InputError(
                 f"{where}: must be a text, a list of words, or an object with "
                 "such a list as `tokens` and optionally as `before` and "
-                f"`after`. Received: {given!r}."
+                f"`after`. Received: {quoted(given)}."
             )
         return Sentence(words, None, [*before, *words, *after], len(before))
 

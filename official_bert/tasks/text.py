@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, regression
@@ -206,13 +206,13 @@ class TextTask(Task):
                 keys = " and ".join(self.columns.names)
             raise InputError(
                 f"{where}: must be a text, a pair of texts, or an object with "
-                f"{keys}. Received: {given!r}."
+                f"{keys}. Received: {quoted(given)}."
             )
         if self.is_pair not in (None, len(texts) == 2):
             expected = "a pair of texts" if self.is_pair else "one text"
             raise InputError(
                 f"{where}: must be {expected}, like the training data. "
-                f"Received: {given!r}. For pairs in tables, use "
+                f"Received: {quoted(given)}. For pairs in tables, use "
                 "--text_b_column."
             )
         return TextExample(where, *texts)

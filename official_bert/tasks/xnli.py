@@ -17,7 +17,7 @@ translations into the evaluated language.
 import dataclasses
 from collections.abc import Iterator
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier
 from official_bert.tasks import glue
 from official_bert.tasks.tables import Row
@@ -74,6 +74,6 @@ class XnliData(glue.GlueData):
         if self.language not in languages:
             raise InputError(
                 f"{self.path(split)}: must hold examples in the language "
-                f"{self.language!r}. Received: {', '.join(sorted(languages))}. "
+                f"{self.language!r}. Received: {listed(sorted(languages))}. "
                 "Check --language."
             )

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.tokenization import characters, vocab
 
 
@@ -51,7 +51,7 @@ class FullTokenizer:
         if missing:
             raise InputError(
                 "The tokens of `never_split` must be in the vocabulary. "
-                f"Received: {', '.join(missing)}, which are not. "
+                f"Received: {listed(missing)}, which are not. "
                 "Remove them, or add them to the vocabulary file."
             )
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from official_bert import files
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 
 # Tokens that every input needs.
 REQUIRED_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
@@ -40,8 +40,8 @@ def require_tokens(
     missing = [token for token in tokens if token not in vocab]
     if missing:
         raise InputError(
-            f"{vocab_file}: the vocabulary must contain {', '.join(tokens)}. "
-            f"Received: {len(vocab)} tokens without {', '.join(missing)}. "
+            f"{vocab_file}: the vocabulary must contain {listed(tokens)}. "
+            f"Received: {len(vocab)} tokens without {listed(missing)}. "
             "Use the vocabulary the model was trained with, one token per line."
         )
 

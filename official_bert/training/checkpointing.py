@@ -15,7 +15,7 @@ from absl import logging
 from official_bert import files
 from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, short_reason
+from official_bert.errors import InputError, listed, short_reason
 from official_bert.options.training import TrainingOptions
 from official_bert.training import distribution
 
@@ -216,7 +216,7 @@ def load_for_evaluation(
 def _report_loaded(model: Any, prefix: str, initialized: list[str]) -> None:
     logging.info("Loaded %s", prefix)
     if initialized:
-        names = ", ".join(initialized)
+        names = listed(initialized)
         logging.warning("Not in the checkpoint, newly initialized: %s", names)
     if path := model.config.config_of_other_direction(prefix):
         direction = model.config.is_left_to_right

@@ -24,7 +24,7 @@ from official_bert.checkpoints.conversion.model import (
     match,
 )
 from official_bert.checkpoints.weights import Shape
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
     refuse_same_format,
@@ -181,10 +181,9 @@ def _report(
     if state:
         lines.append(f"Left out: {len(state)} arrays of optimizer state.")
     if others := sorted(left_out - state):
-        more = f", and {len(others) - 4} more" if len(others) > 4 else ""
-        lines.append(f"Left out: {', '.join(others[:4])}{more}.")
+        lines.append(f"Left out: {listed(others)}.")
     if initialized:
-        lines.append(f"Newly initialized: {', '.join(initialized)}.")
+        lines.append(f"Newly initialized: {listed(initialized)}.")
     lines += [f"Not kept by {options.to}: {x}." for x in lost]
     if model.description.do_lower_case is not None:
         lines.append(f"do_lower_case: {model.description.do_lower_case}.")

@@ -21,7 +21,7 @@ from official_bert.checkpoints.conversion.model import (
     Model,
     Names,
 )
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -108,7 +108,7 @@ def _weight_files(directory: str) -> Iterable[str]:
     if not os.path.exists(index):
         raise InputError(
             f"{directory} must contain {_WEIGHTS}. Received: "
-            f"{', '.join(sorted(os.listdir(directory))[:8])}. Save the model "
+            f"{listed(sorted(os.listdir(directory)))}. Save the model "
             "with `model.save_pretrained(directory)`."
         )
     shards = json_files.read_object(index).get("weight_map")

@@ -12,7 +12,7 @@ from official_bert.checkpoints.conversion.model import (
     Model,
 )
 from official_bert.checkpoints.weights import HEADS
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 
 # Fixed in the heads of the original implementation.
 _CLASSIFIER_DROPOUT = 0.1
@@ -67,7 +67,7 @@ def _read_labels(path: str, given: dict[str, Any]) -> tuple[str, ...]:
     except (AttributeError, KeyError, ValueError) as error:
         raise InputError(
             f"{path}: `id2label` must number labels from 0 without gaps, like "
-            f'{{"0": "no", "1": "yes"}}. Received: {labels!r}.'
+            f'{{"0": "no", "1": "yes"}}. Received: {quoted(labels)}.'
         ) from error
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from official_bert import json_files
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 
 # The only characters that separate words in the original. A word may contain
 # others, such as U+00A0, at which the tokenizer splits it.
@@ -209,7 +209,7 @@ def _field(node: Any, key: str, where: str, *kinds: type) -> Any:
     """Returns `node[key]`; raises `InputError` unless its type is allowed."""
     received = node
     if isinstance(node, dict):
-        received = node.get(key, f"only {', '.join(node)}")
+        received = node.get(key, f"only {listed(node)}")
         if key in node and isinstance(received, kinds):
             return received
     names = " or ".join(kind.__name__ for kind in kinds)

@@ -12,7 +12,7 @@ from absl import logging
 
 from official_bert import files, json_files
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import squad_metrics
 from official_bert.modeling import losses
@@ -202,7 +202,7 @@ class SquadTask(task.Task):
         ):
             raise InputError(
                 f"{where}: must be a question and a context, as an object with "
-                f"these keys or as a pair. Received: {given!r}."
+                f"these keys or as a pair. Received: {quoted(given)}."
             )
         question, context = texts
         return SquadExample(where, question, Paragraph(context))
