@@ -1,9 +1,7 @@
 r"""Exports BERT as TF Hub modules, which others can load and fine-tune.
 
   python export_tfhub.py \
-    --vocab_file=$BERT_BASE_DIR/vocab.txt \
-    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
-    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --model=uncased_L-12_H-768_A-12 \
     --export_path=/tmp/hub/encoder --preprocessor_path=/tmp/hub/preprocessor
 
   python export_tfhub.py --model_dir=/tmp/pretraining_output \

@@ -4,9 +4,7 @@ r"""Writes the outputs of BERT's layers for each line of a file.
 
   python extract_features.py \
     --input_file=/tmp/input.txt --output_file=/tmp/output.jsonl \
-    --vocab_file=$BERT_BASE_DIR/vocab.txt \
-    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
-    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --model=uncased_L-12_H-768_A-12 \
     --layers=-1,-2,-3,-4 --max_seq_length=128 --batch_size=8
 
   {"linex_index": 0, "features": [{"token": "[CLS]", "layers":

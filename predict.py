@@ -6,9 +6,7 @@ r"""Predicts new examples, one per line, with a trained model.
     --input_file=pairs.tsv --output_file=answers.jsonl
 
   python predict.py --fill_mask --input_file=blanks.txt \
-    --vocab_file=$BERT_BASE_DIR/vocab.txt \
-    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
-    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt
+    --model=uncased_L-12_H-768_A-12
 
 The output has a JSON object per line, with the `input` and the predictions:
 

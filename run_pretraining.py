@@ -4,8 +4,7 @@ r"""Pre-trains BERT with masked LM and next sentence prediction.
     --input_file=tf_examples.tfrecord \
     --output_dir=pretraining_output \
     --do_train --do_eval \
-    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
-    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --model=uncased_L-12_H-768_A-12 \
     --num_train_steps=20 --num_warmup_steps=10 --learning_rate=2e-5
 
 If --output_dir has a checkpoint, training resumes from it.

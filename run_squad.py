@@ -1,9 +1,7 @@
 r"""Fine-tunes BERT to answer questions about passages: SQuAD 1.1 and 2.0.
 
   python run_squad.py \
-    --vocab_file=$BERT_BASE_DIR/vocab.txt \
-    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
-    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --model=uncased_L-12_H-768_A-12 \
     --do_train --train_file=$SQUAD_DIR/train-v1.1.json \
     --do_predict --predict_file=$SQUAD_DIR/dev-v1.1.json \
     --train_batch_size=12 --learning_rate=3e-5 --num_train_epochs=2.0 \

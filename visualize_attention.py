@@ -1,9 +1,7 @@
 r"""Writes a web page with the attention of all heads of BERT.
 
   python visualize_attention.py \
-    --vocab_file=$BERT_BASE_DIR/vocab.txt \
-    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
-    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+    --model=uncased_L-12_H-768_A-12 \
     --text_a="The cat sat on the mat." --text_b="It was tired." \
     --output_file=attention.html
 

@@ -23,9 +23,10 @@ class NamedModel(cli.Options, heading="Model"):
     """A model by its name, which implies the flags of its files."""
 
     model: str | None = optional(
-        "The model, instead of the next flags: a directory in any format that "
-        "convert_checkpoint.py reads, a released model, or OWNER/NAME on the "
-        "Hugging Face Hub. list: shows the released models."
+        "The model: a released model, OWNER/NAME on the Hugging Face Hub, or a "
+        "directory in any format that convert_checkpoint.py reads. It gives "
+        "config, vocabulary, casing and weights, unless other flags do. "
+        "--model=list shows the released models."
     )
 
     @classmethod
@@ -58,8 +59,10 @@ class NamedModel(cli.Options, heading="Model"):
     def prepare(self) -> None:
         """Downloads the weights of --model, unless other weights are given."""
         checkpoint = getattr(self, "init_checkpoint", None)
-        if self.model and checkpoint == pretrained.find(self.model)[2]:
-            pretrained.download_weights(self.model, checkpoint)
+        if self.model and checkpoint:
+            found = pretrained.find(self.model).init_checkpoint
+            if checkpoint == found:
+                pretrained.download_weights(self.model, checkpoint)
 
 
 class ModelOptions(NamedModel, heading="Model"):
