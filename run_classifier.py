@@ -23,8 +23,11 @@ def main(options: RunClassifier) -> None:
     from official_bert import tasks
     from official_bert.export import serving
     from official_bert.inference import trained_models
+    from official_bert.tasks import detection
     from official_bert.training import finetune, sweep
 
+    if options.uses_data:
+        options = detection.complete(options)
     if options.sweep:
         sweep.run(tasks.get(options), options)
     elif options.uses_data:

@@ -67,6 +67,7 @@ def option(
     needed_by: Sequence[str] = (),
     conflicts: Sequence[str] = (),
     instead: str | None = None,
+    alias: str | None = None,
     heading: str | None = None,
 ) -> Any:
     """Declares one option: a dataclass field and a flag of the same name.
@@ -87,6 +88,7 @@ def option(
         needed_by: Options that can be set only if this one is.
         conflicts: Options that cannot be set together with this one.
         instead: Of a required option, another one that implies its value.
+        alias: Another name of the flag.
         heading: Starts a new group: the heading in `--help` of this option and
             of those that follow in the class.
     """
@@ -368,6 +370,8 @@ def define_flags(
             flag_values=flag_values,
             module_name=sys.argv[0],
         )
+        if alias := field.metadata["alias"]:
+            flags.DEFINE_alias(alias, field.name, flag_values, sys.argv[0])
 
 
 def plain_type(annotation: Any) -> type:
@@ -401,6 +405,8 @@ def _help_lines(options_class: type[Options]) -> Iterator[str]:
     for field in dataclasses.fields(options_class):
         flag, choices = flags.FLAGS[field.name], field.metadata["choices"]
         text = f"--{'[no]' if flag.boolean else ''}{flag.name}: "
+        if alias := field.metadata["alias"]:
+            text = f"--{alias}, {text}"
         text += f"<{'|'.join(choices)}>: {flag.help}" if choices else flag.help
         text = flags.text_wrap(text, indent="    ", firstline_indent="  ")
         if flag.default_as_str:

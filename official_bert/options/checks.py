@@ -23,6 +23,12 @@ def existing_file(path: str) -> str | None:
     return "must be an existing file. Check the path."
 
 
+def table_format(path: str) -> str:
+    """Returns tsv, csv or jsonl by the end of a file's name, otherwise ""."""
+    ending = path.lower().removesuffix(".gz").rpartition(".")[2]
+    return ending if ending in ("tsv", "csv", "jsonl") else ""
+
+
 def existing_files(patterns: str) -> str | None:
     """Accepts comma-separated files and glob patterns that match any."""
     files.expand(patterns)  # Raises an InputError.

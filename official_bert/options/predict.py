@@ -5,7 +5,11 @@ import sys
 from official_bert import task_file
 from official_bert.cli import choice, count, optional, switch
 from official_bert.errors import InputError
-from official_bert.options.checks import file_option, require_outputs
+from official_bert.options.checks import (
+    file_option,
+    require_outputs,
+    table_format,
+)
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,
@@ -30,7 +34,8 @@ class Predict(ModelOptions, heading="Data"):
         "auto|text|tsv|csv|jsonl",
     )
     text_a_column: str | None = optional(
-        "Column of the text: name or number. Default: as in training."
+        "Column of the text: name or number. Default: as in training.",
+        alias="text_column",
     )
     text_b_column: str | None = optional(
         "The column of the second text, for pairs.", needs="text_a_column"
@@ -66,8 +71,7 @@ class Predict(ModelOptions, heading="Data"):
         """The input format: text, tsv, csv or jsonl."""
         if self.input_format != "auto":
             return self.input_format
-        ending = self.input_file.removesuffix(".gz").rpartition(".")[2]
-        return ending if ending in ("tsv", "csv", "jsonl") else "text"
+        return table_format(self.input_file) or "text"
 
     def __post_init__(self) -> None:
         super().__post_init__()

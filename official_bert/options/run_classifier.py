@@ -1,10 +1,21 @@
 """Options of `run_classifier.py` and `run_classifier_with_tfhub.py`."""
 
 import os
+from typing import Any
 
 from official_bert.cli import LEGACY, amount, choice, option, optional, switch
-from official_bert.options.checks import existing_directory, file_option
+from official_bert.config import BertConfig
+from official_bert.errors import InputError
+from official_bert.options.checks import (
+    existing_directory,
+    existing_file,
+    file_option,
+    table_format,
+)
 from official_bert.options.finetuning import FinetuningOptions
+
+# Values of --task_name for texts in the user's own files.
+OWN_FORMATS = ("tsv", "csv", "jsonl")
 
 # Options that change the graph of the model, which a module has fixed.
 _GRAPH_OPTIONS = (
@@ -35,11 +46,37 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     command = "run_classifier.py"
     module_command = "run_classifier_with_tfhub.py"
 
-    data_dir: str = option("The directory with the task's files.")
+    data_dir: str = option(
+        "The directory with the task's files.", instead="train_file"
+    )
     task_name: str = option(
         "cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli, ax, xnli; swag; "
         "ner, pos or tagging; tsv, csv or jsonl for your own data; choices for "
-        "your own multiple-choice data."
+        "your own multiple-choice data.",
+        instead="train_file",
+    )
+    train_file: str | None = optional(
+        "Own data, instead of --task_name and --data_dir: a .csv, .tsv or "
+        ".jsonl file, also .gz. Trains and evaluates; other flags of own data "
+        "are detected unless given, and padding is --pad_to=bucket."
+    )
+    dev_file: str | None = optional(
+        "Own data: the file to evaluate on. Default: a part of --train_file.",
+        needs="train_file",
+    )
+    test_file: str | None = optional(
+        "Own data: the file to predict; also evaluated if it has labels.",
+        needs="train_file",
+    )
+    dev_share: float = option(
+        "Own data: without --dev_file, the share of --train_file to evaluate "
+        "on, also written to dev.EXT in --output_dir. 0: no evaluation.",
+        0.1,
+        between=(0, 0.5),
+    )
+    fit_max_seq_length: bool = switch(
+        "Own data: lower --max_seq_length to the 99th percentile of the "
+        "training texts. Default with --train_file, without --max_seq_length."
     )
     long_document: str = choice(
         "Of texts longer than --max_seq_length, use the beginning, the "
@@ -61,17 +98,20 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "XNLI: whether to evaluate on texts translated into English."
     )
     task_type: str = choice(
-        "Own data: the type of the task.",
-        "classification|multilabel|regression",
+        "Own data: the type of the task. auto: detected from the labels.",
+        "classification|multilabel|regression|auto",
     )
     text_a_column: str = option(
-        "Own data: column of the text, by name or number from 0.", "text"
+        "Own data: column of the text, by name or number from 0.",
+        "text",
+        alias="text_column",
     )
     text_b_column: str | None = optional(
         "Own data: the column of the second text, for pairs."
     )
-    has_header: bool = option(
-        "Own data: whether the first line of tables names the columns.", True
+    has_header: bool | None = optional(
+        "Own data: whether the first line of tables names the columns. "
+        "Default: detected."
     )
     label_column: str = option(
         "Own data: column of the label, of comma-separated labels with "
@@ -113,8 +153,69 @@ class RunClassifier(FinetuningOptions, heading="Data"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.uses_data:
-            self.require("data_dir", existing_directory)
+        if not self.train_file:
+            if self.uses_data:
+                self.require("data_dir", existing_directory)
+            return
+        if self.task_name.lower() not in OWN_FORMATS:
+            message = f"needs your own data: omit {self.flag('task_name')}."
+            raise self.error("train_file", message)
+        modes = {"train": self.do_train, "dev": self.do_eval}
+        modes["test"] = self.do_predict
+        for split, is_used in modes.items():
+            if is_used and self.is_set(f"{split}_file"):
+                self.require(f"{split}_file", existing_file)
+        if self.do_predict and not self.test_file:
+            raise self.error("do_predict", "needs --test_file. Add it.")
+
+    @classmethod
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Adds what --train_file implies: actions, and values to detect."""
+        if not given.get("train_file"):
+            return super().complete(given)
+        actions = {
+            "do_train": True,
+            "do_eval": "dev_file" in given or given.get("dev_share") != 0,
+            "do_predict": "test_file" in given,
+        }
+        completed = super().complete(actions | given)
+        form = table_format(given["train_file"])
+        if not form and "task_name" not in completed:
+            raise InputError(
+                f"--train_file={given['train_file']} must end in .csv, .tsv or "
+                ".jsonl, or these with .gz. Rename or convert the file."
+            )
+        implied: dict[str, Any] = {
+            "task_name": form,
+            "data_dir": "",
+            "task_type": "auto",
+            "text_a_column": "",
+            "label_column": "",
+            "pad_to": "bucket",
+        }
+        config_file = completed.get("bert_config_file")
+        if config_file and "max_seq_length" not in completed:
+            config = BertConfig.from_json_file(config_file)
+            implied["max_seq_length"] = config.max_position_embeddings
+            implied["fit_max_seq_length"] = True
+        return implied | completed
+
+    def own_file(self, split: str) -> str:
+        """Returns the file of `train`, `dev` or `test` of own data.
+
+        Without --dev_file, it is that of the held-out part of --train_file.
+        """
+        directory = self.output_dir if self.train_file else self.data_dir
+        form = self.task_name.lower()
+        form = form if form in OWN_FORMATS else "jsonl"
+        default = os.path.join(directory, f"{split}.{form}")
+        return getattr(self, f"{split}_file") or default
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether a part of --train_file is used for evaluation only."""
+        is_needed = self.train_file and not self.dev_file
+        return bool(is_needed and self.do_train and self.dev_share)
 
 
 class RunClassifierWithTfhub(RunClassifier):

@@ -15,23 +15,35 @@ if every row has a known label.
 """
 
 import abc
+import collections
 import dataclasses
+import functools
+import math
 import os
-from collections.abc import Callable, Iterator
+import random
+import statistics
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from absl import logging
 
-from official_bert import task_file
+from official_bert import files, task_file
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.tasks import tables
+from official_bert.options.checks import table_format
+from official_bert.options.run_classifier import OWN_FORMATS
+from official_bert.tasks import detection, tables
 from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 from official_bert.tasks.tables import Row
 from official_bert.tasks.task import DataSet, shuffle_examples
-from official_bert.tasks.text import TextColumns, TextExample, TextTask
+from official_bert.tasks.text import (
+    TargetScale,
+    TextColumns,
+    TextExample,
+    TextTask,
+)
 
-FORMATS = ("tsv", "csv", "jsonl")
+FORMATS = OWN_FORMATS
 
 
 def find_labels(
@@ -58,9 +70,48 @@ class OwnData(DataSet):
 
     def rows(self, split: str) -> Iterator[Row]:
         """Yields the rows of `train`, `dev` or `test`."""
-        options, form = self.options, self.file_format
-        path = os.path.join(options.data_dir, f"{split}.{form}")
-        return tables.read(path, form, has_header=options.has_header)
+        if not self.options.holds_out or split == "test":
+            yield from self._file_rows(split)
+            return
+        is_dev = split == "dev"
+        held_out = self._held_out_lines
+        for row in self._file_rows("train"):
+            if (row.line in held_out) == is_dev:
+                yield row
+
+    def _file_rows(self, split: str) -> Iterator[Row]:
+        path = self.options.own_file(split)
+        form = self.file_format
+        if self.options.train_file:
+            form = table_format(path) or form
+        has_header = self.options.has_header is not False
+        return tables.read(path, form, has_header=has_header)
+
+    @functools.cached_property
+    def _held_out_lines(self) -> frozenset[int]:
+        """The lines of `--train_file` that are used for evaluation only.
+
+        They are the same in all runs, so that seeds can be compared.
+        """
+        options = self.options
+        column, task_type = options.label_column, options.task_type
+        labels: dict[int, Any] = {}
+        for row in self._file_rows("train"):
+            is_number = task_type == "regression"
+            labels[row.line] = (
+                row.number(column) if is_number else str(row.get(column))
+            )
+        is_class = task_type == "classification"
+        return frozenset(hold_out(labels, options.dev_share, is_class=is_class))
+
+    def write_held_out(self, directory: str) -> None:
+        """Copies the rows that were held out of training to `dev.EXT`."""
+        if self.options.holds_out:
+            name = os.path.basename(self.options.own_file("dev"))
+            source = self.options.own_file("train")
+            lines = [row.line for row in self._file_rows("train")]
+            target = os.path.join(directory, name)
+            tables.copy_rows(source, target, lines, self._held_out_lines)
 
     def guid(self, row: Row, split: str) -> str:
         """Returns the cell of `--id_column`, or split and line."""
@@ -81,21 +132,71 @@ class OwnData(DataSet):
             return None
 
 
+def hold_out(
+    labels: Mapping[int, Any], share: float, *, is_class: bool
+) -> list[int]:
+    """Returns a share of the keys of {key: label}, at least one.
+
+    Every class has nearly the same share; so has every range of numbers. A
+    class of one example is not held out.
+    """
+    keys = list(labels)
+    random.Random(12345).shuffle(keys)
+    if is_class:
+        counts = collections.Counter(labels.values())
+        keys = [key for key in keys if counts[labels[key]] > 1]
+    keys.sort(key=labels.__getitem__)
+    # Evenly spaced in the order of labels.
+    return [
+        key
+        for place, key in enumerate(keys)
+        if math.ceil((place + 1) * share) > math.ceil(place * share)
+    ]
+
+
 def make_text_task(options: RunClassifier) -> TextTask:
     """Returns the task on texts that the options describe."""
+    options = detection.complete(options)
     data = OwnTexts(options, options.task_name.lower())
     labels: tuple[str, ...] = ()
-    if options.task_type != "regression":
+    scale = TargetScale()
+    if options.task_type == "regression":
+        scale = find_scale(options, data)
+    else:
         labels = find_labels(options, data.training_labels)
     given = (options.text_a_column, options.text_b_column)
     names = [name for name in given if name is not None]
     return TextTask(
         task_type=options.task_type,
         labels=labels,
+        target_scale=scale,
         is_pair=len(names) == 2,
-        columns=TextColumns(names, options.has_header),
+        columns=TextColumns(names, options.has_header is not False),
         data=dataclasses.replace(data, labels=labels),
     )
+
+
+def find_scale(options: RunClassifier, data: "OwnTexts") -> TargetScale:
+    """Returns mean and standard deviation of the training data's numbers.
+
+    Without training, they are those of the trained model.
+    """
+    # A missing file is reported when its examples are read.
+    if options.do_train and files.exists(options.own_file("train")):
+        column = options.label_column
+        numbers = [row.number(column) for row in data.rows("train")]
+        deviation = statistics.pstdev(numbers)
+        if not deviation:
+            raise InputError(
+                "The training data must have different numbers. Received: only "
+                f"{numbers[0]} in column {column!r} of "
+                f"{options.own_file('train')!r}. Check --label_column."
+            )
+        return TargetScale(statistics.fmean(numbers), deviation)
+    scale = None
+    if task_file.is_in(options.output_dir):
+        scale = task_file.read(options.output_dir).get("target_scale")
+    return TargetScale(**scale) if scale else TargetScale()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +259,7 @@ class OwnTexts(OwnData):
             raise InputError(
                 "The training data must have more than one label. Received: "
                 f"{sorted(found)} in column {options.label_column!r} of "
-                f"{options.data_dir!r}. Check --label_column."
+                f"{options.own_file('train')!r}. Check --label_column."
             )
         return tuple(sorted(found))
 

@@ -47,6 +47,9 @@ class DataSet(abc.ABC):
     def read(self, split: str) -> Examples:
         """Reads one split; raises `InputError` for a malformed file."""
 
+    def write_held_out(self, directory: str) -> None:  # noqa: B027
+        """Writes the examples that were taken out of the training data."""
+
     def predictions_file(
         self, split: str, examples: Examples, predictions: Sequence[Any]
     ) -> tuple[str, str]:
@@ -162,6 +165,11 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def main_metric(self) -> str:
         """The key of `metrics` by which models are compared; more is better."""
+
+    @property
+    def loss_unit(self) -> float:
+        """The factor from training losses to those in the results."""
+        return 1.0
 
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the splits that belong to `train`, `dev` or `test`."""

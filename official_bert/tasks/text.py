@@ -56,6 +56,16 @@ class TextColumns(NamedTuple):
     has_header: bool = True  # Whether TSV and CSV files have one.
 
 
+class TargetScale(NamedTuple):
+    """The standardization of targets in regression.
+
+    The output layer of the model learns `(target - mean) / deviation`.
+    """
+
+    mean: float = 0.0
+    deviation: float = 1.0
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextTask(Task):
     """A task on single texts or pairs of texts.
@@ -65,6 +75,7 @@ class TextTask(Task):
         labels: In the order of their ids; empty in regression.
         metric: In classification: `accuracy`, `accuracy_and_f1` or `matthews`.
         long_documents: What to do with texts that are too long.
+        target_scale: In regression, the scale of the user's own numbers.
         is_pair: Whether examples are pairs; None if unknown.
         columns: The text columns of the user's own data.
     """
@@ -75,6 +86,7 @@ class TextTask(Task):
     long_documents: LongDocuments = saved_field(
         LongDocuments, default=documents.TRUNCATE_TAIL
     )
+    target_scale: TargetScale = saved_field(TargetScale, default=TargetScale())
     is_pair: bool | None = saved_field(bool, default=None)
     columns: TextColumns | None = saved_field(TextColumns, default=None)
 
@@ -127,7 +139,15 @@ class TextTask(Task):
     def build_model(self, config: BertConfig, bert: Any = None) -> Any:
         """Returns BERT with one output per label; one in regression."""
         size = len(self.labels) or 1
-        return SequenceClassifier(config, size, self.pooling_head, bert=bert)
+        mean, deviation = self.target_scale
+        return SequenceClassifier(
+            config,
+            size,
+            self.pooling_head,
+            bert=bert,
+            target_mean=mean,
+            target_deviation=deviation,
+        )
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns cross-entropies or squared errors [B]."""
@@ -135,8 +155,14 @@ class TextTask(Task):
         if self.task_type == "multilabel":
             return losses.binary_cross_entropy(logits, labels)
         if self.task_type == "regression":
-            return losses.squared_error(logits[:, 0], labels[:, 0])
+            errors = losses.squared_error(logits[:, 0], labels[:, 0])
+            return errors / self.loss_unit
         return losses.cross_entropy(logits, labels[:, 0])
+
+    @property
+    def loss_unit(self) -> float:
+        """In regression, the variance of the targets: losses are relative."""
+        return self.target_scale.deviation**2
 
     def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
         """Returns probabilities [C]; in regression, the number [1]."""
@@ -150,6 +176,16 @@ class TextTask(Task):
         is_multilabel = self.task_type == "multilabel"
         activation = tf.sigmoid if is_multilabel else tf.nn.softmax
         return list(activation(np.stack(pooled)).numpy())
+
+    def baseline_answers(self, training: Texts, number: int) -> list[Any]:
+        """Returns the best constant answer to N texts.
+
+        It is the frequencies of the labels in the training data, or the mean.
+        """
+        targets = np.array([self._label_ids(example) for example in training])
+        if self.task_type == "classification":
+            targets = np.eye(len(self.labels))[targets[:, 0]]
+        return [targets.mean(axis=0)] * number
 
     def predictions(self, answers: Sequence[np.ndarray]) -> list[Any]:
         """Returns the label, the list of labels or the number per answer."""

@@ -155,7 +155,8 @@ def _run_model(
                     writer.write(record)
             outputs = forward.run(features, description)
             answers += run.task.answers(features, outputs)
-            losses.append(np.stack([outputs.losses, outputs.weights], 1))
+            loss_sums = outputs.losses * run.task.loss_unit
+            losses.append(np.stack([loss_sums, outputs.weights], 1))
     return answers, _mean_losses(np.concatenate(losses), forward.batch_size)
 
 

@@ -1,7 +1,9 @@
 """Fine-tuning: trains, evaluates and predicts any task."""
 
 import dataclasses
+import fnmatch
 import os
+from typing import Any
 
 from absl import logging
 
@@ -13,9 +15,15 @@ from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
 from official_bert.optimization import layerwise
 from official_bert.optimization.schedules import LinearWarmupDecay
-from official_bert.options import FinetuningOptions, RunClassifierWithTfhub
+from official_bert.options import (
+    FinetuningOptions,
+    RunClassifier,
+    RunClassifierWithTfhub,
+    checks,
+)
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
+from official_bert.tasks.text import TextTask
 from official_bert.tokenization import (
     BatchTokenizer,
     validate_case_matches_checkpoint,
@@ -68,10 +76,11 @@ def _run(run: Run) -> None:
     )
     if not options.do_train:
         _write_run_files(run)
-    if options.do_eval:
-        _evaluate(run, global_step)
+    metrics = _evaluate(run, global_step) if options.do_eval else {}
     if options.do_predict:
         evaluate.predict(run)
+    if options.do_train and options.is_chief:
+        _print_summary(run, metrics)
 
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
@@ -224,6 +233,7 @@ def train(run: Run) -> None:
     )
     start = checkpointing.resume(trainer.state, options, run.strategy)
     _write_run_files(run)
+    run.task.data.write_held_out(run.directory)
     num_steps, batch_size = schedule.num_train_steps, options.train_batch_size
     batches = datasets.finetuning_batches(
         data,
@@ -276,8 +286,8 @@ def _schedule(
     )
 
 
-def _evaluate(run: Run, global_step: int) -> None:
-    """Evaluates on all development sets and writes the results."""
+def _evaluate(run: Run, global_step: int) -> dict[str, Any]:
+    """Evaluates on all development sets, writes and returns the results."""
     forward = run.forward(run.options.eval_batch_size)
     splits = run.task.splits("dev")
     metrics = evaluate.evaluate(run, forward, splits, record_dir=run.directory)
@@ -286,3 +296,47 @@ def _evaluate(run: Run, global_step: int) -> None:
     reporting.write_json_results(run.directory, results, names)
     main_results = reporting.original_results(results, run.task.main_metric)
     reporting.write_eval_results(run.directory, main_results, names)
+    return metrics
+
+
+# The main files of a run on the user's own data.
+_FILES = {
+    "eval_results.json": "metrics",
+    "dev.*": "the held-out rows",
+    "test_predictions.tsv": "predictions of --test_file",
+    "test_results.tsv": "their probabilities or numbers",
+    "predict_results.json": "their metrics",
+    "task.json": "the task, for predict.py",
+}
+
+
+def _print_summary(run: Run, metrics: dict[str, Any]) -> None:
+    """After --train_file, prints metrics, files and the next command."""
+    options, task = run.options, run.task
+    if not isinstance(options, RunClassifier) or not options.train_file:
+        return
+    directory, lines = options.output_dir, []
+    if metrics and isinstance(task, TextTask):
+        dev = run.data["dev"]
+        answers = task.baseline_answers(run.data["train"], len(dev))
+        baseline = task.metrics(dev, answers)
+        lines += [
+            f"{len(dev)} examples",
+            f"{'':20}{'model':>10}{'baseline':>10}",
+        ]
+        for name, value in reporting.numbers(metrics).items():
+            other = f"{baseline[name]:.4f}" if name in baseline else "-"
+            lines.append(f"{name:20}{value:10.4f}{other:>10}")
+        lines.append(
+            "Baseline: the same answer to every text, the most frequent label "
+            "or the mean of the training data."
+        )
+    names = files.list_directory(run.directory)
+    lines.append(f"Files in {directory}:")
+    for pattern, content in _FILES.items():
+        for name in fnmatch.filter(names, pattern):
+            lines.append(f"  {name:24}{content}")
+    ending = checks.table_format(options.train_file) or "csv"
+    command = f"predict.py --model_dir={directory} --input_file=new.{ending}"
+    lines.append(f"Predict new examples:\n  python {command}")
+    print("\n".join(lines))

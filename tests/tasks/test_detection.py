@@ -1,0 +1,197 @@
+"""The user's own data in one command: what --train_file detects and implies."""
+
+import json
+
+import numpy as np
+import pytest
+from support import command_lines, tiny
+
+import run_classifier
+from official_bert import tasks
+from official_bert.errors import InputError
+from official_bert.options import RunClassifier
+from official_bert.tasks import detection
+from official_bert.tasks.own_data import hold_out
+
+
+def parse(folder, *flags):
+    """Returns the options of a command line with a tiny model."""
+    tiny.write_model_files(folder, tiny.CONFIG)
+    files = command_lines.files_of_run(folder, "out").items()
+    given = [f"--{name}={value}" for name, value in files]
+    return command_lines.parse(RunClassifier, " ".join([*given, *flags]))
+
+
+def complete(folder, name, text, *flags):
+    """Writes a training file; returns the detected options."""
+    (folder / name).write_text(text, encoding="utf-8")
+    options = parse(folder, f"--train_file={folder / name}", *flags)
+    return detection.complete(options)
+
+
+def table(*rows, header="review,stars"):
+    return "\n".join([*filter(None, [header]), *rows]) + "\n"
+
+
+REVIEWS = [f"it is good {i},{i % 2}" for i in range(20)]
+
+
+def test_a_training_file_implies_the_actions_and_the_defaults(tmp_path):
+    found = complete(tmp_path, "a.csv", table(*REVIEWS))
+    assert found.do_train
+    assert found.do_eval
+    assert not found.do_predict
+    assert (found.task_name, found.task_type) == ("csv", "classification")
+    assert (found.text_a_column, found.label_column) == ("review", "stars")
+    assert (found.pad_to, found.max_seq_length) == ("bucket", 8)
+    assert found.has_header is True
+
+
+def test_given_flags_win_over_what_is_detected(tmp_path):
+    flags = [
+        *("--text_column=stars", "--label_column=review", "--pad_to=max"),
+        *("--task_type=multilabel", "--max_seq_length=32", "--nodo_eval"),
+    ]
+    found = complete(tmp_path, "a.csv", table(*REVIEWS), *flags)
+    assert (found.text_a_column, found.label_column) == ("stars", "review")
+    assert (found.task_type, found.pad_to) == ("multilabel", "max")
+    assert (found.max_seq_length, found.do_eval) == (32, False)
+
+
+def test_a_task_name_is_required_only_without_a_training_file(tmp_path):
+    with pytest.raises(InputError, match="--train_file or --data_dir is req"):
+        parse(tmp_path, "--do_train")
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "expected"),
+    [
+        ("text,label", ["good,pos", "bad,neg"], True),
+        (",text,label", ["0,good,pos", "1,bad,neg"], True),
+        ("How good is it, from 1 to 5?,text", ["1,a", "5,b"], True),
+        ("fine,pos", ["good,pos", "bad,neg"], False),
+        ("fine,1", ["good,1", "bad,0"], False),
+        ("it was a long and boring film,sad", ["so good,fun"], False),
+    ],
+)
+def test_a_header_is_told_from_data(first, others, expected):
+    rows = [line.split(",") for line in (first.replace(", ", " "), *others)]
+    assert detection.looks_like_header(rows[0], rows[1:]) is expected
+
+
+def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
+    caplog.set_level("INFO")
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.csv").write_text("1,good\n0,bad\n1,fine\n")
+    flags = {"text_a_column": "1", "label_column": "0", "task_name": "csv"}
+    task = tasks.get(tiny.options(tmp_path, **flags))
+    assert len(task.examples("train")) == len(task.examples("dev")) == 3
+    assert "train.csv has no header" in caplog.text
+    (tmp_path / "train.csv").write_text("stars,review\n1,good\n0,bad\n")
+    assert (
+        len(tasks.get(tiny.options(tmp_path, **flags)).examples("train")) == 2
+    )
+    assert "train.csv:1: this line is the header" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "columns"),
+    [
+        ("id,text,topic,date", "{i},good cat {i},x,2020", ("text", "topic")),
+        ("what,mood", "good cat {i},x", ("what", "mood")),
+        ("0.5,good cat {i}", "1.5,bad dog {i}", ("1", "0")),
+    ],
+)
+def test_columns_are_detected(tmp_path, header, row, columns):
+    rows = [row.format(i=i) for i in range(9)]
+    text = table(*rows, header=header.format(i="?"))
+    found = complete(tmp_path, "a.csv", text)
+    assert (found.text_a_column, found.label_column) == columns
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "message"),
+    [
+        ("a,b,label", "good {i},bad {i},1", "--text_column .*several.* a, b,"),
+        ("text,a,b", "good {i},1,2", "--label_column .*several.* text, a, b"),
+        ("text", "good {i}", "--label_column must be given: none looks"),
+    ],
+)
+def test_ambiguous_columns_are_an_error(tmp_path, header, row, message):
+    rows = [row.format(i=i) for i in range(9)]
+    with pytest.raises(InputError, match=message):
+        complete(tmp_path, "a.csv", table(*rows, header=header))
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["good", "bad"], "classification"),
+        (["1", "5", "3"] * 9, "classification"),
+        ([True, False], "classification"),
+        (["1.0", "0.0", ""] * 9, "classification"),
+        (["1.5", "2"], "regression"),
+        ([0.25, 1], "regression"),
+        (list(range(1000)), "regression"),
+        ([["a"], []], "multilabel"),
+    ],
+)
+def test_the_task_type_follows_from_the_labels(labels, expected):
+    assert detection.infer_task_type(labels) == expected
+
+
+def test_a_tenth_of_every_class_is_held_out():
+    labels = {i: "rare" if i < 20 else "common" for i in range(200)}
+    chosen = hold_out(labels | {200: "single"}, 0.1, is_class=True)
+    assert len(chosen) == 20
+    assert sum(labels[i] == "rare" for i in chosen) == 2
+    numbers = {i: float(i) for i in range(100)}
+    chosen = hold_out(numbers, 0.1, is_class=False)
+    assert np.histogram(chosen, 10, (0, 100))[0].tolist() == [1] * 10
+    assert len(hold_out({1: "a", 2: "a"}, 0.1, is_class=True)) == 1
+
+
+def words(i):
+    return ["good", "bad"][i % 2]
+
+
+def make_rows(number):
+    """Returns CSV rows with commas, quotes, line breaks and an empty text."""
+    texts = [f'"{words(i)} cat,\nsun ""red"""' for i in range(number - 2)]
+    rows = [f"{i},{text},{words(i)}" for i, text in enumerate(texts)]
+    return [*rows, "x,,good", "y,,bad"]
+
+
+def run(folder, *flags):
+    run_classifier.main(
+        parse(folder, "--learning_rate=2e-3", "--num_train_epochs=10", *flags)
+    )
+    return json.loads((folder / "out" / "eval_results.json").read_text())
+
+
+@pytest.mark.slow
+def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = make_rows(160)
+    (tmp_path / "a.csv").write_text(table(*rows, header="id,text,mood"))
+    results = run(tmp_path, "--train_file=a.csv")
+    assert results["accuracy"] > 0.9
+    output = tmp_path / "out"
+    shown = capsys.readouterr().out
+    assert "accuracy" in shown
+    assert "0.5000" in shown
+    assert "predict.py --model_dir=" in shown
+    assert "dev.csv" in shown
+    header, *lines = (output / "dev.csv").read_text().split("\n")
+    assert header == "id,text,mood"
+    held_out = "\n".join(lines[:-1]).replace(",\nsun", ",_sun").split("\n")
+    assert len(held_out) == 16
+    assert {row.replace(",_sun", ",\nsun") for row in held_out} <= set(rows)
+    # Without training, the held-out rows are read from the output directory.
+    (tmp_path / "a.csv").unlink()
+    again = command_lines.parse(
+        RunClassifier, f"--do_eval --output_dir={output}"
+    )
+    run_classifier.main(again)
+    found = json.loads((output / "eval_results.json").read_text())
+    assert found["accuracy"] == results["accuracy"]
