@@ -115,7 +115,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     )
     label_column: str = option(
         "Own data: column of the label, of comma-separated labels with "
-        "--task_type=multilabel, or of the correct choice's number from 0.",
+        "--task_type=multilabel, or of the correct choice: A, B, or a number "
+        "from 0.",
         "label",
     )
     id_column: str | None = optional(
@@ -126,14 +127,18 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         None,
     )
     context_column: str = option(
-        "Multiple choice: the column of the text before all choices.", "context"
+        "Multiple choice: column of the text before all choices; optional if "
+        "there is a question.",
+        "context",
     )
     question_column: str | None = optional(
         "Multiple choice: column of the start of all choices. Default: "
         "question, if it exists."
     )
     choices_column: str = option(
-        "Multiple choice: the column of the list of choices.", "choices"
+        "Multiple choice: column of the list of choices, or one column for "
+        "each, such as A,B,C,D. Default: choices, or columns with such names.",
+        "choices",
     )
     token_column: int = amount("Tagging: column of words.", 0)
     tag_column: int = option(

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification
@@ -42,42 +42,80 @@ class ChoiceExample(NamedTuple):
 
     guid: str  # The example's name, such as "dev-12".
     context: str  # Text A of every pair.
-    choices: Sequence[str]  # Text B of each pair.
+    choices: Sequence[str]
     label: int | None = None  # The number of the right choice, from 0.
+    question: str = ""  # The beginning of every text B.
+
+    @property
+    def texts(self) -> list[str]:
+        """Text B of each pair: the question, if any, and a choice."""
+        return [f"{self.question} {choice}".strip() for choice in self.choices]
 
 
 Examples = Sequence[ChoiceExample]
 
 
-class ChoiceColumns(NamedTuple):
-    """The keys of an example's JSON object."""
+class Choices(NamedTuple):
+    """The choices of an example."""
 
-    context: str = "context"  # Text A.
-    choices: str = "choices"  # The list of texts B.
+    texts: Sequence[str]
+    names: Sequence[str] = ()  # Labels that the data itself gives them.
+
+
+class ChoiceColumns(NamedTuple):
+    """The columns of a table, or the keys of an example's JSON object."""
+
+    context: str = "context"  # Text A; without it, the question is text A.
+    choices: str = "choices"  # The list of choices, or columns: "A,B,C".
     question: str = "question"  # Optional; prepended to every choice.
 
-    def example(
-        self, given: Mapping[str, Any], where: str, num_choices: int
-    ) -> ChoiceExample:
-        """Makes an example, without label, of a JSON object.
+    def example(self, given: Mapping[str, Any], where: str) -> ChoiceExample:
+        """Makes an example, without label, of a JSON object or a row.
 
         Its `guid` is `where`, with which the message of an `InputError` begins.
         """
-        context, choices = given.get(self.context), given.get(self.choices)
-        question = given.get(self.question) or ""
-        if not isinstance(choices, list) or len(choices) != num_choices:
-            raise InputError(
-                f"{where}: {self.choices!r} must be a list of {num_choices} "
-                f"texts, as in all examples. Received: {quoted(choices)}."
-            )
-        for text in (context, question, *choices):
+        choices = self.find_choices(given, where).texts
+        context, question = given.get(self.context), given.get(self.question)
+        if question and not context:
+            context, question = question, ""
+        for text in (context, question or "", *choices):
             if not isinstance(text, str):
                 raise InputError(
-                    f"{where}: {self.context!r}, {self.question!r} and "
-                    f"{self.choices!r} must be texts. Received: {quoted(text)}."
+                    f"{where}: choices and {self.context!r} or "
+                    f"{self.question!r} must be texts. "
+                    f"Received: {quoted(text)}."
                 )
-        texts = [f"{question} {choice}".strip() for choice in choices]
-        return ChoiceExample(where, str(context), texts)
+        texts = [choice.strip() for choice in choices]
+        return ChoiceExample(where, str(context), texts, None, question or "")
+
+    def find_choices(self, given: Mapping[str, Any], where: str) -> Choices:
+        """Returns the choices of a JSON object or a row, at least two.
+
+        They are a list, an object with the lists `text` and `label` (as in the
+        ARC data set), or the cells of several columns, without empty last ones.
+        """
+        value = given.get(self.choices)
+        names: Sequence[str] = ()
+        if isinstance(value, dict):
+            names = value.get("label", ())
+            value = value.get("text")
+        elif self.has_columns_of_choices(given):
+            value = [given.get(name) for name in self.choices.split(",")]
+            while value and not value[-1]:
+                value.pop()
+        if not isinstance(value, list) or len(value) < 2:
+            raise InputError(
+                f"{where}: {self.choices!r} must be a list of at least two "
+                "texts or, comma-separated, the columns of the choices. "
+                f"Received: {quoted(value)}. The columns are {listed(given)}. "
+                "Check --choices_column."
+            )
+        return Choices(value, names)
+
+    def has_columns_of_choices(self, given: Mapping[str, Any]) -> bool:
+        """Whether `choices` names several columns, the first of which exist."""
+        names = self.choices.split(",")
+        return len(names) > 1 and all(name in given for name in names[:2])
 
 
 DEFAULT_COLUMNS = ChoiceColumns()
@@ -87,8 +125,9 @@ DEFAULT_COLUMNS = ChoiceColumns()
 class ChoiceTask(Task):
     """Multiple choice among C = `num_choices`.
 
-    `long_documents` says how texts are cut, other than into windows; `columns`
-    are the keys of JSON objects.
+    C is the largest number of choices. Examples with fewer are padded with
+    sequences without tokens, which have no score. `long_documents` says how
+    texts are cut, other than into windows; `columns` are those of the data.
     """
 
     num_choices: int = saved_field(int)
@@ -121,7 +160,7 @@ class ChoiceTask(Task):
     ) -> Iterator[FeatureRow]:
         """Yields one feature per example, of C sequences."""
         special = text_inputs.special_ids(tokenizer.vocab)
-        texts = (text for e in examples for text in (e.context, *e.choices))
+        texts = (text for e in examples for text in (e.context, *e.texts))
         ids = documents.token_ids(texts, tokenizer)
         how = self.long_documents
         for number, example in enumerate(examples):
@@ -141,13 +180,17 @@ class ChoiceTask(Task):
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns cross-entropies [B]."""
-        return losses.cross_entropy(logits, batch["label_ids"][:, 0])
+        scores = mask_missing_choices(logits, batch["input_mask"])
+        return losses.cross_entropy(scores, batch["label_ids"][:, 0])
 
     def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
-        """Returns probabilities [C]."""
+        """Returns probabilities [C], 0 for missing choices."""
         if not outputs.logits:
             return []
-        return list(tf.nn.softmax(np.stack(outputs.logits)).numpy())
+        logits = np.stack(outputs.logits)
+        for row, scores in zip(features.rows, logits, strict=True):
+            scores[len(row.row["input_mask"]) :] = -np.inf
+        return list(tf.nn.softmax(logits).numpy())
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         """Returns the accuracy."""
@@ -166,21 +209,40 @@ class ChoiceTask(Task):
 
     def parse(self, given: Any, where: str) -> ChoiceExample:
         """Makes an example of an object with `columns` or default keys."""
-        columns = self.columns
         if not isinstance(given, dict):
             raise InputError(
-                f"{where}: must be an object with {columns.context} and "
-                f"{columns.choices}. Received: {quoted(given)}."
+                f"{where}: must be an object with {self.columns.context} and "
+                f"{self.columns.choices}. Received: {quoted(given)}."
             )
-        if not given.keys() >= {columns.context, columns.choices}:
-            columns = DEFAULT_COLUMNS
-        return columns.example(given, where, self.num_choices)
+        columns = ChoiceColumns._make(
+            name if name in given else default
+            for name, default in zip(self.columns, DEFAULT_COLUMNS, strict=True)
+        )
+        if self.columns.has_columns_of_choices(given):
+            columns = columns._replace(choices=self.columns.choices)
+        example = columns.example(given, where)
+        if len(example.choices) > self.num_choices:
+            raise InputError(
+                f"{where}: must have at most {self.num_choices} choices, like "
+                f"the training data. Received: {len(example.choices)}."
+            )
+        return example
 
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns number and text of the choice, and all probabilities."""
         choice = int(answer.argmax())
-        text, scores = example.choices[choice], list(map(float, answer))
+        scores = list(map(float, answer[: len(example.choices)]))
+        text = example.choices[choice]
         return {"choice": choice, "text": text, "probabilities": scores}
+
+
+def mask_missing_choices(logits: Any, input_mask: Any) -> Any:
+    """Returns logits [B, C] with low ones for choices without tokens.
+
+    `input_mask` is int [B, C, S].
+    """
+    is_there = tf.reduce_any(input_mask > 0, axis=-1)
+    return tf.where(is_there, logits, -1e9)
 
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")

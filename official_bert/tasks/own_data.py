@@ -10,8 +10,11 @@ Columns are given by name; in TSV and CSV also by number, from 0::
     {"context": "It rains.", "question": "What does she do?",
      "choices": ["She takes an umbrella.", "She swims."], "label": 0}
 
-`question`, `id` and, in test data, `label` are optional. Test data is evaluated
-if every row has a known label.
+    question,A,B,C,label
+    What is 2 + 2?,3,4,5,B
+
+`context` or `question`, `id` and, in test data, `label` are optional. Test data
+is evaluated if every row has a known label.
 """
 
 import abc
@@ -21,8 +24,9 @@ import functools
 import math
 import os
 import random
+import re
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -33,7 +37,12 @@ from official_bert.options import RunClassifier
 from official_bert.options.checks import table_format
 from official_bert.options.run_classifier import OWN_FORMATS
 from official_bert.tasks import detection, tables
-from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
+from official_bert.tasks.choice import (
+    DEFAULT_COLUMNS,
+    ChoiceColumns,
+    ChoiceExample,
+    ChoiceTask,
+)
 from official_bert.tasks.tables import Row
 from official_bert.tasks.task import DataSet, shuffle_examples
 from official_bert.tasks.text import (
@@ -79,8 +88,12 @@ class OwnData(DataSet):
             if (row.line in held_out) == is_dev:
                 yield row
 
+    def path(self, split: str) -> str:
+        """Returns the file of `train`, `dev` or `test`."""
+        return self.options.own_file(split)
+
     def _file_rows(self, split: str) -> Iterator[Row]:
-        path = self.options.own_file(split)
+        path = self.path(split)
         form = self.file_format
         if self.options.train_file:
             form = table_format(path) or form
@@ -281,43 +294,77 @@ def _require_all_labels(examples: list[TextExample]) -> list[TextExample]:
 
 
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
-    """Returns multiple choice with as many choices as the first example."""
-    first_split = "dev" if options.do_eval else "test"
-    if options.do_train:
-        first_split = "train"
+    """Returns multiple choice with as many choices as any example has."""
+    needed = {
+        "train": options.do_train,
+        "dev": options.do_eval or options.eval_every,
+        "test": options.do_predict,
+    }
+    splits = [split for split, is_needed in needed.items() if is_needed]
     columns = ChoiceColumns(options.context_column, options.choices_column)
     if options.question_column:
         columns = columns._replace(question=options.question_column)
-    data = OwnChoices(options, "jsonl", columns)
-    row = next(data.rows(first_split))
-    choices = row.get(columns.choices)
-    if not isinstance(choices, list) or len(choices) < 2:
-        expected = "be a list of at least two texts"
-        raise row.error(columns.choices, expected, choices)
-    return ChoiceTask(
-        num_choices=len(choices),
-        data=dataclasses.replace(data, num_choices=len(choices)),
-        columns=columns,
+    data = OwnChoices(options, _choice_format(options, splits), columns)
+    first = next(data.rows(splits[0]))
+    if columns.choices not in first.cells:
+        columns = columns._replace(choices=_choice_columns(first, columns))
+        data = dataclasses.replace(data, columns=columns)
+    num_choices = max(
+        len(columns.find_choices(row.cells, row.where).texts)
+        for split in splits
+        if split == splits[0] or files.exists(data.path(split))
+        for row in data.rows(split)
     )
+    return ChoiceTask(num_choices=num_choices, data=data, columns=columns)
+
+
+def _choice_format(options: RunClassifier, splits: Sequence[str]) -> str:
+    """Returns the first format of which there is a file."""
+    names = set(files.list_directory(options.data_dir))
+    for file_format in ("jsonl", "csv", "tsv"):
+        if f"{splits[0]}.{file_format}" in names:
+            return file_format
+    return "jsonl"
+
+
+# Columns with one choice each: A, B or choice_0, option 1, endingA.
+_CHOICE_COLUMN = re.compile(
+    r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
+)
+
+
+def _choice_columns(row: Row, columns: ChoiceColumns) -> str:
+    """Returns `--choices_column` or, if it has its default, columns found."""
+    found = [name for name in row.cells if _CHOICE_COLUMN.fullmatch(name)]
+    if columns.choices != DEFAULT_COLUMNS.choices or len(found) < 2:
+        return columns.choices
+    logging.info("%s: the choices are in %s", row.path, ", ".join(found))
+    return ",".join(found)
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnChoices(OwnData):
-    """Multiple choice with C = `num_choices` choices."""
+    """Multiple choice; examples may have different numbers of choices."""
 
     columns: ChoiceColumns
-    num_choices: int = 0
+
+    def path(self, split: str) -> str:
+        """Returns the file of `train`, `dev` or `test`."""
+        name = f"{split}.{self.file_format}"
+        return os.path.join(self.options.data_dir, name)
 
     def read(self, split: str) -> list[ChoiceExample]:
         """Reads a file."""
         return [self._example(row, split) for row in self.rows(split)]
 
     def _example(self, row: Row, split: str) -> ChoiceExample:
-        # The default column of the question is optional.
-        for column in (*self.columns[:2], self.options.question_column):
-            if column is not None:
-                row.get(column)
-        example = self.columns.example(row.cells, row.where, self.num_choices)
+        if self.options.question_column is not None:
+            row.get(self.options.question_column)
+        # The default context is optional where there is a question.
+        has_question = self.columns.question in row.cells
+        if not has_question or self.columns.context != DEFAULT_COLUMNS.context:
+            row.get(self.columns.context)
+        example = self.columns.example(row.cells, row.where)
         has_id = self.options.id_column is None and "id" in row.cells
         guid = row.name("id") if has_id else self.guid(row, split)
         label = self.label_if_known(row, split)
@@ -325,4 +372,6 @@ class OwnChoices(OwnData):
 
     def label(self, row: Row) -> int:
         """Returns the number of the right choice."""
-        return row.choice(self.options.label_column, self.num_choices)
+        choices = self.columns.find_choices(row.cells, row.where)
+        column = self.options.label_column
+        return row.choice(column, len(choices.texts), choices.names)

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import string
 from collections.abc import (
     Container,
     Iterable,
@@ -84,13 +85,23 @@ class Row(NamedTuple):
             raise self.error(column, "be a number", value)
         return number
 
-    def choice(self, column: str, num_choices: int) -> int:
-        """Returns a cell that must be the number of a choice, from 0."""
-        number = self.number(column)
-        if number not in range(num_choices):
-            expected = f"be the number of a choice, 0 to {num_choices - 1}"
-            raise self.error(column, expected, number)
-        return int(number)
+    def choice(
+        self, column: str, num_choices: int, names: Sequence[str] = ()
+    ) -> int:
+        """Returns the number, from 0, of the choice that a cell names.
+
+        The cell must be one of `names`, this number, or a letter from A.
+        """
+        value, last = self.get(column), num_choices - 1
+        letters = string.ascii_uppercase[:num_choices]
+        numbers = {letter: i for i, letter in enumerate(letters)}
+        numbers |= {str(i): i for i in range(num_choices)}
+        numbers |= {str(name): i for i, name in enumerate(names)}
+        name = str(value).strip().removesuffix(".0")
+        if name not in numbers:
+            expected = f"name a choice: 0 to {last}, or A to {letters[last:]}"
+            raise self.error(column, expected, value)
+        return numbers[name]
 
     def require_label(self, column: str, label: str, labels: Any) -> None:
         """Raises `InputError` unless a label is one of the known ones."""

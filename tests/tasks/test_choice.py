@@ -108,11 +108,12 @@ def test_the_metric_is_accuracy_if_all_labels_are_known():
 def test_objects_are_parsed_and_answered():
     given = {"context": "a", "question": "b", "choices": ["c", "d", "e"]}
     example = TASK.parse(given, "x:1")
-    assert example == ChoiceExample("x:1", "a", ["b c", "b d", "b e"])
+    assert example == ChoiceExample("x:1", "a", ["c", "d", "e"], question="b")
+    assert example.texts == ["b c", "b d", "b e"]
     answer = np.array([0.25, 0.25, 0.5], np.float32)
     shown = json.loads(json.dumps(TASK.answer_to_json(example, answer)))
     probabilities = [0.25, 0.25, 0.5]
-    assert shown == {"choice": 2, "text": "b e", "probabilities": probabilities}
+    assert shown == {"choice": 2, "text": "e", "probabilities": probabilities}
 
 
 HEADER = ["", "sent1", "sent2", *(f"ending{n}" for n in range(4)), "label"]
@@ -163,11 +164,11 @@ def test_question_and_id_are_optional_and_the_label_in_test_data(tmp_path):
     asked = {**OWN, "question": "d ?", "id": 7}
     assert choices(tmp_path, OWN, asked) == [
         ChoiceExample("train-1", "a", ["b", "c"], 1),
-        ChoiceExample("7", "a", ["d ? b", "d ? c"], 1),
+        ChoiceExample("7", "a", ["b", "c"], 1, "d ?"),
     ]
     del asked["label"]
     [example] = choices(tmp_path, asked, split="test")
-    assert example == ChoiceExample("7", "a", ["d ? b", "d ? c"])
+    assert example == ChoiceExample("7", "a", ["b", "c"], None, "d ?")
     with pytest.raises(InputError, match=r"dev\.jsonl:1: .*'label'"):
         choices(tmp_path, asked, split="dev")
 
@@ -183,8 +184,8 @@ def test_hellaswag_is_read_with_its_column_names(tmp_path):
     names["label_column"] = "gold"
     given = {**HELLASWAG, "gold": "0", "id": "x"}
     [example] = choices(tmp_path, given, **names)
-    texts = ["he rips up tiles.", "he plays a level."]
-    assert example == ChoiceExample("24", "A man is on a roof.", texts, 0)
+    expected = ChoiceExample("24", "A man is on a roof.", ENDS, 0, "he")
+    assert example == expected
     # For predicting, the model knows these and the default names.
     options = tiny.options(tmp_path, task_name="choices", **names)
     task = tasks.from_json(json.loads(json.dumps(tasks.get(options).to_json())))
@@ -198,8 +199,69 @@ def test_some_columns_may_keep_their_default_names(name):
     task = ChoiceTask(num_choices=2, columns=ChoiceColumns(**{name: "x"}))
     given = {"context": "a", "question": "d?", "choices": ["b", "c"]}
     given["x"] = given.pop(name)
-    expected = ChoiceExample("1", "a", ["d? b", "d? c"])
+    expected = ChoiceExample("1", "a", ["b", "c"], None, "d?")
     assert task.parse(given, "1") == expected
+
+
+TABLES = {
+    "question,A,B,C,label\nd ?,b,c,e,C\nd ?,b,c,,B\n": {},
+    "label,question,choice_0,choice_1,choice_2\n2,d ?,b,c,e\n1,d ?,b,c,\n": {},
+    "d ?,b,c,e,C\nd ?,b,c,,1\n": {
+        "has_header": False,
+        "question_column": "0",
+        "choices_column": "1,2,3",
+        "label_column": "4",
+    },
+}
+
+
+@pytest.mark.parametrize("text", TABLES)
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_a_table_has_a_column_for_each_choice_and_letters_as_labels(
+    tmp_path, text, separator
+):
+    name = "train.csv" if separator == "," else "train.tsv"
+    (tmp_path / name).write_text(text.replace(",", separator))
+    task = tasks.get(
+        tiny.options(tmp_path, task_name="choices", **TABLES[text])
+    )
+    first, second = task.examples("train")
+    assert first[1:] == ("d ?", ["b", "c", "e"], 2, "")
+    assert second[1:] == ("d ?", ["b", "c"], 1, "")
+    # predict.py knows the columns, and the keys of JSON objects.
+    names = [task.columns.question, *task.columns.choices.split(",")]
+    row = dict(zip(names, ["d ?", "b", "c", "e"], strict=True))
+    keys = {"question": "d ?", "choices": ["b", "c", "e"]}
+    for given in (row, keys):
+        assert task.parse(given, "x")[1:3] == first[1:3]
+
+
+def test_choices_may_be_named_by_the_data_as_in_arc(tmp_path):
+    named = {"text": ["b", "c"], "label": ["1", "2"]}
+    line = {"question": "d ?", "choices": named, "answerKey": "1"}
+    [example] = choices(tmp_path, line, label_column="answerKey")
+    assert example[1:] == ("d ?", ["b", "c"], 0, "")
+
+
+def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
+    short = EXAMPLES[0]._replace(choices=["good", "bad bad"])
+    wide = ChoiceTask(num_choices=5)
+    model = TASK.build_model(BertConfig(**tiny.CONFIG))
+    found = []
+    for task in (ChoiceTask(num_choices=2), wide):
+        [features] = task.featurize([short], tokenizer, 12, is_training=True)
+        forward = Forward(task, model, max_seq_length=12, batch_size=2)
+        outputs = forward.run(features)
+        found.append((outputs.losses, task.answers(features, outputs)[0]))
+    (loss, answer), (padded_loss, padded) = found
+    np.testing.assert_allclose(padded_loss, loss, rtol=1e-6)
+    np.testing.assert_allclose(padded, [*answer, 0, 0, 0], rtol=1e-6)
+    shown = wide.answer_to_json(short, padded)
+    assert len(shown["probabilities"]) == 2
+    shorter = {"question": "d ?", "A": "b", "B": " c "}
+    columns = ChoiceColumns(choices="A,B,C")
+    parsed = ChoiceTask(num_choices=3, columns=columns).parse(shorter, "x")
+    assert parsed.choices == ["b", "c"]
 
 
 def test_windows_are_an_error():

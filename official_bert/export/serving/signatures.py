@@ -12,6 +12,7 @@ import tensorflow as tf
 from official_bert.export import graph_packing
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs import records, text_inputs
+from official_bert.tasks import choice
 from official_bert.tasks.task import FinetunedModel
 
 Tensors = dict[str, Any]
@@ -204,21 +205,27 @@ class ChoiceSignatures(TaskSignatures):
 
     Outputs for each item:
         choice: int32 [B], the index of the best choice.
-        probabilities: [B, C].
+        probabilities: [B, C], 0 for missing choices.
         text: [B], that choice; of `serving_default` only.
     """
 
+    def logits(self, *inputs: Any) -> Any:
+        """Runs the model; choices without tokens have low logits."""
+        _, input_mask, _ = inputs
+        return choice.mask_missing_choices(super().logits(*inputs), input_mask)
+
     def _outputs(self, logits: Any) -> Tensors:
         probabilities = tf.nn.softmax(logits)
-        choice = tf.argmax(probabilities, axis=1, output_type=tf.int32)
-        return {"choice": choice, "probabilities": probabilities}
+        best = tf.argmax(probabilities, axis=1, output_type=tf.int32)
+        return {"choice": best, "probabilities": probabilities}
 
     def from_choices(self, context: Any, choices: Any) -> Tensors:
-        """`serving_default`: strings `context` [B] and `choices` [B, C].
+        """`serving_default`: strings `context` [B] and `choices` [B, N].
 
-        A question is the beginning of each choice, followed by a space.
+        N is at most C. A question is the context or, if there is another
+        context, the beginning of each choice, followed by a space.
         """
-        num_choices = self.task.num_choices
+        num_choices = tf.shape(choices)[1]
         contexts = tf.repeat(tf.range(tf.size(context)), num_choices)
         ids_a, ids_b = self.tokenize(context, tf.reshape(choices, [-1]))
         ids_a = tf.gather(ids_a, contexts)
@@ -226,14 +233,18 @@ class ChoiceSignatures(TaskSignatures):
             ids_a, ids_b, self.max_seq_length, self.task.long_documents
         )
         inputs = self.features(ids_a, ids_b)
-        shape = [-1, num_choices, tf.shape(inputs[0])[1]]
-        outputs = self.from_ids(*(tf.reshape(rows, shape) for rows in inputs))
+        length = tf.shape(inputs[0])[1]
+        missing = [[0, 0], [0, self.task.num_choices - num_choices], [0, 0]]
+        padded = []
+        for rows in inputs:
+            rows = tf.pad(tf.reshape(rows, [-1, num_choices, length]), missing)
+            padded.append(tf.reshape(rows, [-1, self.task.num_choices, length]))
+        outputs = self.from_ids(*padded)
         text = tf.gather(choices, outputs["choice"], batch_dims=1)
         text = tf.strings.regex_replace(text, f"^{SPACE}+|{SPACE}+$", "")
         return {**outputs, "text": text}
 
     def _text_signatures(self) -> dict[str, Any]:
-        shape = [None, self.task.num_choices]
-        choices = tf.TensorSpec(shape, tf.string, "choices")
+        choices = tf.TensorSpec([None, None], tf.string, "choices")
         function = signature(self.from_choices, strings("context"), choices)
         return {"serving_default": function}
