@@ -332,3 +332,30 @@ def test_directory_is_unchanged_if_it_cannot_be_replaced(
         write_directory(path, "new")
     assert os.listdir(tmp_path) == ["a"]
     assert os.listdir(path) == ["old"]
+
+
+@pytest.mark.parametrize("size", [0, 5, 16 * 2**20, 40 * 2**20])
+def test_fingerprint_tells_size_and_content(tmp_path, size):
+    path, other = tmp_path / "a.tsv", tmp_path / "b" / "a.tsv"
+    other.parent.mkdir()
+    for copy in (path, other):
+        copy.write_bytes(bytes(size))
+    found = files.fingerprint(str(path))
+    assert found.startswith(f"a.tsv: {size} bytes, SHA-256 ")
+    assert files.fingerprint(f"file://{other}") == found
+    other.write_bytes(bytes(size) + b"x")
+    assert files.fingerprint(str(other)) != found
+    for position in range(0, size, max(1, size - 1)):
+        with open(path, "rb+") as file:
+            file.seek(position)
+            file.write(b"x")
+        assert files.fingerprint(str(path)) != found
+        with open(path, "rb+") as file:
+            file.seek(position)
+            file.write(b"\0")
+
+
+def test_fingerprint_does_not_read_pipes(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    found = files.fingerprint(str(tmp_path / "pipe"))
+    assert found == "pipe: not a regular file"

@@ -17,7 +17,7 @@ _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
 
 # Options that a later command does not take over from training.
 _NOT_TAKEN_OVER = re.compile(
-    "do_(train|eval|predict|export)|export_.*|output_dir|init_checkpoint|model|sweep"
+    "do_(train|eval|predict|export)|export_.*|(overwrite_)?output_dir|init_checkpoint|model|sweep"
     "|eval_every|early_stopping|label_file|plots|iterations_per_loop|optimizer"
     "|gradient_accumulation_steps|mixed_precision|jit_compile|remat"
 )

@@ -152,7 +152,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "seed=1..5, and write a table of the results.",
         "",
         needs="do_train",
-        conflicts=("do_export",),
+        conflicts=("do_export", "overwrite_output_dir"),
         heading="Training",
     )
 

@@ -83,6 +83,11 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         check=files.require_checkpoint_path,
         heading="Training",
     )
+    overwrite_output_dir: bool = switch(
+        "Remove the earlier run in --output_dir and start anew, instead of "
+        "resuming it.",
+        needs="do_train",
+    )
     do_train: bool = switch("Whether to train.")
     train_batch_size: int = count(
         "Examples per step, over all devices and micro-batches.", 32
@@ -119,6 +124,11 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.overwrite_output_dir and (
+            self.resolved_strategy == "multi_worker_mirrored"
+        ):
+            message = "needs one host: omit it, and remove the directory."
+            raise self.error("overwrite_output_dir", message)
         self._check_model()
         files.require_writable_directory(self.output_dir)
 

@@ -260,10 +260,14 @@ class SwagData(DataSet):
 
     data_dir: str
 
-    def read(self, split: str) -> list[ChoiceExample]:
-        """Reads `train.csv`, `val.csv` or `test.csv`, which has no labels."""
+    def path(self, split: str) -> str:
+        """Returns `train.csv`, `val.csv` or `test.csv`."""
         name = "val" if split == "dev" else split
-        rows = tables.read(os.path.join(self.data_dir, f"{name}.csv"), "csv")
+        return os.path.join(self.data_dir, f"{name}.csv")
+
+    def read(self, split: str) -> list[ChoiceExample]:
+        """Reads a file; `test.csv` has no labels."""
+        rows = tables.read(self.path(split), "csv")
         return [_swag_example(row, split) for row in rows]
 
 

@@ -167,7 +167,12 @@ class GlueData(DataSet):
     data_dir: str
 
     def path(self, split: str) -> str:
-        """Returns the file of a split."""
+        """Returns the file of a split; raises `InputError` if it has none."""
+        if split not in self.task.files:
+            raise InputError(
+                f"This task has no {split} data, only a test set for a model "
+                "trained on MNLI. Use --do_predict alone."
+            )
         return os.path.join(self.data_dir, self.task.files[split])
 
     def splits(self, mode: str) -> Sequence[str]:
@@ -187,11 +192,6 @@ class GlueData(DataSet):
 
     def read(self, split: str) -> list[TextExample]:
         """Reads a file."""
-        if split not in self.task.files:
-            raise InputError(
-                f"This task has no {split} data, only a test set for a model "
-                "trained on MNLI. Use --do_predict alone."
-            )
         columns, labels = self.columns(split), self.task.labels
         examples = [columns.example(r, labels, split) for r in self.rows(split)]
         if not examples:

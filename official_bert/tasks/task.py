@@ -44,6 +44,10 @@ class DataSet(abc.ABC):
         return [mode]
 
     @abc.abstractmethod
+    def path(self, split: str) -> str:
+        """Returns the file of a split; raises `InputError` if it has none."""
+
+    @abc.abstractmethod
     def read(self, split: str) -> Examples:
         """Reads one split; raises `InputError` for a malformed file."""
 
@@ -183,6 +187,10 @@ class Task(abc.ABC):
     def examples(self, split: str) -> Examples:
         """Reads one split; raises `InputError` for a malformed file."""
         return self.data.read(split)
+
+    def training_files(self) -> list[str]:
+        """Returns the files that `train` is read from."""
+        return [self.data.path("train")]
 
     @abc.abstractmethod
     def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:

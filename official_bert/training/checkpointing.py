@@ -126,6 +126,18 @@ def set_seed(seed: int) -> None:
     keras.utils.set_random_seed(seed if seed % (2**31 - 1) else 2**30)
 
 
+def checkpoint_to_resume(options: TrainingOptions) -> str | None:
+    """Returns the checkpoint of the run that training resumes, if any.
+
+    There is none before the first step: `model.ckpt-0` is written again.
+    """
+    if options.overwrite_output_dir:
+        return None
+    prefix = run_directory.latest(options.output_dir)
+    is_start = prefix and os.path.basename(prefix) == "model.ckpt-0"
+    return None if is_start else prefix
+
+
 def load_initial(
     model: Any,
     options: TrainingOptions,
@@ -139,7 +151,7 @@ def load_initial(
     checkpoint may lack, and weights of it that may go unused.
     """
     path = options.init_checkpoint
-    if path and not run_directory.latest(options.output_dir):
+    if path and not checkpoint_to_resume(options):
         variables = tf1.by_name(model.trainable_variables)
         patterns = _patterns(options, may_initialize, may_skip)
         _report_loaded(model, path, loading.load(variables, path, **patterns))
@@ -168,7 +180,10 @@ def resume(
     start = StartingPoint(0, options.seed, 0)
     # A run may resume in another precision.
     patterns = {"may_initialize": "^loss_scale/", "may_skip": "^loss_scale/"}
-    if loaded := loading.load_newest(state, options.output_dir, **patterns):
+    loaded = None
+    if checkpoint_to_resume(options):
+        loaded = loading.load_newest(state, options.output_dir, **patterns)
+    if loaded:
         logging.info("Resuming from %s", loaded.prefix)
         step = int(state["global_step"].numpy())
         # The original implementation's checkpoints have no resume file.

@@ -35,6 +35,7 @@ from official_bert.training import (
     loop,
     precision,
     reporting,
+    resuming,
     step,
 )
 from official_bert.training.evaluate import Run
@@ -75,7 +76,8 @@ def _run(run: Run) -> None:
         run.model, options, may_skip=_PRETRAINING_HEADS
     )
     if not options.do_train:
-        _write_run_files(run)
+        texts = {"eval_options.json": options.to_json(options.command)}
+        reporting.write_run_files(options, texts)
     metrics = _evaluate(run, global_step) if options.do_eval else {}
     if options.do_predict:
         evaluate.predict(run)
@@ -85,7 +87,9 @@ def _run(run: Run) -> None:
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
     """Checks everything, reads the data, builds the model; cheapest first."""
-    _require_eval_every_if_best(options)
+    is_anew = resuming.starts_anew(options)
+    if not is_anew:
+        _require_eval_every_if_best(options)
     needed = {
         "train": options.do_train,
         "dev": options.do_eval or (options.do_train and options.eval_every),
@@ -113,10 +117,14 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         validate_case_matches_checkpoint(
             options.do_lower_case, options.init_checkpoint
         )
-        checkpointing.require_same_model(options, config)
+        if not is_anew:
+            checkpointing.require_same_model(options, config)
     tokenizer = BatchTokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
-    _require_same_task(task, options)
+    if not is_anew:
+        _require_same_task(task, options)
+    if options.do_train:
+        resuming.require_resumable(options, task.training_files())
     if bert is None:
         strategy = distribution.choose_strategy(options, flags)
     data = {}
@@ -188,13 +196,17 @@ def _require_eval_every_if_best(options: FinetuningOptions) -> None:
         )
 
 
-def _write_run_files(run: Run) -> None:
+def _write_run_files(run: Run, seed: int) -> None:
     """Writes the options and the files needed to use the model."""
     options = run.options
     task = task_file.describe(
         run.task.to_json(), options.max_seq_length, options.do_lower_case
     )
-    texts = {"vocab.txt": files.read_text(options.vocab_file)}
+    training_files = run.task.training_files()
+    texts = {
+        "vocab.txt": files.read_text(options.vocab_file),
+        resuming.RECORD: resuming.to_record(options, seed, training_files),
+    }
     if run.hub_module:
         task["hub_module"] = run.hub_module
     else:
@@ -232,9 +244,20 @@ def train(run: Run) -> None:
         ),
     )
     start = checkpointing.resume(trainer.state, options, run.strategy)
-    _write_run_files(run)
-    run.task.data.write_held_out(run.directory)
     num_steps, batch_size = schedule.num_train_steps, options.train_batch_size
+    resuming.remove_earlier_run(options)
+    evaluations, stops_early = None, False
+    if options.eval_every:
+        kept = {**trainer.weights, "global_step": trainer.optimizer.step}
+        evaluations = evaluate.Evaluations(run, start.step, kept)
+        # An earlier run may have ended between a checkpoint and its evaluation.
+        if start.step:
+            stops_early = evaluations.should_stop(start.step, num_steps)
+    if resuming.is_finished(options, start.step, num_steps, stops_early):
+        return
+    _write_run_files(run, start.seed)
+    if run.task.data:
+        run.task.data.write_held_out(run.directory)
     batches = datasets.finetuning_batches(
         data,
         batch_size,
@@ -243,10 +266,6 @@ def train(run: Run) -> None:
         pad_to=options.pad_to,
         start=start.examples_seen,
     )
-    evaluations = None
-    if options.eval_every:
-        kept = {**trainer.weights, "global_step": trainer.optimizer.step}
-        evaluations = evaluate.Evaluations(run, start.step, kept)
     loop.train(trainer, batches, start, num_steps, evaluations)
 
 

@@ -95,13 +95,8 @@ def train(
     eval_every = evaluations.every if evaluations else 0
     intervals = (options.save_checkpoints_steps, eval_every)
     step = start.step
-    # An earlier run may have ended between a checkpoint and its evaluation.
-    if evaluations and step and evaluations.should_stop(step, num_steps):
-        return
     sharded = distribution.shard_batches(batches, strategy)
     runner = StepRunner(trainer, start.seed, sharded.element_spec)
-    if step >= num_steps:
-        logging.info("Nothing to train: step %d of %d.", step, num_steps)
     if step == 0:
         checkpointing.save(trainer.state, step, start, options)
     writer = tf.summary.create_noop_writer()
@@ -247,7 +242,8 @@ def _require_finite(
             raise DivergedError(
                 f"The {name} must be finite. Received: {scalars[name]} at step "
                 f"{step}. The last checkpoint in {options.output_dir!r} is "
-                "from before. Try a lower --learning_rate or a longer warm-up."
+                "from before. Start anew, with --overwrite_output_dir and a "
+                "lower --learning_rate or a longer warm-up."
             )
 
 

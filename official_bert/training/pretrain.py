@@ -20,6 +20,7 @@ from official_bert.training import (
     loop,
     precision,
     reporting,
+    resuming,
     step,
 )
 from official_bert.training.objectives import PretrainingObjective
@@ -42,17 +43,22 @@ def run(options: RunPretraining) -> None:
 def _run(options: RunPretraining) -> None:
     config = options.model_config()
     assert config.vocab_size is not None  # Checked when the file was read.
+    is_anew = resuming.starts_anew(options)
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(vocab, options.vocab_file)
-        checkpointing.require_same_vocabulary(
-            options.output_dir, options.vocab_file
-        )
-    checkpointing.require_same_model(options, config)
+        if not is_anew:
+            checkpointing.require_same_vocabulary(
+                options.output_dir, options.vocab_file
+            )
+    if not is_anew:
+        checkpointing.require_same_model(options, config)
     modes = {"train": options.do_train, "eval": options.do_eval}
     flags = [f"{mode}_batch_size" for mode, used in modes.items() if used]
     strategy = distribution.choose_strategy(options, flags)
     paths = records.without_empty(files.expand(options.input_file))
+    if options.do_train:
+        resuming.require_resumable(options, paths)
     sizes = (options.max_seq_length, options.max_predictions_per_seq)
     schema = schemas.pretraining_schema(*sizes)
     if options.pack_sequences:
@@ -70,7 +76,8 @@ def _run(options: RunPretraining) -> None:
             global_step = train(model, data, options, strategy)
         else:
             global_step = checkpointing.load_for_evaluation(model, options)
-            _write_run_files(options, config)
+            texts = {"eval_options.json": options.to_json(options.command)}
+            reporting.write_run_files(options, texts)
         if options.do_eval:
             evaluate_model(model, data, options, strategy, global_step)
     except (
@@ -83,8 +90,13 @@ def _run(options: RunPretraining) -> None:
         raise
 
 
-def _write_run_files(options: RunPretraining, config: BertConfig) -> None:
-    texts = {"bert_config.json": config.to_json_string()}
+def _write_run_files(
+    options: RunPretraining, config: BertConfig, data: RecordFiles, seed: int
+) -> None:
+    texts = {
+        "bert_config.json": config.to_json_string(),
+        resuming.RECORD: resuming.to_record(options, seed, data.names),
+    }
     if options.vocab_file:
         texts["vocab.txt"] = files.read_text(options.vocab_file)
     reporting.write_run_files(options, texts)
@@ -112,13 +124,16 @@ def train(
     )
     checkpointing.load_initial(model, options)
     start = checkpointing.resume(trainer.state, options, strategy)
-    _write_run_files(options, model.config)
-    batch_size = options.train_batch_size
+    num_steps, batch_size = options.num_train_steps, options.train_batch_size
+    if resuming.is_finished(options, start.step, num_steps, stops_early=False):
+        return start.step
+    resuming.remove_earlier_run(options)
+    _write_run_files(options, model.config, data, start.seed)
     batches = datasets.training_batches(
         data, batch_size, seed=start.seed, start=start.examples_seen
     )
     batches = _model_inputs(batches, model.config)
-    loop.train(trainer, batches, start, options.num_train_steps)
+    loop.train(trainer, batches, start, num_steps)
     return int(trainer.optimizer.step.numpy())
 
 

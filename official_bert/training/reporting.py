@@ -13,21 +13,11 @@ from official_bert import files, json_files
 from official_bert.options.training import TrainingOptions
 
 
-def write_run_files(
-    options: TrainingOptions, model_files: Mapping[str, str]
-) -> None:
-    """Writes the options and, in training, the files needed to use the model.
-
-    `model_files` is {name: text}. Only the chief writes.
-    """
-    if not options.is_chief:
-        return
-    mode = "train" if options.do_train else "eval"
-    texts = {f"{mode}_options.json": options.to_json(options.command)}
-    if options.do_train:
-        texts |= model_files
-    for name, text in texts.items():
-        files.write_text(os.path.join(options.output_dir, name), text)
+def write_run_files(options: TrainingOptions, texts: Mapping[str, str]) -> None:
+    """Writes the files of a run, {name: text}, if this process is the chief."""
+    if options.is_chief:
+        for name, text in texts.items():
+            files.write_text(os.path.join(options.output_dir, name), text)
 
 
 def write_eval_results(

@@ -54,6 +54,11 @@ class SquadTask(task.Task):
     epoch_has_all_features = False
     main_metric = "f1"
 
+    def training_files(self) -> list[str]:
+        """Returns `train_file`."""
+        assert self.train_file is not None
+        return [self.train_file]
+
     def examples(self, split: str) -> Sequence[SquadExample]:
         """Reads `train_file` or, for other splits, `predict_file`."""
         path = self.train_file if split == "train" else self.predict_file

@@ -1,0 +1,255 @@
+"""Runs in the output directory of an earlier run: resumed, an error, anew."""
+
+import dataclasses
+import json
+import os
+import shutil
+
+import pytest
+from support import pretraining_runs, review_runs
+from support.review_runs import assert_same_weights, read_json, run, weights
+
+from official_bert import options as options_classes
+from official_bert.errors import InputError
+from official_bert.options import RunClassifier
+from official_bert.training import resuming
+
+RECORDS = ("train_options.json", "task.json", "bert_config.json", "vocab.txt")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A directory with data and, in `out`, a run of 5 steps."""
+    folder = review_runs.write(tmp_path_factory.mktemp("reviews"))
+    train(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(data, tmp_path):
+    """A copy of `data`, at another path."""
+    return shutil.copytree(data, tmp_path / "copy")
+
+
+def train(folder, output="out", **changes):
+    flags = {"do_train": True, "num_train_epochs": 0.5}
+    return run(folder, output, **{**flags, **changes})
+
+
+def contents(directory):
+    """Returns {name: (bytes, time of writing)} of files without events."""
+    return {
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in directory.iterdir()
+        if path.is_file() and "tfevents" not in path.name
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "messages"),
+    [
+        ({"learning_rate": 0.02}, ["--learning_rate: 0.01, now 0.02"]),
+        # Also if steps are left.
+        ({"warmup_proportion": 0.2, "num_train_epochs": 2.0}, ["warmup_prop"]),
+        (
+            {"max_seq_length": 16, "optimizer": "lamb"},
+            [
+                "--max_seq_length: 32, now 16",
+                "--optimizer: 'adamw', now 'lamb'",
+            ],
+        ),
+        # These can change while a step is left.
+        (
+            {"num_train_epochs": 0.4},
+            ["--num_train_epochs: 0.5, now 0.4", "5 of 4"],
+        ),
+        (
+            {"train_batch_size": 32},
+            ["--train_batch_size: 16, now 32", "5 of 2"],
+        ),
+        ({"seed": 7}, ["--seed: 12345, now 7"]),
+    ],
+)
+def test_changed_options_that_a_resumed_run_cannot_honour_are_an_error(
+    folder, changes, messages
+):
+    before = contents(folder / "out")
+    with pytest.raises(InputError, match="--overwrite_output_dir") as raised:
+        train(folder, do_eval=True, **changes)
+    for message in messages:
+        assert message in str(raised.value)
+    assert contents(folder / "out") == before
+
+
+def test_changed_training_data_and_weights_are_an_error(folder):
+    path = folder / "SST-2" / "train.tsv"
+    path.write_text(path.read_text().replace("good", "fine"))
+    before = contents(folder / "out")
+    checkpoint = str(folder / "out" / "model.ckpt-5")
+    with pytest.raises(InputError) as raised:
+        train(folder, init_checkpoint=checkpoint, num_train_epochs=2.0)
+    assert f"--init_checkpoint: None, now '{checkpoint}'" in str(raised.value)
+    data_line = (
+        r"data: train.tsv: \d+ bytes, SHA-256 (\w+), now .*SHA-256 (?!\1)"
+    )
+    assert raised.match(data_line)
+    assert contents(folder / "out") == before
+
+
+def test_finished_run_with_the_same_options_and_moved_files_stays_as_it_is(
+    folder,
+):
+    before = contents(folder / "out")
+    train(folder, eval_batch_size=3, plots=True)
+    after = contents(folder / "out")
+    assert {name: after[name] for name in before} == before
+
+
+def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
+    train(
+        folder,
+        num_train_epochs=0.7,
+        seed=7,
+        save_checkpoints_steps=2,
+        gradient_accumulation_steps=2,
+        distribution_strategy="mirrored",
+    )
+    assert weights(folder / "out")["global_step"] == 7
+    kept = read_json(folder / "out" / "train_options.json")["options"]
+    assert kept["num_train_epochs"] == 0.7
+    assert kept["seed"] == 12345  # That of the run.
+
+
+@pytest.mark.parametrize("version", ["2018", "without fingerprints"])
+def test_runs_that_recorded_less_resume(folder, version):
+    output = folder / "out"
+    if version == "2018":
+        for name in (
+            *RECORDS,
+            *(f"model.ckpt-{n}.resume.json" for n in (0, 5)),
+        ):
+            (output / name).unlink()
+    else:
+        kept = read_json(output / "train_options.json")
+        del kept["training_data"], kept["initial_weights"]
+        del kept["options"]["learning_rate"]
+        (output / "train_options.json").write_text(json.dumps(kept))
+    train(folder, num_train_epochs=0.6, learning_rate=0.02)
+    assert weights(output)["global_step"] == 6
+
+
+def test_run_that_ended_before_its_first_step_starts_anew(folder):
+    """With other options, data, vocabulary and config."""
+    output = folder / "out"
+    for path in [*output.glob("model.ckpt-5*"), output / "checkpoint"]:
+        path.unlink()
+    config = read_json(folder / "bert_config.json")
+    config |= {"hidden_size": 8, "vocab_size": 16}
+    (folder / "bert_config.json").write_text(json.dumps(config))
+    words = (folder / "vocab.txt").read_text().split()
+    (folder / "vocab.txt").write_text("\n".join([*words, "more"]))
+    changes = {"learning_rate": 0.02, "seed": 2}
+    expected = train(folder, "expected", **changes)
+    assert_same_weights(train(folder, **changes), expected)
+
+
+def test_overwritten_run_leaves_nothing_but_files_of_others(folder):
+    output = train(folder, do_eval=True, do_predict=True, eval_every=3)
+    (output / "notes.txt").write_text("mine")
+    (output / "best" / "other.txt").write_text("mine")
+    (output / "train.csv").write_text("mine")
+    changes = {"learning_rate": 0.02, "overwrite_output_dir": True}
+    bad = {**changes, "data_dir": str(folder)}
+    with pytest.raises(InputError, match=r"train\.tsv"):
+        train(folder, **bad)
+    assert weights(output)["global_step"] == 5
+    train(folder, **changes)
+    expected = train(folder, "expected", learning_rate=0.02)
+    assert_same_weights(output, expected)
+    added = {"notes.txt", "train.csv", "best", "eval", "eval.tf_record"}
+    names = {path.name for path in output.iterdir() if "tfev" not in path.name}
+    assert names - added - {"predict.tf_record"} == {
+        path.name for path in expected.iterdir() if "tfev" not in path.name
+    }
+    assert os.listdir(output / "best") == ["other.txt"]
+    assert len(list(output.glob("events*"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("vocab_file", "out/vocab.txt", r"--vocab_file=.*vocab\.txt"),
+        ("init_checkpoint", "out/model.ckpt-5", "--init_checkpoint=.*-5"),
+        ("init_checkpoint", "out", "--init_checkpoint=.*out "),
+        (
+            "output_dir",
+            "other",
+            r"other has .*vocab\.txt, but no train_options",
+        ),
+    ],
+)
+def test_overwriting_removes_neither_inputs_nor_other_directories(
+    folder, name, value, message
+):
+    (folder / "other").mkdir()
+    shutil.copy(folder / "vocab.txt", folder / "other")
+    before = contents(folder / "out")
+    changes = {name: str(folder / value), "overwrite_output_dir": True}
+    with pytest.raises(InputError, match=message):
+        train(folder, **changes)
+    assert contents(folder / "out") == before
+    assert (folder / "other" / "vocab.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"do_train": False, "do_eval": True}, "needs --do_train"),
+        ({"sweep": "seed=1..2"}, "conflicts with --overwrite_output_dir"),
+        ({"distribution_strategy": "multi_worker_mirrored"}, "needs one host"),
+    ],
+)
+def test_overwriting_needs_one_training_run(
+    folder, monkeypatch, changes, message
+):
+    hosts = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"index": 0}}
+    hosts["task"]["type"] = "worker"
+    monkeypatch.setenv("TF_CONFIG", json.dumps(hosts))
+    flags = review_runs.flags(folder, do_train=True, overwrite_output_dir=True)
+    with pytest.raises(InputError, match=message):
+        RunClassifier(**flags | changes)
+
+
+def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
+    folder = pretraining_runs.write(tmp_path)
+    output = pretraining_runs.run(folder, do_train=True)
+    before = contents(output)
+    records = folder / "train.tfrecord"
+    records.rename(folder / "moved.tfrecord")
+    shutil.copy(folder / "moved.tfrecord", records)
+    pretraining_runs.run(folder, do_train=True)
+    assert contents(output) == before
+    two = f"{records},{folder}/moved.tfrecord"
+    changes = {"input_file": two, "num_train_steps": 8, "nsp": "none"}
+    message = r"(?s)--nsp: 'next', now 'none'.*data: none, now moved\.tfrecord"
+    with pytest.raises(InputError, match=message):
+        pretraining_runs.run(folder, do_train=True, **changes)
+    assert contents(output) == before
+    pretraining_runs.run(
+        folder, do_train=True, overwrite_output_dir=True, **changes
+    )
+    expected = pretraining_runs.run(folder, "new", do_train=True, **changes)
+    assert_same_weights(output, expected)
+
+
+def test_table_names_options_of_the_training_commands():
+    names = set()
+    for command in (
+        options_classes.RunPretraining,
+        options_classes.RunClassifierWithTfhub,
+        options_classes.RunSquad,
+    ):
+        names |= {field.name for field in dataclasses.fields(command)}
+    listed = " ".join(resuming._CAN_CHANGE.values()).split()
+    assert len(listed) == len(set(listed))
+    assert set(listed) <= names
