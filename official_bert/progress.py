@@ -1,7 +1,7 @@
 """Progress bars: part done, speed and remaining time."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tqdm
@@ -35,9 +35,16 @@ def bar(
     )
 
 
-def read_lines(names: Sequence[str], description: str) -> Iterator[str]:
-    """Yields the lines of several text files, with a progress bar of bytes."""
+def read_lines(
+    names: Sequence[str],
+    description: str,
+    convert: Callable[[Iterator[str]], Iterator[str]] = iter,
+) -> Iterator[str]:
+    """Yields the lines of several text files, with a progress bar of bytes.
+
+    `convert` changes the lines of each file.
+    """
     total = sum(map(files.size, names))
     with bar(description=description, total=total, unit="B") as shown:
         for name in names:
-            yield from files.read_lines(name, on_bytes=shown.update)
+            yield from convert(files.read_lines(name, on_bytes=shown.update))

@@ -33,6 +33,16 @@ class CreatePretrainingData(cli.Options):
         "Text, one sentence per line, blank lines between documents: files or "
         "glob patterns, comma-separated; also .gz."
     )
+    split_sentences: bool = switch(
+        "Split prose into sentences. Lines are joined; blank lines end "
+        "paragraphs, and documents as --document_blank_lines says."
+    )
+    document_blank_lines: int = amount(
+        "With --split_sentences: number of blank lines that end a document, as "
+        "the end of a file does. 0: each line is a document.",
+        3,
+        needs="split_sentences",
+    )
     output_file: str = option("TFRecords to write in turn, comma-separated.")
     vocab_file: str = file_option("The vocabulary of the model.")
     do_lower_case: bool = option(

@@ -18,7 +18,7 @@ import numpy as np
 from official_bert import files
 from official_bert.errors import InputError
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data import instance_records, parallel
+from official_bert.pretraining_data import corpus, instance_records, parallel
 from official_bert.pretraining_data.instance_records import (
     EncodedRecords,
     Settings,
@@ -54,7 +54,10 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
                 | "Shuffle" >> beam.GroupByKey()
                 | "Encode" >> beam.Map(functools.partial(encode, settings))
             )
-        instance_records.write(_read_records(directory, num_buckets), options)
+        records = _read_records(directory, num_buckets)
+        num_kept = instance_records.write(records, options)
+        with corpus.stored(directory) as text:
+            corpus.report_truncation(text, num_kept, options)
 
 
 def _absolute(path: str) -> str:

@@ -28,6 +28,7 @@ from official_bert.pretraining_data import (
     masking,
     parallel,
     segment_pairs,
+    sentences,
 )
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.instance_packing import Columns
@@ -75,17 +76,20 @@ def _run_serially(options: CreatePretrainingData, names: Sequence[str]) -> None:
         instances, description="Writing records", unit="instance"
     )
     batches = feature_batches(shown, text, settings)
-    instance_records.write(instance_records.encode(batches, options), options)
+    records = instance_records.encode(batches, options)
+    num_kept = instance_records.write(records, options)
+    corpus.report_truncation(text, num_kept, options)
 
 
 def read_corpus(settings: Settings, names: Sequence[str]) -> Corpus:
     """Returns the tokenized text of files."""
-    lines = progress.read_lines(names, "Reading text")
+    lines = sentences.read_lines(names, settings.options)
     text = corpus.in_memory(
         corpus.tokenize_block(settings.tokenizer, block)
         for block in corpus.blocks_of_lines(lines)
     )
-    corpus.require_text(text, names)
+    vocab = settings.tokenizer.vocab
+    corpus.report(text, names, settings.options, vocab)
     return text
 
 

@@ -152,6 +152,8 @@ class EncodedRecords(NamedTuple):
     data: list[bytes]  # To append to each output file.
     num_records: int
     num_tokens: int  # Without padding.
+    num_instances: int
+    num_kept: int  # Tokens of documents in instances of the same document.
 
 
 def encode(
@@ -175,16 +177,40 @@ def encode(
             for first in firsts
         ]
         num_tokens = int(np.count_nonzero(columns["input_mask"]))
-        yield EncodedRecords(data, len(records), num_tokens)
+        num_instances, num_other = _count(columns, options)
+        num_kept = num_tokens - num_other
+        yield EncodedRecords(
+            data, len(records), num_tokens, num_instances, num_kept
+        )
         num_records += len(records)
+
+
+def _count(columns: Columns, options: CreatePretrainingData) -> tuple[int, int]:
+    """Counts the instances, and their special tokens and those of random B."""
+    num_instances = len(columns["input_ids"])
+    labels = columns["next_sentence_labels"].astype(np.bool_)
+    is_random = labels & (options.nsp == "next")
+    is_random_token = is_random
+    if options.pack_sequences:
+        num_instances = int(columns["next_sentence_weights"].sum())
+        numbers = columns["input_mask"] - 1
+        is_random_token = np.take_along_axis(is_random, numbers, axis=1)
+    # Random B and the [SEP] behind it.
+    is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
+    num_special = num_instances * (2 if options.nsp == "none" else 3)
+    num_other = int(is_other.sum()) - int(is_random.sum())
+    return num_instances, num_special + num_other
 
 
 def write(
     parts: Iterable[EncodedRecords], options: CreatePretrainingData
-) -> None:
-    """Writes all output files, or none if an error occurs."""
+) -> int:
+    """Writes all output files, or none if an error occurs.
+
+    Returns the total of `num_kept`.
+    """
     names = options.output_files()
-    num_records = num_tokens = 0
+    num_records = num_tokens = num_instances = num_kept = 0
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(files.writing(name)) for name in names]
         for part in parts:
@@ -192,6 +218,8 @@ def write(
                 file.write(data)
             num_records += part.num_records
             num_tokens += part.num_tokens
+            num_instances += part.num_instances
+            num_kept += part.num_kept
         if not num_records:
             raise InputError(
                 "--nsp=sop needs a document of more than one token, because a "
@@ -202,8 +230,10 @@ def write(
             file.flush()
             files.sync(file.name)
     logging.info(
-        "Wrote %d records with %.1f%% padding to %s",
+        "Wrote %d instances in %d records with %.1f%% padding to %s",
+        num_instances,
         num_records,
         100 - 100 * num_tokens / (num_records * options.max_seq_length),
         listed(names),
     )
+    return num_kept

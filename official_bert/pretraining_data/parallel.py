@@ -37,6 +37,7 @@ from official_bert.pretraining_data import (
     instance_records,
     masking,
     segment_pairs,
+    sentences,
 )
 from official_bert.pretraining_data.corpus import Block, Corpus
 from official_bert.pretraining_data.instance_packing import Columns
@@ -81,7 +82,10 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
             unit="item",
         )
         paths = scatter(pairs, num_buckets, directory)
-        instance_records.write(_encode_files(workers, paths), options)
+        records = _encode_files(workers, paths)
+        num_kept = instance_records.write(records, options)
+        with corpus.stored(directory) as text:
+            corpus.report_truncation(text, num_kept, options)
 
 
 @contextlib.contextmanager
@@ -104,13 +108,14 @@ def temporary_directory(path: str) -> Iterator[str]:
 
 def store_corpus(workers: Workers, names: Sequence[str]) -> int:
     """Tokenizes text into the corpus directory; returns `num_buckets`."""
-    lines = progress.read_lines(names, "Reading text")
-    directory = workers.settings.corpus_directory
+    settings = workers.settings
+    lines = sentences.read_lines(names, settings.options)
+    directory = settings.corpus_directory
     blocks = workers.map(tokenize, corpus.blocks_of_lines(lines))
     corpus.store(blocks, directory)
     with corpus.stored(directory) as text:
-        corpus.require_text(text, names)
-        return num_buckets(text, workers.settings)
+        corpus.report(text, names, settings.options, settings.tokenizer.vocab)
+        return num_buckets(text, settings)
 
 
 def tokenize(settings: Settings, lines: Sequence[str]) -> Block:

@@ -1,0 +1,217 @@
+"""Prose becomes sentences and documents; the counts are those of the text."""
+
+import gzip
+import itertools
+import logging
+import re
+import textwrap
+
+import pytest
+from support import pretraining_records
+
+from official_bert.errors import InputError
+from official_bert.options import CreatePretrainingData
+from official_bert.pretraining_data import sentences
+
+# Two chapters of two paragraphs.
+CHAPTERS = [
+    [
+        [
+            "Mr. Thorne came to the harbour at 6 a.m. on the 3rd of March.",
+            'He had, as Mrs. Pell of St. Ives remarked, "an air of the sea."',
+            "Nobody in the U.S. Navy wore such a hat!",
+        ],
+        [
+            '"Is she sailing?" asked the old man, who owned No. 14 Quay St.',
+            "There was no answer.",
+        ],
+    ],
+    [
+        ["It rained for 2.5 days, and the road, i.e. the mud, rose."],
+        [
+            "So Dr. Amos Vane slept.",
+            "“Wake up!” cried Capt. Lunt.",
+            "He did not.",
+        ],
+    ],
+]
+DOCUMENTS = [list(itertools.chain(*chapter)) for chapter in CHAPTERS]
+
+
+def write_chapters(path, paragraph_end, chapter_end, width):
+    """Writes the chapters as prose with lines of at most `width` characters."""
+    path.write_text(
+        chapter_end.join(
+            paragraph_end.join(
+                textwrap.fill(" ".join(paragraph), width)
+                for paragraph in chapter
+            )
+            for chapter in CHAPTERS
+        )
+    )
+
+
+def read_documents(*paths, **changes):
+    options = CreatePretrainingData(
+        input_file=",".join(map(str, paths)),
+        output_file="out",
+        vocab_file=str(paths[0]),
+        split_sentences=True,
+        **changes,
+    )
+    lines = list(sentences.read_lines(list(map(str, paths)), options))
+    documents = "\n".join(lines).split("\n\n")
+    return [document.split("\n") for document in map(str.strip, documents)]
+
+
+@pytest.mark.parametrize(
+    ("paragraph_end", "chapter_end", "width", "document_blank_lines"),
+    [
+        ("\n\n", "\n\n\n\n", 40, 3),  # Hard-wrapped.
+        ("\n \n", "\n\n\t\n\n\n", 20, 3),
+        ("\n\n", "\n\n\n\n", 10_000, 3),  # A paragraph per line.
+        ("\n", "\n\n", 10_000, 1),
+        (" ", "\n", 10_000, 0),  # A document per line.
+    ],
+)
+def test_prose_is_split_into_sentences_and_documents(
+    tmp_path, paragraph_end, chapter_end, width, document_blank_lines
+):
+    path = tmp_path / "novel.txt"
+    write_chapters(path, paragraph_end, chapter_end, width)
+    how = {"document_blank_lines": document_blank_lines}
+    assert [s for s in read_documents(path, **how) if s != [""]] == DOCUMENTS
+
+
+def test_end_of_a_file_ends_a_document(tmp_path):
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt.gz"]
+    paths[0].write_text("One house. It\nstood")
+    paths[1].write_bytes(gzip.compress(b"\xef\xbb\xbfalone. No\nroad."))
+    assert [d for d in read_documents(*paths) if d != [""]] == [
+        ["One house.", "It stood"],
+        ["alone.", "No road."],
+    ]
+
+
+def test_memory_is_limited_in_text_without_blank_lines():
+    lines = (f"Line {i} of\nit ends. " for i in range(10_000))
+    made = sentences.split_prose(lines, 3)
+    first = next(made)
+    assert first == "Line 0 of it ends."
+    assert next(lines) == "Line 2048 of\nit ends. "
+
+
+TEXT = "The cat sat.\nThe cat ran.\n\nThe dog sat.\nThe dog ran.\n"
+WORDS = ["the", "cat", "dog", "sat", "ran", "."]
+
+
+@pytest.fixture
+def messages(caplog):
+    caplog.set_level(logging.INFO)
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 2])
+@pytest.mark.parametrize("pack_sequences", [False, True])
+@pytest.mark.parametrize("nsp", ["next", "sop", "none"])
+def test_counts_are_those_made_by_hand(
+    tmp_path, messages, num_workers, pack_sequences, nsp
+):
+    # 16 tokens, which all fit: 4 sentences of 4.
+    inputs = pretraining_records.write_inputs(tmp_path, TEXT, WORDS)
+    how = {"num_workers": num_workers, "pack_sequences": pack_sequences}
+    sizes = {"max_seq_length": 32, "short_seq_prob": 0.0, "dupe_factor": 3}
+    pretraining_records.make(inputs, tmp_path / "out", nsp=nsp, **how, **sizes)
+    output = "\n".join(messages())
+    assert "Read 2 documents, 4 sentences, 16 tokens" in output
+    assert "Dropped or truncated 0.0% of the tokens" in output
+    if nsp != "next":  # One instance of each document in each pass.
+        assert "Wrote 6 instances in " in output
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize(
+    ("nsp", "changes", "share"),
+    [
+        # [CLS] 1 [SEP] 2 [SEP] or [CLS] 2 [SEP] 1 [SEP] ...
+        ("sop", {"max_seq_length": 7}, 50.0),
+        ("none", {"max_seq_length": 5}, 25.0),
+    ],
+)
+def test_truncated_tokens_are_counted(
+    tmp_path, messages, num_workers, nsp, changes, share
+):
+    inputs = pretraining_records.write_inputs(tmp_path, TEXT, WORDS)
+    how = {"num_workers": num_workers, "nsp": nsp, "short_seq_prob": 0.0}
+    pretraining_records.make(inputs, tmp_path / "out", **how, **changes)
+    expected = f"Dropped or truncated {share}% of the tokens"
+    assert expected in messages()
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize("pack_sequences", [False, True])
+def test_tokens_of_random_segments_do_not_count(
+    tmp_path, messages, num_workers, pack_sequences
+):
+    # Two documents of one sentence of 4: A is the document, B is random.
+    # [CLS] 3 [SEP] 3 [SEP] has room for 3 of 4 tokens of A.
+    text = TEXT.replace(".\nThe", " the")
+    inputs = pretraining_records.write_inputs(tmp_path, text, WORDS)
+    how = {"num_workers": num_workers, "pack_sequences": pack_sequences}
+    sizes = {"max_seq_length": 9, "short_seq_prob": 0.0, "dupe_factor": 2}
+    pretraining_records.make(inputs, tmp_path / "out", **how, **sizes)
+    output = "\n".join(messages())
+    assert "Read 2 documents, 2 sentences, 14 tokens" in output
+    # 3 of 7 tokens of A remain.
+    assert "Wrote 4 instances" in output
+    assert "Dropped or truncated 57.1% of the tokens" in output
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize(
+    ("text", "changes", "message"),
+    [
+        ("A cat.\nA dog.\n", {}, "one document.*blank line.*--split_sentences"),
+        ("A.\n" * 9, {"nsp": "none"}, None),
+        ("A cat.\n\nA dog.\n\nA.\nB.\nC.\n", {}, "2 of 3 documents have one"),
+        ("A cat ran on.\nA dog sat on.\n\n" * 2, {}, "Sentences have 5 tokens"),
+        ("A\na,\na.\n\n" * 2, {}, "Most lines end within a sentence"),
+        ("A.\n" * 9 + "\n" + "A.\n" * 9, {}, None),
+        (
+            "A. The cat. The dog.\n",
+            {"split_sentences": True},
+            "one document.*one file per document.*--document_blank_lines",
+        ),
+    ],
+)
+def test_warning_says_what_to_do_about_the_documents(
+    tmp_path, caplog, text, changes, message, num_workers
+):
+    inputs = pretraining_records.write_inputs(tmp_path, text, ["a", ".", ","])
+    how = {"num_workers": num_workers, "max_seq_length": 9, **changes}
+    pretraining_records.make(inputs, tmp_path / "out", **how)
+    warnings = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == (message is not None)
+    for record in warnings:
+        assert re.search(message, record.getMessage(), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_wrapped_prose_gives_the_records_of_one_sentence_per_line(
+    tmp_path, num_workers
+):
+    lines = "\n\n".join("\n".join(document) for document in DOCUMENTS)
+    inputs = pretraining_records.write_inputs(tmp_path, lines, WORDS)
+    how = {"num_workers": num_workers}
+    expected = pretraining_records.make(inputs, tmp_path / "out", **how)
+    write_chapters(inputs / "text.txt", "\n\n", "\n\n\n\n", 30)
+    how["split_sentences"] = True
+    assert pretraining_records.make(inputs, tmp_path / "out", **how) == expected
+
+
+def test_document_blank_lines_needs_split_sentences(tmp_path):
+    inputs = pretraining_records.write_inputs(tmp_path, TEXT, WORDS)
+    with pytest.raises(InputError, match="needs --split_sentences"):
+        pretraining_records.make(
+            inputs, tmp_path / "out", document_blank_lines=1
+        )
