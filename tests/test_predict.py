@@ -21,6 +21,7 @@ from official_bert.inference import masked_lm
 from official_bert.inference.predictor import Predictor
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import Predict
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
 
 
@@ -150,6 +151,46 @@ def test_own_tables_are_read_with_the_columns_of_training(name, folder, ask):
     for answer in found:
         answer["input"] = answer["input"]["review"]
     check(found, ['good, "red" cat', "bad dog"], model_dir)
+
+
+@pytest.fixture
+def tagger(folder):
+    """The run directory of a tagger, whose words were in column 1."""
+    task = TaggingTask(labels=("N", "V"), token_column=1, document_context=True)
+    model = task.build_model(BertConfig.from_dict(CONFIG))
+    tiny.save(folder / "tagger", model, CONFIG, 5)
+    described = task_file.describe(task.to_json(), 16, do_lower_case=True)
+    (folder / "tagger" / "task.json").write_text(json.dumps(described))
+    return str(folder / "tagger")
+
+
+COLUMNS = b"1\tgood\tN\n2\tcat?\tV\n\n1\train\tN\n"
+SENTENCES = [
+    {"tokens": ["good", "cat?"], "after": ["rain"]},
+    {"tokens": ["rain"], "before": ["good", "cat?"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "items"),
+    [
+        ("a.txt", {}, SENTENCES),
+        ("a.tsv", {"chunk_size": 1}, SENTENCES),
+        ("a.conll", {}, SENTENCES),
+        ("a.csv", {"input_format": "conll"}, SENTENCES),
+        (
+            "a.txt",
+            {"input_format": "lines"},
+            ["1\tgood\tN", "2\tcat?\tV", "1\train\tN"],
+        ),
+    ],
+)
+def test_tagger_reads_columns_as_in_training(tagger, ask, name, options, items):
+    found = ask(COLUMNS, name, model_dir=tagger, **options)
+    words = [i if isinstance(i, str) else i["tokens"] for i in items]
+    assert [answer.pop("input") for answer in found] == words
+    expected = Predictor.from_dir(tagger)(items)
+    assert found == json.loads(json.dumps(expected))
 
 
 def test_column_flags_override_those_of_training(tuned, folder, ask):

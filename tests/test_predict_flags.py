@@ -50,6 +50,13 @@ WRONG = [
     (f"{TUNED} --top_k=0", "--top_k=0"),
     (f"{TUNED} --input_format=xml", "--input_format=xml"),
     (f"{TUNED} --input_format=csv", "--input_format=csv needs --input_file"),
+    ("--model_dir=TAGS --input_format=conll", "=conll needs --input_file"),
+    (f"{TUNED} --input_file=a.conll", "--input_file=a.conll .* tags words"),
+    (
+        f"{TUNED} --input_file=a.txt --input_format=conll",
+        "--input_format=conll .* tags words",
+    ),
+    (f"{SCORE} --input_file=a.conll", "--input_file=a.conll"),
     (f"{TUNED} --text_b_column=b", "--text_b_column=b needs --text_a_column"),
     (f"{SCORE} --text_a_column=a --input_file=a.tsv", "--text_a_column=a"),
     (f"{SCORE} --input_file=a.csv", "--input_file=a.csv"),
@@ -69,7 +76,7 @@ def test_invalid_flags_are_an_error(
     command_line, message, models, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    for name in ("a.txt", "a.tsv", "a.csv"):
+    for name in ("a.txt", "a.tsv", "a.csv", "a.conll"):
         (tmp_path / name).touch()
     (tmp_path / "TAGS").mkdir()
     for name in ("task.json", "vocab.txt", "bert_config.json"):

@@ -129,6 +129,22 @@ class GraphTokenizer:
         )
         return [_by_line(values, words, texts) for values in (ids, *offsets)]
 
+    def split_texts(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the words of texts, strings [B, (words)], as spelled there.
+
+        Bytes that are not valid are dropped at the ends of words only.
+        """
+        decoded = decode(texts)
+        words = self.split(decoded)
+        chars = words.characters
+        number = tf.size(chars.points, tf.int64)
+        ends = tf.concat([words.starts, [number]], axis=0)[1:] - 1
+        start = tf.gather(decoded.starts, tf.gather(chars.first, words.starts))
+        limit = tf.gather(decoded.limits, tf.gather(chars.last, ends))
+        lines = tf.gather(texts, words.lines)
+        spelled = tf.strings.substr(lines, start, limit - start)
+        return _by_line(spelled, words, texts)
+
     def split(self, decoded: Decoded) -> Words:
         """Returns the words of `BasicTokenizer`."""
         chars = normalize(decoded.points, self._tables)

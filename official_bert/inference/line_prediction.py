@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
+from absl import logging
+
 from official_bert import files, json_files, progress
 from official_bert.errors import InputError
 from official_bert.inference.masked_lm import FillMask, Scorer
@@ -16,6 +18,8 @@ from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import ModelFiles, load_masked_lm
 from official_bert.options import Predict
 from official_bert.tasks import tables
+from official_bert.tasks.conll import Sentence
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
 
 _READ_SIZE = 1 << 20  # Bytes of standard input.
@@ -54,9 +58,10 @@ def run(answerer: Answerer, options: Predict) -> None:
     the error is shown and the next line is read.
     """
     kind = options.resolved_format
+    chunks = _conll_chunks(answerer, options)
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
     with _open_output(options.output_file) as file:
-        for chunk in read_chunks(options, answerer.columns):
+        for chunk in chunks or read_chunks(options, answerer.columns):
             try:
                 file.write(_answer_chunk(answerer, chunk, kind))
             except InputError as error:
@@ -64,6 +69,39 @@ def run(answerer: Answerer, options: Predict) -> None:
                     raise
                 print(error, file=sys.stderr)
             file.flush()
+
+
+def _conll_chunks(
+    answerer: Answerer, options: Predict
+) -> Iterator[list[tuple[str, Any]]] | None:
+    """Yields chunks of file and sentence; None if the input has lines."""
+    task = getattr(answerer, "task", None)
+    if not isinstance(task, TaggingTask) or options.input_file == "-":
+        return None
+    path, data, kind = options.input_file, task.columns, options.resolved_format
+    if kind != "conll":
+        # Reading a pipe twice would lose its first lines.
+        is_file = os.path.isfile(path) or files.is_remote(path)
+        is_open = options.input_format == "auto" and kind != "jsonl"
+        if not is_open or not is_file or not data.recognizes(path, task.labels):
+            return None
+        logging.info(
+            "%s is read as CoNLL, with words in column %d. --input_format=lines"
+            " reads one text per line.",
+            path,
+            data.token_column,
+        )
+    sentences = data.read_words(path)
+    starts = range(0, len(sentences), options.chunk_size)
+    return (
+        [(path, s) for s in sentences[start : start + options.chunk_size]]
+        for start in progress.bar(
+            starts,
+            description="Predicting",
+            unit="chunk",
+            disable=not options.output_file,
+        )
+    )
 
 
 @contextlib.contextmanager
@@ -162,9 +200,14 @@ def _answer_chunk(
         for value, (where, _) in zip(values, chunk, strict=True)
     ]
     return "".join(
-        json.dumps({"input": value, **answer}, ensure_ascii=False) + "\n"
+        json.dumps({"input": _input(value), **answer}, ensure_ascii=False)
+        + "\n"
         for value, answer in zip(values, answerer.answer(examples), strict=True)
     ).encode("utf-8")
+
+
+def _input(value: Any) -> Any:
+    return value.words if isinstance(value, Sentence) else value
 
 
 def parse(line: Any, where: str, kind: str) -> Any:

@@ -29,9 +29,10 @@ class Predict(ModelOptions, heading="Data"):
         "The file to predict, one example per line. -: standard input.", "-"
     )
     input_format: str = choice(
-        "text: one text per line. tsv: one or two texts, or a table. csv: a "
-        "table. jsonl: a text, list or object. auto: by name, otherwise text.",
-        "auto|text|tsv|csv|jsonl",
+        "lines or text: one text per line. tsv: one or two texts, or a table. "
+        "csv: a table. jsonl: a text, list or object. conll: one word per "
+        "line, for taggers. auto: by name and, for taggers, by content.",
+        "auto|lines|text|tsv|csv|jsonl|conll",
     )
     text_a_column: str | None = optional(
         "Column of the text: name or number. Default: as in training.",
@@ -68,9 +69,13 @@ class Predict(ModelOptions, heading="Data"):
 
     @property
     def resolved_format(self) -> str:
-        """The input format: text, tsv, csv or jsonl."""
+        """The input format: text, tsv, csv, jsonl or conll."""
+        if self.input_format == "lines":
+            return "text"
         if self.input_format != "auto":
             return self.input_format
+        if self.input_file.endswith((".conll", ".conll.gz")):
+            return "conll"
         return table_format(self.input_file) or "text"
 
     def __post_init__(self) -> None:
@@ -92,7 +97,8 @@ class Predict(ModelOptions, heading="Data"):
         else:
             self._require_files(is_finetuned=True)
             self._check_columns(task_file.read(self.model_dir))
-        if self.input_file == "-" and self.resolved_format == "csv":
+        is_table = self.resolved_format in ("csv", "conll")
+        if self.input_file == "-" and is_table:
             raise self.error("input_format", "needs --input_file. Add it.")
         if self.output_file:
             inputs = [self.input_file, *self.model_files()]
@@ -108,6 +114,11 @@ class Predict(ModelOptions, heading="Data"):
     def _check_columns(self, task: dict[str, object]) -> None:
         """Raises `InputError` unless the columns of a table are known."""
         kind, has_column = task.get("kind"), self.is_set("text_a_column")
+        if self.resolved_format == "conll" and kind != "tagging":
+            message = f"needs a model that tags words, not one of {kind!r}."
+            is_named = self.is_set("input_format")
+            name = "input_format" if is_named else "input_file"
+            raise self.error(name, message)
         if kind != "text":
             message = f"needs a model of texts, but this is one of {kind!r}."
         elif has_column or task.get("columns"):
@@ -122,7 +133,8 @@ class Predict(ModelOptions, heading="Data"):
                 raise self.error(name, message)
 
     def _check_pretrained(self) -> None:
-        if self.is_set("text_a_column") or self.resolved_format == "csv":
+        is_table = self.resolved_format in ("csv", "conll")
+        if self.is_set("text_a_column") or is_table:
             name = "text_a_column" if self.text_a_column else "input_file"
             message = "is for fine-tuned models. Omit it, or use text per line."
             raise self.error(name, message)

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from official_bert import files
 from official_bert.errors import InputError, listed
 from official_bert.tasks.task import DataSet
+from official_bert.tokenization.alignment import Span
 
 # The first existing file is read; the last names are those of the CoNLL-2003
 # shared task.
@@ -36,6 +37,9 @@ class Sentence:
     tags: Sequence[str] | None  # One per word; None if unknown.
     document: Sequence[str] = dataclasses.field(repr=False)  # All its words.
     start: int = 0
+    # Of a text that was split: the text, and where its words are.
+    text: str = dataclasses.field(default="", compare=False)
+    offsets: Sequence[Span] = dataclasses.field(default=(), compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +81,28 @@ class ConllData(DataSet):
     def training_labels(self) -> tuple[str, ...]:
         """Returns the tags of the training data, sorted."""
         return tuple(sorted(_tags(self.read("train"))))
+
+    def read_words(self, path: str) -> list[Sentence]:
+        """Reads the sentences of any file; ignores its tags."""
+        return self._read_file(path, needs_tags=False, labels=None)
+
+    def recognizes(self, path: str, labels: Collection[str]) -> bool:
+        """Whether a file has columns; otherwise it has lines of text.
+
+        Most lines have a known tag; or all lines have as many cells, and blank
+        lines separate groups of several lines.
+        """
+        numbered = itertools.islice(files.numbered_lines(path), 1000)
+        lines = [line for _, line in numbered]
+        rows = [_split(line) for line in lines if _kind(line) == "words"]
+        last = max(1, self.tag_column)
+        tags = [row[self.tag_column] for row in rows if len(row) > last]
+        if 2 * sum(tag in labels for tag in tags) > len(rows):
+            return True
+        kinds = [kind for kind, _ in itertools.groupby(map(_kind, lines))]
+        num_sentences = kinds.count("words")
+        is_regular = len(set(map(len, rows))) == 1
+        return is_regular and len(rows) > 2 * num_sentences > 2
 
     def _read_file(
         self, path: str, *, needs_tags: bool, labels: Collection[str] | None

@@ -42,7 +42,7 @@ from official_bert.tasks.task import (
     Task,
     saved_field,
 )
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import BatchTokenizer, alignment
 
 # Values of --task_name, all with the same meaning.
 NAMES = ("ner", "pos", "tagging")
@@ -54,6 +54,8 @@ def make(options: RunClassifier) -> "TaggingTask":
     return TaggingTask(
         labels=own_data.find_labels(options, data.training_labels),
         document_context=options.document_context,
+        token_column=options.token_column,
+        tag_column=options.tag_column,
         data=data,
     )
 
@@ -106,11 +108,14 @@ def _sentence_parts(
 class TaggingTask(Task):
     """Tagging; `data` is a `ConllData`.
 
-    With `document_context`, a sentence is read with the words around it.
+    With `document_context`, a sentence is read with the words around it. The
+    columns are those of the training data.
     """
 
     labels: tuple[str, ...] = saved_field(tuple)
     document_context: bool = saved_field(bool, default=False)
+    token_column: int = saved_field(int, default=0)
+    tag_column: int = saved_field(int, default=-1)
 
     kind = "tagging"
 
@@ -118,6 +123,11 @@ class TaggingTask(Task):
     def main_metric(self) -> str:
         """F1 of whole entities if the tags are of a form like B-PER, I-PER."""
         return "f1" if entities.has_prefixes(self.labels) else "accuracy"
+
+    @property
+    def columns(self) -> ConllData:
+        """A reader of files with the columns of the training data."""
+        return ConllData("", self.token_column, self.tag_column)
 
     def examples(self, split: str) -> Examples:
         """Reads the sentences of a split."""
@@ -218,11 +228,13 @@ class TaggingTask(Task):
     def parse(self, given: Any, where: str) -> Sentence:
         """Makes a sentence of a text, a list of words, or an object.
 
-        A text is split at whitespace. An object has `tokens` and, optionally,
-        the words `before` and `after` them in the document.
+        A text is split into words and punctuation. An object has `tokens` and,
+        optionally, the words `before` and `after` them in the document.
         """
+        if isinstance(given, Sentence):
+            return given
         if isinstance(given, str):
-            given = given.split()
+            return _split_text(given)
         parts = given if isinstance(given, dict) else {"tokens": given}
         words: Any = parts.get("tokens")
         before, after = parts.get("before", []), parts.get("after", [])
@@ -237,17 +249,32 @@ class TaggingTask(Task):
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns `tokens`, `tags` and, for tags such as B-PER, `entities`.
 
-        `start` and `end` (exclusive) of an entity count words.
+        `start` and `end` (exclusive) of an entity count words; `offsets`, of
+        texts only, are positions in the text.
         """
-        words = list(example.words)
+        words, offsets = list(example.words), example.offsets
         result: dict[str, Any] = {"tokens": words, "tags": answer}
+        if offsets:
+            result["offsets"] = offsets
         if entities.has_prefixes(self.labels):
             result["entities"] = []
             for start, end, name in entities.entities(answer):
                 entity = {"type": name, "start": start, "end": end}
                 entity["text"] = " ".join(words[start:end])
+                if offsets:
+                    first, last = offsets[start][0], offsets[end - 1][1]
+                    entity["text"] = example.text[first:last]
+                    entity["offsets"] = [first, last]
                 result["entities"].append(entity)
         return result
+
+
+def _split_text(text: str) -> Sentence:
+    """Splits a text as `BasicTokenizer`; words are spelled as in the text."""
+    aligned = alignment.align(text, 0, do_lower_case=False)
+    offsets = [(spans[0][0], spans[-1][1]) for _, spans in aligned]
+    words = [text[start:end] for start, end in offsets]
+    return Sentence(words, None, words, text=text, offsets=offsets)
 
 
 def _is_word_list(given: Any) -> bool:

@@ -166,7 +166,8 @@ def check(
 
 def _as_served(answer):
     """Returns an answer of `predict.py` under the names of outputs."""
-    answer = {name: answer[name] for name in answer if name != "entities"}
+    others = ("entities", "offsets")
+    answer = {name: answer[name] for name in answer if name not in others}
     if "n_best" in answer:
         best = answer.pop("n_best")
         answer["n_best_answers"] = [b["text"] for b in best]

@@ -41,6 +41,26 @@ def read(path, token_column=0, tag_column=-1, labels=None):
     return data.read(name.removesuffix(".txt"), labels)
 
 
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        (CONLL, (0, -1), True),
+        (CONLL.replace("Peter", "Peter A"), (0, -1), True),  # Damaged.
+        ("a B-PER x\nb O x\n", (0, 1), True),
+        ("a x\nb y\nc z\n\nd x\ne y\nf z\n", (0, -1), True),  # No tags.
+        ("a\nb\nc\n\nd\ne\nf\n", (0, -1), True),  # Words alone.
+        ("Hello there\nGood morning\n\nAll right\n", (0, -1), False),
+        ("one\ntwo\nthree\n", (0, -1), False),
+        ("Vitamin O\nis what Peter sells in\nBrussels\n", (0, -1), False),
+        ("\n", (0, -1), False),
+    ],
+)
+def test_columns_are_told_from_lines_of_text(write, text, columns, expected):
+    labels = ("B-ORG", "B-PER", "I-PER", "B-LOC", "O")
+    data = ConllData("", *columns)
+    assert data.recognizes(write(text), labels) == expected
+
+
 def words_and_tags(sentences):
     return [(list(s.words), s.tags and list(s.tags)) for s in sentences]
 

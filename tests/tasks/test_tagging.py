@@ -278,6 +278,20 @@ def test_texts_lists_and_objects_are_parsed(
     assert len(answer) == len(words)
 
 
+def test_text_is_split_at_punctuation_and_keeps_spelling_and_offsets():
+    text = " Dr. JÜrgen\tO'Neill\u200b, 北京!"
+    example = TASK.parse(text, "line 1")
+    words = ["Dr", ".", "JÜrgen", "O", "'", "Neill", ",", "北", "京", "!"]
+    assert example.words == words
+    tags = ["O", "O", "B-PER", "I-PER", "I-PER", "I-PER", *"OOOO"]
+    answer = TASK.answer_to_json(example, tags)
+    spans = [text[start:end] for start, end in answer["offsets"]]
+    assert spans == answer["tokens"] == words
+    [entity] = answer["entities"]
+    assert entity["text"] == "JÜrgen\tO'Neill"
+    assert entity["offsets"] == [5, 19]
+
+
 def test_answers_have_entities_if_the_tags_have_prefixes():
     found = TASK.answer_to_json(sentence(WORDS), TAGS)
     entity = {"type": "PER", "start": 0, "end": 2, "text": "Jim Henson"}

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from official_bert.export import graph_packing
 from official_bert.export.serving.signatures import (
-    SPACE,
     TaskSignatures,
     Tensors,
     signature,
@@ -34,8 +33,8 @@ class TaggingSignatures(TaskSignatures):
         }
 
     def from_texts(self, text: Any) -> Tensors:
-        """`serving_default`: strings [B]; spaces separate words."""
-        words = tf.strings.split(tf.strings.regex_replace(text, SPACE, " "))
+        """`serving_default`: strings [B], split as by `BasicTokenizer`."""
+        words = self.tokenizer.split_texts(text)
         room = self.max_seq_length - 2
         tokens = self._tokenize_words(words.values, room)
         windows = _make_windows(words.row_splits, tokens.row_splits, room)
