@@ -168,38 +168,9 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
 
 @layers.serializable
 class SequenceClassifier(FinetuningModel):
-    """Classifies texts or pairs. Returns logits [B, C].
-
-    In regression, C = 1, and the output layer predicts standardized targets:
-    the result is its output times `target_deviation` plus `target_mean`.
-    """
+    """Classifies texts or pairs (C = 1: regression). Returns logits [B, C]."""
 
     reads_pooled_output = True
-
-    def __init__(
-        self,
-        config: BertConfig,
-        *args: Any,
-        target_mean: float = 0.0,
-        target_deviation: float = 1.0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, *args, **kwargs)
-        self.target_mean = target_mean
-        self.target_deviation = target_deviation
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "target_mean": self.target_mean,
-            "target_deviation": self.target_deviation,
-        }
-
-    def call(self, batch: dict[str, Any], training: Training = False) -> Any:
-        """See the class."""
-        outputs = super().call(batch)
-        return outputs * self.target_deviation + self.target_mean
 
 
 @layers.serializable

@@ -1,5 +1,6 @@
 """Options of `run_classifier.py` and `run_classifier_with_tfhub.py`."""
 
+import itertools
 import os
 from typing import Any
 
@@ -70,7 +71,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     )
     dev_share: float = option(
         "Own data: without --dev_file, the share of --train_file to evaluate "
-        "on, also written to dev.EXT in --output_dir. 0: no evaluation.",
+        "on, also written to dev.jsonl in --output_dir. 0: no evaluation.",
         0.1,
         between=(0, 0.5),
     )
@@ -165,13 +166,18 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         if self.task_name.lower() not in OWN_FORMATS:
             message = f"needs your own data: omit {self.flag('task_name')}."
             raise self.error("train_file", message)
-        modes = {"train": self.do_train, "dev": self.do_eval}
-        modes["test"] = self.do_predict
-        for split, is_used in modes.items():
-            if is_used and self.is_set(f"{split}_file"):
-                self.require(f"{split}_file", existing_file)
         if self.do_predict and not self.test_file:
             raise self.error("do_predict", "needs --test_file. Add it.")
+        for name in [f"{split}_file" for split in self.used_splits]:
+            if self.is_set(name):
+                self.require(name, existing_file)
+
+    @property
+    def used_splits(self) -> list[str]:
+        """Those of `train`, `dev` and `test` whose examples are read."""
+        is_dev_used = self.do_eval or self.eval_every
+        is_used = (self.do_train, is_dev_used, self.do_predict)
+        return list(itertools.compress(("train", "dev", "test"), is_used))
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -208,13 +214,19 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     def own_file(self, split: str) -> str:
         """Returns the file of `train`, `dev` or `test` of own data.
 
-        Without --dev_file, it is that of the held-out part of --train_file.
+        After training, `dev` is the held-out part of --train_file.
         """
-        directory = self.output_dir if self.train_file else self.data_dir
-        form = self.task_name.lower()
-        form = form if form in OWN_FORMATS else "jsonl"
-        default = os.path.join(directory, f"{split}.{form}")
-        return getattr(self, f"{split}_file") or default
+        if self.train_file:
+            held_out = os.path.join(self.output_dir, "dev.jsonl")
+            return getattr(self, f"{split}_file") or held_out
+        name = f"{split}.{self.task_name.lower()}"
+        return os.path.join(self.data_dir, name)
+
+    @property
+    def own_columns(self) -> tuple[str | None, ...]:
+        """The columns of a `TextExample` of own data, if given or known."""
+        texts = (self.text_a_column, self.text_b_column)
+        return (self.id_column, *texts, self.label_column)
 
     @property
     def holds_out(self) -> bool:

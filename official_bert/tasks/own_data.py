@@ -20,13 +20,13 @@ is evaluated if every row has a known label.
 import abc
 import collections
 import dataclasses
-import functools
+import json
 import math
 import os
 import random
 import re
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -45,12 +45,7 @@ from official_bert.tasks.choice import (
 )
 from official_bert.tasks.tables import Row
 from official_bert.tasks.task import DataSet, shuffle_examples
-from official_bert.tasks.text import (
-    TargetScale,
-    TextColumns,
-    TextExample,
-    TextTask,
-)
+from official_bert.tasks.text import TextColumns, TextExample, TextTask
 
 FORMATS = OWN_FORMATS
 
@@ -79,52 +74,14 @@ class OwnData(DataSet):
 
     def rows(self, split: str) -> Iterator[Row]:
         """Yields the rows of `train`, `dev` or `test`."""
-        if not self.options.holds_out or split == "test":
-            yield from self._file_rows(split)
-            return
-        is_dev = split == "dev"
-        held_out = self._held_out_lines
-        for row in self._file_rows("train"):
-            if (row.line in held_out) == is_dev:
-                yield row
+        path = self.path(split)
+        form = table_format(path) or self.file_format
+        has_header = self.options.has_header is not False
+        return tables.read(path, form, has_header=has_header)
 
     def path(self, split: str) -> str:
         """Returns the file of `train`, `dev` or `test`."""
         return self.options.own_file(split)
-
-    def _file_rows(self, split: str) -> Iterator[Row]:
-        path = self.path(split)
-        form = self.file_format
-        if self.options.train_file:
-            form = table_format(path) or form
-        has_header = self.options.has_header is not False
-        return tables.read(path, form, has_header=has_header)
-
-    @functools.cached_property
-    def _held_out_lines(self) -> frozenset[int]:
-        """The lines of `--train_file` that are used for evaluation only.
-
-        They are the same in all runs, so that seeds can be compared.
-        """
-        options = self.options
-        column, task_type = options.label_column, options.task_type
-        labels: dict[int, Any] = {}
-        for row in self._file_rows("train"):
-            is_number = task_type == "regression"
-            labels[row.line] = (
-                row.number(column) if is_number else str(row.get(column))
-            )
-        is_class = task_type == "classification"
-        return frozenset(hold_out(labels, options.dev_share, is_class=is_class))
-
-    def write_held_out(self, directory: str) -> None:
-        """Copies the rows that were held out of training to `dev.EXT`."""
-        if self.options.holds_out:
-            name = os.path.basename(self.options.own_file("dev"))
-            source = self.options.own_file("train")
-            lines = [row.line for row in self._file_rows("train")]
-            target = os.path.join(directory, name)
-            tables.copy_rows(source, target, lines, self._held_out_lines)
 
     def guid(self, row: Row, split: str) -> str:
         """Returns the cell of `--id_column`, or split and line."""
@@ -145,36 +102,14 @@ class OwnData(DataSet):
             return None
 
 
-def hold_out(
-    labels: Mapping[int, Any], share: float, *, is_class: bool
-) -> list[int]:
-    """Returns a share of the keys of {key: label}, at least one.
-
-    Every class has nearly the same share; so has every range of numbers. A
-    class of one example is not held out.
-    """
-    keys = list(labels)
-    random.Random(12345).shuffle(keys)
-    if is_class:
-        counts = collections.Counter(labels.values())
-        keys = [key for key in keys if counts[labels[key]] > 1]
-    keys.sort(key=labels.__getitem__)
-    # Evenly spaced in the order of labels.
-    return [
-        key
-        for place, key in enumerate(keys)
-        if math.ceil((place + 1) * share) > math.ceil(place * share)
-    ]
-
-
 def make_text_task(options: RunClassifier) -> TextTask:
     """Returns the task on texts that the options describe."""
     options = detection.complete(options)
     data = OwnTexts(options, options.task_name.lower())
     labels: tuple[str, ...] = ()
-    scale = TargetScale()
+    mean, deviation = 0.0, 1.0
     if options.task_type == "regression":
-        scale = find_scale(options, data)
+        mean, deviation = find_target_scale(options, data)
     else:
         labels = find_labels(options, data.training_labels)
     given = (options.text_a_column, options.text_b_column)
@@ -182,34 +117,57 @@ def make_text_task(options: RunClassifier) -> TextTask:
     return TextTask(
         task_type=options.task_type,
         labels=labels,
-        target_scale=scale,
+        target_mean=mean,
+        target_deviation=deviation,
         is_pair=len(names) == 2,
         columns=TextColumns(names, options.has_header is not False),
         data=dataclasses.replace(data, labels=labels),
     )
 
 
-def find_scale(options: RunClassifier, data: "OwnTexts") -> TargetScale:
+def find_target_scale(
+    options: RunClassifier, data: "OwnTexts"
+) -> tuple[float, float]:
     """Returns mean and standard deviation of the training data's numbers.
 
     Without training, they are those of the trained model.
     """
     # A missing file is reported when its examples are read.
     if options.do_train and files.exists(options.own_file("train")):
-        column = options.label_column
-        numbers = [row.number(column) for row in data.rows("train")]
+        numbers = [example.label for example in data.read("train")]
         deviation = statistics.pstdev(numbers)
         if not deviation:
             raise InputError(
                 "The training data must have different numbers. Received: only "
-                f"{numbers[0]} in column {column!r} of "
+                f"{numbers[0]} in column {options.label_column!r} of "
                 f"{options.own_file('train')!r}. Check --label_column."
             )
-        return TargetScale(statistics.fmean(numbers), deviation)
-    scale = None
+        return statistics.fmean(numbers), deviation
+    trained = {}
     if task_file.is_in(options.output_dir):
-        scale = task_file.read(options.output_dir).get("target_scale")
-    return TargetScale(**scale) if scale else TargetScale()
+        trained = task_file.read(options.output_dir)
+    return trained.get("target_mean", 0.0), trained.get("target_deviation", 1.0)
+
+
+def hold_out(labels: Sequence[Any], share: float) -> set[int]:
+    """Returns the indices of a share of the examples, at least of one.
+
+    Every class has nearly the same share; so has every range of numbers. A
+    class of one example is not held out. The result depends on nothing else, so
+    that runs with different seeds can be compared.
+    """
+    indices = list(range(len(labels)))
+    random.Random(12345).shuffle(indices)
+    if isinstance(labels[0], str):
+        counts = collections.Counter(labels)
+        indices = [index for index in indices if counts[labels[index]] > 1]
+    indices.sort(key=labels.__getitem__)
+    # Evenly spaced in the order of labels.
+    return {
+        index
+        for place, index in enumerate(indices)
+        if math.ceil((place + 1) * share) > math.ceil(place * share)
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,9 +178,25 @@ class OwnTexts(OwnData):
 
     def read(self, split: str) -> list[TextExample]:
         """Reads a file. Training examples are always shuffled alike."""
+        if split == "test":
+            return _require_all_labels(self._read_file("test"))
+        if self.options.holds_out:
+            examples = self._read_file("train")
+            labels = [example.label for example in examples]
+            held_out = hold_out(labels, self.options.dev_share)
+            examples = [
+                example
+                for index, example in enumerate(examples)
+                if (index in held_out) == (split == "dev")
+            ]
+        else:
+            examples = self._read_file(split)
+        return shuffle_examples(examples) if split == "train" else examples
+
+    def _read_file(self, split: str) -> list[TextExample]:
         column_a = self.options.text_a_column
         column_b = self.options.text_b_column
-        examples = [
+        return [
             TextExample(
                 self.guid(row, split),
                 row.text(column_a),
@@ -231,9 +205,19 @@ class OwnTexts(OwnData):
             )
             for row in self.rows(split)
         ]
-        if split == "test":
-            return _require_all_labels(examples)
-        return shuffle_examples(examples) if split == "train" else examples
+
+    def write_held_out(self, directory: str) -> None:
+        """Writes examples held out of training, with their columns' names."""
+        options = self.options
+        if not options.holds_out:
+            return
+        lines = []
+        for example in self.read("dev"):
+            cells = dict(zip(options.own_columns, example, strict=True))
+            cells.pop(None, None)
+            lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
+        path = os.path.join(directory, "dev.jsonl")
+        files.write_text(path, "".join(lines))
 
     def label(self, row: Row) -> Any:
         """Returns a label, a tuple of labels, or a number."""
@@ -295,12 +279,7 @@ def _require_all_labels(examples: list[TextExample]) -> list[TextExample]:
 
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
     """Returns multiple choice with as many choices as any example has."""
-    needed = {
-        "train": options.do_train,
-        "dev": options.do_eval or options.eval_every,
-        "test": options.do_predict,
-    }
-    splits = [split for split, is_needed in needed.items() if is_needed]
+    splits = options.used_splits
     columns = ChoiceColumns(options.context_column, options.choices_column)
     if options.question_column:
         columns = columns._replace(question=options.question_column)

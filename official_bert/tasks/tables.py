@@ -9,13 +9,7 @@ import json
 import math
 import os
 import string
-from collections.abc import (
-    Container,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from official_bert import files, json_files
@@ -135,40 +129,13 @@ def read(
     if file_format == "jsonl":
         rows = _read_objects(path)
     else:
-        rows = _name_cells(path, read_records(path, file_format), has_header)
+        read_records = _read_csv if file_format == "csv" else _read_tsv
+        rows = _name_cells(path, read_records(path), has_header)
     first = next(rows, None)
     if first is None:
         raise no_examples(path)
     yield first
     yield from rows
-
-
-def read_records(path: str, file_format: str) -> Iterator[Record]:
-    """Yields line number and cells of each row of a TSV or CSV file."""
-    files.require(path, "The data")
-    read_format = _read_csv if file_format == "csv" else _read_tsv
-    first = next(records := read_format(path), None)
-    if first is None:
-        raise no_examples(path)
-    yield first
-    yield from records
-
-
-def copy_rows(
-    source: str, target: str, rows: Iterable[int], chosen: Container[int]
-) -> None:
-    """Copies a header and the rows that begin on the chosen lines.
-
-    `rows` are the lines on which all rows begin, in ascending order.
-    """
-    starts, is_copied = set(rows), True
-    lines = []
-    for number, text in files.numbered_lines(source):
-        if number in starts:
-            is_copied = number in chosen
-        if is_copied:
-            lines.append(f"{text}\n")
-    files.write_text(target, "".join(lines))
 
 
 def read_lines(path: str, *, has_header: bool) -> Iterator[Row]:

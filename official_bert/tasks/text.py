@@ -56,16 +56,6 @@ class TextColumns(NamedTuple):
     has_header: bool = True  # Whether TSV and CSV files have one.
 
 
-class TargetScale(NamedTuple):
-    """The standardization of targets in regression.
-
-    The output layer of the model learns `(target - mean) / deviation`.
-    """
-
-    mean: float = 0.0
-    deviation: float = 1.0
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextTask(Task):
     """A task on single texts or pairs of texts.
@@ -75,7 +65,8 @@ class TextTask(Task):
         labels: In the order of their ids; empty in regression.
         metric: In classification: `accuracy`, `accuracy_and_f1` or `matthews`.
         long_documents: What to do with texts that are too long.
-        target_scale: In regression, the scale of the user's own numbers.
+        target_mean: In regression, what the model learns is standardized:
+        target_deviation: (target - mean) / deviation.
         is_pair: Whether examples are pairs; None if unknown.
         columns: The text columns of the user's own data.
     """
@@ -86,7 +77,8 @@ class TextTask(Task):
     long_documents: LongDocuments = saved_field(
         LongDocuments, default=documents.TRUNCATE_TAIL
     )
-    target_scale: TargetScale = saved_field(TargetScale, default=TargetScale())
+    target_mean: float = saved_field(float, default=0.0)
+    target_deviation: float = saved_field(float, default=1.0)
     is_pair: bool | None = saved_field(bool, default=None)
     columns: TextColumns | None = saved_field(TextColumns, default=None)
 
@@ -133,21 +125,13 @@ class TextTask(Task):
         if example.label is None:
             return [0]
         if self.task_type == "regression":
-            return [example.label]
+            return [(example.label - self.target_mean) / self.target_deviation]
         return [self.labels.index(example.label)]
 
     def build_model(self, config: BertConfig, bert: Any = None) -> Any:
         """Returns BERT with one output per label; one in regression."""
         size = len(self.labels) or 1
-        mean, deviation = self.target_scale
-        return SequenceClassifier(
-            config,
-            size,
-            self.pooling_head,
-            bert=bert,
-            target_mean=mean,
-            target_deviation=deviation,
-        )
+        return SequenceClassifier(config, size, self.pooling_head, bert=bert)
 
     def losses(self, logits: Any, batch: dict[str, Any]) -> Any:
         """Returns cross-entropies or squared errors [B]."""
@@ -155,14 +139,19 @@ class TextTask(Task):
         if self.task_type == "multilabel":
             return losses.binary_cross_entropy(logits, labels)
         if self.task_type == "regression":
-            errors = losses.squared_error(logits[:, 0], labels[:, 0])
-            return errors / self.loss_unit
+            return losses.squared_error(logits[:, 0], labels[:, 0])
         return losses.cross_entropy(logits, labels[:, 0])
 
     @property
     def loss_unit(self) -> float:
-        """In regression, the variance of the targets: losses are relative."""
-        return self.target_scale.deviation**2
+        """In regression, the variance of the targets."""
+        return self.target_deviation**2
+
+    def unscale(self, logits: Any) -> Any:
+        """In regression, undoes the standardization of the targets."""
+        if self.task_type != "regression":
+            return logits
+        return logits * self.target_deviation + self.target_mean
 
     def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
         """Returns probabilities [C]; in regression, the number [1]."""
@@ -170,7 +159,7 @@ class TextTask(Task):
         windows: list[list[np.ndarray]] = [[] for _ in features.examples]
         for row, logits in zip(features.rows, outputs.logits, strict=True):
             windows[row.example].append(logits)
-        pooled = [pool(parts, axis=0) for parts in windows]
+        pooled = [self.unscale(pool(parts, axis=0)) for parts in windows]
         if not pooled or self.task_type == "regression":
             return pooled
         is_multilabel = self.task_type == "multilabel"
@@ -185,7 +174,7 @@ class TextTask(Task):
         targets = np.array([self._label_ids(example) for example in training])
         if self.task_type == "classification":
             targets = np.eye(len(self.labels))[targets[:, 0]]
-        return [targets.mean(axis=0)] * number
+        return [self.unscale(targets.mean(axis=0))] * number
 
     def predictions(self, answers: Sequence[np.ndarray]) -> list[Any]:
         """Returns the label, the list of labels or the number per answer."""
@@ -207,6 +196,7 @@ class TextTask(Task):
         if self.task_type == "multilabel":
             return classification.multilabel(targets, scores, self.labels)
         if self.task_type == "regression":
+            targets = self.unscale(targets)
             return regression.pearson_and_spearman(targets[:, 0], scores[:, 0])
         targets, predicted = targets[:, 0], scores.argmax(axis=1)
         per_class = classification.per_class(targets, predicted, self.labels)

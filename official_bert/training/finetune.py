@@ -318,44 +318,28 @@ def _evaluate(run: Run, global_step: int) -> dict[str, Any]:
     return metrics
 
 
-# The main files of a run on the user's own data.
-_FILES = {
-    "eval_results.json": "metrics",
-    "dev.*": "the held-out rows",
-    "test_predictions.tsv": "predictions of --test_file",
-    "test_results.tsv": "their probabilities or numbers",
-    "predict_results.json": "their metrics",
-    "task.json": "the task, for predict.py",
-}
-
-
 def _print_summary(run: Run, metrics: dict[str, Any]) -> None:
     """After --train_file, prints metrics, files and the next command."""
     options, task = run.options, run.task
     if not isinstance(options, RunClassifier) or not options.train_file:
         return
-    directory, lines = options.output_dir, []
     if metrics and isinstance(task, TextTask):
         dev = run.data["dev"]
         answers = task.baseline_answers(run.data["train"], len(dev))
         baseline = task.metrics(dev, answers)
-        lines += [
-            f"{len(dev)} examples",
-            f"{'':20}{'model':>10}{'baseline':>10}",
-        ]
+        print(f"\n{f'{len(dev)} examples':20}     model  baseline")
         for name, value in reporting.numbers(metrics).items():
             other = f"{baseline[name]:.4f}" if name in baseline else "-"
-            lines.append(f"{name:20}{value:10.4f}{other:>10}")
-        lines.append(
-            "Baseline: the same answer to every text, the most frequent label "
-            "or the mean of the training data."
+            print(f"{name:20}{value:10.4f}{other:>10}")
+        print(
+            "The baseline gives all texts one answer: the most frequent label, "
+            "or the mean."
         )
+    directory = options.output_dir
     names = files.list_directory(run.directory)
-    lines.append(f"Files in {directory}:")
-    for pattern, content in _FILES.items():
-        for name in fnmatch.filter(names, pattern):
-            lines.append(f"  {name:24}{content}")
+    print(f"\nFiles in {directory}:")
+    for name in fnmatch.filter(names, "*.[jt]s*"):
+        print(f"  {name}")
     ending = checks.table_format(options.train_file) or "csv"
     command = f"predict.py --model_dir={directory} --input_file=new.{ending}"
-    lines.append(f"Predict new examples:\n  python {command}")
-    print("\n".join(lines))
+    print(f"\nPredict new examples:\n  python {command}")

@@ -1,5 +1,6 @@
 """The user's own data in one command: what --train_file detects and implies."""
 
+import collections
 import json
 
 import numpy as np
@@ -86,7 +87,7 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
     flags = {"text_a_column": "1", "label_column": "0", "task_name": "csv"}
     task = tasks.get(tiny.options(tmp_path, **flags))
     assert len(task.examples("train")) == len(task.examples("dev")) == 3
-    assert "train.csv has no header" in caplog.text
+    assert "train.csv:1: this line is data" in caplog.text
     (tmp_path / "train.csv").write_text("stars,review\n1,good\n0,bad\n")
     assert (
         len(tasks.get(tiny.options(tmp_path, **flags)).examples("train")) == 2
@@ -112,9 +113,13 @@ def test_columns_are_detected(tmp_path, header, row, columns):
 @pytest.mark.parametrize(
     ("header", "row", "message"),
     [
-        ("a,b,label", "good {i},bad {i},1", "--text_column .*several.* a, b,"),
-        ("text,a,b", "good {i},1,2", "--label_column .*several.* text, a, b"),
-        ("text", "good {i}", "--label_column must be given: none looks"),
+        (
+            "a,b,label",
+            "good {i},bad {i},1",
+            "--text_column .* columns are a, b, lab",
+        ),
+        ("text,a,b", "good {i},1,2", "--label_column .* columns are a, b"),
+        ("text", "good {i}", "--label_column must be given"),
     ],
 )
 def test_ambiguous_columns_are_an_error(tmp_path, header, row, message):
@@ -141,14 +146,15 @@ def test_the_task_type_follows_from_the_labels(labels, expected):
 
 
 def test_a_tenth_of_every_class_is_held_out():
-    labels = {i: "rare" if i < 20 else "common" for i in range(200)}
-    chosen = hold_out(labels | {200: "single"}, 0.1, is_class=True)
-    assert len(chosen) == 20
-    assert sum(labels[i] == "rare" for i in chosen) == 2
-    numbers = {i: float(i) for i in range(100)}
-    chosen = hold_out(numbers, 0.1, is_class=False)
-    assert np.histogram(chosen, 10, (0, 100))[0].tolist() == [1] * 10
-    assert len(hold_out({1: "a", 2: "a"}, 0.1, is_class=True)) == 1
+    labels = ["rare"] * 20 + ["common"] * 180 + ["single"]
+    chosen = hold_out(labels, 0.1)
+    assert collections.Counter(labels[i] for i in chosen) == {
+        "rare": 2,
+        "common": 18,
+    }
+    chosen = hold_out([float(i) for i in range(100)], 0.1)
+    assert np.histogram(list(chosen), 10, (0, 100))[0].tolist() == [1] * 10
+    assert len(hold_out(["a", "a"], 0.1)) == 1
 
 
 def words(i):
@@ -181,12 +187,13 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     assert "accuracy" in shown
     assert "0.5000" in shown
     assert "predict.py --model_dir=" in shown
-    assert "dev.csv" in shown
-    header, *lines = (output / "dev.csv").read_text().split("\n")
-    assert header == "id,text,mood"
-    held_out = "\n".join(lines[:-1]).replace(",\nsun", ",_sun").split("\n")
+    assert "dev.jsonl" in shown
+    lines = (output / "dev.jsonl").read_text().splitlines()
+    held_out = [json.loads(line) for line in lines]
     assert len(held_out) == 16
-    assert {row.replace(",_sun", ",\nsun") for row in held_out} <= set(rows)
+    texts = {row["text"] for row in held_out}
+    assert texts <= {"", 'good cat,\nsun "red"', 'bad cat,\nsun "red"'}
+    assert sum(row["mood"] == "good" for row in held_out) == 8
     # Without training, the held-out rows are read from the output directory.
     (tmp_path / "a.csv").unlink()
     again = command_lines.parse(
