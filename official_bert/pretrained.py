@@ -13,6 +13,7 @@ import hashlib
 import importlib.resources
 import os
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from official_bert import files, huggingface_files, json_files, task_file
@@ -30,6 +31,16 @@ _SMALL = [
     "assets/tokenizer/vocabulary.txt",
 ]
 _WEIGHTS = ["model*.safetensors", "model.weights.h5", "*.data-?????-of-?????"]
+
+# Files that are never opened.
+_PICKLE = "a pickle, which can run code when it is opened"
+_UNSUPPORTED = {
+    ".bin": _PICKLE,
+    ".pt": _PICKLE,
+    ".pth": _PICKLE,
+    ".h5": "written by the former TensorFlow models of transformers",
+    ".msgpack": "written by the former Flax models of transformers",
+}
 
 _RELEASED_PREFIX = "bert_model.ckpt"
 
@@ -77,6 +88,9 @@ def find(model: str) -> ModelFlags:
     names = files.list_directory(directory)
     if "bert_config.json" in names:
         return _released_files(directory, names)
+    if not _has_weights(names):
+        for name in names:
+            require_readable(os.path.join(directory, name))
     if "config.json" not in names:
         raise InputError(
             f"{model}: must be a model directory with bert_config.json or "
@@ -278,33 +292,41 @@ def _download(model: str, patterns: list[str], commit: str = "") -> str:
         ) from error
 
 
+def _has_weights(names: Iterable[str]) -> bool:
+    return any(fnmatch.filter(names, pattern) for pattern in _WEIGHTS)
+
+
+def require_readable(path: str) -> None:
+    """Raises `InputError` for weights in a format that is never opened."""
+    if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
+        raise InputError(
+            f"{path} is {reason}, and is not supported. If you trust it, load "
+            "it with a version of transformers that reads it, call "
+            "`model.save_pretrained(directory, safe_serialization=True)`, and "
+            "use that directory."
+        )
+
+
 def _require_weights(repository: str, directory: str) -> None:
     """Raises `InputError` if a repository has no weights that can be read."""
     import huggingface_hub
 
-    commit, found = os.path.basename(directory), files.list_directory(directory)
-    if any(fnmatch.fnmatch(n, pattern) for n in found for pattern in _WEIGHTS):
+    if _has_weights(files.list_directory(directory)):
         return  # They are in the cache.
+    api = huggingface_hub.HfApi()
     try:
-        api = huggingface_hub.HfApi()
+        commit = os.path.basename(directory)
         names = api.list_repo_files(repository, revision=commit)
     except (OSError, huggingface_hub.errors.HTTPError):
         return  # There is no connection; the download raises.
-    if any(fnmatch.fnmatch(n, pattern) for n in names for pattern in _WEIGHTS):
+    if _has_weights(names):
         return
-    if not any(name.endswith((".bin", ".pt", ".pth")) for name in names):
-        raise InputError(
-            f"{repository} has no weights. Received: {listed(names)}."
-        )
-    advice = (
-        "save it with transformers: `save_pretrained(directory, "
-        "safe_serialization=True)`"
-    )
     for row in released().values():
         if row["repository"] == repository:
-            advice = f"download and unpack {_ARCHIVES}{row['archive']}.zip"
-    raise InputError(
-        f"{repository} has its weights only as a pickle, which can run code "
-        f"when it is opened. Name a revision with safetensors as "
-        f"{repository}@REVISION, or {advice} and pass the directory."
-    )
+            raise InputError(
+                f"{repository} has no safetensors. Download and unpack "
+                f"{_ARCHIVES}{row['archive']}.zip, and pass the directory."
+            )
+    for name in names:
+        require_readable(f"{repository}/{name}")
+    raise InputError(f"{repository} has no weights. Received: {listed(names)}.")

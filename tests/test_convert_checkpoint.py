@@ -215,7 +215,7 @@ def test_wrong_flags_are_an_error_before_anything_slow(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("pytorch_model.bin", "pickle.*version .*save_pretrained.*convert"),
+        ("pytorch_model.bin", "pickle.*version .*save_pretrained.*use that"),
         ("model.pt", "pickle"),
         ("tf_model.h5", "TensorFlow models"),
         ("flax_model.msgpack", "Flax models"),

@@ -21,16 +21,6 @@ _CHECKPOINT_FILE = re.compile(
     r"checkpoint|(model\.ckpt-|bert_model\.ckpt).*\.index"
 )
 
-# Files that are never opened.
-_PICKLE = "a pickle, which can run code when it is opened"
-_UNSUPPORTED = {
-    ".bin": _PICKLE,
-    ".pt": _PICKLE,
-    ".pth": _PICKLE,
-    ".h5": "written by the former TensorFlow models of transformers",
-    ".msgpack": "written by the former Flax models of transformers",
-}
-
 
 class ConvertCheckpoint(cli.Options, heading="Model"):
     """Options of `convert_checkpoint.py`."""
@@ -137,7 +127,9 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         is_safe = any(name.endswith(safe_endings) for name in names)
         if not is_safe and "model.weights.h5" not in names:
             for name in names or [""]:
-                _refuse_unsupported(os.path.join(path, name).rstrip("/"))
+                pretrained.require_readable(
+                    os.path.join(path, name).rstrip("/")
+                )
         if "config.json" not in names:
             raise self.error(
                 "input",
@@ -162,13 +154,3 @@ def refuse_same_format(name: str) -> None:
         f"--to={name} must differ from the format of --input. To remove the "
         "optimizer's weights, add --strip_optimizer."
     )
-
-
-def _refuse_unsupported(path: str) -> None:
-    if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
-        raise InputError(
-            f"{path} is {reason}, and is not supported. If you trust it, load "
-            "it with a version of transformers that reads it, call "
-            "`model.save_pretrained(directory, safe_serialization=True)`, and "
-            "convert that directory."
-        )
