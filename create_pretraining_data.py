@@ -3,7 +3,7 @@ r"""Creates TFRecord files with masked instances for pre-training.
   python create_pretraining_data.py \
     --input_file=sample_text.txt \
     --output_file=tf_examples.tfrecord \
-    --vocab_file=$BERT_BASE_DIR/vocab.txt
+    --model=uncased_L-12_H-768_A-12
 
 The input has one sentence per line, and blank lines between documents.
 """

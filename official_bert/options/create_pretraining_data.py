@@ -3,10 +3,11 @@
 import math
 import shlex
 
-from official_bert import cli, files
+from official_bert import files
 from official_bert.cli import amount, count, option, optional, share, switch
 from official_bert.config import BertConfig
 from official_bert.options.checks import file_option, require_outputs
+from official_bert.options.model_source import NamedModel
 
 RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
 
@@ -26,12 +27,19 @@ def _shell_words(value: str) -> str | None:
     return None
 
 
-class CreatePretrainingData(cli.Options):
+class CreatePretrainingData(NamedModel, heading="Model"):
     """Options of `create_pretraining_data.py`."""
 
+    vocab_file: str = file_option(
+        "The vocabulary of the model.", instead="model"
+    )
+    do_lower_case: bool = option(
+        "Lower-case the text: true for uncased models.", True
+    )
     input_file: str = option(
         "Text, one sentence per line, blank lines between documents: files or "
-        "glob patterns, comma-separated; also .gz."
+        "glob patterns, comma-separated; also .gz.",
+        heading="Data",
     )
     split_sentences: bool = switch(
         "Split prose into sentences. Lines are joined; blank lines end "
@@ -44,10 +52,6 @@ class CreatePretrainingData(cli.Options):
         needs="split_sentences",
     )
     output_file: str = option("TFRecords to write in turn, comma-separated.")
-    vocab_file: str = file_option("The vocabulary of the model.")
-    do_lower_case: bool = option(
-        "Lower-case the text: true for uncased models.", True
-    )
     do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
     max_seq_length: int = option(
         "Tokens per instance, including [CLS] and [SEP].", 128, at_least=5
