@@ -89,6 +89,13 @@ def test_training_finds_names(trained):
     assert run_directory.latest(str(trained)) == expected
 
 
+def test_resuming_with_other_questions_is_an_error(folder, trained):
+    changes = {"doc_stride": 5, "train_file": str(folder / "dev.json")}
+    message = r"(?s)--doc_stride: 6, now 5.*train\.json: .*, now dev\.json: "
+    with pytest.raises(InputError, match=message):
+        run(folder, do_train=True, **changes)
+
+
 def test_flags_of_training_are_defaults_of_later_runs(trained):
     flags = RunSquad.complete({"output_dir": str(trained)})
     assert (flags["doc_stride"], flags["eval_pad_to"]) == (6, "max")

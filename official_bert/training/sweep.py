@@ -32,6 +32,7 @@ _CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type"}
 _MAY_DIFFER = {
     "output_dir",
     "plots",
+    "has_header",  # Earlier versions recorded a value that no task used.
     "do_predict",
     "jit_compile",
     *(field.name for field in dataclasses.fields(DeviceOptions)),

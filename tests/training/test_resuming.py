@@ -6,14 +6,16 @@ import os
 import shutil
 
 import pytest
-from support import pretraining_runs, review_runs
+from support import command_lines, pretraining_runs, review_runs
 from support.review_runs import assert_same_weights, read_json, run, weights
 
+import run_classifier
 from official_bert import options as options_classes
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.training import resuming
 
+MODEL_FILES = {"bert_config": "bert_config.json", "vocab": "vocab.txt"}
 RECORDS = ("train_options.json", "task.json", "bert_config.json", "vocab.txt")
 
 
@@ -218,6 +220,27 @@ def test_overwriting_needs_one_training_run(
     flags = review_runs.flags(folder, do_train=True, overwrite_output_dir=True)
     with pytest.raises(InputError, match=message):
         RunClassifier(**flags | changes)
+
+
+def test_holding_out_other_examples_is_an_error(folder):
+    files = (f"--{n}_file={folder}/{f}" for n, f in MODEL_FILES.items())
+    line = f"--output_dir={folder}/own --max_seq_length=16 " + " ".join(files)
+    line += f" --train_file={folder}/SST-2/train.tsv --num_train_epochs=0.5"
+    first, again, other_share, other_file = [
+        command_lines.parse(RunClassifier, f"{line} {more}")
+        for more in (
+            "",
+            "--eval_batch_size=4",
+            "--dev_share=0.3",
+            f"--dev_file={folder}/SST-2/dev.tsv",
+        )
+    ]
+    run_classifier.main(first)
+    with pytest.raises(InputError, match=r"--dev_share: 0\.1, now 0\.3"):
+        run_classifier.main(other_share)
+    with pytest.raises(InputError, match=r"--dev_file: None, now '.*dev\.tsv'"):
+        run_classifier.main(other_file)
+    run_classifier.main(again)
 
 
 def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
