@@ -156,6 +156,20 @@ def test_task_file_is_kept_with_its_head_only(tmp_path, to, flags):
         assert (output / "task.json").exists() == (name == "all")
 
 
+def test_the_output_layer_of_standardized_targets_is_converted(tmp_path):
+    released(tmp_path / "a", "sequence_classification", 1)
+    task = {"kind": "text", "task_type": "regression", "labels": []}
+    task |= {"max_seq_length": 8, "do_lower_case": True}
+    found = []
+    standardized = {"target_mean": 5.0, "target_deviation": 3.0}
+    for name, scale in (("b", {}), ("c", standardized)):
+        (tmp_path / "a" / "task.json").write_text(json.dumps(task | scale))
+        back = to_tf1(to_hf(tmp_path / "a", name=f"hf-{name}"), name)
+        assert "target_mean" not in read_json(back / "task.json")
+        found.append(answers(back)[0]["score"])
+    assert found[1] == pytest.approx(found[0] * 3 + 5)
+
+
 def test_regression_with_several_outputs_is_an_error(tmp_path):
     finetuned(tmp_path / "a")
     hf = to_hf(tmp_path / "a")

@@ -1,8 +1,8 @@
 """Fine-tuning: trains, evaluates and predicts any task."""
 
 import dataclasses
-import fnmatch
 import os
+import re
 from typing import Any
 
 from absl import logging
@@ -44,6 +44,8 @@ from official_bert.training.objectives import FinetuningObjective
 # Weights that a pre-trained checkpoint has beside BERT's, and those it lacks.
 _PRETRAINING_HEADS = "^cls/(predictions|seq_relationship)/"
 _TASK_HEADS = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
+
+_RESULT_FILE = re.compile(r"(dev|eval|predict|task|test)\w*\.(jsonl?|t..)")
 
 # By the modes of `Task.splits`.
 _BATCH_SIZE_FLAGS = {
@@ -336,10 +338,10 @@ def _print_summary(run: Run, metrics: dict[str, Any]) -> None:
             "or the mean."
         )
     directory = options.output_dir
-    names = files.list_directory(run.directory)
     print(f"\nFiles in {directory}:")
-    for name in fnmatch.filter(names, "*.[jt]s*"):
-        print(f"  {name}")
+    for name in files.list_directory(run.directory):
+        if _RESULT_FILE.fullmatch(name):
+            print(f"  {name}")
     ending = checks.table_format(options.train_file) or "csv"
     command = f"predict.py --model_dir={directory} --input_file=new.{ending}"
     print(f"\nPredict new examples:\n  python {command}")

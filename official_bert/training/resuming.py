@@ -57,7 +57,7 @@ _INPUTS = _CAN_CHANGE["input files, compared by content"].split()
 # replaces `train_options.json`, which shows until then what the directory is.
 _OF_MODEL = re.compile(
     r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
-    r"|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
+    r"|dev\.jsonl|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
     r"|(eval|predict)_results\w*\.(txt|json)|test_results\w*\.tsv"
     r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
     r"|(CoLA|SST-2|MRPC|STS-B|QQP|MNLI-mm?|QNLI|RTE|WNLI|AX|XNLI-.+)\.tsv"

@@ -71,10 +71,12 @@ A, B = texts(12, 1), [*texts(11, 2, longest=8)[::-1], "the Smith's"]
 CHOICES = [[b, a, f"{b} the {a}"] for a, b in zip(A, B, strict=True)]
 
 
-def _text(task_type, labels, *long_documents):
-    long_documents = LongDocuments(*long_documents)
+def _text(task_type, labels, *long_documents, **others):
     task = TextTask(
-        task_type=task_type, labels=labels, long_documents=long_documents
+        task_type=task_type,
+        labels=labels,
+        long_documents=LongDocuments(*long_documents),
+        **others,
     )
     return Case(task, {"text_a": A, "text_b": B})
 
@@ -102,7 +104,11 @@ def _squad(*decoding, is_short=False, pad_to="max"):
 CASES = {
     "classification": _text("classification", ("no", "yes", "ja")),
     "multilabel": _text("multilabel", ("no", "yes"), "windows", 0, "mean"),
-    "regression": _text("regression", (), "windows", 3, "max"),
+    "regression": _text(
+        *("regression", (), "windows", 3, "max"),
+        target_mean=7.0,
+        target_deviation=2.5,
+    ),
     "choice": Case(
         ChoiceTask(num_choices=3, long_documents=LongDocuments("head_tail")),
         {"context": A, "choices": CHOICES},

@@ -14,6 +14,7 @@ from support.review_runs import read_json
 import run_classifier
 from official_bert import tasks
 from official_bert.errors import InputError
+from official_bert.inference.predictor import Predictor
 from official_bert.tasks.text import TextExample
 
 
@@ -256,6 +257,43 @@ def test_a_run_learns_numbers_and_evaluates_the_test_set(tmp_path):
     scores = [float(score) for _, score in read_predictions(output)]
     assert scores == pytest.approx([row["label"] for row in rows], abs=0.8)
     assert read_scores(output)[:, 0] == pytest.approx(scores)
+
+
+@pytest.mark.slow
+def test_a_run_learns_standardized_numbers_and_answers_in_their_units(tmp_path):
+    rows = write_data(
+        tmp_path,
+        lambda text: 1000 + 50 * ("good" in text) - 30 * ("bad" in text),
+    )
+    output, results = run(tmp_path, task_type="regression")
+    numbers = np.array(
+        [
+            json.loads(line)["label"]
+            for line in (tmp_path / "train.jsonl").read_text().splitlines()
+        ]
+    )
+    described = read_json(output / "task.json")
+    assert described["target_mean"] == pytest.approx(numbers.mean())
+    assert described["target_deviation"] == pytest.approx(numbers.std())
+    records = tf.data.TFRecordDataset(str(output / "train.tf_record"))
+    labels = [
+        tf.train.Example.FromString(record).features.feature["label_ids"]
+        for record in records.as_numpy_iterator()
+    ]
+    found = [label.float_list.value[0] for label in labels]
+    expected = (numbers - numbers.mean()) / numbers.std()
+    np.testing.assert_allclose(sorted(found), sorted(expected), rtol=1e-5)
+    assert results["pearson"] > 0.9
+    predicted = read_scores(output)[:, 0]
+    labels = np.array([row["label"] for row in rows])
+    errors = read_json(output / "predict_results.json")["mean_squared_error"]
+    assert errors == pytest.approx(np.mean((labels - predicted) ** 2), rel=1e-4)
+    assert errors < labels.var() / 4
+    answers = Predictor.from_dir(str(output))([row["text"] for row in rows])
+    found = [answer["score"] for answer in answers]
+    np.testing.assert_allclose(found, predicted, rtol=1e-5)
+    loss = results["eval_loss"]
+    assert loss == pytest.approx(results["mean_squared_error"], rel=1e-4)
 
 
 @pytest.mark.slow

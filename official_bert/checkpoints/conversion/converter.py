@@ -69,7 +69,32 @@ def open_model(options: ConvertCheckpoint) -> Model:
     if not model.head.is_finetuned:
         # Its fine-tuned head was left out; it can no longer do its task.
         description = dataclasses.replace(description, task=None)
-    return dataclasses.replace(model, description=description)
+    return _with_raw_targets(model, description)
+
+
+def _with_raw_targets(model: Model, description: Description) -> Model:
+    """Returns a model whose output layer needs no `target_mean`.
+
+    Other libraries do not know this key of `task.json`, nor the deviation.
+    """
+    task = dict(description.task or {})
+    mean = task.pop("target_mean", 0.0)
+    deviation = task.pop("target_deviation", 1.0)
+    if (mean, deviation) == (0.0, 1.0):
+        return dataclasses.replace(model, description=description)
+
+    def read(name: str) -> np.ndarray:
+        array = model.arrays.read(name)
+        if name == model.stored["output_bias"]:
+            return array * deviation + mean
+        is_scaled = name == model.stored["output_weights"]
+        return array * deviation if is_scaled else array
+
+    return dataclasses.replace(
+        model,
+        description=dataclasses.replace(description, task=task),
+        arrays=dataclasses.replace(model.arrays, read=read),
+    )
 
 
 def _complete(
