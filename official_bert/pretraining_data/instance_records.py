@@ -198,7 +198,7 @@ def _count(columns: Columns, options: CreatePretrainingData) -> tuple[int, int]:
     # Random B and the [SEP] behind it.
     is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
     num_special = num_instances * (2 if options.nsp == "none" else 3)
-    num_other = int(is_other.sum()) - int(is_random.sum())
+    num_other = int(np.count_nonzero(is_other) - np.count_nonzero(is_random))
     return num_instances, num_special + num_other
 
 
