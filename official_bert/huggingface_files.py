@@ -96,6 +96,12 @@ def read_config(directory: str) -> BertConfig:
     return config
 
 
+def architecture(directory: str) -> str:
+    """Returns the class of a model in transformers, or what it is instead."""
+    names = _read_json(directory, CONFIG).get("architectures")
+    return str(names[0]) if names else "a pre-trained model"
+
+
 def read_vocab(directory: str) -> str | None:
     """Returns `vocab.txt`, or the same text from `tokenizer.json`.
 

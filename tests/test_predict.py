@@ -9,7 +9,13 @@ import subprocess
 import sys
 
 import pytest
-from support import recorded, tiny, untrained_models
+from support import (
+    command_lines,
+    conversions,
+    recorded,
+    tiny,
+    untrained_models,
+)
 from support.untrained_models import CONFIG
 
 import predict
@@ -296,6 +302,30 @@ def test_error_at_a_terminal_does_not_end_the_command(
     shown = capsys.readouterr()
     assert shown.err.startswith("<stdin>:1: ")
     assert json.loads(shown.out)["input"] == "good [MASK]"
+
+
+@pytest.mark.parametrize(
+    ("head", "data"),
+    [
+        ("sequence_classification", '["a b", "c d"]\n["e", "f g"]\n'),
+        ("token_classification", '"a b, c"\n["d", "e f"]\n'),
+        ("question_answering", '{"question": "a b", "context": "c d e"}\n'),
+    ],
+)
+def test_huggingface_model_answers_as_the_same_model_converted(
+    head, data, folder, capsys
+):
+    conversions.released(folder / "a", head)
+    model = conversions.to_hf(folder / "a", head)
+    converted = conversions.to_tf1(model)
+    (folder / "a.jsonl").write_text(data)
+    capsys.readouterr()
+    line = f"--model={model} --input_file=a.jsonl"
+    predict.main(command_lines.parse(Predict, line))
+    found = capsys.readouterr().out
+    predict.main(Predict(model_dir=str(converted), input_file="a.jsonl"))
+    assert found == capsys.readouterr().out
+    assert len(found.splitlines()) == len(data.splitlines())
 
 
 def test_fill_mask_needs_no_next_sentence_head(pretrained, folder, ask):

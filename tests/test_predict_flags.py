@@ -45,6 +45,11 @@ WRONG = [
     (f"{TUNED} --output_file=TUNED/model.ckpt-3.index", "--output_file=.*ckpt"),
     (f"{TUNED} --output_file=TUNED/checkpoint", "--output_file=.*checkpoint"),
     (f"{TUNED} --output_file=answers/", "--output_file=answers/"),
+    ("--model=PRE", "pretrained must be .*--fill_mask .* run_classifier.py"),
+    (
+        "--model=HF",
+        "--model=HF must .* BertForMaskedLM. .*--score",
+    ),
     (f"{TUNED} --batch_size=0", "--batch_size=0"),
     (f"{TUNED} --chunk_size=0", "--chunk_size=0"),
     (f"{TUNED} --top_k=0", "--top_k=0"),
@@ -81,6 +86,11 @@ def test_invalid_flags_are_an_error(
     (tmp_path / "TAGS").mkdir()
     for name in ("task.json", "vocab.txt", "bert_config.json"):
         (tmp_path / "TAGS" / name).write_text('{"kind": "tagging"}')
+    (tmp_path / "HF").mkdir()
+    config = '{"architectures": ["BertForMaskedLM"], "model_type": "bert"}'
+    (tmp_path / "HF" / "config.json").write_text(config)
+    (tmp_path / "HF" / "vocab.txt").write_text("a")
+    (tmp_path / "HF" / "model.safetensors").touch()
     (tmp_path / CASED).mkdir()
     (tmp_path / CASED / "bert_model.ckpt.index").touch()
     for word, name in (("PRE", "pretrained"), ("TUNED", "tuned")):

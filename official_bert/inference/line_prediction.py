@@ -15,7 +15,12 @@ from official_bert import files, json_files, progress
 from official_bert.errors import InputError
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
-from official_bert.inference.trained_models import ModelFiles, load_masked_lm
+from official_bert.inference.trained_models import (
+    ModelFiles,
+    load_finetuned,
+    load_huggingface,
+    load_masked_lm,
+)
 from official_bert.options import Predict
 from official_bert.tasks import tables
 from official_bert.tasks.conll import Sentence
@@ -34,10 +39,11 @@ def load(options: Predict) -> Answerer:
         if options.score:
             return Scorer(model, tokenizer, options.batch_size)
         return FillMask(model, tokenizer, options.top_k, options.batch_size)
-    assert options.model_dir
-    predictor = Predictor.from_dir(
-        options.model_dir, batch_size=options.batch_size
-    )
+    if options.model_dir:
+        finetuned = load_finetuned(options.model_dir)
+    else:
+        finetuned = load_huggingface(ModelFiles.of_options(options))
+    predictor = Predictor(finetuned, batch_size=options.batch_size)
     has_header, columns = options.has_header, predictor.columns
     if options.text_a_column is not None:
         names = (options.text_a_column, options.text_b_column)

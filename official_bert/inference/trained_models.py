@@ -7,8 +7,10 @@ import tensorflow as tf
 
 from official_bert import task_file, tasks
 from official_bert.checkpoints import loading, run_directory, tf1
+from official_bert.checkpoints.conversion import huggingface
+from official_bert.checkpoints.conversion.model import Model, match
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.hub import HubBert
 from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.pretraining_model import PretrainingModel
@@ -17,7 +19,10 @@ from official_bert.options.model_source import (
     require_finetuned,
     require_masked_lm,
 )
+from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel
+from official_bert.tasks.text import TextTask
 from official_bert.tokenization import BatchTokenizer
 
 MASK = "[MASK]"
@@ -166,3 +171,59 @@ def load_finetuned(run_directory: str) -> FinetunedModel:
     return FinetunedModel(
         task, model, tokenizer, files.vocab_path, max_seq_length
     )
+
+
+def load_huggingface(files: ModelFiles) -> FinetunedModel:
+    """Loads a fine-tuned model from a Hugging Face directory.
+
+    Raises `InputError` if a file is damaged, or it is not such a model.
+    """
+    arrays, description = huggingface.read(files.checkpoint)
+    described = description.task or make_task(match(arrays, description))
+    if described is None:
+        raise InputError(f"{files.checkpoint}: must be a fine-tuned model.")
+    task = tasks.from_json(described)
+    model = task.build_model(BertConfig.from_json_file(files.config_path))
+    # Taggers and models of SQuAD do not use the pooler.
+    tokenizer = files.load(model, may_initialize="^bert/pooler/")
+    return FinetunedModel(
+        task, model, tokenizer, files.vocab_path, described["max_seq_length"]
+    )
+
+
+def make_task(model: Model) -> dict[str, Any] | None:
+    """Returns the content of `task.json` for a model of another format.
+
+    What other formats do not store has its default. There is no task for
+    multiple choice, because other formats do not store the number of choices.
+    """
+    description, labels = model.description, model.labels
+    head = model.head.name
+    length = description.config.max_position_embeddings
+    if head == "question_answering":
+        # The defaults 128 and 64, unless the model has few positions.
+        task = SquadTask(
+            doc_stride=min(128, length // 4),
+            max_query_length=min(64, length // 4),
+        ).to_json()
+    elif head == "token_classification":
+        task = TaggingTask(labels=labels).to_json()
+    elif head == "sequence_classification":
+        kind = "regression" if len(labels) == 1 else "classification"
+        if description.problem_type == "regression" and len(labels) > 1:
+            raise InputError(
+                f"{model.arrays.where}: a regression model must have one "
+                f"label. Received: {listed(labels)}. To convert only the "
+                "encoder, add --skip='^classifier'."
+            )
+        if description.problem_type == "multi_label_classification":
+            kind = "multilabel"
+        labels = () if kind == "regression" else labels
+        task = TextTask(task_type=kind, labels=labels).to_json()
+    else:
+        return None
+    return {
+        **task,
+        "max_seq_length": length,
+        "do_lower_case": description.do_lower_case is not False,
+    }

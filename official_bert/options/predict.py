@@ -2,7 +2,7 @@
 
 import sys
 
-from official_bert import task_file
+from official_bert import huggingface_files, task_file
 from official_bert.cli import choice, count, optional, switch
 from official_bert.errors import InputError
 from official_bert.options.checks import (
@@ -15,6 +15,13 @@ from official_bert.options.model_source import (
     ModelOptions,
     require_masked_lm,
 )
+
+# Fine-tuned models of transformers, and the kinds of their tasks.
+_KINDS = {
+    "BertForSequenceClassification": "text",
+    "BertForTokenClassification": "tagging",
+    "BertForQuestionAnswering": "squad",
+}
 
 
 class Predict(ModelOptions, heading="Data"):
@@ -90,10 +97,7 @@ class Predict(ModelOptions, heading="Data"):
         if self.is_masked_lm:
             self._check_pretrained()
         elif not self.model_dir:
-            raise InputError(
-                "--model_dir must be given: a run directory. To use a "
-                "pre-trained model, add --fill_mask or --score."
-            )
+            self._check_huggingface()
         else:
             self._require_files(is_finetuned=True)
             self._check_columns(task_file.read(self.model_dir))
@@ -110,6 +114,30 @@ class Predict(ModelOptions, heading="Data"):
                 raise InputError(
                     f"--{name} must be given if the standard stream is closed."
                 )
+
+    def _check_huggingface(self) -> None:
+        """Raises `InputError` unless --model is fine-tuned, on Hugging Face."""
+        if not self.model:
+            raise InputError(
+                "--model_dir must be given: a run directory; or --model, a "
+                "model fine-tuned with transformers. To use a pre-trained "
+                "model, add --fill_mask or --score."
+            )
+        directory = self.checkpoint_path
+        found = huggingface_files.architecture(directory)
+        if found not in _KINDS:
+            raise self.error(
+                "model",
+                f"must be a fine-tuned model. Received: {found}. Add "
+                "--fill_mask or --score for masked words. For other tasks, "
+                "fine-tune it with run_classifier.py or run_squad.py, and pass "
+                "their --output_dir as --model_dir.",
+            )
+        self._require_files(is_finetuned=False)
+        task: dict[str, object] = {"kind": _KINDS[found]}
+        if task_file.is_in(directory):
+            task |= task_file.read(directory)
+        self._check_columns(task)
 
     def _check_columns(self, task: dict[str, object]) -> None:
         """Raises `InputError` unless the columns of a table are known."""
