@@ -173,6 +173,14 @@ class ChoiceTask(Task):
             others = {"label_ids": [example.label or 0], "is_real_example": [1]}
             yield FeatureRow(number, {**row, **others})
 
+    def labels_of(self, example: ChoiceExample) -> Sequence[Any]:
+        """Returns the number of the right choice."""
+        return () if example.label is None else (example.label,)
+
+    def predictions(self, answers: Any) -> list[Any]:
+        """Returns the numbers of the best choices."""
+        return [int(answer.argmax()) for answer in answers]
+
     def build_model(self, config: BertConfig, bert: Any = None) -> Any:
         """Returns BERT with one output, the score of a choice."""
         head = self.pooling_head
@@ -203,7 +211,7 @@ class ChoiceTask(Task):
         self, directory: str, split: str, examples: Examples, answers: Any
     ) -> None:
         """Writes the probabilities, and a table of ids and predictions."""
-        choices = [answer.argmax() for answer in answers]
+        choices = self.predictions(answers)
         table = self.data.predictions_file(split, examples, choices)
         tables.write_predictions(directory, split, answers, table)
 

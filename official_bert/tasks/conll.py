@@ -15,6 +15,8 @@ import itertools
 import os
 from collections.abc import Collection, Iterable, Sequence
 
+from absl import logging
+
 from official_bert import files
 from official_bert.errors import InputError, listed
 from official_bert.tasks.task import DataSet
@@ -74,8 +76,14 @@ class ConllData(DataSet):
             return self._read_file(path, needs_tags=True, labels=labels)
         sentences = self._read_file(path, needs_tags=False, labels=None)
         # In test data without tags the last column may be anything.
-        if labels is None or _tags(sentences) <= set(labels):
+        unknown = _tags(sentences) - set(labels or ())
+        if labels is None or not unknown:
             return sentences
+        logging.warning(
+            "%s is not evaluated: the training data lacks its tags %s",
+            path,
+            listed(sorted(unknown)),
+        )
         return [dataclasses.replace(s, tags=None) for s in sentences]
 
     def training_labels(self) -> tuple[str, ...]:

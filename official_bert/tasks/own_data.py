@@ -32,7 +32,7 @@ from typing import Any
 from absl import logging
 
 from official_bert import files, task_file
-from official_bert.errors import InputError
+from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier
 from official_bert.options.checks import table_format
 from official_bert.options.run_classifier import OWN_FORMATS
@@ -83,6 +83,37 @@ class OwnData(DataSet):
         """Returns the file of `train`, `dev` or `test`."""
         return self.options.own_file(split)
 
+    def require_same_columns(self) -> None:
+        """Raises unless dev and test tables have the training file's columns.
+
+        Test data may lack the label. JSON objects may differ.
+        """
+        options = self.options
+        used = {
+            "train": options.do_train,
+            "dev": options.do_eval and not options.holds_out,
+            "test": options.do_predict,
+        }
+        by_number = options.text_a_column.isdecimal()
+        columns: dict[str, list[str]] = {}
+        for split in (split for split, is_used in used.items() if is_used):
+            path = self.path(split)
+            form = table_format(path) or self.file_format
+            if files.exists(path) and form != "jsonl":
+                columns[path] = [
+                    name
+                    for name in next(self.rows(split)).cells
+                    if name.isdecimal() == by_number
+                ]
+        expected = columns.get(self.path("train"))
+        for path, names in columns.items():
+            if expected and ({*names} ^ {*expected}) - {options.label_column}:
+                raise InputError(
+                    f"{path}: must have the columns of the training file: "
+                    f"{listed(expected)}. Received: {listed(names)}. Name them "
+                    "alike, and remove others."
+                )
+
     def guid(self, row: Row, split: str) -> str:
         """Returns the cell of `--id_column`, or split and line."""
         column = self.options.id_column
@@ -106,6 +137,7 @@ def make_text_task(options: RunClassifier) -> TextTask:
     """Returns the task on texts that the options describe."""
     options = detection.complete(options)
     data = OwnTexts(options, options.task_name.lower())
+    data.require_same_columns()
     labels: tuple[str, ...] = ()
     mean, deviation = 0.0, 1.0
     if options.task_type == "regression":
@@ -179,7 +211,10 @@ class OwnTexts(OwnData):
     def read(self, split: str) -> list[TextExample]:
         """Reads a file. Training examples are always shuffled alike."""
         if split == "test":
-            return _require_all_labels(self._read_file("test"))
+            examples = self._read_file("test")
+            if all(example.label is None for example in examples):
+                self._require_no_labels("test")
+            return _require_all_labels(examples)
         if self.options.holds_out:
             examples = self._read_file("train")
             labels = [example.label for example in examples]
@@ -218,6 +253,21 @@ class OwnTexts(OwnData):
             lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
         path = os.path.join(directory, "dev.jsonl")
         files.write_text(path, "".join(lines))
+
+    def _require_no_labels(self, split: str) -> None:
+        """Raises if a split has labels after all, but only unknown ones.
+
+        The same value everywhere, such as -1, stands for no label.
+        """
+        column = self.options.label_column
+        cells = [row.cells.get(column) for row in self.rows(split)]
+        found = sorted({str(cell) for cell in cells if cell not in (None, "")})
+        if len(found) > 1:
+            raise InputError(
+                f"{self.path(split)}: column {column!r} must have the labels "
+                f"{listed(self.labels) or 'as numbers'}. Received: "
+                f"{listed(found)}. Correct them, or remove the column."
+            )
 
     def label(self, row: Row) -> Any:
         """Returns a label, a tuple of labels, or a number."""
@@ -284,6 +334,7 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     if options.question_column:
         columns = columns._replace(question=options.question_column)
     data = OwnChoices(options, _choice_format(options, splits), columns)
+    data.require_same_columns()
     first = next(data.rows(splits[0]))
     if columns.choices not in first.cells:
         columns = columns._replace(choices=_choice_columns(first, columns))

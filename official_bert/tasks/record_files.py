@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -22,6 +23,9 @@ from official_bert.tokenization import BatchTokenizer
 
 # The number of features that are encoded together.
 _FEATURES_PER_BLOCK = 256
+
+# The lengths of sequences in the note, next to the share of full ones.
+_PERCENTILES = {"50%": 50, "90%": 90, "99%": 99, "max": 100}
 
 # Increase it when the same examples are written as other records.
 _VERSION = 1
@@ -55,6 +59,7 @@ def write_records(
         examples, tokenizer, max_seq_length, is_training=is_training
     )
     num_records = 0
+    lengths: list[int] = []
     with (
         writing(path) as writer,
         progress.bar(description="Featurizing", unit="feature") as bar,
@@ -64,7 +69,16 @@ def write_records(
                 writer.write(record)
                 bar.update()
             num_records += len(features.lengths)
-    note = {"made_of": fingerprint, "num_records": num_records}
+            lengths += features.lengths
+    note: dict[str, Any] = {"made_of": fingerprint, "num_records": num_records}
+    if lengths:
+        percentiles = np.percentile(
+            lengths, list(_PERCENTILES.values()), method="higher"
+        )
+        note["lengths"] = {
+            **dict(zip(_PERCENTILES, percentiles.tolist(), strict=True)),
+            "full": np.mean(np.array(lengths) == max_seq_length).item(),
+        }
     json_files.write(note_path, {**note, "size": files.size(path)})
     return num_records
 

@@ -177,6 +177,14 @@ class TaggingTask(Task):
                 row |= {"label_ids": labels, "label_mask": mask}
                 yield FeatureRow(number, row)
 
+    def labels_of(self, example: Sentence) -> Sequence[str]:
+        """Returns the tags of the words."""
+        return example.tags or ()
+
+    def predictions(self, answers: Any) -> list[Any]:
+        """Returns the tags of all words."""
+        return list(itertools.chain.from_iterable(answers))
+
     def _words_in_reach(
         self, sentence: Sentence, room: int
     ) -> tuple[Sequence[str], int]:

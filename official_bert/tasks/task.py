@@ -217,6 +217,14 @@ class Task(abc.ABC):
         """Yields the features of examples, unless `featurize` is overridden."""
         raise NotImplementedError
 
+    def labels_of(self, example: Any) -> Sequence[Any]:
+        """Returns an example's classes, to be counted; none in SQuAD."""
+        return ()
+
+    def predictions(self, answers: Any) -> list[Any]:
+        """Returns the predicted class of each answer or word; none in SQuAD."""
+        return []
+
     @abc.abstractmethod
     def build_model(self, config: BertConfig, bert: Any = None) -> Any:
         """Returns BERT and a head, one of `modeling.finetuning_models`.

@@ -117,6 +117,13 @@ class TextTask(Task):
                 row = text_inputs.text_features(*pair, special)
                 yield FeatureRow(number, {**row, **others})
 
+    def labels_of(self, example: TextExample) -> Sequence[Any]:
+        """Returns the label or labels; none in regression."""
+        if example.label is None or self.task_type == "regression":
+            return ()
+        is_multilabel = self.task_type == "multilabel"
+        return tuple(example.label) if is_multilabel else (example.label,)
+
     def _label_ids(self, example: TextExample) -> list[Any]:
         """Returns the feature `label_ids`; zeros for an unknown label."""
         if self.task_type == "multilabel":

@@ -112,6 +112,7 @@ def evaluate(
     for split in splits:
         answers, losses = _run_model(run, forward, "dev", split, record_dir)
         results[split] = losses | run.task.metrics(run.data[split], answers)
+        reporting.warn_of_one_class(split, run.task.predictions(answers))
     first, *others = splits
     return {**results[first], **{split: results[split] for split in others}}
 

@@ -5,8 +5,6 @@ import os
 import re
 from typing import Any
 
-from absl import logging
-
 from official_bert import files, json_files, plots, task_file
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
@@ -80,6 +78,7 @@ def _run(run: Run) -> None:
     if not options.do_train:
         texts = {"eval_options.json": options.to_json(options.command)}
         reporting.write_run_files(options, texts)
+        reporting.log_data(run.task, run.data, {}, options.max_seq_length)
     metrics = _evaluate(run, global_step) if options.do_eval else {}
     if options.do_predict:
         evaluate.predict(run)
@@ -133,7 +132,6 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     for mode in modes:
         for split in task.splits(mode):
             data[split] = task.examples(split)
-            logging.info("%s: %d examples", split, len(data[split]))
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
@@ -283,6 +281,8 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
             "The training data must have at least one example with text. "
             f"Received: {len(examples)} examples without text."
         )
+    note = json_files.read_object(f"{path}.json")
+    reporting.log_data(run.task, run.data, note, max_seq_length)
     schema = run.task.schema(max_seq_length, is_training=True)
     return RecordFiles([path], schema), num_records
 

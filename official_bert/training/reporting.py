@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,12 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import files, json_files
+from official_bert.errors import listed
 from official_bert.options.training import TrainingOptions
+from official_bert.tasks.task import Task
+
+# Labels in the table of the data.
+_MAX_LABELS = 10
 
 
 def write_run_files(options: TrainingOptions, texts: Mapping[str, str]) -> None:
@@ -18,6 +24,69 @@ def write_run_files(options: TrainingOptions, texts: Mapping[str, str]) -> None:
     if options.is_chief:
         for name, text in texts.items():
             files.write_text(os.path.join(options.output_dir, name), text)
+
+
+def log_data(
+    task: Task,
+    data: Mapping[str, Sequence[Any]],
+    note: Mapping[str, Any],
+    max_seq_length: int,
+) -> None:
+    """Logs a table of the data, and warns if the labels look like none.
+
+    `data` is {split: examples}; `note` describes the training records, if any.
+    """
+    counts = {
+        split: Counter(x for e in examples for x in task.labels_of(e))
+        for split, examples in data.items()
+    }
+    rows: list[tuple[str, list[str]]] = [("", list(data))]
+    rows.append(("examples", [f"{len(e):,}" for e in data.values()]))
+    total = Counter(dict.fromkeys(getattr(task, "labels", ()), 0))
+    for count in counts.values():
+        total.update(count)
+    for label, _ in total.most_common(_MAX_LABELS):
+        cells = [f"{c[label]:,}" if c else "-" for c in counts.values()]
+        rows.append((f"label {label}", cells))
+    if len(total) > _MAX_LABELS:
+        rows.append((f"and {len(total) - _MAX_LABELS:,} more labels", []))
+    if note and note["num_records"] != len(data["train"]):
+        rows.append(("windows", [f"{note['num_records']:,}"]))
+    lengths = dict(note.get("lengths", {}))
+    full = lengths.pop("full", None)
+    rows += [(f"tokens, {k}", [f"{v:,}"]) for k, v in lengths.items()]
+    if full is not None:
+        rows.append((f"cut or full at {max_seq_length}", [f"{full:.1%}"]))
+    widths = [max(len(split), 7) + 1 for split in data]
+    lines = []
+    for name, cells in rows:
+        columns = zip(cells, widths, strict=False)
+        texts = [f"{cell:>{width}}" for cell, width in columns]
+        lines.append(f"  {name[:20]:20}{''.join(texts)}")
+    logging.info("The data:\n%s", "\n".join(lines))
+    found = counts.get("train", Counter())
+    if len(found) > 100 or len(found) > max(2, sum(found.values()) / 2):
+        logging.warning(
+            "The training data has %d different labels, such as %s. If they "
+            "are not classes, name another column of labels; for numbers of "
+            "your own data, use --task_type=regression",
+            len(found),
+            listed(list(found)[:3]),
+        )
+
+
+def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
+    """Warns if a model predicts the same class for everything."""
+    classes = set(map(str, predictions))
+    if len(classes) == 1 < len(predictions):
+        logging.warning(
+            "%s: all %d predictions are %r: the model does not tell the "
+            "classes apart. Check the labels, --learning_rate (such as 2e-5) "
+            "and --num_train_epochs, and that the model is pre-trained",
+            split,
+            len(predictions),
+            classes.pop(),
+        )
 
 
 def write_eval_results(

@@ -157,6 +157,32 @@ def test_a_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
         run_classifier.main(tiny.options(trained, task_name="csv", **flags))
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        (
+            "dev.csv",
+            "text,Label\na,y\n",
+            r"text, label\. Received: text, Label",
+        ),
+        ("test.csv", "text,id,label\na,1,y\n", r"Received: text, id, label"),
+        ("test.csv", "text,label\na,0\nb,1\n", r"n, y\. Received: 0, 1\."),
+        ("test.csv", "text,label\na,-1\nb,-1\n", None),  # Stands for none.
+        ("test.csv", "text\na\n", None),
+    ],
+)
+def test_other_columns_or_only_unknown_labels_are_an_error(
+    tmp_path, file, text, message
+):
+    write(tmp_path / "train.csv", "text,label\na,y\nb,n\n")
+    write(tmp_path / file, text)
+    if not message:
+        assert make(tmp_path).examples("test")[0].label is None
+        return
+    with pytest.raises(InputError, match=rf"{file}: .*{message}"):
+        make(tmp_path).examples("test")
+
+
 def test_an_unknown_task_name_and_a_single_label_are_reported(tmp_path):
     with pytest.raises(InputError, match=r"--task_name.*xml"):
         make(tmp_path, "xml")

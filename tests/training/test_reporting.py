@@ -1,0 +1,138 @@
+"""What a run tells about its data and its predictions."""
+
+import re
+
+import numpy as np
+import pytest
+from support import review_runs
+
+from official_bert.tasks.choice import ChoiceExample, ChoiceTask
+from official_bert.tasks.conll import Sentence
+from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.tagging import TaggingTask
+from official_bert.tasks.text import TextExample, TextTask
+from official_bert.training import reporting
+
+
+def text_task(task_type="classification", labels=("a", "b")):
+    return TextTask(task_type=task_type, labels=labels)
+
+
+def texts(*labels):
+    return [TextExample("", "x", None, label) for label in labels]
+
+
+LENGTHS = {"50%": 7, "90%": 1200, "99%": 9, "max": 9, "full": 0.125}
+
+
+def table(caplog, task, data, note=None):
+    """Returns the rows of the logged table, split at spaces."""
+    caplog.set_level("INFO")
+    caplog.clear()
+    reporting.log_data(task, data, note or {"num_records": 3}, 8)
+    first, *lines = caplog.records[0].getMessage().splitlines()
+    assert first == "The data:"
+    assert all(len(line) <= 80 for line in lines)
+    return [line.split() for line in lines]
+
+
+def test_the_table_has_examples_labels_and_lengths(caplog):
+    data = {"train": texts("b", "a", "b"), "test": texts(None, None)}
+    note = {"num_records": 3, "lengths": LENGTHS}
+    assert table(caplog, text_task(labels=("a", "b", "c")), data, note) == [
+        ["train", "test"],
+        ["examples", "3", "2"],
+        ["label", "b", "2", "-"],
+        ["label", "a", "1", "-"],
+        ["label", "c", "0", "-"],
+        ["tokens,", "50%", "7"],
+        ["tokens,", "90%", "1,200"],
+        ["tokens,", "99%", "9"],
+        ["tokens,", "max", "9"],
+        ["cut", "or", "full", "at", "8", "12.5%"],
+    ]
+    note["num_records"] = 5
+    rows = table(caplog, text_task(), data, note)
+    assert rows[4] == ["windows", "5"]
+
+
+TAGGED = Sentence(["x", "y"], ["B-X", "O"], ["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("task", "examples", "labels"),
+    [
+        (text_task("multilabel"), texts(("a", "b"), ("a",), ()), "a 2 b 1"),
+        (text_task("regression", ()), texts(1.0, 2.0, 3.0), ""),
+        (ChoiceTask(num_choices=2), [ChoiceExample("", "", "ab", 1)], "1 1"),
+        (TaggingTask(labels=("B-X", "O")), [TAGGED], "B-X 1 O 1"),
+        (SquadTask(), [None, None, None], ""),
+    ],
+)
+def test_every_task_counts_its_labels(caplog, task, examples, labels):
+    rows = table(caplog, task, {"train": examples})
+    found = [" ".join(row[1:]) for row in rows if row[0] == "label"]
+    assert " ".join(found) == labels
+
+
+def test_many_labels_are_cut_after_ten_with_a_warning(caplog):
+    labels = tuple(f"label{number:03}" + "x" * 50 for number in range(120))
+    splits = ("train", "dev", "dev_mismatched", "test", "test_mismatched")
+    data = dict.fromkeys(splits, texts(*labels))
+    rows = table(caplog, text_task(labels=labels), data)
+    assert sum(row[0] == "label" for row in rows) == 10
+    assert ["and", "110", "more", "labels"] in rows
+    assert "120 different labels" in caplog.records[1].getMessage()
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_odd"),
+    [("abcdefa", True), ("abcabcabc", False), ("ab", False)],
+)
+def test_nearly_as_many_labels_as_examples_are_odd(caplog, labels, is_odd):
+    table(caplog, text_task(labels=labels), {"train": texts(*labels)})
+    assert ("different labels" in caplog.text) == is_odd
+
+
+@pytest.mark.parametrize(
+    ("task", "answers", "shown"),
+    [
+        (text_task(), np.array([[0.6, 0.4], [0.7, 0.3]]), "all 2 .* 'a'"),
+        (text_task(), np.array([[0.6, 0.4], [0.3, 0.7]]), None),
+        (ChoiceTask(num_choices=2), np.array([[0.6, 0.4]] * 3), "all 3 .* '0'"),
+        (TaggingTask(labels=("X", "O")), [["O", "O"], ["O"]], "all 3 .* 'O'"),
+        (SquadTask(), [None, None], None),
+    ],
+)
+def test_one_class_for_everything_is_a_warning(caplog, task, answers, shown):
+    reporting.warn_of_one_class("dev", task.predictions(answers))
+    assert len(caplog.records) == (shown is not None)
+    if shown:
+        assert re.search(f"dev: {shown}", caplog.text)
+
+
+def test_a_run_reports_its_data_also_with_the_records_of_an_earlier_run(
+    tmp_path, caplog
+):
+    caplog.set_level("INFO")
+    review_runs.write(tmp_path)
+    flags = {"do_train": True, "learning_rate": 0.0, "max_seq_length": 16}
+    found = []
+    for epochs in (0.5, 1.0):
+        caplog.clear()
+        review_runs.run(tmp_path, num_train_epochs=epochs, **flags)
+        found += [
+            record.getMessage()
+            for record in caplog.records
+            if record.getMessage().startswith("The data:")
+        ]
+    assert found[0] == found[1]
+    lengths = [len(a.split()) + 2 for a, _ in review_runs.sentences(160, 160)]
+    share = np.mean(np.array(lengths) >= 16)
+    for row in (
+        ["examples", "160"],
+        ["tokens,", "50%", str(np.percentile(lengths, 50, method="higher"))],
+        ["tokens,", "max", "16"],
+        ["cut", "or", "full", "at", "16", f"{share:.1%}"],
+    ):
+        assert row in [line.split() for line in found[0].splitlines()]
