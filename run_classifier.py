@@ -1,11 +1,15 @@
 r"""Fine-tunes BERT on a task, evaluates it, and predicts the test set.
 
-  python run_classifier.py \
-    --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
-    --do_train --do_eval \
-    --vocab_file=$BERT_BASE_DIR/vocab.txt \
-    --bert_config_file=$BERT_BASE_DIR/bert_config.json \
-    --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
+Your own data:
+
+  python run_classifier.py --model=uncased_L-2_H-128_A-2 \
+    --train_file=reviews.csv --text_column=review --label_column=stars \
+    --output_dir=out
+
+A benchmark, with the flags of the 2018 release:
+
+  python run_classifier.py --model=uncased_L-12_H-768_A-12 \
+    --task_name=MRPC --data_dir=$GLUE_DIR/MRPC --do_train --do_eval \
     --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 \
     --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output/
 
