@@ -100,16 +100,10 @@ def require_resumable(
     if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):
         names.add("dev_file")  # Without it, training data is held out.
     changes = _changed_options(record, options, names)
-    now = _initial_weights(options)
-    if record.get("initial_weights", now) != now:
-        changes += _changed_options(record, options, ["init_checkpoint"])
-    found = [files.fingerprint(path) for path in training_files]
-    before = record.get("training_data", found)
-    changes += [
-        f"training data: {old}, now {new}"
-        for old, new in itertools.zip_longest(before, found, fillvalue="none")
-        if old != new
-    ]
+    for name, now in _fingerprints(options, training_files).items():
+        before = record.get("fingerprints", {}).get(name, now)
+        pairs = itertools.zip_longest(before, now, fillvalue="none")
+        changes += [f"{name}: {a}, now {b}" for a, b in pairs if a != b]
     if changes:
         raise InputError(
             f"{checkpoint} was trained with other options or data:"
@@ -144,8 +138,7 @@ def to_record(
     record = {
         "command": options.command,
         "options": {**dataclasses.asdict(options), "seed": seed},
-        "training_data": [files.fingerprint(path) for path in training_files],
-        "initial_weights": _initial_weights(options),
+        "fingerprints": _fingerprints(options, training_files),
     }
     return json_files.to_text(record)
 
@@ -158,21 +151,16 @@ def remove_earlier_run(options: TrainingOptions) -> None:
 
 
 def _files_of_model(options: TrainingOptions) -> list[str]:
-    """Returns what an earlier run wrote; raises if that was no run."""
+    """Returns what an earlier run wrote; nothing if there was none."""
     directory = options.output_dir
-    found = [
+    if not files.exists(os.path.join(directory, RECORD)):
+        return []
+    return [
         os.path.join(directory, part, name)
         for part in ("", files.BEST_DIRECTORY, "eval")
         for name in files.list_directory(os.path.join(directory, part))
         if _OF_MODEL.fullmatch(name)
     ]
-    if found and not files.exists(os.path.join(directory, RECORD)):
-        raise InputError(
-            f"--overwrite_output_dir: {directory} has {found[0]}, but no "
-            f"{RECORD} of a training run. Choose another --output_dir, or "
-            "remove the files yourself."
-        )
-    return found
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
@@ -204,7 +192,13 @@ def _changed_options(
     ]
 
 
-def _initial_weights(options: TrainingOptions) -> str:
-    """Returns a fingerprint; an index has the checksums of all weights."""
+def _fingerprints(
+    options: TrainingOptions, training_files: Sequence[str]
+) -> dict[str, list[str]]:
+    # The index of a checkpoint holds the checksums of all weights.
     path = options.init_checkpoint
-    return files.fingerprint(path + tf1.INDEX) if path else ""
+    weights = [path + tf1.INDEX] if path else []
+    return {
+        "training data": [files.fingerprint(path) for path in training_files],
+        "--init_checkpoint": [files.fingerprint(path) for path in weights],
+    }

@@ -103,7 +103,7 @@ def test_run_resumes_in_another_precision_but_not_optimizer(folder, tmp_path):
         run(folder, tmp_path, num_train_steps=end, mixed_precision=kind)
         expected = scale if kind == "float16" else set()
         assert scale & set(weights(tmp_path)) == expected
-    with pytest.raises(InputError, match=r"missing: bert/.*/lamb_m"):
+    with pytest.raises(InputError, match="--optimizer: 'adamw', now 'lamb'"):
         run(folder, tmp_path, num_train_steps=25, optimizer="lamb")
 
 
