@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import itertools
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -25,19 +24,7 @@ from official_bert.tokenization import BatchTokenizer
 
 _Options = TypeVar("_Options", bound=RunClassifier)
 
-# A column with such a name is the one, if no other column has such a name.
-_TEXT_NAME = re.compile(
-    "text|sentence|review|comment|content|body|document|tweet|message|question"
-    "|utterance|query",
-    re.IGNORECASE,
-)
-_LABEL_NAME = re.compile(
-    "labels?|class|category|target|sentiment|topics?|tags|stars|score|rating"
-    "|intent|y",
-    re.IGNORECASE,
-)
-_ID_NAME = re.compile("|id|idx|index|guid|unnamed: 0", re.IGNORECASE)
-
+_ID_NAMES = ("", "id", "idx", "index", "guid", "unnamed: 0")
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
 # Integers of more different values are numbers, not names of classes.
@@ -118,28 +105,26 @@ def _detect_columns(
     free = [name for name in names if name not in options.own_columns]
     if not text:
         possible = [name for name in free if _is_text(sample, name)]
-        text = _choose("text_column", _TEXT_NAME, free, possible)
+        text = _choose("text", free, possible)
         free.remove(text)
     if not label:
-        possible = [name for name in free if not _ID_NAME.fullmatch(name)]
-        label = _choose("label_column", _LABEL_NAME, free, possible)
+        possible = [name for name in free if name.lower() not in _ID_NAMES]
+        label = _choose("label", free, possible)
     logging.info("--text_column=%s --label_column=%s", text, label)
     return dataclasses.replace(options, text_a_column=text, label_column=label)
 
 
-def _choose(
-    flag: str, known: re.Pattern[str], names: list[str], possible: list[str]
-) -> str:
-    """Returns the one column with a known name, or the only possible one."""
-    named = [name for name in names if known.fullmatch(name)]
-    found = named if len(named) == 1 else possible
-    if len(found) != 1:
+def _choose(default: str, names: list[str], possible: list[str]) -> str:
+    """Returns the column with the default name, or the only possible one."""
+    if default in names:
+        return default
+    if len(possible) != 1:
         raise InputError(
-            f"--{flag} must be given, because it cannot be detected. The other "
-            f"columns are {listed(names)}. Pairs of texts need "
+            f"--{default}_column must be given: it cannot be detected. Other "
+            f"columns: {listed(names) or 'none'}. Pairs of texts need "
             "--text_b_column too."
         )
-    return found[0]
+    return possible[0]
 
 
 def _is_text(sample: Sequence[Row], name: str) -> bool:
@@ -189,13 +174,8 @@ def _fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
     longest = options.max_seq_length
     wanted = int(np.percentile(lengths, 99, method="higher"))
     length = padding.padded_length(min(wanted, longest), longest, "bucket")
-    logging.info(
-        "--max_seq_length=%d: 99%% of the texts have at most %d tokens; %.1f%% "
-        "are truncated",
-        length,
-        wanted,
-        100 * np.mean(lengths > length),
-    )
+    message = "--max_seq_length=%d: 99%% of the texts have at most %d tokens"
+    logging.info(message, length, wanted)
     return dataclasses.replace(
         options, max_seq_length=length, fit_max_seq_length=False
     )

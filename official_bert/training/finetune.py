@@ -5,6 +5,8 @@ import os
 import re
 from typing import Any
 
+from absl import logging
+
 from official_bert import files, json_files, plots, task_file
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
@@ -71,6 +73,7 @@ def _run(run: Run) -> None:
         # Other hosts must not look for the last checkpoint before it is there.
         distribution.wait_for_all_hosts(run.strategy)
     if not (options.do_eval or options.do_predict):
+        _print_summary(run, {})
         return
     global_step = checkpointing.load_for_evaluation(
         run.model, options, may_skip=_PRETRAINING_HEADS
@@ -82,8 +85,7 @@ def _run(run: Run) -> None:
     metrics = _evaluate(run, global_step) if options.do_eval else {}
     if options.do_predict:
         evaluate.predict(run)
-    if options.do_train and options.is_chief:
-        _print_summary(run, metrics)
+    _print_summary(run, metrics)
 
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
@@ -301,6 +303,13 @@ def _schedule(
             f"step with {num_examples} examples. Lower the first or raise the "
             "second."
         )
+    if num_examples < options.train_batch_size:
+        logging.warning(
+            "Fewer training examples than --train_batch_size=%d: %d steps. "
+            "Lower it, or raise --num_train_epochs.",
+            options.train_batch_size,
+            num_train_steps,
+        )
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(
         options.learning_rate, num_train_steps, num_warmup_steps
@@ -324,6 +333,8 @@ def _print_summary(run: Run, metrics: dict[str, Any]) -> None:
     """After --train_file, prints metrics, files and the next command."""
     options, task = run.options, run.task
     if not isinstance(options, RunClassifier) or not options.train_file:
+        return
+    if not (options.do_train and options.is_chief):
         return
     if metrics and isinstance(task, TextTask):
         dev = run.data["dev"]

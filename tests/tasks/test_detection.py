@@ -98,7 +98,7 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("header", "row", "columns"),
     [
-        ("id,text,topic,date", "{i},good cat {i},x,2020", ("text", "topic")),
+        ("id,text,label,date", "{i},good cat {i},x,2020", ("text", "label")),
         ("what,mood", "good cat {i},x", ("what", "mood")),
         ("0.5,good cat {i}", "1.5,bad dog {i}", ("1", "0")),
     ],
@@ -116,10 +116,14 @@ def test_columns_are_detected(tmp_path, header, row, columns):
         (
             "a,b,label",
             "good {i},bad {i},1",
-            "--text_column .* columns are a, b, lab",
+            "--text_column .* columns: a, b, lab",
         ),
-        ("text,a,b", "good {i},1,2", "--label_column .* columns are a, b"),
-        ("text", "good {i}", "--label_column must be given"),
+        (
+            "text,a,b",
+            "good {i},1,2",
+            "--label_column .* columns: a, b",
+        ),
+        ("text", "good {i}", "--label_column must .* columns: none"),
     ],
 )
 def test_ambiguous_columns_are_an_error(tmp_path, header, row, message):
@@ -202,3 +206,15 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     run_classifier.main(again)
     found = json.loads((output / "eval_results.json").read_text())
     assert found["accuracy"] == results["accuracy"]
+
+
+def test_without_evaluation_all_examples_are_used(tmp_path, capsys, caplog):
+    (tmp_path / "a.csv").write_text(table(*REVIEWS))
+    flags = ("--dev_share=0", "--num_train_epochs=2")
+    run_classifier.main(
+        parse(tmp_path, f"--train_file={tmp_path / 'a.csv'}", *flags)
+    )
+    assert "Fewer training examples than --train_batch_size=32" in caplog.text
+    shown = capsys.readouterr().out
+    assert "--input_file=new.csv" in shown
+    assert "dev.jsonl" not in shown
