@@ -141,7 +141,7 @@ def read_chunks(
     numbers = itertools.count(1)
     blocks: Iterable[Iterator[tuple[str, Any]]]
     if columns:
-        blocks = [_rows(path, kind, columns)]
+        blocks = [_rows(options, columns)]
     elif is_stdin:
         arrived = _arrived_lines(sys.stdin.buffer)
         blocks = (_lines("<stdin>", block, numbers) for block in arrived)
@@ -162,9 +162,14 @@ def read_chunks(
 
 
 def _rows(
-    path: str, kind: str, columns: TextColumns
+    options: Predict, columns: TextColumns
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    for row in tables.read(path, kind, has_header=columns.has_header):
+    for row in tables.read(
+        options.input_file,
+        options.resolved_format,
+        has_header=columns.has_header,
+        flags=options.column_flags(),
+    ):
         yield row.where, {name: row.text(name) for name in columns.names}
 
 

@@ -47,7 +47,13 @@ def complete(options: _Options) -> _Options:
     if has_header is None:
         has_header = _detect_header(options, path, form)
         options = dataclasses.replace(options, has_header=has_header)
-    read = functools.partial(tables.read, path, form, has_header=has_header)
+    read = functools.partial(
+        tables.read,
+        path,
+        form,
+        has_header=has_header,
+        flags=options.column_flags(),
+    )
     if not has_columns:
         sample = list(itertools.islice(read(), _SAMPLE_SIZE))
         names = list(sample[0].cells)

@@ -77,7 +77,8 @@ class OwnData(DataSet):
         path = self.path(split)
         form = table_format(path) or self.file_format
         has_header = self.options.has_header is not False
-        return tables.read(path, form, has_header=has_header)
+        flags = self.options.column_flags()
+        return tables.read(path, form, has_header=has_header, flags=flags)
 
     def path(self, split: str) -> str:
         """Returns the file of `train`, `dev` or `test`."""

@@ -4,11 +4,14 @@ Files are UTF-8. A byte-order mark and blank lines are ignored.
 """
 
 import csv
+import difflib
 import io
+import itertools
 import json
 import math
 import os
 import string
+import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,11 +30,13 @@ class Row(NamedTuple):
         cells: {column: cell}. Cells are strings; in JSON Lines, any JSON value.
             In TSV and CSV, columns have the numbers "0", "1", ... in addition
             to the names of the header, which take precedence.
+        flags: {column: the flag that names it}, for messages.
     """
 
     path: str
     line: int
     cells: Mapping[str, Any]
+    flags: Mapping[str, str] = types.MappingProxyType({})
 
     @property
     def where(self) -> str:
@@ -41,12 +46,30 @@ class Row(NamedTuple):
     def get(self, column: str) -> Any:
         """Returns a cell of any type; there must be such a column."""
         if column not in self.cells:
-            raise InputError(
-                f"{self.where}: must have a column {column!r}. Received: "
-                f"{listed(self.cells)}. Check the file and, for your own "
-                "data, the flags --..._column and --nohas_header."
-            )
+            raise self._no_column(column)
         return self.cells[column]
+
+    def _no_column(self, column: str) -> InputError:
+        names = [name for name in self.cells if not name.isdecimal()]
+        by_lower_case = {name.lower(): name for name in names}
+        near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
+        hint = "Check the file and, for your own data, the flags for columns."
+        separators = [s for s in ";|\t," if len(names) == 1 and s in names[0]]
+        if separators:
+            hint = (
+                f"{separators[0]!r} seems to separate the columns. Save the "
+                "file with commas as .csv, or with tabs as .tsv."
+            )
+        elif near:
+            hint = f"Did you mean {by_lower_case[near[0]]!r}?"
+        elif not names:
+            hint = "Without a header, give the numbers of columns, from 0."
+        flag = self.flags.get(column)
+        return InputError(
+            f"{self.where}: must have a column {column!r}"
+            f"{f' ({flag})' if flag else ''}. Received: "
+            f"{listed(names or self.cells)}. {hint}"
+        )
 
     def text(self, column: str) -> str:
         """Returns a cell that must be a string; it may be empty."""
@@ -111,7 +134,11 @@ class Row(NamedTuple):
 
 
 def read(
-    path: str, file_format: str, *, has_header: bool = True
+    path: str,
+    file_format: str,
+    *,
+    has_header: bool = True,
+    flags: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Iterator[Row]:
     """Yields the rows of a table.
 
@@ -121,6 +148,7 @@ def read(
             `csv`: a cell in double quotes may contain commas, line breaks and
             doubled quotes. `jsonl`: every line is a JSON object.
         has_header: Whether the first line of TSV and CSV names the columns.
+        flags: See `Row`.
 
     Raises:
         InputError: The file is missing, empty or malformed.
@@ -134,8 +162,8 @@ def read(
     first = next(rows, None)
     if first is None:
         raise no_examples(path)
-    yield first
-    yield from rows
+    for row in itertools.chain([first], rows):
+        yield row._replace(flags=flags)
 
 
 def read_lines(path: str, *, has_header: bool) -> Iterator[Row]:

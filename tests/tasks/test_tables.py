@@ -128,3 +128,39 @@ def test_written_tsv_is_read_by_python():
     assert text.startswith("id\tprediction\n1\ta b\n")
     lines = csv.reader(text.splitlines(keepends=True), delimiter="\t")
     assert list(lines) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        (
+            "Label,text\n1,a\n",
+            "label",
+            r"'label' \(--label_column\)\. Received: ",
+        ),
+        ("Label,text\n1,a\n", "label", "Label, text. Did you mean 'Label'?"),
+        ("text;label\na;1\n", "label", "';' seems to separate .* commas"),
+        (
+            f"{','.join(map('x{}'.format, range(30)))}\n{',' * 29}\n",
+            "label",
+            r"x9, \.\.\. and 20 more\. Check",
+        ),
+    ],
+)
+def test_missing_column_is_named_with_its_flag_and_a_near_match(
+    tmp_path, text, column, message
+):
+    flags = {"label": "--label_column"}
+    [row] = read(tmp_path, text, "csv", flags=flags)
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        row.get(column)
+
+
+def test_long_value_is_cut_in_a_message(tmp_path):
+    [row] = read(tmp_path, f"label\n{'x' * 30000}\n", "csv")
+    with pytest.raises(InputError) as caught:
+        row.require_label(
+            "label", row.name("label"), list(map(str, range(9999)))
+        )
+    assert len(str(caught.value)) < 500
+    assert "8, 9, ... and 9989 more" in str(caught.value)
