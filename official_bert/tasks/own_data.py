@@ -331,6 +331,12 @@ def _require_all_labels(examples: list[TextExample]) -> list[TextExample]:
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
     """Returns multiple choice with as many choices as any example has."""
     splits = options.used_splits
+    is_by_number = options.choices_column.replace(",", "").isdecimal()
+    if is_by_number and options.has_header is None:
+        raise InputError(
+            f"--choices_column={options.choices_column} gives numbers: add "
+            "--nohas_header if the first line is an example, or --has_header."
+        )
     columns = ChoiceColumns(options.context_column, options.choices_column)
     if options.question_column:
         columns = columns._replace(question=options.question_column)

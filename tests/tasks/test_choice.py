@@ -236,6 +236,13 @@ def test_a_table_has_a_column_for_each_choice_and_letters_as_labels(
         assert task.parse(given, "x")[1:3] == first[1:3]
 
 
+def test_columns_by_number_do_not_lose_the_first_line(tmp_path):
+    (tmp_path / "train.csv").write_text("d ?,b,c,0\n")
+    flags = {"task_name": "choices", "choices_column": "1,2"}
+    with pytest.raises(InputError, match=r"--choices_column=1,2 .*nohas_head"):
+        tasks.get(tiny.options(tmp_path, **flags))
+
+
 def test_choices_may_be_named_by_the_data_as_in_arc(tmp_path):
     named = {"text": ["b", "c"], "label": ["1", "2"]}
     line = {"question": "d ?", "choices": named, "answerKey": "1"}
