@@ -11,6 +11,7 @@ import fnmatch
 import functools
 import hashlib
 import importlib.resources
+import logging
 import os
 import re
 from collections.abc import Iterable
@@ -24,13 +25,20 @@ _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(@.+)?")
 _ARCHIVES = "https://storage.googleapis.com/bert_models/"
 
 # Files that are downloaded first, and the weights.
-_SMALL = [
-    *("config.json", "bert_config.json", "task.json", "checkpoint"),
-    *("vocab.txt", "tokenizer_config.json", "tokenizer.json"),
-    *("added_tokens.json", "*.index", "model.safetensors.index.json"),
+_SMALL = (
+    "config.json",
+    "bert_config.json",
+    "task.json",
+    "checkpoint",
+    "vocab.txt",
+    "tokenizer_config.json",
+    "tokenizer.json",
+    "added_tokens.json",
+    "*.index",
+    "model.safetensors.index.json",
     "assets/tokenizer/vocabulary.txt",
-]
-_WEIGHTS = ["model*.safetensors", "model.weights.h5", "*.data-?????-of-?????"]
+)
+_WEIGHTS = ("model*.safetensors", "model.weights.h5", "*.data-?????-of-?????")
 
 # Files that are never opened.
 _PICKLE = "a pickle, which can run code when it is opened"
@@ -81,10 +89,10 @@ def find(model: str) -> ModelFlags:
         InputError: There is no such model, it cannot be downloaded, or it is
             not a BERT model in a supported format.
     """
-    if not files.list_directory(model):
-        directory = _download(model, _SMALL)
-    else:
+    if files.exists(model):
         directory = model.rstrip("/")
+    else:
+        directory = _download(model, _SMALL)
     names = files.list_directory(directory)
     if "bert_config.json" in names:
         return _released_files(directory, names)
@@ -107,7 +115,7 @@ def download_weights(model: str, checkpoint: str) -> None:
 
     `checkpoint` is that of `find(model)`.
     """
-    if not files.list_directory(model):
+    if not files.exists(model):
         is_directory = os.path.isdir(checkpoint)
         found = checkpoint if is_directory else os.path.dirname(checkpoint)
         _download(model, _SMALL + _WEIGHTS, commit=os.path.basename(found))
@@ -244,7 +252,8 @@ def _cache(name: str, text: str) -> str:
     return path
 
 
-def _download(model: str, patterns: list[str], commit: str = "") -> str:
+@functools.cache
+def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
     """Returns the directory of a repository's files in the Hub's cache.
 
     Files in the cache are not downloaded again. `commit` is the one to use.
@@ -253,7 +262,7 @@ def _download(model: str, patterns: list[str], commit: str = "") -> str:
         near = difflib.get_close_matches(model, released(), 1, 0.8)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise InputError(
-            f"{model} must be a directory, the name of a released model, or "
+            f"{model!r} must be a directory, the name of a released model, or "
             f"OWNER/NAME on the Hugging Face Hub. {hint}--model=list shows the "
             "released models."
         )
@@ -263,9 +272,13 @@ def _download(model: str, patterns: list[str], commit: str = "") -> str:
     import huggingface_hub
     from huggingface_hub import errors
 
+    # absl would show a line for every request.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     try:
         directory: str = huggingface_hub.snapshot_download(
-            name, revision=commit or revision or None, allow_patterns=patterns
+            name,
+            revision=commit or revision or None,
+            allow_patterns=list(patterns),
         )
         if not commit:
             _require_weights(name, directory)
@@ -286,9 +299,9 @@ def _download(model: str, patterns: list[str], commit: str = "") -> str:
         raise InputError(f"{name} has no revision {revision}.") from error
     except (OSError, errors.HTTPError, errors.XetDownloadError) as error:
         raise InputError(
-            f"{name} cannot be downloaded: {str(error).splitlines()[0]} Check "
-            "the connection, HF_ENDPOINT and HF_HUB_OFFLINE, or pass a local "
-            "directory."
+            f"{name} cannot be downloaded. Check the connection, HF_ENDPOINT "
+            "and HF_HUB_OFFLINE, or pass a local directory. Received: "
+            f"{str(error).splitlines()[0]}"
         ) from error
 
 

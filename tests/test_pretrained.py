@@ -153,6 +153,14 @@ def test_omitted_model_is_an_error_that_names_both_flags(options_class, output):
         command_lines.parse(options_class, f"--input_file=a {output}")
 
 
+def test_model_without_vocabulary_needs_the_flag(tmp_path, models):
+    shutil.copytree(models["tf1"], tmp_path / "model")
+    (tmp_path / "model" / "vocab.txt").unlink()
+    line = f"--input_file=a --output_file=b --model={tmp_path / 'model'}"
+    with pytest.raises(InputError, match="has no vocabulary"):
+        command_lines.parse(ExtractFeatures, line)
+
+
 def test_module_does_not_take_a_model():
     with pytest.raises(InputError, match="--model=a is not supported"):
         RunClassifierWithTfhub(
@@ -299,7 +307,8 @@ def test_weights_that_are_only_a_pickle_are_an_error(hub):
         ("owner/empty", "owner/empty has no weights"),
         ("owner/gpt@v2", "owner/gpt has no revision v2"),
         ("uncased_L-2_H-129_A-2", "Did you mean uncased_L-2_H-128_A-2?"),
-        ("a/b/c", "a/b/c must be a directory, the name of a released model"),
+        ("a/b/c", "'a/b/c' must be a directory, the name of a released mod"),
+        ("", "'' must be a directory"),
     ],
 )
 def test_model_that_cannot_be_used_is_an_error(hub, model, message):

@@ -15,6 +15,7 @@ from absl import logging
 
 from official_bert import hub
 from official_bert.checkpoints import loading, run_directory, tf1
+from official_bert.checkpoints.conversion import opening
 from official_bert.config import BertConfig
 from official_bert.export import saved_model
 from official_bert.modeling.encoder import Bert
@@ -55,7 +56,7 @@ def export(
 
     Args:
         config: The model's.
-        init_checkpoint: A TF1 checkpoint, or a run directory for its newest.
+        init_checkpoint: A checkpoint as for `checkpoints.loading.load`.
         vocab_file: The vocabulary, which becomes part of the module.
         export_path: The module's directory, which is replaced if it exists.
         do_lower_case: Whether the model is uncased.
@@ -65,7 +66,7 @@ def export(
             be written.
     """
     prefix = run_directory.resolve(init_checkpoint)
-    stored = tf1.open_reader(prefix).get_variable_to_shape_map()
+    stored = opening.open_arrays(prefix).shapes
     has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
     model = PretrainingModel(config)
     exported = ("bert/", _MASKED_LM) if has_masked_lm else ("bert/",)
