@@ -1,4 +1,4 @@
-"""`bert_config.json`: the sizes of a BERT model, and the released ones.
+"""`bert_config.json`: the sizes of a BERT model.
 
 Field names and defaults are those of the original `BertConfig`.
 """
@@ -177,31 +177,3 @@ _MAX_PADDING = 256
 
 # The empty name, None and "linear" all mean the identity.
 ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")
-
-# All released models, by the names of their archives: the 24 small ones of Turc
-# et al., 2019 (the largest of which has the sizes of Base), Base and Large.
-RELEASED: dict[str, BertConfig] = {
-    f"{prefix}_L-{layers}_H-{hidden}_A-{hidden // 64}": BertConfig(
-        vocab_size=vocab_size,
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 64,
-        intermediate_size=4 * hidden,
-        type_vocab_size=2,
-    )
-    for prefix, layers, hidden, vocab_size in [
-        *(
-            ("uncased", layers, hidden, 30522)
-            for layers in (2, 4, 6, 8, 10, 12)
-            for hidden in (128, 256, 512, 768)
-        ),
-        ("cased", 12, 768, 28996),
-        ("multilingual", 12, 768, 105879),
-        ("multi_cased", 12, 768, 119547),
-        ("chinese", 12, 768, 21128),
-        ("uncased", 24, 1024, 30522),
-        ("cased", 24, 1024, 28996),
-        ("wwm_uncased", 24, 1024, 30522),
-        ("wwm_cased", 24, 1024, 28996),
-    ]
-}

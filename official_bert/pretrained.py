@@ -5,12 +5,10 @@ Configs and vocabularies of other formats are translated to `bert_config.json`
 and `vocab.txt`, in a cache.
 """
 
-import csv
 import difflib
 import fnmatch
 import functools
 import hashlib
-import importlib.resources
 import logging
 import os
 import re
@@ -20,6 +18,7 @@ from typing import NamedTuple
 from official_bert import files, huggingface_files, json_files, task_file
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
+from official_bert.released_models import released
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(@.+)?")
 _ARCHIVES = "https://storage.googleapis.com/bert_models/"
@@ -129,14 +128,6 @@ def download(model: str) -> str:
 def is_name(model: str) -> bool:
     """Whether this can be a released model or OWNER/NAME[@REVISION]."""
     return model in released() or bool(_REPOSITORY.fullmatch(model))
-
-
-@functools.cache
-def released() -> dict[str, dict[str, str]]:
-    """Returns {name: row of `released_models.tsv`}."""
-    table = importlib.resources.files("official_bert") / "released_models.tsv"
-    lines = table.read_text(encoding="utf-8").splitlines()
-    return {row["name"]: row for row in csv.DictReader(lines, delimiter="\t")}
 
 
 def list_released() -> str:

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 LEVELS = [
     "config options cli files huggingface_files json_files pretrained "
-    "task_file errors progress threads "
+    "released_models task_file errors progress threads "
     "signals tokenization metrics pages plots",
     "modeling inputs optimization hub",
     "tasks checkpoints pretraining_data",

@@ -4,12 +4,7 @@
 output. All public names of the 2018 release's `tokenization` module are here.
 """
 
-from official_bert.tokenization.batch_tokenizer import (
-    BatchTokenizer,
-)
-from official_bert.tokenization.batch_tokenizer import (
-    BatchTokenizer as Tokenizer,
-)
+from official_bert.tokenization.batch_tokenizer import BatchTokenizer
 from official_bert.tokenization.casing import validate_case_matches_checkpoint
 from official_bert.tokenization.full_tokenizer import (
     BasicTokenizer,
@@ -26,6 +21,8 @@ from official_bert.tokenization.vocab import (
     load_vocab,
     require_tokens,
 )
+
+Tokenizer = BatchTokenizer
 
 __all__ = [
     "BasicTokenizer",

@@ -3,25 +3,7 @@
 import re
 
 from official_bert.errors import InputError
-
-# Directories of the released checkpoints. "multilingual" and "chinese" models
-# are uncased too.
-_LOWER_CASED = {
-    f"uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
-    for layers in (2, 4, 6, 8, 10, 12)
-    for hidden in (128, 256, 512, 768)
-} | {
-    "uncased_L-24_H-1024_A-16",
-    "wwm_uncased_L-24_H-1024_A-16",
-    "multilingual_L-12_H-768_A-12",
-    "chinese_L-12_H-768_A-12",
-}
-_CASED = {
-    "cased_L-12_H-768_A-12",
-    "cased_L-24_H-1024_A-16",
-    "wwm_cased_L-24_H-1024_A-16",
-    "multi_cased_L-12_H-768_A-12",
-}
+from official_bert.released_models import released
 
 
 def validate_case_matches_checkpoint(
@@ -36,10 +18,9 @@ def validate_case_matches_checkpoint(
     match = re.search(
         r"([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or ""
     )
-    if not match:
-        return
-    model = match.group(1)
-    if model in (_CASED if do_lower_case else _LOWER_CASED):
+    model = match.group(1) if match else ""
+    row = released().get(model)
+    if row and do_lower_case == (row["casing"] == "cased"):
         raise InputError(
             f"You passed in `--do_lower_case={do_lower_case}` with "
             f"`--init_checkpoint={init_checkpoint}`. However, `{model}` seems "
