@@ -25,16 +25,10 @@ _ARCHIVES = "https://storage.googleapis.com/bert_models/"
 
 # Files that are downloaded first, and the weights.
 _SMALL = (
-    "config.json",
-    "bert_config.json",
-    "task.json",
+    "*.json",
     "checkpoint",
-    "vocab.txt",
-    "tokenizer_config.json",
-    "tokenizer.json",
-    "added_tokens.json",
     "*.index",
-    "model.safetensors.index.json",
+    "vocab.txt",
     "assets/tokenizer/vocabulary.txt",
 )
 _WEIGHTS = ("model*.safetensors", "model.weights.h5", "*.data-?????-of-?????")
@@ -62,6 +56,9 @@ KERAS_HUB_SIZES = {
     "max_position_embeddings": "max_sequence_length",
     "type_vocab_size": "num_segments",
 }
+
+
+KERAS_HUB_VOCAB = os.path.join("assets", "tokenizer", "vocabulary.txt")
 
 
 class ModelFlags(NamedTuple):
@@ -94,19 +91,48 @@ def find(model: str) -> ModelFlags:
         directory = _download(model, _SMALL)
     names = files.list_directory(directory)
     if "bert_config.json" in names:
-        return _released_files(directory, names)
+        config_file = os.path.join(directory, "bert_config.json")
+        vocab_file = os.path.join(directory, huggingface_files.VOCAB)
+        checkpoint = _find_checkpoint(directory)
+        lower = _is_uncased(directory, vocab_file)
+    elif detect_format(directory, model) == "keras_hub":
+        config = read_keras_hub_config(directory)
+        config_file = _cache("bert_config.json", config.to_json_string())
+        vocab_file = os.path.join(directory, KERAS_HUB_VOCAB)
+        checkpoint = directory
+        lower = bool(read_keras_hub_casing(directory))
+    else:
+        config = huggingface_files.read_config(directory)
+        config_file = _cache("bert_config.json", config.to_json_string())
+        vocab = huggingface_files.read_vocab(directory)
+        vocab_file = "" if vocab is None else _cache("vocab.txt", vocab)
+        is_safe = any(name.startswith("model.safetensors") for name in names)
+        checkpoint = directory if is_safe else _find_checkpoint(directory)
+        lower = _is_uncased(directory, vocab_file)
+    has_vocab = files.exists(vocab_file)
+    return ModelFlags(
+        config_file, vocab_file if has_vocab else None, checkpoint, lower
+    )
+
+
+def detect_format(path: str, where: str) -> str:
+    """Returns huggingface or keras_hub for a directory with `config.json`.
+
+    Raises `InputError` for other paths, whose message starts with `where`, and
+    for weights that are never opened.
+    """
+    names = files.list_directory(path)
     if not _has_weights(names):
-        for name in names:
-            require_readable(os.path.join(directory, name))
+        for name in names or [""]:
+            require_readable(os.path.join(path, name).rstrip("/"))
     if "config.json" not in names:
+        received = listed(names) or "no files. Check the path"
         raise InputError(
-            f"{model}: must be a model directory with bert_config.json or "
-            f"config.json. Received: {listed(names) or 'no files'}."
+            f"{where} must have config.json, or bert_config.json and a TF1 "
+            f"checkpoint, NAME for NAME.index. Received: {received}."
         )
-    values = json_files.read_object(os.path.join(directory, "config.json"))
-    if "registered_name" in values:
-        return _keras_hub_files(directory)
-    return _huggingface_files(directory, names)
+    values = json_files.read_object(os.path.join(path, "config.json"))
+    return "keras_hub" if "registered_name" in values else "huggingface"
 
 
 def download_weights(model: str, checkpoint: str) -> None:
@@ -141,21 +167,9 @@ def list_released() -> str:
     return "\n".join(lines)
 
 
-def _released_files(directory: str, names: list[str]) -> ModelFlags:
-    """Returns the files of a released model, or of a run directory."""
-    vocab_file = None
-    if huggingface_files.VOCAB in names:
-        vocab_file = os.path.join(directory, huggingface_files.VOCAB)
-    return ModelFlags(
-        os.path.join(directory, "bert_config.json"),
-        vocab_file,
-        _find_checkpoint(directory, names),
-        _is_uncased(directory, names, vocab_file),
-    )
-
-
-def _find_checkpoint(directory: str, names: list[str]) -> str:
+def _find_checkpoint(directory: str) -> str:
     """Returns a TF1 checkpoint prefix, or a directory with checkpoints."""
+    names = files.list_directory(directory)
     prefixes = [n.removesuffix(".index") for n in names if n.endswith(".index")]
     if _RELEASED_PREFIX in prefixes:
         return os.path.join(directory, _RELEASED_PREFIX)
@@ -167,11 +181,9 @@ def _find_checkpoint(directory: str, names: list[str]) -> str:
     return directory
 
 
-def _is_uncased(
-    directory: str, names: list[str], vocab_file: str | None
-) -> bool:
+def _is_uncased(directory: str, vocab_file: str) -> bool:
     """Whether text is lower-cased: as files, name or vocabulary suggest."""
-    if task_file.NAME in names:
+    if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
         if lower is not None:
             return bool(lower)
@@ -179,7 +191,7 @@ def _is_uncased(
     if lower is None:
         row = released().get(os.path.basename(directory))
         lower = row["casing"] == "uncased" if row else None
-    if lower is None and vocab_file:
+    if lower is None and files.exists(vocab_file):
         lower = looks_uncased(files.read_text(vocab_file))
     return lower is not False
 
@@ -191,26 +203,10 @@ def looks_uncased(vocab: str) -> bool:
     return len(capitals) < len(tokens) / 100
 
 
-def _huggingface_files(directory: str, names: list[str]) -> ModelFlags:
-    config = huggingface_files.read_config(directory)
-    vocab = huggingface_files.read_vocab(directory)
-    vocab_file = None
-    if vocab is not None:
-        vocab_file = _cache("vocab.txt", vocab)
-    is_safe = any(name.startswith("model.safetensors") for name in names)
-    return ModelFlags(
-        _cache("bert_config.json", config.to_json_string()),
-        vocab_file,
-        directory if is_safe else _find_checkpoint(directory, names),
-        _is_uncased(directory, names, vocab_file),
-    )
-
-
-def _keras_hub_files(directory: str) -> ModelFlags:
+def read_keras_hub_config(directory: str) -> BertConfig:
+    """Returns the config of a preset; `InputError` if it is not a BERT."""
     path = os.path.join(directory, "config.json")
-    sizes = json_files.read_object(path).get("config")
-    if not isinstance(sizes, dict):
-        sizes = {}
+    sizes = json_files.read_object(path).get("config") or {}
     config = BertConfig.from_dict(
         {name: sizes.get(key) for name, key in KERAS_HUB_SIZES.items()}
     )
@@ -219,18 +215,19 @@ def _keras_hub_files(directory: str) -> ModelFlags:
         config.validate()
     except InputError as error:
         raise InputError(f"{path}: must be a BERT preset. {error}") from error
-    tokenizer = os.path.join(directory, "tokenizer.json")
-    lower = False
-    if files.exists(tokenizer):
-        settings = json_files.read_object(tokenizer).get("config")
-        lower = isinstance(settings, dict) and bool(settings.get("lowercase"))
-    vocab = os.path.join(directory, "assets", "tokenizer", "vocabulary.txt")
-    return ModelFlags(
-        _cache("bert_config.json", config.to_json_string()),
-        vocab if files.exists(vocab) else None,
-        directory,
-        lower,
-    )
+    return config
+
+
+def read_keras_hub_casing(directory: str) -> bool | None:
+    """Returns `do_lower_case`; None for a preset without a tokenizer."""
+    path = os.path.join(directory, "tokenizer.json")
+    if not files.exists(path):
+        return None
+    settings = json_files.read_object(path).get("config") or {}
+    lower = bool(settings.get("lowercase"))
+    strips = bool(settings.get("strip_accents"))
+    huggingface_files.warn_of_accents(directory, strips, "lowercase", lower)
+    return lower
 
 
 def _cache(name: str, text: str) -> str:
@@ -274,26 +271,26 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
         if not commit:
             _require_weights(name, directory)
         return directory
-    except errors.GatedRepoError as error:
-        message = (
-            "requires permission. Ask for it on its page, then log in with `hf "
-            "auth login`."
-        )
-        raise InputError(f"{name} {message}") from error
-    except errors.RepositoryNotFoundError as error:
-        message = (
-            "is neither a directory nor a repository on the Hugging Face Hub. "
-            "Check the name; for a private one, log in with `hf auth login`."
-        )
-        raise InputError(f"{name} {message}") from error
-    except errors.RevisionNotFoundError as error:
-        raise InputError(f"{name} has no revision {revision}.") from error
     except (OSError, errors.HTTPError, errors.XetDownloadError) as error:
-        raise InputError(
-            f"{name} cannot be downloaded. Check the connection, HF_ENDPOINT "
-            "and HF_HUB_OFFLINE, or pass a local directory. Received: "
+        problem = (
+            "cannot be downloaded. Check the connection, HF_ENDPOINT and "
+            "HF_HUB_OFFLINE, or pass a local directory. Received: "
             f"{str(error).splitlines()[0]}"
-        ) from error
+        )
+        if isinstance(error, errors.RevisionNotFoundError):
+            problem = f"has no revision {revision}."
+        elif isinstance(error, errors.GatedRepoError):
+            problem = (
+                "requires permission. Ask for it on its page, then log in with "
+                "`hf auth login`."
+            )
+        elif isinstance(error, errors.RepositoryNotFoundError):
+            problem = (
+                "is neither a directory nor a repository on the Hugging Face "
+                "Hub. Check the name; for a private one, log in with `hf auth "
+                "login`."
+            )
+        raise InputError(f"{name} {problem}") from error
 
 
 def _has_weights(names: Iterable[str]) -> bool:

@@ -5,7 +5,7 @@ import re
 import sys
 from typing import Any
 
-from official_bert import cli, files, json_files, pretrained
+from official_bert import cli, files, pretrained
 from official_bert.cli import choice, option, optional, switch
 from official_bert.errors import InputError
 from official_bert.options import checks
@@ -92,7 +92,13 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
     @property
     def resolved_input_format(self) -> str:
         """The input format, or "checkpoint" for tf1 or model_garden."""
-        found = self._detect_format()
+        path = self.input
+        if files.exists(path + ".index") or any(
+            map(_CHECKPOINT_FILE.fullmatch, files.list_directory(path))
+        ):
+            found = "checkpoint"
+        else:
+            found = pretrained.detect_format(path, f"--input={path}")
         if self.input_format == "auto":
             return found
         is_checkpoint = self.input_format in ("tf1", "model_garden")
@@ -114,38 +120,6 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         if self.bert_config_file and found in ("huggingface", "keras_hub"):
             message = "is only for TF1 and Model Garden checkpoints. Omit it."
             raise self.error("bert_config_file", message)
-
-    def _detect_format(self) -> str:
-        """Returns huggingface, keras_hub, or checkpoint (TF1, Model Garden)."""
-        path = self.input
-        names = sorted(os.listdir(path)) if os.path.isdir(path) else []
-        if files.exists(path + ".index") or any(
-            map(_CHECKPOINT_FILE.fullmatch, names)
-        ):
-            return "checkpoint"
-        safe_endings = (".safetensors", ".index.json")
-        is_safe = any(name.endswith(safe_endings) for name in names)
-        if not is_safe and "model.weights.h5" not in names:
-            for name in names or [""]:
-                pretrained.require_readable(
-                    os.path.join(path, name).rstrip("/")
-                )
-        if "config.json" not in names:
-            raise self.error(
-                "input",
-                "must be a checkpoint prefix (NAME for NAME.index) or a local "
-                "directory with config.json and weights. Check the path.",
-            )
-        config_file = os.path.join(path, "config.json")
-        config = json_files.read_object(config_file)
-        if "registered_name" in config and "class_name" in config:
-            return "keras_hub"
-        if "model_type" in config or is_safe:
-            return "huggingface"
-        raise InputError(
-            f"{config_file}: must be the config of a transformers or KerasHub "
-            "model, but has neither `model_type` nor `registered_name`."
-        )
 
 
 def refuse_same_format(name: str) -> None:

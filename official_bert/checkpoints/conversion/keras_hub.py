@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from official_bert import huggingface_files, json_files
+from official_bert import files, json_files, pretrained
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion.model import (
     Arrays,
@@ -17,9 +17,7 @@ from official_bert.checkpoints.conversion.model import (
     Model,
     Names,
 )
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.pretrained import KERAS_HUB_SIZES
 
 _RULES = [
     (r"^bert/embeddings/LayerNorm/", "embeddings_layer_norm/"),
@@ -48,12 +46,11 @@ def read(directory: str) -> tuple[Arrays, Description]:
     """
     _has_class(directory, "config.json", "BertBackbone")
     has_head = _has_class(directory, "task.json", "BertMaskedLM")
-    has_tokenizer = _has_class(directory, "tokenizer.json", "BertTokenizer")
+    _has_class(directory, "tokenizer.json", "BertTokenizer")
     from keras_nlp import models
 
     # An absolute path: a bare name could be that of a published preset.
     preset = os.path.abspath(directory)
-    tokenizer = None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -63,19 +60,12 @@ def read(directory: str) -> tuple[Arrays, Description]:
                 )
             else:
                 model = models.BertBackbone.from_preset(preset)
-            if has_tokenizer:
-                tokenizer = models.BertTokenizer.from_preset(preset)
     # What Keras raises for missing or damaged files.
     except (ValueError, TypeError, KeyError, OSError) as error:
         raise InputError(
             f"{directory}: must be a complete preset that KerasHub can load. "
             f"It reports: {_first_line(error)}"
         ) from error
-    backbone = model.backbone if has_head else model
-    config = {
-        ours: getattr(backbone, name) for ours, name in KERAS_HUB_SIZES.items()
-    }
-    config["attention_probs_dropout_prob"] = backbone.dropout
     variables = tf1.by_name(model.weights)
     arrays = Arrays(
         directory,
@@ -83,15 +73,11 @@ def read(directory: str) -> tuple[Arrays, Description]:
         lambda path: np.asarray(variables[path]),
         _NAMES,
     )
-    if tokenizer is None:
-        return arrays, Description(config=BertConfig(**config))
-    huggingface_files.warn_of_accents(
-        directory, tokenizer.strip_accents, "lowercase", tokenizer.lowercase
-    )
+    vocab = os.path.join(directory, pretrained.KERAS_HUB_VOCAB)
     return arrays, Description(
-        config=BertConfig(**config),
-        vocab=huggingface_files.to_text(tokenizer.get_vocabulary()),
-        do_lower_case=bool(tokenizer.lowercase),
+        config=pretrained.read_keras_hub_config(directory),
+        vocab=files.read_text(vocab) if files.exists(vocab) else None,
+        do_lower_case=pretrained.read_keras_hub_casing(directory),
     )
 
 
@@ -123,7 +109,8 @@ def write(model: Model, directory: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         arguments = {
-            n: getattr(config, ours) for ours, n in KERAS_HUB_SIZES.items()
+            theirs: getattr(config, ours)
+            for ours, theirs in pretrained.KERAS_HUB_SIZES.items()
         }
         arguments["dropout"] = arguments["dropout"] or 0.0
         whole = backbone = models.BertBackbone(**arguments)
