@@ -241,14 +241,9 @@ class Bert(layers.ConfiguredLayer):
     def from_pretrained(cls, model: str, **kwargs: Any) -> "Bert":
         """Returns the encoder of a pre-trained or fine-tuned model.
 
-        Args:
-            model: A directory, the name of a released model, or OWNER/NAME on
-                the Hugging Face Hub; see `official_bert.pretrained.find`.
-            **kwargs: Arguments of the constructor, such as `name`.
-
-        Raises:
-            InputError: There is no such model, it cannot be downloaded, or it
-                is not a BERT model in a supported format.
+        `model` is a directory, the name of a released model, or OWNER/NAME on
+        the Hugging Face Hub; see `official_bert.pretrained.find`. `kwargs` are
+        arguments of the constructor, such as `name`.
         """
         from official_bert.checkpoints import loading
 
