@@ -58,9 +58,6 @@ KERAS_HUB_SIZES = {
 }
 
 
-KERAS_HUB_VOCAB = os.path.join("assets", "tokenizer", "vocabulary.txt")
-
-
 class ModelFlags(NamedTuple):
     """The values of the flags that name a model's files.
 
@@ -90,29 +87,31 @@ def find(model: str) -> ModelFlags:
     else:
         directory = _download(model, _SMALL)
     names = files.list_directory(directory)
+    vocab_file = None
     if "bert_config.json" in names:
-        config_file = os.path.join(directory, "bert_config.json")
-        vocab_file = os.path.join(directory, huggingface_files.VOCAB)
-        checkpoint = _find_checkpoint(directory)
-        lower = _is_uncased(directory, vocab_file)
-    elif detect_format(directory, model) == "keras_hub":
-        config = read_keras_hub_config(directory)
-        config_file = _cache("bert_config.json", config.to_json_string())
-        vocab_file = os.path.join(directory, KERAS_HUB_VOCAB)
-        checkpoint = directory
-        lower = bool(read_keras_hub_casing(directory))
+        if huggingface_files.VOCAB in names:
+            vocab_file = os.path.join(directory, huggingface_files.VOCAB)
+        return ModelFlags(
+            os.path.join(directory, "bert_config.json"),
+            vocab_file,
+            _find_checkpoint(directory),
+            _is_uncased(directory, vocab_file),
+        )
+    checkpoint = directory
+    lower: bool | None = None
+    if detect_format(directory, model) == "keras_hub":
+        config, vocab, lower = read_keras_hub(directory)
     else:
         config = huggingface_files.read_config(directory)
-        config_file = _cache("bert_config.json", config.to_json_string())
         vocab = huggingface_files.read_vocab(directory)
-        vocab_file = "" if vocab is None else _cache("vocab.txt", vocab)
-        is_safe = any(name.startswith("model.safetensors") for name in names)
-        checkpoint = directory if is_safe else _find_checkpoint(directory)
+        if not any(name.startswith("model.safetensors") for name in names):
+            checkpoint = _find_checkpoint(directory)
+    config_file = _cache("bert_config.json", config.to_json_string())
+    if vocab is not None:
+        vocab_file = _cache("vocab.txt", vocab)
+    if lower is None:
         lower = _is_uncased(directory, vocab_file)
-    has_vocab = files.exists(vocab_file)
-    return ModelFlags(
-        config_file, vocab_file if has_vocab else None, checkpoint, lower
-    )
+    return ModelFlags(config_file, vocab_file, checkpoint, lower)
 
 
 def detect_format(path: str, where: str) -> str:
@@ -124,7 +123,7 @@ def detect_format(path: str, where: str) -> str:
     names = files.list_directory(path)
     if not _has_weights(names):
         for name in names or [""]:
-            require_readable(os.path.join(path, name).rstrip("/"))
+            _require_readable(os.path.join(path, name).rstrip("/"))
     if "config.json" not in names:
         received = listed(names) or "no files. Check the path"
         raise InputError(
@@ -181,7 +180,7 @@ def _find_checkpoint(directory: str) -> str:
     return directory
 
 
-def _is_uncased(directory: str, vocab_file: str) -> bool:
+def _is_uncased(directory: str, vocab_file: str | None) -> bool:
     """Whether text is lower-cased: as files, name or vocabulary suggest."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
@@ -191,7 +190,7 @@ def _is_uncased(directory: str, vocab_file: str) -> bool:
     if lower is None:
         row = released().get(os.path.basename(directory))
         lower = row["casing"] == "uncased" if row else None
-    if lower is None and files.exists(vocab_file):
+    if lower is None and vocab_file:
         lower = looks_uncased(files.read_text(vocab_file))
     return lower is not False
 
@@ -203,8 +202,13 @@ def looks_uncased(vocab: str) -> bool:
     return len(capitals) < len(tokens) / 100
 
 
-def read_keras_hub_config(directory: str) -> BertConfig:
-    """Returns the config of a preset; `InputError` if it is not a BERT."""
+def read_keras_hub(
+    directory: str,
+) -> tuple[BertConfig, str | None, bool | None]:
+    """Returns config, vocabulary and casing of a preset, if it has them.
+
+    Raises `InputError` if it is not a BERT preset.
+    """
     path = os.path.join(directory, "config.json")
     sizes = json_files.read_object(path).get("config") or {}
     config = BertConfig.from_dict(
@@ -215,19 +219,15 @@ def read_keras_hub_config(directory: str) -> BertConfig:
         config.validate()
     except InputError as error:
         raise InputError(f"{path}: must be a BERT preset. {error}") from error
-    return config
-
-
-def read_keras_hub_casing(directory: str) -> bool | None:
-    """Returns `do_lower_case`; None for a preset without a tokenizer."""
     path = os.path.join(directory, "tokenizer.json")
     if not files.exists(path):
-        return None
+        return config, None, None
     settings = json_files.read_object(path).get("config") or {}
     lower = bool(settings.get("lowercase"))
     strips = bool(settings.get("strip_accents"))
     huggingface_files.warn_of_accents(directory, strips, "lowercase", lower)
-    return lower
+    vocab_file = os.path.join(directory, "assets/tokenizer/vocabulary.txt")
+    return config, files.read_text(vocab_file), lower
 
 
 def _cache(name: str, text: str) -> str:
@@ -297,7 +297,7 @@ def _has_weights(names: Iterable[str]) -> bool:
     return any(fnmatch.filter(names, pattern) for pattern in _WEIGHTS)
 
 
-def require_readable(path: str) -> None:
+def _require_readable(path: str) -> None:
     """Raises `InputError` for weights in a format that is never opened."""
     if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
         raise InputError(
@@ -329,5 +329,5 @@ def _require_weights(repository: str, directory: str) -> None:
                 f"{_ARCHIVES}{row['archive']}.zip, and pass the directory."
             )
     for name in names:
-        require_readable(f"{repository}/{name}")
+        _require_readable(f"{repository}/{name}")
     raise InputError(f"{repository} has no weights. Received: {listed(names)}.")

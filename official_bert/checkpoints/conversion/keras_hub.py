@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from official_bert import files, json_files, pretrained
+from official_bert import json_files, pretrained
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion.model import (
     Arrays,
@@ -73,12 +73,8 @@ def read(directory: str) -> tuple[Arrays, Description]:
         lambda path: np.asarray(variables[path]),
         _NAMES,
     )
-    vocab = os.path.join(directory, pretrained.KERAS_HUB_VOCAB)
-    return arrays, Description(
-        config=pretrained.read_keras_hub_config(directory),
-        vocab=files.read_text(vocab) if files.exists(vocab) else None,
-        do_lower_case=pretrained.read_keras_hub_casing(directory),
-    )
+    config, vocab, lower = pretrained.read_keras_hub(directory)
+    return arrays, Description(config=config, vocab=vocab, do_lower_case=lower)
 
 
 def _has_class(directory: str, name: str, wanted: str) -> bool:
