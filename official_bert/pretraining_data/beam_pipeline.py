@@ -55,9 +55,8 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
                 | "Encode" >> beam.Map(functools.partial(encode, settings))
             )
         records = _read_records(directory, num_buckets)
-        num_kept = instance_records.write(records, options)
         with corpus.stored(directory) as text:
-            corpus.report_truncation(text, num_kept, options)
+            instance_records.write(records, options, text.num_tokens)
 
 
 def _absolute(path: str) -> str:

@@ -19,16 +19,13 @@ import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from absl import logging
 
 from official_bert import files
-from official_bert.errors import InputError, listed
-from official_bert.options import CreatePretrainingData
 from official_bert.tokenization import BatchTokenizer
 
 Ints = npt.NDArray[np.int32]
@@ -56,11 +53,6 @@ class Corpus(NamedTuple):
     def num_documents(self) -> int:
         """The number of documents."""
         return len(self.documents) - 1
-
-    @property
-    def num_sentences(self) -> int:
-        """The number of sentences."""
-        return len(self.sentences) - 1
 
     @property
     def num_tokens(self) -> int:
@@ -184,67 +176,3 @@ def _local_copy(directory: str) -> str:
         ):
             shutil.copyfileobj(source, target, 2**20)
     return copy
-
-
-def report(
-    corpus: Corpus,
-    names: Sequence[str],
-    options: CreatePretrainingData,
-    vocab: Mapping[str, int],
-) -> None:
-    """Logs the size of the corpus of files, and a warning about its documents.
-
-    Raises `InputError` if there are no documents.
-    """
-    if not corpus.num_documents:
-        raise InputError(
-            f"{listed(names)}: must contain text, one sentence per line."
-        )
-    logging.info(
-        "Read %d documents, %d sentences, %d tokens",
-        corpus.num_documents,
-        corpus.num_sentences,
-        corpus.num_tokens,
-    )
-    advice = (
-        "Write one sentence per line and a blank line between documents, or "
-        "use --split_sentences."
-    )
-    if options.split_sentences:
-        advice = "Use one file per document, or change --document_blank_lines."
-    if problem := _problem(corpus, options, vocab):
-        logging.warning("%s. %s", problem, advice)
-
-
-def _problem(
-    corpus: Corpus, options: CreatePretrainingData, vocab: Mapping[str, int]
-) -> str:
-    """Returns why lines and documents may be others than intended, or ""."""
-    per_sentence = corpus.num_tokens / corpus.num_sentences
-    num_single = sum(
-        np.count_nonzero(np.diff(corpus.documents[first : end + 1]) == 1)
-        for first, end in corpus.parts(_LINES_PER_BLOCK)
-    )
-    # The last characters of the first sentences, as in "##d".
-    ends = corpus.sentences[1 : 1 + _LINES_PER_BLOCK]
-    characters = {id_: token[-1:] for token, id_ in vocab.items()}
-    last = [characters[i] for i in corpus.tokens(ends - 1, ends).tolist()]
-    num_open = sum(char.isalnum() or char == "," for char in last)
-    if corpus.num_documents == 1 and options.nsp == "next":
-        return "There is only one document: random segments B are also from it"
-    if 2 * num_single >= corpus.num_documents:
-        documents = f"{num_single} of {corpus.num_documents} documents"
-        return f"{documents} have one sentence"
-    if 2 * per_sentence > options.max_seq_length:
-        return f"Sentences have {per_sentence:.0f} tokens on average"
-    if 2 * num_open > len(last):
-        return "Most lines end within a sentence"
-    return ""
-
-
-def report_truncation(
-    corpus: Corpus, num_kept: int, options: CreatePretrainingData
-) -> None:
-    """Logs the share of tokens that instances of a pass do not contain."""
-    share = 1 - num_kept / (options.dupe_factor * corpus.num_tokens)
-    logging.info("Dropped or truncated %.1f%% of the tokens", 100 * share)

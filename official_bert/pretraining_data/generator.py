@@ -77,8 +77,7 @@ def _run_serially(options: CreatePretrainingData, names: Sequence[str]) -> None:
     )
     batches = feature_batches(shown, text, settings)
     records = instance_records.encode(batches, options)
-    num_kept = instance_records.write(records, options)
-    corpus.report_truncation(text, num_kept, options)
+    instance_records.write(records, options, text.num_tokens)
 
 
 def read_corpus(settings: Settings, names: Sequence[str]) -> Corpus:
@@ -88,8 +87,7 @@ def read_corpus(settings: Settings, names: Sequence[str]) -> Corpus:
         corpus.tokenize_block(settings.tokenizer, block)
         for block in corpus.blocks_of_lines(lines)
     )
-    vocab = settings.tokenizer.vocab
-    corpus.report(text, names, settings.options, vocab)
+    sentences.report(text, names, settings)
     return text
 
 

@@ -177,16 +177,13 @@ def encode(
             for first in firsts
         ]
         num_tokens = int(np.count_nonzero(columns["input_mask"]))
-        num_instances, num_other = _count(columns, options)
-        num_kept = num_tokens - num_other
-        yield EncodedRecords(
-            data, len(records), num_tokens, num_instances, num_kept
-        )
+        counts = _count(columns, options)
+        yield EncodedRecords(data, len(records), num_tokens, *counts)
         num_records += len(records)
 
 
 def _count(columns: Columns, options: CreatePretrainingData) -> tuple[int, int]:
-    """Counts the instances, and their special tokens and those of random B."""
+    """Returns `num_instances` and `num_kept`."""
     num_instances = len(columns["input_ids"])
     labels = columns["next_sentence_labels"].astype(np.bool_)
     is_random = labels & (options.nsp == "next")
@@ -195,20 +192,19 @@ def _count(columns: Columns, options: CreatePretrainingData) -> tuple[int, int]:
         num_instances = int(columns["next_sentence_weights"].sum())
         numbers = columns["input_mask"] - 1
         is_random_token = np.take_along_axis(is_random, numbers, axis=1)
-    # Random B and the [SEP] behind it.
-    is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
+    # Random B is left out, the [SEP] behind it too.
+    is_kept = (columns["segment_ids"] == 0) | ~is_random_token
+    num_kept = np.count_nonzero(is_kept & (columns["input_mask"] > 0))
     num_special = num_instances * (2 if options.nsp == "none" else 3)
-    num_other = int(np.count_nonzero(is_other) - np.count_nonzero(is_random))
-    return num_instances, num_special + num_other
+    return num_instances, num_kept - num_special + np.count_nonzero(is_random)
 
 
 def write(
-    parts: Iterable[EncodedRecords], options: CreatePretrainingData
-) -> int:
-    """Writes all output files, or none if an error occurs.
-
-    Returns the total of `num_kept`.
-    """
+    parts: Iterable[EncodedRecords],
+    options: CreatePretrainingData,
+    num_tokens_read: int,
+) -> None:
+    """Writes all output files, or none if an error occurs."""
     names = options.output_files()
     num_records = num_tokens = num_instances = num_kept = 0
     with contextlib.ExitStack() as stack:
@@ -236,4 +232,5 @@ def write(
         100 - 100 * num_tokens / (num_records * options.max_seq_length),
         listed(names),
     )
-    return num_kept
+    share = 1 - num_kept / (options.dupe_factor * num_tokens_read)
+    logging.info("Dropped or truncated %.1f%% of the tokens", 100 * share)

@@ -83,9 +83,8 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         )
         paths = scatter(pairs, num_buckets, directory)
         records = _encode_files(workers, paths)
-        num_kept = instance_records.write(records, options)
         with corpus.stored(directory) as text:
-            corpus.report_truncation(text, num_kept, options)
+            instance_records.write(records, options, text.num_tokens)
 
 
 @contextlib.contextmanager
@@ -114,7 +113,7 @@ def store_corpus(workers: Workers, names: Sequence[str]) -> int:
     blocks = workers.map(tokenize, corpus.blocks_of_lines(lines))
     corpus.store(blocks, directory)
     with corpus.stored(directory) as text:
-        corpus.report(text, names, settings.options, settings.tokenizer.vocab)
+        sentences.report(text, names, settings)
         return num_buckets(text, settings)
 
 
@@ -151,8 +150,8 @@ def make_pairs(settings: Settings, item: WorkItem) -> KeyedPairs:
 def num_buckets(text: Corpus, settings: Settings) -> int:
     """Returns the number of buckets, from an estimated number of instances."""
     # With a random B, the remaining sentences of the document are used again.
-    num_tokens, num_sentences = text.sentences[-1], len(text.sentences) - 1
-    full = 1.5 * num_tokens / (settings.options.max_seq_length - 3)
+    num_sentences = len(text.sentences) - 1
+    full = 1.5 * text.num_tokens / (settings.options.max_seq_length - 3)
     # Each instance takes at least one sentence.
     per_round = min(num_sentences, text.num_documents + full)
     expected = settings.options.dupe_factor * per_round

@@ -1,12 +1,17 @@
 """Lines of one sentence each, as they are in the files or split from prose."""
 
-import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+from absl import logging
+
 from official_bert import progress
+from official_bert.errors import InputError, listed
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
+from official_bert.pretraining_data.corpus import Corpus
+from official_bert.pretraining_data.instance_records import Settings
 
 
 def read_lines(
@@ -15,10 +20,10 @@ def read_lines(
     """Yields the lines of text files, with a progress bar."""
     if not options.split_sentences:
         return progress.read_lines(names, "Reading text")
-    split = functools.partial(
-        split_prose, document_blank_lines=options.document_blank_lines
+    num_blank = options.document_blank_lines
+    return progress.read_lines(
+        names, "Reading text", lambda lines: split_prose(lines, num_blank)
     )
-    return progress.read_lines(names, "Reading text", split)
 
 
 def split_prose(
@@ -30,9 +35,9 @@ def split_prose(
     A number of blank lines and the end of the file end a document. With
     `document_blank_lines=0`, each line is a document.
     """
-    for is_blank, group in itertools.groupby(lines, _is_blank):
-        if is_blank:
-            if sum(1 for _ in group) >= document_blank_lines:
+    for has_text, group in itertools.groupby(lines, lambda s: bool(s.strip())):
+        if not has_text:
+            if len(list(group)) >= document_blank_lines:
                 yield ""
         elif document_blank_lines == 0:
             for line in group:
@@ -43,10 +48,6 @@ def split_prose(
             for block in corpus.blocks_of_lines(group):
                 yield from _sentences(" ".join(block))
     yield ""
-
-
-def _is_blank(line: str) -> bool:
-    return not line.strip()
 
 
 def _sentences(paragraph: str) -> list[str]:
@@ -60,3 +61,47 @@ def _sentences(paragraph: str) -> list[str]:
         elif text.strip():
             sentences.append(text)
     return sentences
+
+
+def report(text: Corpus, names: Sequence[str], settings: Settings) -> None:
+    """Logs the size of the text of files, and warns about its documents.
+
+    Raises `InputError` if there are no documents.
+    """
+    if not text.num_documents:
+        raise InputError(
+            f"{listed(names)}: must contain text, one sentence per line."
+        )
+    logging.info(
+        "Read %d documents, %d sentences, %d tokens",
+        text.num_documents,
+        len(text.sentences) - 1,
+        text.num_tokens,
+    )
+    advice = (
+        "Write one sentence per line and a blank line between documents, or "
+        "use --split_sentences."
+    )
+    if settings.options.split_sentences:
+        advice = "Use one file per document, or change --document_blank_lines."
+    num_single = sum(
+        np.count_nonzero(np.diff(text.documents[first : end + 1]) == 1)
+        for first, end in text.parts(num_sentences=2**12)
+    )
+    if text.num_documents == 1 and settings.options.nsp == "next":
+        problem = "only one document: random segments B are also from it"
+    elif 2 * num_single >= text.num_documents:
+        problem = f"{num_single} of {text.num_documents} have one sentence"
+    elif _is_wrapped(text, settings):
+        problem = "most lines end within a sentence"
+    else:
+        return
+    logging.warning("Check the documents: %s. %s", problem, advice)
+
+
+def _is_wrapped(text: Corpus, settings: Settings) -> bool:
+    """Whether most of the first lines end with a letter, a digit or a comma."""
+    ends = text.sentences[1:2048]
+    token_of = settings.tokenizer.inv_vocab
+    last = [token_of[i][-1:] for i in text.tokens(ends - 1, ends).tolist()]
+    return 2 * sum(char.isalnum() or char == "," for char in last) > len(last)

@@ -42,7 +42,8 @@ def test_instances_and_records_equal_the_recorded_ones(
     text = generator.read_corpus(settings, inputs)
     instances = generator.create_instances(text, settings, rng)
     batches = generator.feature_batches(instances, text, settings)
-    instance_records.write(instance_records.encode(batches, options), options)
+    records = instance_records.encode(batches, options)
+    instance_records.write(records, options, text.num_tokens)
 
     with gzip.open(directory / name / "instances.jsonl.gz", "rt") as lines:
         expected = [json.loads(line) for line in lines]

@@ -173,8 +173,7 @@ def test_tokens_of_random_segments_do_not_count(
     [
         ("A cat.\nA dog.\n", {}, "one document.*blank line.*--split_sentences"),
         ("A.\n" * 9, {"nsp": "none"}, None),
-        ("A cat.\n\nA dog.\n\nA.\nB.\nC.\n", {}, "2 of 3 documents have one"),
-        ("A cat ran on.\nA dog sat on.\n\n" * 2, {}, "Sentences have 5 tokens"),
+        ("A cat.\n\nA dog.\n\nA.\nB.\nC.\n", {}, "documents: 2 of 3 have one"),
         ("A\na,\na.\n\n" * 2, {}, "Most lines end within a sentence"),
         ("A.\n" * 9 + "\n" + "A.\n" * 9, {}, None),
         (
