@@ -43,17 +43,17 @@ def load(options: Predict) -> Answerer:
         finetuned = load_finetuned(options.model_dir)
     else:
         finetuned = load_huggingface(ModelFiles.of_options(options))
-    predictor = Predictor(finetuned, batch_size=options.batch_size)
-    has_header, columns = options.has_header, predictor.columns
-    if options.text_a_column is not None:
-        names = (options.text_a_column, options.text_b_column)
-        given = tuple(name for name in names if name is not None)
-        columns = TextColumns(given, has_header is not False)
-    elif has_header is not None and columns:
-        columns = columns._replace(has_header=has_header)
-    if isinstance(predictor.task, TextTask):
-        predictor.task = dataclasses.replace(predictor.task, columns=columns)
-    return predictor
+    task = finetuned.task
+    if isinstance(task, TextTask):
+        columns = task.columns
+        if options.text_a_column:
+            names = (options.text_a_column, options.text_b_column)
+            columns = TextColumns(tuple(filter(None, names)))
+        if columns and options.has_header is not None:
+            columns = columns._replace(has_header=options.has_header)
+        task = dataclasses.replace(task, columns=columns)
+    finetuned = finetuned._replace(task=task)
+    return Predictor(finetuned, batch_size=options.batch_size)
 
 
 def run(answerer: Answerer, options: Predict) -> None:
@@ -64,10 +64,10 @@ def run(answerer: Answerer, options: Predict) -> None:
     the error is shown and the next line is read.
     """
     kind = options.resolved_format
-    chunks = _conll_chunks(answerer, options)
+    rows = _rows(answerer, options)
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
     with _open_output(options.output_file) as file:
-        for chunk in chunks or read_chunks(options, answerer.columns):
+        for chunk in read_chunks(options, rows):
             try:
                 file.write(_answer_chunk(answerer, chunk, kind))
             except InputError as error:
@@ -77,37 +77,54 @@ def run(answerer: Answerer, options: Predict) -> None:
             file.flush()
 
 
-def _conll_chunks(
+def _rows(
     answerer: Answerer, options: Predict
-) -> Iterator[list[tuple[str, Any]]] | None:
-    """Yields chunks of file and sentence; None if the input has lines."""
+) -> Iterator[tuple[str, Any]] | None:
+    """Yields FILE:LINE and the texts of a table, or FILE and a sentence.
+
+    Returns None if the input has one example per line.
+    """
+    path, kind = options.input_file, options.resolved_format
     task = getattr(answerer, "task", None)
-    if not isinstance(task, TaggingTask) or options.input_file == "-":
+    if path == "-":
         return None
-    path, data, kind = options.input_file, task.columns, options.resolved_format
-    if kind != "conll":
-        # Reading a pipe twice would lose its first lines.
-        is_file = os.path.isfile(path) or files.is_remote(path)
-        is_open = options.input_format == "auto" and kind != "jsonl"
-        if not is_open or not is_file or not data.recognizes(path, task.labels):
-            return None
-        logging.info(
-            "%s is read as CoNLL, with words in column %d. --input_format=lines"
-            " reads one text per line.",
-            path,
-            data.token_column,
-        )
-    sentences = data.read_words(path)
-    starts = range(0, len(sentences), options.chunk_size)
-    return (
-        [(path, s) for s in sentences[start : start + options.chunk_size]]
-        for start in progress.bar(
-            starts,
-            description="Predicting",
-            unit="chunk",
-            disable=not options.output_file,
-        )
+    if isinstance(task, TaggingTask) and _has_words(task, options):
+        return ((path, s) for s in task.columns.read_words(path))
+    if isinstance(task, TextTask) and task.columns and kind in ("tsv", "csv"):
+        return _table_rows(options, task.columns)
+    return None
+
+
+def _table_rows(
+    options: Predict, columns: TextColumns
+) -> Iterator[tuple[str, dict[str, str]]]:
+    for row in tables.read(
+        options.input_file,
+        options.resolved_format,
+        has_header=columns.has_header,
+        flags=options.column_flags(),
+    ):
+        yield row.where, {name: row.text(name) for name in columns.names}
+
+
+def _has_words(task: TaggingTask, options: Predict) -> bool:
+    """Whether a file has a word per line, as in training."""
+    path, kind = options.input_file, options.resolved_format
+    if kind == "conll":
+        return True
+    # Reading a pipe twice would lose its first lines.
+    is_file = os.path.isfile(path) or files.is_remote(path)
+    if options.input_format != "auto" or kind == "jsonl" or not is_file:
+        return False
+    if not task.columns.recognizes(path, task.labels):
+        return False
+    logging.info(
+        "%s is read as CoNLL, words in column %d; otherwise, use "
+        "--input_format=lines",
+        path,
+        task.token_column,
     )
+    return True
 
 
 @contextlib.contextmanager
@@ -126,22 +143,20 @@ def _open_output(path: str | None) -> Iterator[Any]:
 
 
 def read_chunks(
-    options: Predict, columns: TextColumns | None
+    options: Predict, rows: Iterator[tuple[str, Any]] | None
 ) -> Iterator[list[tuple[str, Any]]]:
-    """Yields chunks of FILE:LINE and a line, or {column: text} of a table.
+    """Yields chunks of rows or, without rows, of FILE:LINE and a line.
 
     On standard input, a chunk ends with the lines that have arrived, so that no
     line waits for the next. Raises `InputError` if a file is not UTF-8. For
     standard input, `parse` raises it.
     """
-    path, kind = options.input_file, options.resolved_format
+    path = options.input_file
     is_stdin = path == "-"
-    if is_stdin or kind not in ("tsv", "csv"):
-        columns = None  # Not a table.
     numbers = itertools.count(1)
     blocks: Iterable[Iterator[tuple[str, Any]]]
-    if columns:
-        blocks = [_rows(options, columns)]
+    if rows:
+        blocks = [rows]
     elif is_stdin:
         arrived = _arrived_lines(sys.stdin.buffer)
         blocks = (_lines("<stdin>", block, numbers) for block in arrived)
@@ -152,25 +167,13 @@ def read_chunks(
         blocks = [_lines(path, files.read_lines(path), numbers)]
     with progress.bar(
         description="Predicting",
-        unit="row" if columns else "line",
-        disable=not (options.output_file and (columns or is_stdin)),
+        unit="row" if rows else "line",
+        disable=not (options.output_file and (rows or is_stdin)),
     ) as bar:
         for block in blocks:
             while chunk := list(itertools.islice(block, options.chunk_size)):
                 yield chunk
                 bar.update(len(chunk))
-
-
-def _rows(
-    options: Predict, columns: TextColumns
-) -> Iterator[tuple[str, dict[str, str]]]:
-    for row in tables.read(
-        options.input_file,
-        options.resolved_format,
-        has_header=columns.has_header,
-        flags=options.column_flags(),
-    ):
-        yield row.where, {name: row.text(name) for name in columns.names}
 
 
 def _lines(
@@ -210,15 +213,12 @@ def _answer_chunk(
         answerer.parse(value, where)
         for value, (where, _) in zip(values, chunk, strict=True)
     ]
-    return "".join(
-        json.dumps({"input": _input(value), **answer}, ensure_ascii=False)
-        + "\n"
-        for value, answer in zip(values, answerer.answer(examples), strict=True)
-    ).encode("utf-8")
-
-
-def _input(value: Any) -> Any:
-    return value.words if isinstance(value, Sentence) else value
+    lines = []
+    for value, answer in zip(values, answerer.answer(examples), strict=True):
+        given = value.words if isinstance(value, Sentence) else value
+        line = json.dumps({"input": given, **answer}, ensure_ascii=False)
+        lines.append(line + "\n")
+    return "".join(lines).encode("utf-8")
 
 
 def parse(line: Any, where: str, kind: str) -> Any:

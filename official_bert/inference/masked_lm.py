@@ -15,7 +15,6 @@ from official_bert.inference import trained_models
 from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_pretrained
-from official_bert.tasks.text import TextColumns
 from official_bert.threads import parallel_map
 from official_bert.tokenization import BatchTokenizer
 
@@ -32,8 +31,6 @@ class MaskedText(NamedTuple):
 
 class MaskedLanguageModel:
     """A model and a tokenizer, as `load` returns them."""
-
-    columns: TextColumns | None = None  # Reads no tables.
 
     def __init__(
         self,

@@ -9,7 +9,6 @@ from official_bert.errors import InputError, quoted
 from official_bert.inference.trained_models import load_finetuned
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import FinetunedModel
-from official_bert.tasks.text import TextColumns, TextTask
 
 
 class Predictor:
@@ -41,11 +40,6 @@ class Predictor:
             )
             for size in (1, batch_size)
         )
-
-    @property
-    def columns(self) -> TextColumns | None:
-        """The text columns of tables; None for tasks that are not on texts."""
-        return self.task.columns if isinstance(self.task, TextTask) else None
 
     @classmethod
     def from_dir(cls, output_dir: str, *, batch_size: int = 32) -> "Predictor":
