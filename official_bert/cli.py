@@ -227,28 +227,16 @@ class Options:
 
 _Options = TypeVar("_Options", bound=Options)
 
-# Flags, and what other programs call them.
+# Flags, and other programs' names for them that are spelled differently.
 _OTHER_NAMES = {
-    "model": "model_name_or_path model_name model_path bert_model checkpoint",
-    "model_dir": "model_path run_dir",
-    "init_checkpoint": "checkpoint weights",
-    "do_lower_case": "lowercase uncased lower",
-    "train_file": "train train_data training_file dataset data",
-    "dev_file": "validation_file valid_file eval_file dev",
-    "data_dir": "data dataset data_path dataset_name",
-    "input_file": "input in file input_path data text",
-    "output_dir": "output out output_path save_dir model_dir",
-    "output_file": "output out output_path",
-    "max_seq_length": "max_length max_len seq_length sequence_length",
-    "train_batch_size": "batch_size per_device_train_batch_size",
-    "eval_batch_size": "per_device_eval_batch_size",
-    "predict_batch_size": "per_device_eval_batch_size",
-    "learning_rate": "lr peak_lr",
-    "num_train_epochs": "epochs num_epochs n_epochs",
+    "model": "model_name_or_path bert_model",
+    "train_file": "data dataset dataset_name",
+    "dev_file": "validation_file",
+    "data_dir": "data dataset",
+    "train_batch_size": "batch_size",
+    "learning_rate": "lr",
+    "num_train_epochs": "epochs",
     "num_train_steps": "max_steps steps epochs",
-    "num_warmup_steps": "warmup_steps warmup",
-    "warmup_proportion": "warmup_ratio warmup",
-    "save_checkpoints_steps": "save_steps",
     "keep_checkpoint_max": "save_total_limit",
     "eval_every": "eval_steps",
     "mixed_precision": "fp16 bf16",
@@ -400,7 +388,7 @@ def options_from_flags(
     for field in fields:
         if field.default is dataclasses.MISSING and values[field.name] is None:
             names = [field.metadata["instead"], field.name]
-            flag = " or ".join(f"--{name}" for name in names if name)
+            flag = " or ".join(f"--{n}" for n in names if n and n not in given)
             raise InputError(
                 f"{flag} is required: {field.metadata['help']} "
                 "See --help for all flags."

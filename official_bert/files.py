@@ -30,15 +30,9 @@ _FIX_DIRECTORY = "Choose another or fix its permissions."
 
 # How files that are not text begin, what they are and what to do.
 _NOT_TEXT = {
-    b"PK\x03\x04": (
-        "a ZIP archive, such as .xlsx",
-        "Export a spreadsheet as CSV in UTF-8; unpack other archives.",
-    ),
-    b"\xd0\xcf\x11\xe0": (
-        "a Microsoft Office file, such as .xls",
-        "Export a spreadsheet as CSV in UTF-8.",
-    ),
-    b"\x1f\x8b": ("gzip data", "Give the file a name that ends in .gz."),
+    b"PK\x03\x04": "a ZIP archive, such as .xlsx. Export it as CSV in UTF-8",
+    b"\xd0\xcf\x11\xe0": "an Office file, such as .xls. Export it as CSV",
+    b"\x1f\x8b": "gzip data. Give the file a name that ends in .gz",
 }
 
 
@@ -265,11 +259,9 @@ def _require_text(path: str, start: bytes) -> None:
     """Raises `InputError` if a file begins like UTF-16 or other formats."""
     found = [kind for name, kind in _NOT_TEXT.items() if start.startswith(name)]
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        found = [("UTF-16", f"Convert it: {iconv(path, 'UTF-16')}.")]
-    for received, advice in found:
-        raise InputError(
-            f"{path}:1: text must be UTF-8. Received: {received}. {advice}"
-        )
+        found = [f"UTF-16. Convert it: {iconv(path, 'UTF-16')}"]
+    if found:
+        raise InputError(f"{path}:1: text must be UTF-8. Received: {found[0]}.")
 
 
 def fingerprint(path: str) -> str:

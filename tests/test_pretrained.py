@@ -157,7 +157,7 @@ def test_model_without_vocabulary_needs_the_flag(tmp_path, models):
     shutil.copytree(models["tf1"], tmp_path / "model")
     (tmp_path / "model" / "vocab.txt").unlink()
     line = f"--input_file=a --output_file=b --model={tmp_path / 'model'}"
-    with pytest.raises(InputError, match="has no vocabulary"):
+    with pytest.raises(InputError, match="--vocab_file is required"):
         command_lines.parse(ExtractFeatures, line)
 
 

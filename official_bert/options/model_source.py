@@ -38,13 +38,7 @@ class NamedModel(cli.Options, heading="Model"):
         if given["model"] == "list":
             print(pretrained.list_released())
             sys.exit()
-        found = cls._files_of_model(given["model"]) | given
-        field = cls.__dataclass_fields__.get("vocab_file")
-        if field and field.metadata["instead"] and "vocab_file" not in found:
-            raise InputError(
-                f"--model={given['model']} has no vocabulary. Add --vocab_file."
-            )
-        return found
+        return cls._files_of_model(given["model"]) | given
 
     @classmethod
     def _files_of_model(cls, model: str) -> dict[str, Any]:

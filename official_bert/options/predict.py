@@ -94,14 +94,16 @@ class Predict(ModelOptions, heading="Data"):
             if self.is_set(name) and not has_columns:
                 message = "needs a .tsv, .csv or .jsonl file as --input_file."
                 raise self.error(name, message)
-        if self.is_masked_lm:
-            self._check_pretrained()
-        elif not self.model_dir:
-            self._check_huggingface()
-        else:
-            self._require_files(is_finetuned=True)
-            self._check_columns(task_file.read(self.model_dir))
         is_table = self.resolved_format in ("csv", "conll")
+        if self.is_masked_lm:
+            if self.is_set("text_a_column") or is_table:
+                name = "text_a_column" if self.text_a_column else "input_file"
+                message = "needs a fine-tuned model. Omit it, or write lines."
+                raise self.error(name, message)
+            self._require_files(is_finetuned=False)
+            require_masked_lm(self.config_path)
+        else:
+            self._check_columns(self._finetuned_task())
         if self.input_file == "-" and is_table:
             raise self.error("input_format", "needs --input_file. Add it.")
         if self.output_file:
@@ -115,8 +117,11 @@ class Predict(ModelOptions, heading="Data"):
                     f"--{name} must be given if the standard stream is closed."
                 )
 
-    def _check_huggingface(self) -> None:
-        """Raises `InputError` unless --model is fine-tuned, on Hugging Face."""
+    def _finetuned_task(self) -> dict[str, object]:
+        """Returns the model's `task.json`, or only the kind of the task."""
+        if self.model_dir:
+            self._require_files(is_finetuned=True)
+            return task_file.read(self.model_dir)
         if not self.model:
             raise InputError(
                 "--model_dir must be given: a run directory; or --model, a "
@@ -126,18 +131,16 @@ class Predict(ModelOptions, heading="Data"):
         directory = self.checkpoint_path
         found = huggingface_files.architecture(directory)
         if found not in _KINDS:
-            raise self.error(
-                "model",
+            message = (
                 f"must be a fine-tuned model. Received: {found}. Add "
-                "--fill_mask or --score for masked words. For other tasks, "
-                "fine-tune it with run_classifier.py or run_squad.py, and pass "
-                "their --output_dir as --model_dir.",
+                "--fill_mask or --score for masked words, or fine-tune it with "
+                "run_classifier.py or run_squad.py and pass --model_dir."
             )
+            raise self.error("model", message)
         self._require_files(is_finetuned=False)
-        task: dict[str, object] = {"kind": _KINDS[found]}
         if task_file.is_in(directory):
-            task |= task_file.read(directory)
-        self._check_columns(task)
+            return task_file.read(directory)
+        return {"kind": _KINDS[found]}
 
     def _check_columns(self, task: dict[str, object]) -> None:
         """Raises `InputError` unless the columns of a table are known."""
@@ -159,12 +162,3 @@ class Predict(ModelOptions, heading="Data"):
         for name in names:
             if self.is_set(name):
                 raise self.error(name, message)
-
-    def _check_pretrained(self) -> None:
-        is_table = self.resolved_format in ("csv", "conll")
-        if self.is_set("text_a_column") or is_table:
-            name = "text_a_column" if self.text_a_column else "input_file"
-            message = "is for fine-tuned models. Omit it, or use text per line."
-            raise self.error(name, message)
-        self._require_files(is_finetuned=False)
-        require_masked_lm(self.config_path)
