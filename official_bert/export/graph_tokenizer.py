@@ -134,16 +134,11 @@ class GraphTokenizer:
 
         Bytes that are not valid are dropped at the ends of words only.
         """
-        decoded = decode(texts)
-        words = self.split(decoded)
-        chars = words.characters
-        number = tf.size(chars.points, tf.int64)
-        ends = tf.concat([words.starts, [number]], axis=0)[1:] - 1
-        start = tf.gather(decoded.starts, tf.gather(chars.first, words.starts))
-        limit = tf.gather(decoded.limits, tf.gather(chars.last, ends))
-        lines = tf.gather(texts, words.lines)
-        spelled = tf.strings.substr(lines, start, limit - start)
-        return _by_line(spelled, words, texts)
+        _, starts, limits = self.tokenize_words_with_offsets(texts)
+        start = tf.reduce_min(starts.values, axis=1)
+        length = tf.reduce_max(limits.values, axis=1) - start
+        lines = tf.gather(texts, starts.value_rowids())
+        return starts.with_values(tf.strings.substr(lines, start, length))
 
     def split(self, decoded: Decoded) -> Words:
         """Returns the words of `BasicTokenizer`."""
