@@ -85,10 +85,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
         except ValueError:
             is_valid = False
         if not is_valid:
-            message = (
-                f"must list numbers from {-depth} to {depth - 1}, because the "
-                f"model has {depth} layers. For the top one, use --layers=-1."
-            )
+            message = f"must list numbers from {-depth} to {depth - 1}."
             raise self.error("layers", message)
         require_pooling(self.pooling, config)
         if self.resolved_format == "npy" and self.pooling == "none":

@@ -43,12 +43,8 @@ class NamedModel(cli.Options, heading="Model"):
     @classmethod
     def _files_of_model(cls, model: str) -> dict[str, Any]:
         found = pretrained.find(model)
-        logging.info(
-            "--model=%s: %s, %s",
-            model,
-            found.init_checkpoint,
-            "uncased" if found.do_lower_case else "cased",
-        )
+        casing = "uncased" if found.do_lower_case else "cased"
+        logging.info("--model=%s: %s, %s", model, found.init_checkpoint, casing)
         names = [field.name for field in dataclasses.fields(cls)]
         return {
             name: value

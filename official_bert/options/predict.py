@@ -94,16 +94,8 @@ class Predict(ModelOptions, heading="Data"):
             if self.is_set(name) and not has_columns:
                 message = "needs a .tsv, .csv or .jsonl file as --input_file."
                 raise self.error(name, message)
+        self._check_columns(self._task())
         is_table = self.resolved_format in ("csv", "conll")
-        if self.is_masked_lm:
-            if self.is_set("text_a_column") or is_table:
-                name = "text_a_column" if self.text_a_column else "input_file"
-                message = "needs a fine-tuned model. Omit it, or write lines."
-                raise self.error(name, message)
-            self._require_files(is_finetuned=False)
-            require_masked_lm(self.config_path)
-        else:
-            self._check_columns(self._finetuned_task())
         if self.input_file == "-" and is_table:
             raise self.error("input_format", "needs --input_file. Add it.")
         if self.output_file:
@@ -117,8 +109,12 @@ class Predict(ModelOptions, heading="Data"):
                     f"--{name} must be given if the standard stream is closed."
                 )
 
-    def _finetuned_task(self) -> dict[str, object]:
+    def _task(self) -> dict[str, object]:
         """Returns the model's `task.json`, or only the kind of the task."""
+        if self.is_masked_lm:
+            self._require_files(is_finetuned=False)
+            require_masked_lm(self.config_path)
+            return {"kind": "masked LM"}
         if self.model_dir:
             self._require_files(is_finetuned=True)
             return task_file.read(self.model_dir)
