@@ -184,17 +184,15 @@ def encode(
 
 def _count(columns: Columns, options: CreatePretrainingData) -> tuple[int, int]:
     """Returns `num_instances` and `num_kept`."""
-    num_instances = len(columns["input_ids"])
+    # For each token, the number of its instance in the record, from 1.
+    instances = columns["input_mask"].astype(np.int64)
+    num_instances = int(instances.max(axis=1).sum())
     labels = columns["next_sentence_labels"].astype(np.bool_)
     is_random = labels & (options.nsp == "next")
-    is_random_token = is_random
-    if options.pack_sequences:
-        num_instances = int(columns["next_sentence_weights"].sum())
-        numbers = columns["input_mask"] - 1
-        is_random_token = np.take_along_axis(is_random, numbers, axis=1)
+    is_random_token = np.take_along_axis(is_random, instances - 1, axis=1)
     # Random B is left out, the [SEP] behind it too.
-    is_kept = (columns["segment_ids"] == 0) | ~is_random_token
-    num_kept = np.count_nonzero(is_kept & (columns["input_mask"] > 0))
+    is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
+    num_kept = np.count_nonzero((instances > 0) & ~is_other)
     num_special = num_instances * (2 if options.nsp == "none" else 3)
     return num_instances, num_kept - num_special + np.count_nonzero(is_random)
 
