@@ -129,16 +129,19 @@ class GraphTokenizer:
         )
         return [_by_line(values, words, texts) for values in (ids, *offsets)]
 
-    def split_texts(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the words of texts, strings [B, (words)], as spelled there.
+    def split_texts(
+        self, texts: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns words, strings [B, (words)] as in the text, and their ids.
 
         Bytes that are not valid are dropped at the ends of words only.
         """
-        _, starts, limits = self.tokenize_words_with_offsets(texts)
+        ids, starts, limits = self.tokenize_words_with_offsets(texts)
         start = tf.reduce_min(starts.values, axis=1)
         length = tf.reduce_max(limits.values, axis=1) - start
         lines = tf.gather(texts, starts.value_rowids())
-        return starts.with_values(tf.strings.substr(lines, start, length))
+        words = tf.strings.substr(lines, start, length)
+        return starts.with_values(words), ids
 
     def split(self, decoded: Decoded) -> Words:
         """Returns the words of `BasicTokenizer`."""

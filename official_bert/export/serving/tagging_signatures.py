@@ -4,7 +4,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.export import graph_packing
 from official_bert.export.serving.signatures import (
     TaskSignatures,
     Tensors,
@@ -34,9 +33,9 @@ class TaggingSignatures(TaskSignatures):
 
     def from_texts(self, text: Any) -> Tensors:
         """`serving_default`: strings [B], split as by `BasicTokenizer`."""
-        words = self.tokenizer.split_texts(text)
+        words, word_ids = self.tokenizer.split_texts(text)
         room = self.max_seq_length - 2
-        tokens = self._tokenize_words(words.values, room)
+        tokens = word_ids.values[:, :room]
         windows = _make_windows(words.row_splits, tokens.row_splits, room)
         # The words of a window are neighbours, and therefore their tokens too.
         begin = tf.gather(tokens.row_splits, windows.begin)
@@ -55,13 +54,6 @@ class TaggingSignatures(TaskSignatures):
             "tokens": words.to_tensor(""),
             "tags": words.with_values(tags).to_tensor(""),
         }
-
-    def _tokenize_words(self, words: Any, room: int) -> Any:
-        """Returns the token ids of each word; [UNK] if there are none."""
-        tokens = self.tokenizer.tokenize(words)[:, :room]
-        is_empty = tf.cast(tokens.row_lengths() == 0, tf.int64)
-        unknown = graph_packing.repeat(self.tokenizer.vocab["[UNK]"], is_empty)
-        return tf.concat([tokens, unknown], axis=1)
 
     def _text_signatures(self) -> dict[str, Any]:
         return {"serving_default": signature(self.from_texts, strings("text"))}
