@@ -91,20 +91,11 @@ def _rows(
     if isinstance(task, TaggingTask) and _has_words(task, options):
         return ((path, s) for s in task.columns.read_words(path))
     if isinstance(task, TextTask) and task.columns and kind in ("tsv", "csv"):
-        return _table_rows(options, task.columns)
+        names, has_header = task.columns
+        flags = options.column_flags()
+        rows = tables.read(path, kind, has_header=has_header, flags=flags)
+        return ((row.where, {n: row.text(n) for n in names}) for row in rows)
     return None
-
-
-def _table_rows(
-    options: Predict, columns: TextColumns
-) -> Iterator[tuple[str, dict[str, str]]]:
-    for row in tables.read(
-        options.input_file,
-        options.resolved_format,
-        has_header=columns.has_header,
-        flags=options.column_flags(),
-    ):
-        yield row.where, {name: row.text(name) for name in columns.names}
 
 
 def _has_words(task: TaggingTask, options: Predict) -> bool:
