@@ -192,9 +192,10 @@ def _count(columns: Columns, options: CreatePretrainingData) -> tuple[int, int]:
     is_random_token = np.take_along_axis(is_random, instances - 1, axis=1)
     # Random B is left out, the [SEP] behind it too.
     is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
-    num_kept = np.count_nonzero((instances > 0) & ~is_other)
+    num_random = int(np.count_nonzero(is_random))
+    num_kept = int(np.count_nonzero((instances > 0) & ~is_other))
     num_special = num_instances * (2 if options.nsp == "none" else 3)
-    return num_instances, num_kept - num_special + np.count_nonzero(is_random)
+    return num_instances, num_kept - num_special + num_random
 
 
 def write(
