@@ -15,7 +15,8 @@ test: .venv/installed
 # TensorFlow keeps memory of every model that a process has run: each group of
 # tests has processes of its own.
 TEST_GROUPS := \
-  tests/[a-g]*/ tests/[h-o]*/ tests/[p-s]*/ tests/[t-z][a-q]*/ tests/[t-z][r-z]*/ \
+  tests/[a-g]*/ tests/[h-l]*/ tests/[m-o]*/ tests/[p-s]*/ \
+  tests/[t-z][a-q]*/ tests/[t-z][r-z]*/ \
   tests/test_[a-e]*.py tests/test_[f-q]*.py tests/test_[r-z]*.py
 
 pytest: .venv/installed
