@@ -35,7 +35,7 @@ from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.task import Features, Task
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 from official_bert.training.objectives import FinetuningObjective
 from official_bert.training.step import train_step
 
@@ -113,7 +113,7 @@ def main(
 ) -> None:
     """Prints a row for each task."""
     config = SIZES[model]
-    tokenizer = BatchTokenizer(vocab_file)
+    tokenizer = Tokenizer(vocab_file)
     squad = SquadTask(train_file=f"{folder}/squad/train-v1.1.json")
     tasks: dict[str, tuple[Task, int, int]] = {
         name: (glue.make_task(row, f"{folder}/glue/{path}"), 128, 32)

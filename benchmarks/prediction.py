@@ -17,7 +17,7 @@ from unittest import mock
 from benchmarks.step import CELLS
 from official_bert.tasks import forward, glue
 from official_bert.tasks.forward import Forward
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 ROUNDS = 5
 LENGTH = 128
@@ -27,7 +27,7 @@ def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
     """Prints a row for each model."""
     task = glue.make_task(glue.TASKS["sst2"], directory)
     examples = task.examples("train")[: int(n)]
-    tokenizer = BatchTokenizer(vocab_file)
+    tokenizer = Tokenizer(vocab_file)
     [rows] = task.featurize(examples, tokenizer, LENGTH, is_training=False)
     print("model     texts   padded  by length  overlapping   ratios")
     for model in models or ("tiny", "mini", "small", "base"):

@@ -19,14 +19,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from official_bert.metrics.regression import pearson_and_spearman
 from official_bert.tasks import glue
 from official_bert.tasks.text import TextExample
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 Floats = npt.NDArray[np.float64]
 
 
-def shared(
-    examples: Sequence[TextExample], tokenizer: BatchTokenizer
-) -> Floats:
+def shared(examples: Sequence[TextExample], tokenizer: Tokenizer) -> Floats:
     """Returns the features of each pair, float64 [N, 2]."""
     texts = (text for e in examples for text in (e.text_a, e.text_b or ""))
     tokens = map(set, tokenizer.tokenize_lines_to_ids(texts))
@@ -38,7 +36,7 @@ def shared(
 
 
 def main(directory: str, vocab_file: str) -> None:
-    tokenizer = BatchTokenizer(vocab_file)
+    tokenizer = Tokenizer(vocab_file)
     for name in ("MRPC", "RTE", "STS-B"):
         row = glue.TASKS[name.lower().replace("-", "")]
         task = glue.make_task(row, f"{directory}/glue/{name}")

@@ -28,7 +28,7 @@ from official_bert.tasks.squad.squad_examples import (
 from official_bert.tasks.squad.squad_features import FIRST_UNIQUE_ID
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.task import shuffle_examples
-from official_bert.tokenization import BatchTokenizer, FullTokenizer
+from official_bert.tokenization import FullTokenizer, Tokenizer
 
 TASK = SquadTask(doc_stride=128, max_query_length=64)
 MAX_SEQ_LENGTH = 384
@@ -136,7 +136,7 @@ def main(train_file: str, vocab_file: str) -> None:
     print(f"{len(examples):,} questions are read in {reading:.2f} CPU s")
     with tempfile.TemporaryDirectory() as folder:
         one, other = (os.path.join(folder, name) for name in "ab")
-        fast = BatchTokenizer(vocab_file)
+        fast = Tokenizer(vocab_file)
         slow = FullTokenizer(vocab_file)
         rows = {
             "reference": (

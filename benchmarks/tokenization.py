@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from official_bert import files
-from official_bert.tokenization import BatchTokenizer, FullTokenizer
+from official_bert.tokenization import FullTokenizer, Tokenizer
 
 LINES_PER_BLOCK = 2000
 
@@ -36,7 +36,7 @@ def measure(tokenize: Tokenize, corpus: str) -> tuple[float, list[int]]:
 
 
 def measure_arrays(
-    tokenizer: BatchTokenizer, corpus: str
+    tokenizer: Tokenizer, corpus: str
 ) -> tuple[float, list[int]]:
     """Measures `encode_lines` in the same way."""
     seconds = 0.0
@@ -58,11 +58,11 @@ def blocks(corpus: str) -> Iterator[list[str]]:
 
 
 def main(corpus: str, vocab_file: str) -> None:
-    with_offsets = BatchTokenizer(vocab_file).tokenize_with_offsets
-    arrays = BatchTokenizer(vocab_file)
+    with_offsets = Tokenizer(vocab_file).tokenize_with_offsets
+    arrays = Tokenizer(vocab_file)
     results = {
         "FullTokenizer": measure(FullTokenizer(vocab_file).tokenize, corpus),
-        "BatchTokenizer": measure(BatchTokenizer(vocab_file).tokenize, corpus),
+        "Tokenizer": measure(Tokenizer(vocab_file).tokenize, corpus),
         "  with offsets": measure(lambda line: with_offsets(line)[0], corpus),
         "  encode_lines": measure_arrays(arrays, corpus),
         "  again": measure_arrays(arrays, corpus),

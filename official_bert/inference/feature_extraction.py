@@ -21,7 +21,7 @@ from official_bert.options import ExtractFeatures
 from official_bert.options.extract_features import POOLINGS, require_pooling
 from official_bert.tasks import documents
 from official_bert.threads import parallel_map
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")
 
@@ -62,7 +62,7 @@ class FeatureExtractor:
     def __init__(
         self,
         bert: Bert,
-        tokenizer: BatchTokenizer,
+        tokenizer: Tokenizer,
         selection: Selection,
         *,
         max_seq_length: int = 128,

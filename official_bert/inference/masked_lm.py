@@ -16,7 +16,7 @@ from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import require_pretrained
 from official_bert.threads import parallel_map
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 # Sequences in memory at a time when scoring: a text has one for each token.
 _BLOCK = 4096
@@ -35,7 +35,7 @@ class MaskedLanguageModel:
     def __init__(
         self,
         model: PretrainingModel,
-        tokenizer: BatchTokenizer,
+        tokenizer: Tokenizer,
         batch_size: int = 32,
     ) -> None:
         self.model = model
@@ -122,7 +122,7 @@ class FillMask(MaskedLanguageModel):
     def __init__(
         self,
         model: PretrainingModel,
-        tokenizer: BatchTokenizer,
+        tokenizer: Tokenizer,
         num_guesses: int = 5,
         batch_size: int = 32,
     ) -> None:
@@ -222,7 +222,7 @@ class Scorer(MaskedLanguageModel):
 
 def load(
     directory: str, *, do_lower_case: bool
-) -> tuple[PretrainingModel, BatchTokenizer]:
+) -> tuple[PretrainingModel, Tokenizer]:
     """Loads the model of a `run_pretraining.py --vocab_file=...` run.
 
     Its tokenizer keeps [MASK] whole. Raises `InputError` if a file is missing
@@ -235,7 +235,7 @@ def load(
 
 def fill(
     model: PretrainingModel,
-    tokenizer: BatchTokenizer,
+    tokenizer: Tokenizer,
     text: str,
     num_guesses: int = 5,
 ) -> list[list[Guess]]:

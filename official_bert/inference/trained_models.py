@@ -23,7 +23,7 @@ from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextTask
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 MASK = "[MASK]"
 
@@ -61,16 +61,14 @@ class ModelFiles(NamedTuple):
 
     def load(
         self, model: Any, never_split: tuple[str, ...] = (), **exceptions: str
-    ) -> BatchTokenizer:
+    ) -> Tokenizer:
         """Assigns the weights of a model and returns its tokenizer.
 
         The tokenizer keeps the tokens `never_split` whole. For `exceptions` see
         `checkpoints.loading.load`. Raises `InputError` if the files are damaged
         or do not fit each other.
         """
-        tokenizer = BatchTokenizer(
-            self.vocab_path, self.do_lower_case, never_split
-        )
+        tokenizer = Tokenizer(self.vocab_path, self.do_lower_case, never_split)
         model.config.require_vocabulary(tokenizer.vocab, self.vocab_path)
         weights = tf1.by_name(model.trainable_variables)
         loading.load(weights, self.checkpoint, **exceptions)
@@ -81,7 +79,7 @@ class LoadedBert(NamedTuple):
     """BERT without heads, its tokenizer, and the prefix of its checkpoint."""
 
     bert: Bert
-    tokenizer: BatchTokenizer
+    tokenizer: Tokenizer
     source: str
 
     def run(
@@ -128,7 +126,7 @@ def load_encoder(
 
 def load_masked_lm(
     files: ModelFiles,
-) -> tuple[PretrainingModel, BatchTokenizer]:
+) -> tuple[PretrainingModel, Tokenizer]:
     """Loads a pre-trained model, and a tokenizer that keeps [MASK] whole.
 
     Raises `InputError` as `ModelFiles.load`, or if there is no masked-LM head.

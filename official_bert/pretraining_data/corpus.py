@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert import files
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 Ints = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
@@ -99,7 +99,7 @@ def blocks_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
         yield block
 
 
-def tokenize_block(tokenizer: BatchTokenizer, lines: Sequence[str]) -> Block:
+def tokenize_block(tokenizer: Tokenizer, lines: Sequence[str]) -> Block:
     """Tokenizes lines of one sentence each.
 
     As in the original implementation, a line of characters that the tokenizer

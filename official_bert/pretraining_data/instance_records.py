@@ -18,7 +18,7 @@ from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import instance_packing, masking
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import Columns
-from official_bert.tokenization import BatchTokenizer, require_tokens
+from official_bert.tokenization import Tokenizer, require_tokens
 
 # Instances that are processed together; more do not fit the processor's cache.
 BATCH_SIZE = 512
@@ -40,9 +40,9 @@ class Settings:
         return Settings, (self.options, self.corpus_directory)
 
     @functools.cached_property
-    def tokenizer(self) -> BatchTokenizer:
+    def tokenizer(self) -> Tokenizer:
         """The tokenizer of `--vocab_file`."""
-        return BatchTokenizer(
+        return Tokenizer(
             self.options.vocab_file, do_lower_case=self.options.do_lower_case
         )
 

@@ -34,7 +34,7 @@ from official_bert.tasks.task import (
     Task,
     saved_field,
 )
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 
 class ChoiceExample(NamedTuple):
@@ -156,7 +156,7 @@ class ChoiceTask(Task):
         }
 
     def feature_rows(
-        self, examples: Examples, tokenizer: BatchTokenizer, max_seq_length: int
+        self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
         """Yields one feature per example, of C sequences."""
         special = text_inputs.special_ids(tokenizer.vocab)

@@ -20,7 +20,7 @@ from official_bert.options.checks import table_format
 from official_bert.options.run_classifier import OWN_FORMATS
 from official_bert.tasks import tables
 from official_bert.tasks.tables import Row
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 _Options = TypeVar("_Options", bound=RunClassifier)
 
@@ -172,7 +172,7 @@ def to_number(cell: Any) -> float | None:
 
 def _fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
     """Lowers --max_seq_length to the 99th percentile of the data's lengths."""
-    tokenizer = BatchTokenizer(options.vocab_file, options.do_lower_case)
+    tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     lengths = np.ones(len(rows), np.int64)  # [CLS]
     for column in filter(None, (options.text_a_column, options.text_b_column)):
         texts = [row.text(column) for row in rows]

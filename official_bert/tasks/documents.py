@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 Ids = Sequence[int]
 Pair = tuple[Ids, Ids]
@@ -31,7 +31,7 @@ TRUNCATE_TAIL = LongDocuments()
 
 
 def token_ids(
-    texts: Iterable[str], tokenizer: BatchTokenizer
+    texts: Iterable[str], tokenizer: Tokenizer
 ) -> Iterator[list[int]]:
     """Yields the token ids of each text, without special tokens."""
     remaining = iter(texts)

@@ -19,7 +19,7 @@ from absl import logging
 from official_bert import files, json_files, progress
 from official_bert.inputs.tfrecords import encode_examples
 from official_bert.tasks.task import Features, Task
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 # The number of features that are encoded together.
 _FEATURES_PER_BLOCK = 256
@@ -35,7 +35,7 @@ def write_records(
     path: str,
     task: Task,
     examples: Sequence[Any],
-    tokenizer: BatchTokenizer,
+    tokenizer: Tokenizer,
     max_seq_length: int,
     *,
     is_training: bool = True,
@@ -119,7 +119,7 @@ def _up_to_date_records(
 
 
 def _fingerprint(
-    examples: Iterable[Any], settings: Any, tokenizer: BatchTokenizer
+    examples: Iterable[Any], settings: Any, tokenizer: Tokenizer
 ) -> str:
     """Returns a hash of everything that the records depend on."""
     basic = tokenizer.basic_tokenizer

@@ -42,7 +42,7 @@ from official_bert.tasks.task import (
     Task,
     saved_field,
 )
-from official_bert.tokenization import BatchTokenizer, alignment
+from official_bert.tokenization import Tokenizer, alignment
 
 # Values of --task_name, all with the same meaning.
 NAMES = ("ner", "pos", "tagging")
@@ -143,7 +143,7 @@ class TaggingTask(Task):
         }
 
     def feature_rows(
-        self, examples: Examples, tokenizer: BatchTokenizer, max_seq_length: int
+        self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
         """Yields the windows of each sentence; long words are truncated."""
         room = max_seq_length - 2

@@ -19,7 +19,7 @@ from official_bert.inputs.padding import Row
 from official_bert.inputs.schemas import Schema
 from official_bert.modeling.pooling_head import NO_POOLING_HEAD, PoolingHead
 from official_bert.tasks import tables
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 # The features of this many examples are in memory at the same time.
 _EXAMPLES_PER_BLOCK = 16384
@@ -199,7 +199,7 @@ class Task(abc.ABC):
     def featurize(
         self,
         examples: Examples,
-        tokenizer: BatchTokenizer,
+        tokenizer: Tokenizer,
         max_seq_length: int,
         *,
         is_training: bool,
@@ -212,7 +212,7 @@ class Task(abc.ABC):
             yield RowFeatures(block, list(rows), schema)
 
     def feature_rows(
-        self, examples: Examples, tokenizer: BatchTokenizer, max_seq_length: int
+        self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
         """Yields the features of examples, unless `featurize` is overridden."""
         raise NotImplementedError
@@ -309,6 +309,6 @@ class FinetunedModel(NamedTuple):
 
     task: Task
     model: Any
-    tokenizer: BatchTokenizer
+    tokenizer: Tokenizer
     vocab_file: str
     max_seq_length: int

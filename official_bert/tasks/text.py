@@ -23,7 +23,7 @@ from official_bert.tasks.task import (
     Task,
     saved_field,
 )
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 # {metric: its function, the main one of its results}.
 _METRICS = {
@@ -102,7 +102,7 @@ class TextTask(Task):
         }
 
     def feature_rows(
-        self, examples: Texts, tokenizer: BatchTokenizer, max_seq_length: int
+        self, examples: Texts, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
         """Yields one feature per example; with windows, one per window."""
         special = text_inputs.special_ids(tokenizer.vocab)

@@ -1,10 +1,9 @@
 """WordPiece tokenization: text to the tokens of a BERT vocabulary.
 
-`FullTokenizer` is the reference, `BatchTokenizer` a fast engine with the same
+`FullTokenizer` is the reference, `Tokenizer` a fast engine with the same
 output. All public names of the 2018 release's `tokenization` module are here.
 """
 
-from official_bert.tokenization.batch_tokenizer import BatchTokenizer
 from official_bert.tokenization.casing import validate_case_matches_checkpoint
 from official_bert.tokenization.full_tokenizer import (
     BasicTokenizer,
@@ -14,6 +13,7 @@ from official_bert.tokenization.full_tokenizer import (
     printable_text,
     whitespace_tokenize,
 )
+from official_bert.tokenization.tokenizer import Tokenizer
 from official_bert.tokenization.vocab import (
     convert_by_vocab,
     convert_ids_to_tokens,
@@ -22,11 +22,8 @@ from official_bert.tokenization.vocab import (
     require_tokens,
 )
 
-Tokenizer = BatchTokenizer
-
 __all__ = [
     "BasicTokenizer",
-    "BatchTokenizer",
     "FullTokenizer",
     "Tokenizer",
     "WordpieceTokenizer",

@@ -18,7 +18,7 @@ from official_bert.options import FinetuningOptions
 from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 from official_bert.training import distribution, reporting
 from official_bert.training.objectives import Batch, PretrainingObjective
 from official_bert.training.step import sum_over_replicas
@@ -34,7 +34,7 @@ class Run(NamedTuple):
 
     task: Task
     options: FinetuningOptions  # Name a TF Hub module's own vocabulary.
-    tokenizer: BatchTokenizer
+    tokenizer: Tokenizer
     strategy: tf.distribute.Strategy
     model: Any
     data: dict[str, Sequence[Any]]  # {split: its examples}

@@ -25,7 +25,7 @@ from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import (
-    BatchTokenizer,
+    Tokenizer,
     validate_case_matches_checkpoint,
 )
 from official_bert.training import (
@@ -122,7 +122,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         )
         if not is_anew:
             checkpointing.require_same_model(options, config)
-    tokenizer = BatchTokenizer(options.vocab_file, options.do_lower_case)
+    tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
     if not is_anew:
         _require_same_task(task, options)

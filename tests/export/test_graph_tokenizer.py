@@ -14,8 +14,8 @@ from official_bert.export.graph_normalizer import decode
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.tokenization import (
     BasicTokenizer,
-    BatchTokenizer,
     FullTokenizer,
+    Tokenizer,
 )
 
 SPECIAL = ["[UNK]", "[CLS]", "[SEP]"]
@@ -208,7 +208,7 @@ def test_tokens_and_spans_of_random_texts_equal_the_reference(
 ):
     texts = random_texts(num_texts)
     tokenizer = GraphTokenizer(vocab_file, do_lower_case)
-    reference = BatchTokenizer(vocab_file, do_lower_case)
+    reference = Tokenizer(vocab_file, do_lower_case)
     for first in range(0, num_texts, batch_size):
         batch = texts[first : first + batch_size]
         results = tokenize_with_offsets(tokenizer, batch)

@@ -8,7 +8,7 @@ from official_bert.errors import InputError
 from official_bert.export import graph_packing
 from official_bert.export.tfhub_preprocessor import export_preprocessor
 from official_bert.inputs.text_inputs import SpecialIds
-from official_bert.tokenization import BatchTokenizer, load_vocab
+from official_bert.tokenization import Tokenizer, load_vocab
 
 TOKENS = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ca", "co", "##ute", "##s"),
@@ -37,7 +37,7 @@ def preprocessor(path):
 
 
 def test_tokens_and_offsets_equal_the_reference(preprocessor, vocab_file):
-    reference = BatchTokenizer(vocab_file)
+    reference = Tokenizer(vocab_file)
 
     found = preprocessor.tokenize_with_offsets(TEXTS)
 

@@ -7,7 +7,7 @@ import pytest
 
 from official_bert import files
 from official_bert.pretraining_data import corpus
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcd", "bc"]
 LINES = ["a b", "", "", "c", "b", "\u200b", "", "a", "", "\u200b", "d a", "b"]
@@ -16,7 +16,7 @@ DOCUMENTS = [["a b"], ["c", "b"], ["a"], ["d a", "b"]]
 
 @pytest.fixture
 def tokenizer(make_vocab):
-    return BatchTokenizer(make_vocab(*TOKENS))
+    return Tokenizer(make_vocab(*TOKENS))
 
 
 def blocks(tokenizer, lines, size=2048):

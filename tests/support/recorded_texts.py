@@ -4,7 +4,7 @@ import gzip
 import json
 import lzma
 
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 
 def lines(path):
@@ -23,7 +23,7 @@ def tokenizer(golden, shared_data, tmp_path, task):
         packed = path.with_name(f"{path.name}.xz").read_bytes()
         path = tmp_path / "vocab.txt"
         path.write_bytes(lzma.decompress(packed))
-    return BatchTokenizer(str(path), recorded["do_lower_case"])
+    return Tokenizer(str(path), recorded["do_lower_case"])
 
 
 def assert_equals(golden, folder, task, tokenizer, split):

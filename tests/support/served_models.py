@@ -14,7 +14,7 @@ from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextTask
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 from support import recorded, tiny
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -137,7 +137,7 @@ def load(name: str, directory: Any) -> FinetunedModel:
     task = CASES[name].task
     model = task.build_model(config)
     recorded.set_weights(model.trainable_variables, 7)
-    tokenizer = BatchTokenizer(str(path))
+    tokenizer = Tokenizer(str(path))
     return FinetunedModel(task, model, tokenizer, str(path), MAX_SEQ_LENGTH)
 
 

@@ -5,7 +5,7 @@ import json
 from official_bert.config import BertConfig
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tasks.text import TextTask
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 from support import tiny
 
 CONFIG = {**tiny.CONFIG, "hidden_size": 8, "intermediate_size": 8}
@@ -15,7 +15,7 @@ def tokenizer(folder, *more, never_split=()):
     """Writes the vocabulary and `more` tokens, and returns its tokenizer."""
     path = folder / "vocab.txt"
     path.write_text("\n".join([*tiny.VOCAB, *more]) + "\n")
-    return BatchTokenizer(str(path), never_split=never_split)
+    return Tokenizer(str(path), never_split=never_split)
 
 
 def write(folder):

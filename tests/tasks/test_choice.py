@@ -20,7 +20,7 @@ from official_bert.tasks import record_files
 from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.forward import Forward
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 TASK = ChoiceTask(num_choices=3)
 SCHEMA = TASK.schema(12, is_training=True)
@@ -33,7 +33,7 @@ EXAMPLES = [
 
 @pytest.fixture
 def tokenizer(make_vocab):
-    return BatchTokenizer(make_vocab(*tiny.VOCAB), do_lower_case=True)
+    return Tokenizer(make_vocab(*tiny.VOCAB), do_lower_case=True)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from official_bert.errors import InputError
 from official_bert.inputs import padding
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.text import TextExample, TextTask
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 
 def make(name, folder):
@@ -71,7 +71,7 @@ ODD_PAIRS = {
 def test_odd_pairs_equal_the_original(golden, shared_data, case):
     text = (golden / "classifier" / "errors.json").read_text()
     [expected] = [r for n, ok, r in json.loads(text) if (n, ok) == (case, "ok")]
-    tokenizer = BatchTokenizer(str(shared_data / "vocab" / "uncased.txt"), True)
+    tokenizer = Tokenizer(str(shared_data / "vocab" / "uncased.txt"), True)
     text_a, text_b, length = ODD_PAIRS[case]
     task = TextTask(task_type="classification", labels=("0", "1"))
     example = TextExample("dev-0", text_a, text_b, "0")

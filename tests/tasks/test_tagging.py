@@ -11,7 +11,7 @@ from official_bert.errors import InputError
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.tagging import TaggingTask, Window, make_windows
 from official_bert.tasks.task import Outputs, RowFeatures
-from official_bert.tokenization import BatchTokenizer, FullTokenizer
+from official_bert.tokenization import FullTokenizer, Tokenizer
 
 TOKENS = ("jim", "hen", "##son", "was", "a", "puppet", "##eer", ".", "'")
 WORDS = ["Jim", "Henson", "was", "a", "puppeteer"]
@@ -76,7 +76,7 @@ def make_tokenizer(make_vocab):
 
     def make(*tokens, do_lower_case=True):
         path = make_vocab("[PAD]", "[UNK]", "[CLS]", "[SEP]", *tokens)
-        return BatchTokenizer(path, do_lower_case=do_lower_case)
+        return Tokenizer(path, do_lower_case=do_lower_case)
 
     return make
 

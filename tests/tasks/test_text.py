@@ -12,7 +12,7 @@ from support import tiny
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import FeatureRow, Outputs, RowFeatures
 from official_bert.tasks.text import TextExample, TextTask
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))
 TOPICS = TextTask(task_type="multilabel", labels=("sun", "rain", "wind"))
@@ -46,7 +46,7 @@ def test_padding_examples_have_weight_zero():
 
 @pytest.fixture
 def tokenizer(make_vocab):
-    return BatchTokenizer(make_vocab(*tiny.VOCAB), do_lower_case=True)
+    return Tokenizer(make_vocab(*tiny.VOCAB), do_lower_case=True)
 
 
 def windowed(pooling="mean"):

@@ -10,8 +10,8 @@ from support.recorded import EXTRACT
 from official_bert.errors import InputError
 from official_bert.tokenization import (
     BasicTokenizer,
-    BatchTokenizer,
     FullTokenizer,
+    Tokenizer,
     WordpieceTokenizer,
     characters,
     convert_by_vocab,
@@ -74,7 +74,7 @@ def test_defaults_are_those_of_the_original(make_vocab):
     assert tokenizer.tokenize("A" * 201) == ["[UNK]"]
 
 
-@pytest.mark.parametrize("engine", [FullTokenizer, BatchTokenizer])
+@pytest.mark.parametrize("engine", [FullTokenizer, Tokenizer])
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 from official_bert.tokenization.normalize import normalize
 
 MARKED = "a\U0001d16d\u302e"  # Normalization reorders the marks.
@@ -40,7 +40,7 @@ def same_sigmas(text):
 def test_spans_of_random_texts_give_the_tokens(
     odd_vocab, random_texts, do_lower_case
 ):
-    tokenizer = BatchTokenizer(odd_vocab, do_lower_case)
+    tokenizer = Tokenizer(odd_vocab, do_lower_case)
     for text in random_texts:
         assert_offsets_hold(tokenizer, text, do_lower_case)
 
@@ -56,7 +56,7 @@ def test_spans_of_random_texts_give_the_tokens(
 )
 def test_spans_of_recorded_texts_give_the_tokens(recorded):
     records, _, vocab_file, do_lower_case = recorded
-    tokenizer = BatchTokenizer(vocab_file, do_lower_case)
+    tokenizer = Tokenizer(vocab_file, do_lower_case)
     for text in (r["text"] for r in records if "text" in r):
         assert_offsets_hold(tokenizer, text, do_lower_case)
 
@@ -85,14 +85,14 @@ def test_spans_cover_the_characters_that_make_each_token(
 ):
     vocab = "[UNK] a ##a ab ##b ##c c ##x i x ! 中 ᄒ ##ᅡ ##ᆫ"
     vocab += " ##\U0001d16d ##\u302e"
-    tokenizer = BatchTokenizer(make_vocab(*vocab.split()))
+    tokenizer = Tokenizer(make_vocab(*vocab.split()))
     tokens, spans = tokenizer.tokenize_with_offsets(text)
     assert [text[start:end] for start, end in spans] == expected, tokens
 
 
 def test_spans_of_never_split_tokens_cover_the_whole_token(make_vocab):
     vocab_file = make_vocab("[UNK]", "[MASK]", "a", ".")
-    tokenizer = BatchTokenizer(vocab_file, never_split=("[MASK]",))
+    tokenizer = Tokenizer(vocab_file, never_split=("[MASK]",))
     assert tokenizer.tokenize_with_offsets("A [MASK]. a[MASK]") == (
         ["a", "[MASK]", ".", "a", "[MASK]"],
         [(0, 1), (2, 8), (8, 9), (10, 11), (11, 17)],

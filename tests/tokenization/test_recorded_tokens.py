@@ -9,8 +9,8 @@ import pytest
 
 from official_bert.tokenization import (
     BasicTokenizer,
-    BatchTokenizer,
     FullTokenizer,
+    Tokenizer,
 )
 from official_bert.tokenization.normalize import normalize
 
@@ -27,7 +27,7 @@ def assert_equal(records, field, function):
     assert not wrong, f"{len(wrong)} differ, such as {wrong[0]}"
 
 
-@pytest.mark.parametrize("engine", [FullTokenizer, BatchTokenizer])
+@pytest.mark.parametrize("engine", [FullTokenizer, Tokenizer])
 @pytest.mark.parametrize(
     "recorded",
     [

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from official_bert import progress
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 Ints = npt.NDArray[np.int32]
 
@@ -64,7 +64,7 @@ class SquadFeatures(Features):
     """
 
     examples: Sequence[SquadExample]
-    tokenizer: BatchTokenizer
+    tokenizer: Tokenizer
     questions: Sequence[Ints]
     paragraphs: Sequence[tuple[Ints, Ints]]
     windows: Windows
@@ -144,7 +144,7 @@ class SquadFeatures(Features):
 
 
 def tokenize_words(
-    tokenizer: BatchTokenizer,
+    tokenizer: Tokenizer,
     paragraphs: Iterable[Paragraph],
     show_progress: bool = False,
 ) -> list[tuple[Ints, Ints]]:
@@ -172,7 +172,7 @@ def tokenize_words(
     return list(zip(_split(ids, limits), words, strict=True))
 
 
-def tokenize(tokenizer: BatchTokenizer, texts: Iterable[str]) -> list[Ints]:
+def tokenize(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Ints]:
     """Returns the token ids of each text."""
     encoded = tokenizer.encode_lines(texts)
     return _split(encoded.ids, encoded.row_splits)

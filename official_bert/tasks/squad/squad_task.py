@@ -29,7 +29,7 @@ from official_bert.tasks.squad.squad_decoding import (
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.squad.squad_features import NUM_SPECIAL, SquadFeatures
 from official_bert.tasks.task import Outputs, saved_field
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ class SquadTask(task.Task):
     def featurize(
         self,
         examples: Sequence[SquadExample],
-        tokenizer: BatchTokenizer,
+        tokenizer: Tokenizer,
         max_seq_length: int,
         *,
         is_training: bool,

@@ -7,7 +7,7 @@ import pytest
 
 from official_bert.tasks.squad.squad_examples import read_examples
 from official_bert.tasks.squad.squad_task import SquadTask
-from official_bert.tokenization import BatchTokenizer
+from official_bert.tokenization import Tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
@@ -66,7 +66,7 @@ def make_tokenizer(make_vocab):
         if isinstance(tokens, str):
             letters = sorted(set(tokens) - {" "})
             tokens = [t for letter in letters for t in (letter, f"##{letter}")]
-        return BatchTokenizer(make_vocab(*SPECIAL, *tokens), do_lower_case)
+        return Tokenizer(make_vocab(*SPECIAL, *tokens), do_lower_case)
 
     return make
 
@@ -77,7 +77,7 @@ def released_tokenizer(vocab_files):
 
     @functools.cache
     def make(name, do_lower_case):
-        return BatchTokenizer(vocab_files[name], do_lower_case)
+        return Tokenizer(vocab_files[name], do_lower_case)
 
     return make
 

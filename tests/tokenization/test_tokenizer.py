@@ -1,4 +1,4 @@
-"""`BatchTokenizer` equals `FullTokenizer`, in bounded memory."""
+"""`Tokenizer` equals `FullTokenizer`, in bounded memory."""
 
 import itertools
 import sys
@@ -9,16 +9,16 @@ import pytest
 
 from official_bert.tokenization import (
     BasicTokenizer,
-    BatchTokenizer,
     FullTokenizer,
-    batch_tokenizer,
+    Tokenizer,
 )
 from official_bert.tokenization.normalize import normalize
+from official_bert.tokenization.tokenizer import MAX_REMEMBERED_LENGTH
 
 
 def assert_equals_reference(settings, texts):
     """Checks tokens, lists of ids and arrays of ids of all texts."""
-    reference, tokenizer = FullTokenizer(*settings), BatchTokenizer(*settings)
+    reference, tokenizer = FullTokenizer(*settings), Tokenizer(*settings)
     expected = [reference.tokenize(text) for text in texts]
     assert [tokenizer.tokenize(text) for text in texts] == expected
     ids = [reference.convert_tokens_to_ids(tokens) for tokens in expected]
@@ -72,16 +72,17 @@ def test_characters_are_normalized_as_by_the_reference(do_lower_case, step):
 
 
 def test_memo_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
-    monkeypatch.setattr(batch_tokenizer, "MAX_ENTRIES", 50)
-    reference, tokenizer = FullTokenizer(odd_vocab), BatchTokenizer(odd_vocab)
+    module = "official_bert.tokenization.tokenizer"
+    monkeypatch.setattr(f"{module}.MAX_ENTRIES", 50)
+    reference, tokenizer = FullTokenizer(odd_vocab), Tokenizer(odd_vocab)
     for text in random_texts[:1000]:
         assert tokenizer.tokenize(text) == reference.tokenize(text)
         assert len(tokenizer._ids_of_word) <= 50
 
 
 def test_long_words_are_not_remembered_and_longer_ones_unknown(make_vocab):
-    tokenizer = BatchTokenizer(make_vocab("[UNK]", "a", "##a", "b" * 201))
-    for length in (batch_tokenizer.MAX_REMEMBERED_LENGTH + 1, 200):
+    tokenizer = Tokenizer(make_vocab("[UNK]", "a", "##a", "b" * 201))
+    for length in (MAX_REMEMBERED_LENGTH + 1, 200):
         tokens = tokenizer.tokenize("a" * length)
         assert tokens == ["a"] + ["##a"] * (length - 1)
         assert "a" * length not in tokenizer._ids_of_word
@@ -89,14 +90,14 @@ def test_long_words_are_not_remembered_and_longer_ones_unknown(make_vocab):
 
 
 def test_ids_of_unknown_words_need_the_token_unk(make_vocab):
-    tokenizer = BatchTokenizer(make_vocab("a", "##b"))
+    tokenizer = Tokenizer(make_vocab("a", "##b"))
     assert tokenizer.encode_lines(["ab a", "a"]).ids.tolist() == [0, 1, 0, 0]
     for line in ("c", "aa", "!", "中", "Σ"):
         for encode in (tokenizer.encode_lines, tokenizer.tokenize_lines_to_ids):
             with pytest.raises(KeyError, match="UNK"):
                 list(encode([line]))
     assert tokenizer.tokenize("c a") == ["[UNK]", "a"]
-    empty = BatchTokenizer(make_vocab())
+    empty = Tokenizer(make_vocab())
     assert empty.tokenize("a b") == ["[UNK]", "[UNK]"]
     assert len(empty.encode_lines([" "]).ids) == 0
 

@@ -36,7 +36,7 @@ class EncodedLines(NamedTuple):
     row_splits: npt.NDArray[np.int64]
 
 
-class BatchTokenizer(FullTokenizer):
+class Tokenizer(FullTokenizer):
     """A `FullTokenizer` for large amounts of text, with the same output.
 
     It normalizes whole texts at once (`normalize.py`) and remembers the token
