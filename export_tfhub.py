@@ -28,17 +28,17 @@ def export_encoder(options: ExportTfhub) -> None:
     # Imported here: TensorFlow takes seconds, errors in flags should not.
     from official_bert import files
     from official_bert.checkpoints import run_directory
-    from official_bert.config import BertConfig
     from official_bert.export import tfhub_encoder
 
     assert options.export_path
     path = options.export_path
+    model = run_directory.files_of(options)
     written = tfhub_encoder.export(
-        BertConfig.from_json_file(options.config_path),
-        run_directory.named_by(options),
-        options.vocab_path,
+        model.read_config(),
+        model.init_checkpoint,
+        model.vocab_file,
         path,
-        do_lower_case=options.is_uncased,
+        do_lower_case=model.do_lower_case,
     )
     head = "with" if written.has_masked_lm else "without"
     print(
@@ -60,8 +60,8 @@ def export_preprocessor(options: ExportTfhub) -> None:
     path = options.preprocessor_path
     tfhub_preprocessor.export_preprocessor(
         path,
-        options.vocab_path,
-        options.is_uncased,
+        options.model_files.vocab_file,
+        options.model_files.do_lower_case,
         seq_length=options.max_seq_length,
     )
     print(

@@ -58,20 +58,25 @@ KERAS_HUB_SIZES = {
 }
 
 
-class ModelFlags(NamedTuple):
-    """The values of the flags that name a model's files.
+class ModelFiles(NamedTuple):
+    """The files of a model, under the names of their flags.
 
-    `init_checkpoint` is a TF1 checkpoint prefix, a run directory whose best or
-    newest checkpoint is used, a Hugging Face directory or a KerasHub preset.
+    `init_checkpoint` is a TF1 checkpoint prefix, a run directory whose newest
+    checkpoint is used, a Hugging Face directory or a KerasHub preset.
+    `vocab_file` is empty if there is none.
     """
 
     bert_config_file: str
-    vocab_file: str | None
+    vocab_file: str
     init_checkpoint: str
     do_lower_case: bool
 
+    def read_config(self) -> BertConfig:
+        """Reads and checks the config, or raises `InputError`."""
+        return BertConfig.from_json_file(self.bert_config_file)
 
-def find(model: str) -> ModelFlags:
+
+def find(model: str) -> ModelFiles:
     """Returns the files of a model; downloads all but its weights.
 
     Args:
@@ -82,36 +87,27 @@ def find(model: str) -> ModelFlags:
         InputError: There is no such model, it cannot be downloaded, or it is
             not a BERT model in a supported format.
     """
-    if files.exists(model):
-        directory = model.rstrip("/")
-    else:
-        directory = _download(model, _SMALL)
+    is_path = files.exists(model)
+    directory = model.rstrip("/") if is_path else _download(model, _SMALL)
     names = files.list_directory(directory)
-    vocab_file = None
-    if "bert_config.json" in names:
-        if huggingface_files.VOCAB in names:
-            vocab_file = os.path.join(directory, huggingface_files.VOCAB)
-        return ModelFlags(
-            os.path.join(directory, "bert_config.json"),
-            vocab_file,
-            _find_checkpoint(directory),
-            _is_uncased(directory, vocab_file),
-        )
-    checkpoint = directory
+    paths = {name: os.path.join(directory, name) for name in names}
+    config_file = paths.get("bert_config.json")
+    vocab_file = paths.get(huggingface_files.VOCAB, "")
+    checkpoint = _find_checkpoint(directory)
     lower: bool | None = None
-    if detect_format(directory, model) == "keras_hub":
-        config, vocab, lower = read_keras_hub(directory)
-    else:
-        config = huggingface_files.read_config(directory)
-        vocab = huggingface_files.read_vocab(directory)
-        if not any(name.startswith("model.safetensors") for name in names):
-            checkpoint = _find_checkpoint(directory)
-    config_file = _cache("bert_config.json", config.to_json_string())
-    if vocab is not None:
-        vocab_file = _cache("vocab.txt", vocab)
+    if config_file is None:
+        if detect_format(directory, model) == "keras_hub":
+            config, vocab, lower = read_keras_hub(directory)
+        else:
+            config = huggingface_files.read_config(directory)
+            vocab = huggingface_files.read_vocab(directory)
+        config_file = _cache("bert_config.json", config.to_json_string())
+        vocab_file = "" if vocab is None else _cache("vocab.txt", vocab)
+        if any(name.startswith("model.safetensors") for name in names):
+            checkpoint = directory
     if lower is None:
         lower = _is_uncased(directory, vocab_file)
-    return ModelFlags(config_file, vocab_file, checkpoint, lower)
+    return ModelFiles(config_file, vocab_file, checkpoint, lower)
 
 
 def detect_format(path: str, where: str) -> str:
@@ -135,14 +131,16 @@ def detect_format(path: str, where: str) -> str:
 
 
 def download_weights(model: str, checkpoint: str) -> None:
-    """Downloads the weights of a model, unless it is a directory.
+    """Downloads the weights of a model if `checkpoint` is `find`'s.
 
-    `checkpoint` is that of `find(model)`.
+    Those of a directory, and of another checkpoint, are already there.
     """
-    if not files.exists(model):
-        is_directory = os.path.isdir(checkpoint)
-        found = checkpoint if is_directory else os.path.dirname(checkpoint)
-        _download(model, _SMALL + _WEIGHTS, commit=os.path.basename(found))
+    if files.exists(model):
+        return
+    directory = _download(model, _SMALL)
+    if f"{checkpoint}/".startswith(f"{directory}/"):
+        commit = os.path.basename(directory)
+        _download(model, _SMALL + _WEIGHTS, commit=commit)
 
 
 def download(model: str) -> str:
@@ -180,7 +178,7 @@ def _find_checkpoint(directory: str) -> str:
     return directory
 
 
-def _is_uncased(directory: str, vocab_file: str | None) -> bool:
+def _is_uncased(directory: str, vocab_file: str) -> bool:
     """Whether text is lower-cased: as files, name or vocabulary suggest."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")

@@ -118,8 +118,8 @@ def test_model_dir_is_its_best_and_init_checkpoint_its_newest_checkpoint(
     run = str(tmp_path)
     path = str(tmp_path / "e")
     of_run = ExportTfhub(model_dir=run, export_path=path)
-    assert of_run.vocab_path == f"{run}/vocab.txt"
-    assert not of_run.is_uncased
+    assert of_run.model_files.vocab_file == f"{run}/vocab.txt"
+    assert not of_run.model_files.do_lower_case
     for given in (
         of_run,
         options(directory, init_checkpoint=run, export_path=path),

@@ -381,8 +381,8 @@ def test_score_depends_on_the_case(pretrained, ask):
 def test_tokenizer_config_of_a_run_directory_sets_the_case(pretrained, folder):
     shutil.copytree(pretrained, "cased")
     given = {"model_dir": "cased", "score": True}
-    assert Predict(**given).is_uncased
+    assert Predict(**given).model_files.do_lower_case
     tokenizer_config = folder / "cased" / "tokenizer_config.json"
     tokenizer_config.write_text('{"do_lower_case": false}')
-    assert not Predict(**given).is_uncased
-    assert Predict(**given, do_lower_case=True).is_uncased
+    assert not Predict(**given).model_files.do_lower_case
+    assert Predict(**given, do_lower_case=True).model_files.do_lower_case

@@ -228,7 +228,7 @@ class Hub:
         done = self.run("-c", "\n".join(lines), model, **environment)
         if done.returncode:
             return done.stderr.splitlines()[-1]
-        return pretrained.ModelFlags(*done.stdout.splitlines())
+        return pretrained.ModelFiles(*done.stdout.splitlines())
 
 
 @pytest.fixture

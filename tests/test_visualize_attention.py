@@ -8,14 +8,11 @@ import pytest
 from support import chromium, command_lines, tiny
 
 import visualize_attention
+from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import attention_page, context_page
-from official_bert.inference.trained_models import (
-    MASK,
-    ModelFiles,
-    load_encoder,
-)
+from official_bert.inference.trained_models import MASK, load_encoder
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import VisualizeAttention
 from official_bert.tasks.text import TextTask
@@ -65,7 +62,7 @@ def run(**changes):
 
 
 def load(**changes):
-    files = ModelFiles.of_options(options(**changes))
+    files = run_directory.files_of(options(**changes))
     return load_encoder(files, never_split=(MASK,))
 
 

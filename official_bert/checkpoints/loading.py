@@ -10,7 +10,6 @@ from absl import logging
 from official_bert import files, pretrained
 from official_bert.checkpoints import run_directory, tf1
 from official_bert.checkpoints.conversion import opening
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list, listed
 
 
@@ -93,8 +92,7 @@ def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
     """
     found = pretrained.find(model)
     pretrained.download_weights(model, found.init_checkpoint)
-    config = BertConfig.from_json_file(found.bert_config_file)
-    layer = model_class(config, **kwargs)
+    layer = model_class(found.read_config(), **kwargs)
     if not layer.built:
         layer.build()
     initialized = load(

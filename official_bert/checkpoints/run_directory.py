@@ -18,6 +18,7 @@ from official_bert.checkpoints import tf1
 from official_bert.checkpoints.tf1 import DamagedCheckpointError
 from official_bert.errors import InputError, listed
 from official_bert.options.model_source import ModelOptions
+from official_bert.pretrained import ModelFiles
 
 _LIST = "checkpoint"
 _RESUME_STATE = ".resume.json"
@@ -88,11 +89,13 @@ def require_checkpoint(directory: str) -> str:
     )
 
 
-def named_by(options: ModelOptions) -> str:
-    """Returns `--init_checkpoint`, or the best directory of `--model_dir`."""
-    return options.init_checkpoint or require_checkpoint(
-        options.checkpoint_path
-    )
+def files_of(options: ModelOptions) -> ModelFiles:
+    """Returns the files that flags name; of `--model_dir`, the best weights."""
+    found = options.model_files
+    if not options.init_checkpoint:
+        best = require_checkpoint(found.init_checkpoint)
+        found = found._replace(init_checkpoint=best)
+    return found
 
 
 def read_global_step(prefix: str) -> int:

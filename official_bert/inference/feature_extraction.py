@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from official_bert import files, progress
 from official_bert.errors import InputError, quoted
-from official_bert.inference.trained_models import ModelFiles, load_encoder
+from official_bert.inference.trained_models import load_encoder
 from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
 from official_bert.modeling.encoder import Bert
@@ -196,12 +196,7 @@ def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
 def load(options: ExtractFeatures) -> FeatureExtractor:
     """Loads the model that the flags name."""
     bert, tokenizer, _ = load_encoder(
-        ModelFiles(
-            options.bert_config_file,
-            options.vocab_file,
-            options.init_checkpoint,
-            options.do_lower_case,
-        ),
+        options.model_files,
         may_initialize="^bert/pooler/",  # Not used.
     )
     return FeatureExtractor(

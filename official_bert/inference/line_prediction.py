@@ -12,11 +12,11 @@ from typing import Any, BinaryIO
 from absl import logging
 
 from official_bert import files, json_files, progress
+from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import (
-    ModelFiles,
     load_finetuned,
     load_huggingface,
     load_masked_lm,
@@ -35,14 +35,14 @@ Answerer = Predictor | FillMask | Scorer
 def load(options: Predict) -> Answerer:
     """Loads the model that the flags name."""
     if options.is_masked_lm:
-        model, tokenizer = load_masked_lm(ModelFiles.of_options(options))
+        model, tokenizer = load_masked_lm(run_directory.files_of(options))
         if options.score:
             return Scorer(model, tokenizer, options.batch_size)
         return FillMask(model, tokenizer, options.top_k, options.batch_size)
     if options.model_dir:
         finetuned = load_finetuned(options.model_dir)
     else:
-        finetuned = load_huggingface(ModelFiles.of_options(options))
+        finetuned = load_huggingface(run_directory.files_of(options))
     task = finetuned.task
     if isinstance(task, TextTask):
         columns = task.columns

@@ -229,7 +229,7 @@ def load(
     or damaged.
     """
     require_pretrained(directory)
-    files = trained_models.ModelFiles.in_directory(directory, do_lower_case)
+    files = trained_models.files_in(directory, do_lower_case)
     return trained_models.load_masked_lm(files)
 
 

@@ -9,16 +9,15 @@ from official_bert import task_file, tasks
 from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.checkpoints.conversion import huggingface
 from official_bert.checkpoints.conversion.model import Model, match
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.hub import HubBert
 from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import (
-    ModelOptions,
     require_finetuned,
     require_masked_lm,
 )
+from official_bert.pretrained import ModelFiles
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel
@@ -28,51 +27,33 @@ from official_bert.tokenization import Tokenizer
 MASK = "[MASK]"
 
 
-class ModelFiles(NamedTuple):
-    """The files of a model.
+def files_in(directory: str, do_lower_case: bool) -> ModelFiles:
+    """Returns the files of a run directory, with its best checkpoint."""
+    return ModelFiles(
+        os.path.join(directory, "bert_config.json"),
+        os.path.join(directory, "vocab.txt"),
+        run_directory.require_checkpoint(directory),
+        do_lower_case,
+    )
 
-    `checkpoint` is a TF1 checkpoint, or a directory whose newest is used.
+
+def load_weights(
+    model: Any,
+    files: ModelFiles,
+    never_split: tuple[str, ...] = (),
+    **exceptions: str,
+) -> Tokenizer:
+    """Assigns the weights of a model and returns its tokenizer.
+
+    The tokenizer keeps the tokens `never_split` whole. For `exceptions` see
+    `checkpoints.loading.load`. Raises `InputError` if the files are damaged or
+    do not fit each other.
     """
-
-    config_path: str
-    vocab_path: str
-    checkpoint: str
-    do_lower_case: bool
-
-    @classmethod
-    def of_options(cls, options: ModelOptions) -> "ModelFiles":
-        """Returns the files of the model that the flags name."""
-        return cls(
-            options.config_path,
-            options.vocab_path,
-            run_directory.named_by(options),
-            options.is_uncased,
-        )
-
-    @classmethod
-    def in_directory(cls, directory: str, do_lower_case: bool) -> "ModelFiles":
-        """Returns the files of a run directory, with its best checkpoint."""
-        return cls(
-            os.path.join(directory, "bert_config.json"),
-            os.path.join(directory, "vocab.txt"),
-            run_directory.require_checkpoint(directory),
-            do_lower_case,
-        )
-
-    def load(
-        self, model: Any, never_split: tuple[str, ...] = (), **exceptions: str
-    ) -> Tokenizer:
-        """Assigns the weights of a model and returns its tokenizer.
-
-        The tokenizer keeps the tokens `never_split` whole. For `exceptions` see
-        `checkpoints.loading.load`. Raises `InputError` if the files are damaged
-        or do not fit each other.
-        """
-        tokenizer = Tokenizer(self.vocab_path, self.do_lower_case, never_split)
-        model.config.require_vocabulary(tokenizer.vocab, self.vocab_path)
-        weights = tf1.by_name(model.trainable_variables)
-        loading.load(weights, self.checkpoint, **exceptions)
-        return tokenizer
+    tokenizer = Tokenizer(files.vocab_file, files.do_lower_case, never_split)
+    model.config.require_vocabulary(tokenizer.vocab, files.vocab_file)
+    weights = tf1.by_name(model.trainable_variables)
+    loading.load(weights, files.init_checkpoint, **exceptions)
+    return tokenizer
 
 
 class LoadedBert(NamedTuple):
@@ -112,16 +93,19 @@ def load_encoder(
     never_split: tuple[str, ...] = (),
     may_initialize: str = "",
 ) -> LoadedBert:
-    """Loads BERT without heads, as `ModelFiles.load`; ignores any heads."""
-    bert = Bert(BertConfig.from_json_file(files.config_path))
+    """Loads BERT without heads, as `load_weights`; ignores any heads."""
+    bert = Bert(files.read_config())
     bert.build()
-    tokenizer = files.load(
+    tokenizer = load_weights(
         bert,
+        files,
         never_split,
         may_initialize=may_initialize,
         may_skip=tf1.NOT_BERT,
     )
-    return LoadedBert(bert, tokenizer, run_directory.resolve(files.checkpoint))
+    return LoadedBert(
+        bert, tokenizer, run_directory.resolve(files.init_checkpoint)
+    )
 
 
 def load_masked_lm(
@@ -129,12 +113,13 @@ def load_masked_lm(
 ) -> tuple[PretrainingModel, Tokenizer]:
     """Loads a pre-trained model, and a tokenizer that keeps [MASK] whole.
 
-    Raises `InputError` as `ModelFiles.load`, or if there is no masked-LM head.
+    Raises `InputError` as `load_weights`, or if there is no masked-LM head.
     """
-    require_masked_lm(files.config_path)
-    model = PretrainingModel(BertConfig.from_json_file(files.config_path))
-    tokenizer = files.load(
+    require_masked_lm(files.bert_config_file)
+    model = PretrainingModel(files.read_config())
+    tokenizer = load_weights(
         model,
+        files,
         (MASK,),
         # Not used; models trained on masked LM alone do not have it.
         may_initialize="^cls/seq_relationship/",
@@ -159,15 +144,15 @@ def load_finetuned(run_directory: str) -> FinetunedModel:
             f"{task_file.path_in(run_directory)}: not a task description as "
             f"fine-tuning writes it ({error})."
         ) from error
-    files = ModelFiles.in_directory(run_directory, do_lower_case)
+    files = files_in(run_directory, do_lower_case)
     if "hub_module" in description:
         bert = HubBert(description["hub_module"])
         model = task.build_model(bert.config, bert)
     else:
-        model = task.build_model(BertConfig.from_json_file(files.config_path))
-    tokenizer = files.load(model, may_skip=tf1.OPTIMIZER_STATE)
+        model = task.build_model(files.read_config())
+    tokenizer = load_weights(model, files, may_skip=tf1.OPTIMIZER_STATE)
     return FinetunedModel(
-        task, model, tokenizer, files.vocab_path, max_seq_length
+        task, model, tokenizer, files.vocab_file, max_seq_length
     )
 
 
@@ -176,16 +161,18 @@ def load_huggingface(files: ModelFiles) -> FinetunedModel:
 
     Raises `InputError` if a file is damaged, or it is not such a model.
     """
-    arrays, description = huggingface.read(files.checkpoint)
+    arrays, description = huggingface.read(files.init_checkpoint)
     described = description.task or make_task(match(arrays, description))
     if described is None:
-        raise InputError(f"{files.checkpoint}: must be a fine-tuned model.")
+        raise InputError(
+            f"{files.init_checkpoint}: must be a fine-tuned model."
+        )
     task = tasks.from_json(described)
-    model = task.build_model(BertConfig.from_json_file(files.config_path))
+    model = task.build_model(files.read_config())
     # Taggers and models of SQuAD do not use the pooler.
-    tokenizer = files.load(model, may_initialize="^bert/pooler/")
+    tokenizer = load_weights(model, files, may_initialize="^bert/pooler/")
     return FinetunedModel(
-        task, model, tokenizer, files.vocab_path, described["max_seq_length"]
+        task, model, tokenizer, files.vocab_file, described["max_seq_length"]
     )
 
 
@@ -220,8 +207,5 @@ def make_task(model: Model) -> dict[str, Any] | None:
         task = TextTask(task_type=kind, labels=labels).to_json()
     else:
         return None
-    return {
-        **task,
-        "max_seq_length": length,
-        "do_lower_case": description.do_lower_case is not False,
-    }
+    is_uncased = description.do_lower_case is not False
+    return task_file.describe(task, length, is_uncased)

@@ -4,9 +4,12 @@ import os
 
 from official_bert import files, task_file
 from official_bert.cli import option, optional, switch
-from official_bert.config import BertConfig
 from official_bert.options.checks import installed
-from official_bert.options.model_source import RELEASED, ModelOptions
+from official_bert.options.model_source import (
+    RELEASED,
+    ModelOptions,
+    require_released,
+)
 from official_bert.tokenization import load_vocab
 
 
@@ -49,26 +52,28 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
         """Checks the files of the model."""
         needed = RELEASED if self.export_path else ("vocab_file",)
         self._require_model(needed)
-        files.require(self.vocab_path, "--vocab_file, or vocab.txt there,")
+        found = self.model_files
+        files.require(found.vocab_file, "--vocab_file, or vocab.txt there,")
         if self.model_dir and task_file.is_in(self.model_dir):
             module = task_file.read(self.model_dir).get("hub_module")
             if module is not None:
                 message = f"has no encoder, but uses {module}. Use that module."
                 raise self.error("model_dir", message)
-        if not self.export_path and not files.exists(self.config_path):
+        if not self.export_path and not files.exists(found.bert_config_file):
             return  # A preprocessor needs only the vocabulary.
-        config = BertConfig.from_json_file(self.config_path)
+        config = found.read_config()
         if self.preprocessor_path:
             config.require_length(self.max_seq_length)
-        config.require_vocabulary(load_vocab(self.vocab_path), self.vocab_path)
+        vocab = load_vocab(found.vocab_file)
+        config.require_vocabulary(vocab, found.vocab_file)
         if self.export_path:
-            self.require_released()
+            require_released(found)
 
     def _inputs(self) -> list[str]:
-        inputs = [self.vocab_path]
+        inputs = [self.model_files.vocab_file]
         if self.model_dir:
             best = os.path.join(self.model_dir, files.BEST_DIRECTORY)
             inputs += [self.model_dir, best]
         if self.export_path:
-            inputs += [self.config_path, self.checkpoint_path]
+            inputs += self.model_files[:3]
         return inputs

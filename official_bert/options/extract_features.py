@@ -8,6 +8,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel, require_released
+from official_bert.pretrained import ModelFiles
 
 POOLINGS = ("none", "cls", "mean", "max")
 
@@ -71,6 +72,16 @@ class ExtractFeatures(NamedModel, heading="Data"):
         return _FORMATS.get(ending, "jsonl")
 
     @property
+    def model_files(self) -> ModelFiles:
+        """The files of the model."""
+        return ModelFiles(
+            self.bert_config_file,
+            self.vocab_file,
+            self.init_checkpoint,
+            self.do_lower_case,
+        )
+
+    @property
     def layer_indexes(self) -> list[int]:
         """The numbers in `layers`."""
         return [*map(int, self.layers.split(","))]
@@ -91,9 +102,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
         if self.resolved_format == "npy" and self.pooling == "none":
             message = "must be cls, mean or max for .npy: one vector per line."
             raise self.error("pooling", message)
-        require_released(
-            config, self.vocab_file, self.init_checkpoint, self.do_lower_case
-        )
+        require_released(self.model_files)
         # The file is read twice: the first time to check and count its lines.
         path = self.input_file
         if not files.is_remote(path) and not os.path.isfile(path):

@@ -1,6 +1,7 @@
 """The model that a command loads: a released model, or a run directory."""
 
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -8,11 +9,19 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import cli, files, json_files, pretrained, task_file
+from official_bert import (
+    cli,
+    files,
+    huggingface_files,
+    json_files,
+    pretrained,
+    task_file,
+)
 from official_bert.cli import optional
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import existing_checkpoint
+from official_bert.pretrained import ModelFiles
 from official_bert.tokenization import validate_case_matches_checkpoint
 
 # The files of a released model.
@@ -49,16 +58,14 @@ class NamedModel(cli.Options, heading="Model"):
         return {
             name: value
             for name, value in found._asdict().items()
-            if name in names and value is not None
+            if name in names and value != ""
         }
 
     def prepare(self) -> None:
         """Downloads the weights of --model, unless other weights are given."""
         checkpoint = getattr(self, "init_checkpoint", None)
         if self.model and checkpoint:
-            found = pretrained.find(self.model).init_checkpoint
-            if checkpoint == found:
-                pretrained.download_weights(self.model, checkpoint)
+            pretrained.download_weights(self.model, checkpoint)
 
 
 class ModelOptions(NamedModel, heading="Model"):
@@ -90,47 +97,30 @@ class ModelOptions(NamedModel, heading="Model"):
             return {"model": None, "model_dir": model}
         return super()._files_of_model(model)
 
-    @property
-    def config_path(self) -> str:
-        """The path of `bert_config.json`."""
-        return self.bert_config_file or self._in_model_dir("bert_config.json")
+    @functools.cached_property
+    def model_files(self) -> ModelFiles:
+        """The files of the model; its checkpoint may be the run directory."""
+        lower = self.do_lower_case
+        for path in self._metadata_files():
+            if lower is None and files.exists(path):
+                lower = json_files.read_object(path).get("do_lower_case", True)
+        return ModelFiles(
+            self.bert_config_file or self._in_model_dir("bert_config.json"),
+            self.vocab_file or self._in_model_dir("vocab.txt"),
+            self.init_checkpoint or self.model_dir or "",
+            lower is None or bool(lower),
+        )
 
-    @property
-    def vocab_path(self) -> str:
-        """The path of the vocabulary."""
-        return self.vocab_file or self._in_model_dir("vocab.txt")
-
-    @property
-    def checkpoint_path(self) -> str:
-        """The checkpoint prefix, or the run directory."""
-        return self.init_checkpoint or self.model_dir or ""
-
-    @property
-    def is_uncased(self) -> bool:
-        """Whether the text is lower-cased: `do_lower_case` with its default."""
-        if self.do_lower_case is not None:
-            return self.do_lower_case
-        for path in filter(files.exists, self._metadata_files()):
-            return bool(json_files.read_object(path).get("do_lower_case", True))
-        return True
-
-    def model_files(self) -> list[str]:
+    def input_files(self) -> list[str]:
         """Returns all files of the model except its weights."""
-        return [self.config_path, self.vocab_path, *self._metadata_files()]
+        return [*self.model_files[:2], *self._metadata_files()]
 
     def _metadata_files(self) -> list[str]:
-        names = (task_file.NAME, "tokenizer_config.json")
+        names = (task_file.NAME, huggingface_files.TOKENIZER_CONFIG)
         return [self._in_model_dir(name) for name in names if self.model_dir]
 
     def _in_model_dir(self, name: str) -> str:
         return os.path.join(self.model_dir, name) if self.model_dir else ""
-
-    def require_released(self) -> None:
-        """Raises `InputError` unless the three files belong together."""
-        config = BertConfig.from_json_file(self.config_path)
-        require_released(
-            config, self.vocab_path, self.checkpoint_path, self.is_uncased
-        )
 
     def _require_model(self, needed: Sequence[str] = RELEASED) -> None:
         """Raises `InputError` without the needed files and a directory."""
@@ -146,7 +136,7 @@ class ModelOptions(NamedModel, heading="Model"):
         """
         if not self.model_dir:
             self._require_model()
-            self.require_released()
+            require_released(self.model_files)
         elif not is_finetuned:
             require_pretrained(self.model_dir)
         else:
@@ -156,15 +146,15 @@ class ModelOptions(NamedModel, heading="Model"):
                 raise self.error("do_lower_case", message)
 
 
-def require_released(
-    config: BertConfig, vocab_file: str, init_checkpoint: str, is_uncased: bool
-) -> None:
+def require_released(found: ModelFiles) -> None:
     """Raises `InputError` unless files exist and belong to one model."""
-    config.require_same_direction(init_checkpoint)
-    files.require(vocab_file, "--vocab_file")
-    if message := existing_checkpoint(init_checkpoint):
-        raise InputError(f"--init_checkpoint={init_checkpoint} {message}")
-    validate_case_matches_checkpoint(is_uncased, init_checkpoint)
+    config = found.read_config()
+    checkpoint = found.init_checkpoint
+    config.require_same_direction(checkpoint)
+    files.require(found.vocab_file, "--vocab_file")
+    if message := existing_checkpoint(checkpoint):
+        raise InputError(f"--init_checkpoint={checkpoint} {message}")
+    validate_case_matches_checkpoint(found.do_lower_case, checkpoint)
 
 
 def require_finetuned(directory: str) -> None:

@@ -99,7 +99,7 @@ class Predict(ModelOptions, heading="Data"):
         if self.input_file == "-" and is_table:
             raise self.error("input_format", "needs --input_file. Add it.")
         if self.output_file:
-            inputs = [self.input_file, *self.model_files()]
+            inputs = [self.input_file, *self.input_files()]
             require_outputs(self, "output_file", [self.output_file], inputs)
         # Python sets the streams to None if they are closed.
         streams = {"input_file": sys.stdin, "output_file": sys.stdout}
@@ -113,7 +113,7 @@ class Predict(ModelOptions, heading="Data"):
         """Returns the model's `task.json`, or only the kind of the task."""
         if self.is_masked_lm:
             self._require_files(is_finetuned=False)
-            require_masked_lm(self.config_path)
+            require_masked_lm(self.model_files.bert_config_file)
             return {"kind": "masked LM"}
         if self.model_dir:
             self._require_files(is_finetuned=True)
@@ -124,7 +124,7 @@ class Predict(ModelOptions, heading="Data"):
                 "model fine-tuned with transformers. To use a pre-trained "
                 "model, add --fill_mask or --score."
             )
-        directory = self.checkpoint_path
+        directory = self.model_files.init_checkpoint
         found = huggingface_files.architecture(directory)
         if found not in _KINDS:
             message = (

@@ -2,7 +2,6 @@
 
 from official_bert import task_file
 from official_bert.cli import option, optional
-from official_bert.config import BertConfig
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import ModelOptions
 
@@ -50,7 +49,7 @@ class VisualizeAttention(ModelOptions, heading="Data"):
         super().__post_init__()
         is_finetuned = task_file.is_in(self.model_dir or "")
         self._require_files(is_finetuned)
-        config = BertConfig.from_json_file(self.config_path)
+        config = self.model_files.read_config()
         config.require_length(self.max_seq_length)
-        inputs = filter(None, [*self.model_files(), self.input_file])
+        inputs = filter(None, [*self.input_files(), self.input_file])
         require_outputs(self, "output_file", [self.output_file], inputs)

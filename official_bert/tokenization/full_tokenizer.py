@@ -65,7 +65,7 @@ class FullTokenizer:
         from official_bert import pretrained
 
         found = pretrained.find(model)
-        if found.vocab_file is None:
+        if not found.vocab_file:
             raise InputError(f"{model} has no vocabulary.")
         defaults = {"do_lower_case": found.do_lower_case}
         return cls(found.vocab_file, **(defaults | kwargs))

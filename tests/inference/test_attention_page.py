@@ -7,7 +7,8 @@ from support import recorded, untrained_models
 
 from official_bert.config import BertConfig
 from official_bert.inference import attention_page
-from official_bert.inference.trained_models import ModelFiles, load_encoder
+from official_bert.inference.trained_models import load_encoder
+from official_bert.pretrained import ModelFiles
 
 
 def by_formula(x, mask, weights, num_heads):

@@ -9,9 +9,10 @@ from support import record_files, recorded, tiny, untrained_models
 
 from official_bert.errors import InputError
 from official_bert.inference import demo_report, masked_lm
-from official_bert.inference.trained_models import ModelFiles, load_masked_lm
+from official_bert.inference.trained_models import load_masked_lm
 from official_bert.inputs import records, schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.pretrained import ModelFiles
 
 TOKENS = tiny.VOCAB
 # With a few embeddings more than tokens.
