@@ -65,7 +65,8 @@ def main(options: Demo) -> None:
         # Results of later steps, if any, are from old inputs.
         outdated = True
     # Imported here: TensorFlow takes seconds, errors in flags should not.
-    from official_bert.inference import demo_report
+    with cli.quiet_imports():
+        from official_bert.inference import demo_report
 
     print(demo_report.write(options))
 

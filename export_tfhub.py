@@ -26,9 +26,10 @@ def main(options: ExportTfhub) -> None:
 def export_encoder(options: ExportTfhub) -> None:
     """Exports the encoder, and prints its sizes and how to load it."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
-    from official_bert import files
-    from official_bert.checkpoints import run_directory
-    from official_bert.export import tfhub_encoder
+    with cli.quiet_imports():
+        from official_bert import files
+        from official_bert.checkpoints import run_directory
+        from official_bert.export import tfhub_encoder
 
     assert options.export_path
     path = options.export_path

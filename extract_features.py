@@ -21,7 +21,8 @@ from official_bert.options import ExtractFeatures
 def main(options: ExtractFeatures) -> None:
     """Writes the vectors of all lines."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
-    from official_bert.inference import feature_extraction
+    with cli.quiet_imports():
+        from official_bert.inference import feature_extraction
 
     feature_extraction.run(options)
 

@@ -23,7 +23,8 @@ from official_bert.options import Predict
 def main(options: Predict) -> None:
     """Predicts all lines."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
-    from official_bert.inference import line_prediction
+    with cli.quiet_imports():
+        from official_bert.inference import line_prediction
 
     line_prediction.run(line_prediction.load(options), options)
 

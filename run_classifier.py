@@ -24,11 +24,12 @@ from official_bert.options import RunClassifier
 def main(options: RunClassifier) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
-    from official_bert import tasks
-    from official_bert.export import serving
-    from official_bert.inference import trained_models
-    from official_bert.tasks import detection
-    from official_bert.training import finetune, sweep
+    with cli.quiet_imports():
+        from official_bert import tasks
+        from official_bert.export import serving
+        from official_bert.inference import trained_models
+        from official_bert.tasks import detection
+        from official_bert.training import finetune, sweep
 
     if options.uses_data:
         options = detection.complete(options)

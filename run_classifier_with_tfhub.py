@@ -18,9 +18,10 @@ from official_bert.options import RunClassifierWithTfhub
 def main(options: RunClassifierWithTfhub) -> None:
     """Trains, evaluates and predicts, as requested by the flags."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
-    from official_bert import tasks
-    from official_bert.tasks import detection
-    from official_bert.training import finetune, sweep
+    with cli.quiet_imports():
+        from official_bert import tasks
+        from official_bert.tasks import detection
+        from official_bert.training import finetune, sweep
 
     options = detection.complete(options)
     task = tasks.get(options)

@@ -17,7 +17,8 @@ from official_bert.options import RunPretraining
 def main(options: RunPretraining) -> None:
     """Trains or evaluates on --input_file, or both."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
-    from official_bert.training import pretrain
+    with cli.quiet_imports():
+        from official_bert.training import pretrain
 
     pretrain.run(options)
 

@@ -18,10 +18,11 @@ from official_bert.options import RunSquad
 def main(options: RunSquad) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
-    from official_bert.export import serving
-    from official_bert.inference import trained_models
-    from official_bert.tasks.squad import squad_task
-    from official_bert.training import finetune
+    with cli.quiet_imports():
+        from official_bert.export import serving
+        from official_bert.inference import trained_models
+        from official_bert.tasks.squad import squad_task
+        from official_bert.training import finetune
 
     if options.uses_data:
         finetune.run(squad_task.make(options), options)

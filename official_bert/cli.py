@@ -10,12 +10,14 @@ Tests and other code call `main(RunSquad(...))`; no code below `main` reads a
 flag.
 """
 
+import contextlib
 import dataclasses
 import difflib
 import errno
 import functools
 import inspect
 import json
+import logging as stdlib_logging
 import math
 import os
 import signal
@@ -130,11 +132,14 @@ class Options:
         headings: {option: heading in `--help`}. Required options have another;
             redeclared options keep theirs.
         one_of: Options of which at least one must be set.
+        common: The options that `--help` lists, separated by spaces; empty:
+            all. `--help=all` lists all.
     """
 
     heading: ClassVar[str] = "Data"
     headings: ClassVar[dict[str, str]] = {}
     one_of: ClassVar[Sequence[str]] = ()
+    common: ClassVar[str] = ""
 
     def __init_subclass__(cls, heading: str | None = None) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
@@ -275,13 +280,45 @@ def run(
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     define_flags(options_class)
     app.define_help_flags()
-    delattr(flags.FLAGS, "help")
-    flags.DEFINE_bool("help", False, "show this help", short_name="h")
+    for name in ("help", "helpfull"):
+        delattr(flags.FLAGS, name)
+    help_flag = flags.BooleanFlag("help", False, "show help", short_name="h")
+    help_flag.parser = _HelpParser()
+    flags.DEFINE_flag(help_flag)
+    flags.DEFINE_bool("helpfull", False, "the same as --help=all")
+    flags.DEFINE_bool("verbose", False, "show TensorFlow's own log lines")
     logging.set_verbosity(logging.INFO)
     app.run(
         lambda argv: _call(main, options_class, argv),
         flags_parser=lambda argv: _parse(options_class, argv),
     )
+
+
+class _HelpParser(flags.BooleanParser):
+    """Accepts `--help=all`."""
+
+    def parse(self, argument: Any) -> Any:
+        """Returns "all", or the boolean."""
+        return argument if argument == "all" else super().parse(argument)
+
+
+@contextlib.contextmanager
+def quiet_imports() -> Iterator[None]:
+    """Discards what TensorFlow writes to stderr while it is imported.
+
+    No setting of TensorFlow hides these lines. They are shown with --verbose,
+    if the user set TF_CPP_MIN_LOG_LEVEL, and outside `run`.
+    """
+    if os.environ.get(_LOG_LEVEL) != _NO_LINES:
+        yield
+        return
+    sys.stderr.flush()
+    with open(os.devnull, "w") as null, os.fdopen(os.dup(2), "w") as saved:
+        os.dup2(null.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(saved.fileno(), 2)
 
 
 def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
@@ -306,6 +343,10 @@ def unknown_flag(name: str, names: Sequence[str]) -> str:
     return f"There is no flag --{name}.{hint} See --help for all flags."
 
 
+# TensorFlow's variable for the lowest level that it logs, and a level above all
+# lines that do not end the process.
+_LOG_LEVEL, _NO_LINES = "TF_CPP_MIN_LOG_LEVEL", "3"
+
 _DISK_FULL = [os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT)]
 
 
@@ -317,16 +358,23 @@ def _call(
     name = os.path.basename(argv[0])
     status: str | int
     try:
-        if flags.FLAGS.help:
-            print(sys.modules["__main__"].__doc__)
-            print("\n".join(_help_lines(options_class)))
-            print("\n--helpfull also lists the flags of the logging library.")
+        if flags.FLAGS.help or flags.FLAGS.helpfull:
+            print((sys.modules["__main__"].__doc__ or "").rstrip())
+            is_full = flags.FLAGS.help == "all" or flags.FLAGS.helpfull
+            shows_all = is_full or not options_class.common
+            print("\n".join(_help_lines(options_class, shows_all)))
+            if not shows_all:
+                print("\n--help=all lists all flags.")
             return
         if len(argv) > 1:
             raise InputError(
                 f"{argv[1]!r} is not a flag. Write --name=value, or for a "
                 "boolean --name or --name=false."
             )
+        if not flags.FLAGS.verbose:
+            os.environ.setdefault(_LOG_LEVEL, _NO_LINES)
+            # Python's part of TensorFlow warns of retracing.
+            stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
         options = options_from_flags(options_class)
         options.prepare()
         main(options)
@@ -398,21 +446,24 @@ def options_from_flags(
     return options_class(**values)
 
 
-def _help_lines(options_class: type[Options]) -> Iterator[str]:
-    """Yields the descriptions of all flags under their headings."""
+def _help_lines(options_class: type[Options], shows_all: bool) -> Iterator[str]:
+    """Yields the descriptions of the flags under their headings."""
+    common = options_class.common.split()
     parts: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
     for field in dataclasses.fields(options_class):
         flag, choices = flags.FLAGS[field.name], field.metadata["choices"]
+        is_required = field.default is dataclasses.MISSING
+        if not (shows_all or is_required or flag.name in common):
+            continue
         text = f"--{'[no]' if flag.boolean else ''}{flag.name}: "
         if alias := field.metadata["alias"]:
             text = f"--{alias}, {text}"
         text += f"<{'|'.join(choices)}>: {flag.help}" if choices else flag.help
+        if flag.default not in (None, "", False):
+            text += f" (default: {flag.default})"
         text = flags.text_wrap(text, indent="    ", firstline_indent="  ")
-        if flag.default_as_str:
-            text += f"\n    (default: {flag.default_as_str})"
         heading = options_class.headings[field.name]
-        is_implied = field.metadata["instead"]
-        if field.default is dataclasses.MISSING and not is_implied:
+        if is_required and not field.metadata["instead"]:
             heading = REQUIRED
         parts[heading].append(text)
     for heading, texts in parts.items():

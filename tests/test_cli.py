@@ -146,6 +146,8 @@ COMMAND = """
 
 
     class Baking(cli.Options):
+        common = "shape do_train"
+
         flour: str = option("What to bake.")
         shape: str = option("Its shape.", "round", choices=("round", "long"))
         salt: float = option("Share of salt.", 0.5)
@@ -160,6 +162,8 @@ COMMAND = """
 
 
     def main(options: Baking) -> None:
+        with cli.quiet_imports():
+            os.write(2, b"I0000 oneDNN is on\\n")
         mill = Mill()  # The traceback of an error refers to it.
         if options.flour == "sand":
             raise InputError("flour.txt:3: flour must be of corn.")
@@ -170,6 +174,7 @@ COMMAND = """
                 file.write(options.flour)
         if options.flour == "hot":
             raise KeyboardInterrupt
+        print("yeast is fresh", file=sys.stderr)
         print(options, os.environ["TF_ENABLE_ONEDNN_OPTS"])
 
 
@@ -186,7 +191,8 @@ def run(tmp_path_factory):
 
     def run_command(*arguments, **environment):
         inherited = {**os.environ, "PYTHONPATH": str(ROOT)}
-        inherited.pop("TF_ENABLE_ONEDNN_OPTS", None)
+        for name in ("TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL"):
+            inherited.pop(name, None)
         result = subprocess.run(
             [sys.executable, str(path), *arguments],
             env=inherited | environment,
@@ -270,13 +276,39 @@ def test_ctrl_c_ends_a_command_with_status_130(run):
 
 
 @pytest.mark.parametrize("flags_given", ["--help", "-h", "--help rye"])
-def test_help_lists_flags_under_headings_and_exits_with_0(run, flags_given):
+def test_help_lists_common_flags_under_headings_and_exits_with_0(
+    run, flags_given
+):
     status, output, errors = run(*flags_given.split())
     assert (status, errors) == (0, "")
-    assert output.startswith(
+    assert output == (
         "Bakes bread.\n\nRequired:\n  --flour: What to bake.\n\nData:\n"
-        "  --shape: <round|long>: Its shape.\n    (default: 'round')\n"
-        "  --salt: Share of salt.\n    (default: '0.5')\n\n"
-        "Training:\n  --[no]do_train: Train the baker.\n    (default: 'false')"
-        "\n\nDevices:\n  --minutes: In the oven.\n    (default: '30')\n"
+        "  --shape: <round|long>: Its shape. (default: round)\n\n"
+        "Training:\n  --[no]do_train: Train the baker.\n\n"
+        "--help=all lists all flags.\n"
     )
+
+
+@pytest.mark.parametrize("flag", ["--help=all", "--helpfull"])
+def test_full_help_lists_all_flags(run, flag):
+    status, output, errors = run(flag)
+    assert (status, errors) == (0, "")
+    for name in ("--flour:", "--salt:", "--minutes:"):
+        assert name in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level", "is_shown"),
+    [
+        ([], None, False),
+        (["--verbose"], None, True),
+        ([], "0", True),
+    ],
+)
+def test_lines_of_imports_are_shown_if_the_user_asks(
+    run, arguments, level, is_shown
+):
+    environment = {"TF_CPP_MIN_LOG_LEVEL": level} if level else {}
+    _, _, errors = run("--flour=rye", *arguments, **environment)
+    assert ("I0000 oneDNN" in errors) == is_shown
+    assert "yeast is fresh" in errors

@@ -44,6 +44,9 @@ def test_flags_are_parsed_without_slow_imports(command, flag, status):
     assert imported & SLOW == set()
     assert ("--" in result.stdout) == (status == 0)
     assert ("no_such_flag" in result.stderr) == (status == 1)
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines), default=0) <= 80
+    assert len(lines) <= 100  # Two screens.
 
 
 def test_slow_import_is_found(tmp_path):

@@ -36,6 +36,9 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     # A command whose run directories this command can also evaluate.
     module_command = ""
     one_of = ("do_train", "do_eval", "do_predict", "do_export")
+    common = TrainingOptions.common + (
+        "num_train_epochs warmup_proportion eval_every do_predict do_export "
+    )
 
     num_train_epochs: float = amount("Passes over the training data.", 3.0)
     warmup_proportion: float = share("Proportion of warm-up steps.", 0.1)

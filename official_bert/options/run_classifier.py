@@ -46,6 +46,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
 
     command = "run_classifier.py"
     module_command = "run_classifier_with_tfhub.py"
+    common = FinetuningOptions.common + (
+        "model init_checkpoint do_lower_case train_file dev_file test_file "
+        "text_a_column text_b_column label_column task_type plots"
+    )
 
     data_dir: str = option(
         "The directory with the task's files.", instead="train_file"
@@ -240,6 +244,9 @@ class RunClassifierWithTfhub(RunClassifier):
 
     command = "run_classifier_with_tfhub.py"
     module_command = ""
+    common = RunClassifier.common.replace(
+        "model init_checkpoint do_lower_case", ""
+    )
 
     bert_hub_module_handle: str = option(
         "The TF Hub module of BERT: a directory written by export_tfhub.py, or "

@@ -11,6 +11,10 @@ class RunPretraining(TrainingOptions, heading="Data"):
 
     command = "run_pretraining.py"
     one_of = ("do_train", "do_eval")
+    common = TrainingOptions.common + (
+        "model init_checkpoint max_predictions_per_seq num_train_steps "
+        "num_warmup_steps"
+    )
 
     input_file: str = option(
         "TFRecord files of instances: files or glob patterns, comma-separated.",

@@ -9,6 +9,10 @@ class RunSquad(FinetuningOptions, heading="Data"):
     """Options of `run_squad.py`."""
 
     command = "run_squad.py"
+    common = FinetuningOptions.common + (
+        "model init_checkpoint do_lower_case train_file predict_file "
+        "doc_stride version_2_with_negative"
+    )
 
     train_file: str | None = file_option(
         "A SQuAD JSON file to train on.", None, needed_by=("do_train",)

@@ -50,6 +50,12 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     """The model to train, and how; with the defaults of the original."""
 
     command = ""  # The name of the command's file.
+    common = (
+        "overwrite_output_dir max_seq_length do_train train_batch_size "
+        "learning_rate seed save_checkpoints_steps mixed_precision "
+        "gradient_accumulation_steps do_eval use_tpu tpu_name "
+        "distribution_strategy "
+    )
 
     bert_config_file: str = option(
         "The bert_config.json of the model.", instead="model", heading="Model"
