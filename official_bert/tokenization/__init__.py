@@ -1,7 +1,7 @@
 """WordPiece tokenization: text to the tokens of a BERT vocabulary.
 
-`FullTokenizer` is the reference, `Tokenizer` a fast engine with the same
-output. All public names of the 2018 release's `tokenization` module are here.
+`Tokenizer` is a `FullTokenizer` that remembers words, and returns arrays and
+offsets. All public names of the 2018 release's `tokenization` module are here.
 """
 
 from official_bert.tokenization.casing import validate_case_matches_checkpoint

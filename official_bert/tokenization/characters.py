@@ -7,22 +7,15 @@ between versions of Python.
 import unicodedata
 
 
-def is_whitespace(char: str) -> bool:
-    """Whether `char` is a space, a tab, a line end or another Unicode space."""
-    return char in " \t\n\r" or unicodedata.category(char) == "Zs"
-
-
-def is_control(char: str) -> bool:
-    """Whether `char` is a control or format character; not tab or a line end.
-
-    Private-use, unassigned and surrogate code points are ordinary characters.
-    """
-    return char not in "\t\n\r" and unicodedata.category(char) in ("Cc", "Cf")
-
-
 def is_removed(char: str) -> bool:
-    """Whether `char` is removed: a control character or U+FFFD (invalid)."""
-    return char == "\ufffd" or is_control(char)
+    """Whether `char` is a control or format character, or U+FFFD (invalid).
+
+    Tab and line ends are not removed. Private-use, unassigned and surrogate
+    code points are ordinary characters.
+    """
+    if char in "\t\n\r":
+        return False
+    return char == "\ufffd" or unicodedata.category(char) in ("Cc", "Cf")
 
 
 def is_punctuation(char: str) -> bool:

@@ -1,12 +1,12 @@
-"""The reference tokenizer of the 2018 release, character by character."""
+"""The tokenizer of the 2018 release."""
 
 import re
-import unicodedata
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from official_bert.errors import InputError, listed
-from official_bert.tokenization import characters, vocab
+from official_bert.tokenization import vocab
+from official_bert.tokenization.normalize import normalize
 
 
 class FullTokenizer:
@@ -118,7 +118,10 @@ class BasicTokenizer:
         """Returns the words of `text`."""
         words: list[str] = []
         for part, is_token in self.split(text):
-            words.extend([part] if is_token else self._split_part(part))
+            if is_token:
+                words.append(part)
+            else:
+                words += normalize(part, self.do_lower_case).split()
         return words
 
     def split(self, text: str | bytes) -> list[tuple[str, bool]]:
@@ -131,18 +134,6 @@ class BasicTokenizer:
         text = convert_to_unicode(text)
         parts = self._pattern.split(text) if self.never_split else [text]
         return [(part, part in self.never_split) for part in parts]
-
-    def _split_part(self, text: str) -> list[str]:
-        words: list[str] = []
-        # Chinese has no spaces between words, so every Chinese character
-        # becomes a word, in models for all languages.
-        text = _isolate(_clean(text), characters.is_chinese)
-        for word in whitespace_tokenize(text):
-            if self.do_lower_case:
-                word = _strip_accents(word.lower())
-            word = _isolate(word, characters.is_punctuation)
-            words.extend(whitespace_tokenize(word))
-        return words
 
 
 class WordpieceTokenizer:
@@ -172,6 +163,7 @@ class WordpieceTokenizer:
         self.vocab = vocab
         self.unk_token = unk_token
         self.max_input_chars_per_word = max_input_chars_per_word
+        self._longest_token = max(map(len, vocab), default=0)
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the tokens of whitespace-separated words."""
@@ -187,7 +179,8 @@ class WordpieceTokenizer:
         start = 0
         while start < len(word):
             prefix = "##" if start > 0 else ""
-            for end in range(len(word), start, -1):
+            longest_end = min(len(word), start + self._longest_token)
+            for end in range(longest_end, start, -1):
                 token = prefix + word[start:end]
                 if token in self.vocab:
                     break
@@ -215,25 +208,3 @@ def printable_text(text: str | bytes) -> str:
 def whitespace_tokenize(text: str) -> list[str]:
     """Splits `text` at whitespace."""
     return text.split()
-
-
-def _clean(text: str) -> str:
-    """Removes invisible characters and replaces whitespace by spaces."""
-    return "".join(
-        " " if characters.is_whitespace(char) else char
-        for char in text
-        if not characters.is_removed(char)
-    )
-
-
-def _isolate(text: str, is_word: Callable[[str], bool]) -> str:
-    """Puts spaces around the characters that are words of their own."""
-    return "".join(f" {char} " if is_word(char) else char for char in text)
-
-
-def _strip_accents(word: str) -> str:
-    # Decomposes a Hangul syllable into two or three letters.
-    decomposed = unicodedata.normalize("NFD", word)
-    return "".join(
-        char for char in decomposed if not characters.is_nonspacing_mark(char)
-    )

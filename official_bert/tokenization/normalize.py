@@ -1,8 +1,8 @@
-"""`BasicTokenizer` for a whole text in a few calls that run in C.
+"""Splits a text into words and punctuation with a few calls that run in C.
 
-Nothing that `BasicTokenizer` does to a word depends on characters beyond the
-next whitespace. So the text is lower-cased and decomposed first and split into
-words last:
+The 2018 release went through each word character by character. Nothing that it
+did to a word depends on characters beyond the next whitespace. So the text is
+lower-cased and decomposed first and split into words last:
 
 ```
 text        "Ça coûte 5$, 北京!"
@@ -51,9 +51,10 @@ _ASCII_PUNCTUATION = tuple((char, f" {char} ") for char in string.punctuation)
 
 
 def normalize(text: str, do_lower_case: bool) -> str:
-    """Separates the words of a text by whitespace.
+    """Separates the words of a text by whitespace, for `str.split`.
 
-    The `split()` of the result is `BasicTokenizer(do_lower_case).tokenize`.
+    Chinese has no spaces between words, so every Chinese character becomes a
+    word, in models for all languages.
     """
     if text.isascii():
         return _normalize_ascii(text, do_lower_case)

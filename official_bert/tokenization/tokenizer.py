@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import array
 import itertools
-import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from official_bert.tokenization.alignment import Aligned, Span, align
 from official_bert.tokenization.full_tokenizer import FullTokenizer
-from official_bert.tokenization.normalize import normalize
 
 if TYPE_CHECKING:  # `--help` does not need NumPy.
     import numpy as np
@@ -39,8 +38,8 @@ class EncodedLines(NamedTuple):
 class Tokenizer(FullTokenizer):
     """A `FullTokenizer` for large amounts of text, with the same output.
 
-    It normalizes whole texts at once (`normalize.py`) and remembers the token
-    ids of words. The vocabulary must not change after construction.
+    It remembers the token ids of words, so the vocabulary must not change after
+    construction.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class Tokenizer(FullTokenizer):
         never_split: tuple[str, ...] = (),
     ):
         super().__init__(vocab_file, do_lower_case, never_split)
-        self._lowers_case = do_lower_case
         self._ids_of_word = _PackedIds(self)
         unk_token = self.wordpiece_tokenizer.unk_token
         self._token_of_id = {_NO_ID: unk_token, **self.inv_vocab}
@@ -108,7 +106,8 @@ class Tokenizer(FullTokenizer):
             end = offset + len(part)
             words: Iterable[Aligned] = [(part, [(offset, end)])]
             if not is_token:
-                words = align(part, offset, self._lowers_case)
+                do_lower_case = self.basic_tokenizer.do_lower_case
+                words = align(part, offset, do_lower_case)
             for word, char_spans in words:
                 of_word = self._unpack(self._ids_of_word[word])
                 tokens += of_word
@@ -118,12 +117,7 @@ class Tokenizer(FullTokenizer):
 
     def _pack(self, text: str | bytes) -> bytes:
         """Returns the token ids of a text as the bytes of int32."""
-        words: list[str] = []
-        for part, is_token in self.basic_tokenizer.split(text):
-            if is_token:
-                words.append(part)
-            else:
-                words += normalize(part, self._lowers_case).split()
+        words = self.basic_tokenizer.tokenize(text)
         return b"".join(map(self._ids_of_word.__getitem__, words))
 
     def _unpack(self, packed: bytes) -> list[str]:
@@ -144,47 +138,17 @@ class _PackedIds(dict[str, bytes]):
 
     def __init__(self, tokenizer: FullTokenizer):
         super().__init__()
-        wordpiece = tokenizer.wordpiece_tokenizer
-        self.max_length = wordpiece.max_input_chars_per_word
-        vocab = tokenizer.vocab
-        self.unknown = _pack_id(vocab.get(wordpiece.unk_token, _NO_ID))
-        # The vocabulary as seen at the start of a word and inside it.
-        self.first = {token: _pack_id(index) for token, index in vocab.items()}
-        self.later = {
-            token.removeprefix("##"): packed
-            for token, packed in self.first.items()
-            if token.startswith("##")
-        }
-        self.longest = max(map(len, self.first), default=0)
+        self.split = tokenizer.wordpiece_tokenizer.tokenize
+        self.vocab = tokenizer.vocab
 
     def __missing__(self, word: str) -> bytes:
-        packed = self._split(word)
+        ids = [self.vocab.get(token, _NO_ID) for token in self.split(word)]
+        packed = array.array("i", ids).tobytes()
         if len(word) <= MAX_REMEMBERED_LENGTH:
             if len(self) >= MAX_ENTRIES:
                 self.clear()
             self[word] = packed
         return packed
-
-    def _split(self, word: str) -> bytes:
-        """Splits a word as `WordpieceTokenizer` does."""
-        if len(word) > self.max_length:
-            return self.unknown
-        packed = []
-        known = self.first
-        while word:
-            head = word[: self.longest]  # No token is longer.
-            while head and head not in known:
-                head = head[:-1]
-            if not head:
-                return self.unknown
-            packed.append(known[head])
-            word = word[len(head) :]
-            known = self.later
-        return b"".join(packed)
-
-
-def _pack_id(index: int) -> bytes:
-    return index.to_bytes(4, sys.byteorder, signed=True)
 
 
 def _token_spans(tokens: list[str], char_spans: list[Span]) -> list[Span]:

@@ -1,4 +1,4 @@
-"""`Tokenizer` equals `FullTokenizer`, in bounded memory."""
+"""`Tokenizer` equals `FullTokenizer`, and both the original's algorithm."""
 
 import itertools
 import sys
@@ -11,8 +11,8 @@ from official_bert.tokenization import (
     BasicTokenizer,
     FullTokenizer,
     Tokenizer,
+    characters,
 )
-from official_bert.tokenization.normalize import normalize
 from official_bert.tokenization.tokenizer import MAX_REMEMBERED_LENGTH
 
 
@@ -58,17 +58,37 @@ def test_texts_are_tokenized_as_by_the_reference(
         assert_equals_reference((odd_vocab, do_lower_case, never_split), texts)
 
 
+def words_by_character(text, do_lower_case):
+    """Returns the words of a text as the original makes them."""
+
+    def isolate(text, is_word):
+        return "".join(f" {c} " if is_word(c) else c for c in text).split()
+
+    text = "".join(char for char in text if not characters.is_removed(char))
+    words = []
+    for word in isolate(text, characters.is_chinese):
+        if do_lower_case:
+            letters = unicodedata.normalize("NFD", word.lower())
+            marks = filter(characters.is_nonspacing_mark, letters)
+            word = letters.translate({ord(mark): None for mark in marks})
+        words += isolate(word, characters.is_punctuation)
+    return words
+
+
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize(
     "step", [37, pytest.param(1, marks=pytest.mark.nightly)]
 )
-def test_characters_are_normalized_as_by_the_reference(do_lower_case, step):
+def test_words_are_those_of_the_original_algorithm(
+    random_texts, do_lower_case, step
+):
     tokenize = BasicTokenizer(do_lower_case).tokenize
+    texts = [*random_texts]
     for block in assigned_characters():
-        for char in block[::step]:
-            assert normalize(char, do_lower_case).split() == tokenize(char)
-        text = " ".join(f"A{char}b" for char in block[::step])
-        assert normalize(text, do_lower_case).split() == tokenize(text)
+        texts += block[::step]
+        texts.append(" ".join(f"A{char}b" for char in block[::step]))
+    for text in texts:
+        assert tokenize(text) == words_by_character(text, do_lower_case), text
 
 
 def test_memo_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
