@@ -1,8 +1,8 @@
-"""Computing two batches at the same time."""
+"""Computing ahead, in threads or processes."""
 
 import collections
-import concurrent.futures
 from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
 from typing import TypeVar
 
 _NUM_THREADS = 2
@@ -21,15 +21,24 @@ def parallel_map(
     At most four items are read ahead of the results. An exception of `function`
     is raised in place of its result.
     """
-    pending: collections.deque[concurrent.futures.Future[_Result]]
-    pending = collections.deque()
-    pool = concurrent.futures.ThreadPoolExecutor(_NUM_THREADS)
+    pool = futures.ThreadPoolExecutor(_NUM_THREADS)
     try:
-        for item in items:
-            pending.append(pool.submit(function, item))
-            if len(pending) > _NUM_THREADS:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+        yield from ordered_results(pool, function, items, _NUM_THREADS + 1)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def ordered_results(
+    pool: futures.Executor,
+    function: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    most_pending: int,
+) -> Iterator[_Result]:
+    """Like `pool.map`, but reads only `most_pending` items ahead."""
+    pending = collections.deque[futures.Future[_Result]]()
+    for item in items:
+        pending.append(pool.submit(function, item))
+        if len(pending) == most_pending:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()

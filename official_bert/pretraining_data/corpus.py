@@ -15,12 +15,12 @@ which only the requested parts are read.
 import atexit
 import bisect
 import contextlib
+import dataclasses
 import functools
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,32 +42,33 @@ _CHARACTERS_PER_BLOCK = 2**19
 _FILES = ("ids", "sentences", "documents")
 
 
-class Corpus(NamedTuple):
-    """Consecutive documents; the module's docstring describes the arrays."""
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """A sequence of documents; the module's docstring describes the arrays.
+
+    A document is where its sentences start in `ids`, and where it ends.
+    """
 
     ids: Ints | int  # An array, or the descriptor of an open file.
     sentences: Offsets
     documents: Offsets
 
-    @property
-    def num_documents(self) -> int:
-        """The number of documents."""
+    def __len__(self) -> int:
         return len(self.documents) - 1
+
+    def __getitem__(self, index: int) -> Offsets:
+        first, last = self.documents[index : index + 2].tolist()
+        return self.sentences[first : last + 1]
 
     @property
     def num_tokens(self) -> int:
         """The number of tokens."""
         return int(self.sentences[-1])
 
-    def document(self, index: int) -> Offsets:
-        """Returns where the sentences of a document start, and its end."""
-        first, last = self.documents[index : index + 2].tolist()
-        return self.sentences[first : last + 1]
-
     def parts(self, num_sentences: int) -> Iterator[tuple[int, int]]:
         """Yields parts (first, end) of about `num_sentences` sentences."""
         first = 0
-        while first < self.num_documents:
+        while first < len(self):
             wanted = self.documents[first] + num_sentences
             end = bisect.bisect_left(self.documents[:-1], wanted, first + 1)
             yield first, end

@@ -95,7 +95,7 @@ def create_instances(
     text: Corpus, settings: Settings, rng: random.Random
 ) -> list[Instance]:
     """Makes the instances of all documents, `dupe_factor` times, shuffled."""
-    documents = [text.document(i).tolist() for i in range(text.num_documents)]
+    documents = [text[index].tolist() for index in range(len(text))]
     rng.shuffle(documents)
     instances: list[Instance] = []
     options = settings.options
@@ -110,7 +110,7 @@ def create_instances(
         rounds, description="Making instances", unit="document"
     ):
         for pair in segment_pairs.document_pairs(
-            document, index, len(documents), documents.__getitem__, options, rng
+            document, index, documents, options, rng
         ):
             masks = masking.mask_sequence(
                 _candidates(pair, singles, is_continuation),

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -48,11 +49,11 @@ class Settings:
 
     @functools.cached_property
     def is_continuation(self) -> npt.NDArray[np.bool_]:
-        """By token id, whether the token starts with "##"."""
+        """By token id, whether a token is masked with the one before it."""
         vocab = self.tokenizer.vocab
-        ids = [id_ for token, id_ in vocab.items() if token.startswith("##")]
         flags = np.zeros(max(vocab.values()) + 1, np.bool_)
-        flags[ids] = True
+        if self.options.do_whole_word_mask:
+            flags[[vocab[t] for t in vocab if t.startswith("##")]] = True
         return flags
 
     @functools.cached_property
@@ -150,10 +151,7 @@ class EncodedRecords(NamedTuple):
     """Some encoded records."""
 
     data: list[bytes]  # To append to each output file.
-    num_records: int
-    num_tokens: int  # Without padding.
-    num_instances: int
-    num_kept: int  # Tokens of documents in instances of the same document.
+    counts: Counter[str]  # From `_count`.
 
 
 def encode(
@@ -176,26 +174,31 @@ def encode(
             tfrecords.join(records[first::num_files], options.compress)
             for first in firsts
         ]
-        num_tokens = int(np.count_nonzero(columns["input_mask"]))
-        counts = _count(columns, options)
-        yield EncodedRecords(data, len(records), num_tokens, *counts)
+        yield EncodedRecords(data, _count(columns, options))
         num_records += len(records)
 
 
-def _count(columns: Columns, options: CreatePretrainingData) -> tuple[int, int]:
-    """Returns `num_instances` and `num_kept`."""
+def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
+    """Counts records, instances, tokens, and tokens kept of the documents.
+
+    Padding is not counted. Random segments B are not kept.
+    """
     # For each token, the number of its instance in the record, from 1.
     instances = columns["input_mask"].astype(np.int64)
-    num_instances = int(instances.max(axis=1).sum())
+    num_instances = instances.max(axis=1).sum()
     labels = columns["next_sentence_labels"].astype(np.bool_)
     is_random = labels & (options.nsp == "next")
     is_random_token = np.take_along_axis(is_random, instances - 1, axis=1)
-    # Random B is left out, the [SEP] behind it too.
+    # The [SEP] behind a random B is left out with it.
     is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
-    num_random = int(np.count_nonzero(is_random))
-    num_kept = int(np.count_nonzero((instances > 0) & ~is_other))
+    num_kept = np.count_nonzero((instances > 0) & ~is_other)
     num_special = num_instances * (2 if options.nsp == "none" else 3)
-    return num_instances, num_kept - num_special + num_random
+    return Counter(
+        records=len(instances),
+        instances=int(num_instances),
+        tokens=int(np.count_nonzero(instances)),
+        kept=int(num_kept - num_special + np.count_nonzero(is_random)),
+    )
 
 
 def write(
@@ -205,17 +208,14 @@ def write(
 ) -> None:
     """Writes all output files, or none if an error occurs."""
     names = options.output_files()
-    num_records = num_tokens = num_instances = num_kept = 0
+    counts = Counter[str]()
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(files.writing(name)) for name in names]
         for part in parts:
             for file, data in zip(opened, part.data, strict=True):
                 file.write(data)
-            num_records += part.num_records
-            num_tokens += part.num_tokens
-            num_instances += part.num_instances
-            num_kept += part.num_kept
-        if not num_records:
+            counts.update(part.counts)
+        if not counts["records"]:
             raise InputError(
                 "--nsp=sop needs a document of more than one token, because a "
                 "single token has no order. Use other text or another --nsp."
@@ -226,10 +226,11 @@ def write(
             files.sync(file.name)
     logging.info(
         "Wrote %d instances in %d records with %.1f%% padding to %s",
-        num_instances,
-        num_records,
-        100 - 100 * num_tokens / (num_records * options.max_seq_length),
+        counts["instances"],
+        counts["records"],
+        100
+        - 100 * counts["tokens"] / counts["records"] / options.max_seq_length,
         listed(names),
     )
-    share = 1 - num_kept / (options.dupe_factor * num_tokens_read)
+    share = 1 - counts["kept"] / (options.dupe_factor * num_tokens_read)
     logging.info("Dropped or truncated %.1f%% of the tokens", 100 * share)

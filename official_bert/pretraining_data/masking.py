@@ -123,7 +123,7 @@ def shuffle(x: list[Any], rng: random.Random) -> None:
 
 def mask_sequences(
     is_maskable: _Bools,
-    is_continuation: _Bools | None,
+    is_continuation: _Bools,
     num_to_predict: _Ints,
     replacements: Replacements,
     keys: _Keys,
@@ -132,21 +132,16 @@ def mask_sequences(
 
     Args:
         is_maskable: [n, S], false for [CLS], [SEP] and padding.
-        is_continuation: [n, S], whether a token starts with "##"; None to mask
-            single tokens instead of whole words.
+        is_continuation: [n, S], whether a token is masked with the one before.
         num_to_predict: [n], at most S.
         replacements: What replaces chosen tokens.
         keys: [n], a random number for each sequence.
     """
     length = is_maskable.shape[1]
     order = random_numbers(keys[:, np.newaxis], np.arange(length))
-    if is_continuation is None:
-        is_chosen = _choose_tokens(order, is_maskable, num_to_predict)
-    else:
-        is_chosen = _choose_words(
-            order, is_maskable, is_continuation, num_to_predict
-        )
-    rows, positions = np.nonzero(is_chosen)
+    rows, positions = np.nonzero(
+        _choose(order, is_maskable, is_continuation, num_to_predict)
+    )
     drawn = random_numbers(keys[rows], length + ranks(rows))
     return MaskedTokens(rows, positions, _draw(replacements, drawn))
 
@@ -170,18 +165,7 @@ def random_numbers(keys: _Keys, indices: _Ints) -> _Keys:
     return z
 
 
-def _choose_tokens(
-    order: _Keys, is_maskable: _Bools, num_to_predict: _Ints
-) -> _Bools:
-    """Marks the tokens with the lowest numbers in each row."""
-    order = np.where(is_maskable, order, _LAST)
-    most = num_to_predict.max()
-    lowest = np.sort(np.partition(order, most - 1)[:, :most])
-    last = np.take_along_axis(lowest, num_to_predict[:, np.newaxis] - 1, axis=1)
-    return (order <= last) & (order != _LAST)
-
-
-def _choose_words(
+def _choose(
     order: _Keys,
     is_maskable: _Bools,
     is_continuation: _Bools,
@@ -191,15 +175,14 @@ def _choose_words(
     is_first = np.cumsum(is_maskable, axis=1) <= 1
     is_start = is_maskable & (is_first | ~is_continuation)
     word_of_place = np.cumsum(is_start, axis=1) - 1  # [n, S]
-    rows = np.arange(len(is_maskable))
-    sizes = np.zeros(is_maskable.shape, np.int64)  # By word.
-    np.add.at(
-        sizes, (np.nonzero(is_maskable)[0], word_of_place[is_maskable]), 1
-    )
+    n, length = is_maskable.shape
+    rows = np.arange(n)
+    words = (rows[:, np.newaxis] * length + word_of_place)[is_maskable]
+    sizes = np.bincount(words, minlength=n * length).reshape(n, length)
     order = np.where(is_start, order, _LAST)
     is_taken = np.zeros(is_maskable.shape, np.bool_)  # By word.
     room = num_to_predict.copy()
-    ranked = np.argsort(order, axis=1, kind="stable").T
+    ranked = np.argsort(order, axis=1).T
     for places in ranked[: is_start.sum(axis=1).max(initial=0)]:
         word = word_of_place[rows, places]
         size = sizes[rows, word]
@@ -213,7 +196,6 @@ def _choose_words(
 
 
 def _draw(replacements: Replacements, drawn: _Keys) -> _Ints:
-    """Chooses a replacement with each random number."""
     mask_id, token_ids, mask_share, random_share, _ = replacements
     share = (drawn >> np.uint64(32)).astype(np.float64) / 2**32
     # The remainder of 32 bits favors no token by more than V / 2**32.

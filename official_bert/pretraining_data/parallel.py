@@ -138,9 +138,8 @@ def make_pairs(settings: Settings, item: WorkItem) -> KeyedPairs:
     with corpus.stored(settings.corpus_directory) as text:
         for index in range(first, end):
             rng = random.Random(f"{options.random_seed}/{number}/{index}")
-            document = text.document(index).tolist()
             pairs = segment_pairs.document_pairs(
-                document, index, text.num_documents, text.document, options, rng
+                text[index].tolist(), index, text, options, rng
             )
             for pair in pairs:
                 made.extend((*pair, rng.getrandbits(_KEY_BITS)))
@@ -153,7 +152,7 @@ def num_buckets(text: Corpus, settings: Settings) -> int:
     num_sentences = len(text.sentences) - 1
     full = 1.5 * text.num_tokens / (settings.options.max_seq_length - 3)
     # Each instance takes at least one sentence.
-    per_round = min(num_sentences, text.num_documents + full)
+    per_round = min(num_sentences, len(text) + full)
     expected = settings.options.dupe_factor * per_round
     return 1 + int(expected / _INSTANCES_PER_BUCKET)
 
@@ -231,13 +230,10 @@ def _masked_features(
     input_ids, is_maskable = instance_records.make_sequences(
         text, pairs, settings
     )
-    is_continuation = None
-    if settings.options.do_whole_word_mask:
-        is_continuation = settings.is_continuation[input_ids]
     _, last = instance_records.separators(pairs)
     masked = masking.mask_sequences(
         is_maskable,
-        is_continuation,
+        settings.is_continuation[input_ids],
         settings.num_to_predict[last + 1],
         settings.replacements,
         pairs[:, -1].astype(np.uint64),

@@ -11,15 +11,15 @@ Random numbers are drawn in the order of the original implementation.
 
 import bisect
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data.corpus import Offsets
+from official_bert.pretraining_data.corpus import Corpus, Offsets
 
-# The positions in the corpus where the sentences of a document start, and where
-# the document ends.
+# Where the sentences of a document start in the corpus, and where it ends.
 Document = Sequence[int] | Offsets
+Documents = Sequence[Sequence[int]] | Corpus
 
 
 class Pair(NamedTuple):
@@ -41,8 +41,7 @@ class Pair(NamedTuple):
 def document_pairs(
     document: Document,
     index: int,
-    num_documents: int,
-    document_at: Callable[[int], Document],
+    documents: Documents,
     options: CreatePretrainingData,
     rng: random.Random,
 ) -> Iterator[Pair]:
@@ -59,9 +58,7 @@ def document_pairs(
     elif options.nsp == "sop":
         pairs = _ordered_pairs(document, target_length, rng)
     else:
-        pairs = _next_pairs(
-            document, index, num_documents, document_at, target_length, rng
-        )
+        pairs = _next_pairs(document, index, documents, target_length, rng)
     for pair in pairs:
         yield _truncate(pair, max_num_tokens, rng)
 
@@ -69,8 +66,7 @@ def document_pairs(
 def _next_pairs(
     document: Document,
     index: int,
-    num_documents: int,
-    document_at: Callable[[int], Document],
+    documents: Documents,
     target_length: int,
     rng: random.Random,
 ) -> Iterator[Pair]:
@@ -86,10 +82,10 @@ def _next_pairs(
         is_random_next = end - start == 1 or rng.random() < 0.5
         if is_random_next:
             for _ in range(10):  # After that, it may be the same document.
-                number = rng.randint(0, num_documents - 1)
+                number = rng.randint(0, len(documents) - 1)
                 if number != index:
                     break
-            other = document_at(number)
+            other = documents[number]
             first = rng.randint(0, len(other) - 2)
             wanted = target_length - (span_a[1] - span_a[0])
             behind = _reach(other, first, wanted)
@@ -125,7 +121,6 @@ def _ordered_pairs(
 
 
 def _single_segments(document: Document, target_length: int) -> Iterator[Pair]:
-    """Yields single segments of whole sentences."""
     start = 0
     while start < len(document) - 1:
         end = _reach(document, start, target_length)

@@ -68,13 +68,13 @@ def report(text: Corpus, names: Sequence[str], settings: Settings) -> None:
 
     Raises `InputError` if there are no documents.
     """
-    if not text.num_documents:
+    if not len(text):
         raise InputError(
             f"{listed(names)}: must contain text, one sentence per line."
         )
     logging.info(
         "Read %d documents, %d sentences, %d tokens",
-        text.num_documents,
+        len(text),
         len(text.sentences) - 1,
         text.num_tokens,
     )
@@ -88,10 +88,10 @@ def report(text: Corpus, names: Sequence[str], settings: Settings) -> None:
         np.count_nonzero(np.diff(text.documents[first : end + 1]) == 1)
         for first, end in text.parts(num_sentences=2**12)
     )
-    if text.num_documents == 1 and settings.options.nsp == "next":
+    if len(text) == 1 and settings.options.nsp == "next":
         problem = "only one document: random segments B are also from it"
-    elif 2 * num_single >= text.num_documents:
-        problem = f"{num_single} of {text.num_documents} have one sentence"
+    elif 2 * num_single >= len(text):
+        problem = f"{num_single} of {len(text)} have one sentence"
     elif _is_wrapped(text, settings):
         problem = "most lines end within a sentence"
     else:
@@ -100,7 +100,6 @@ def report(text: Corpus, names: Sequence[str], settings: Settings) -> None:
 
 
 def _is_wrapped(text: Corpus, settings: Settings) -> bool:
-    """Whether most of the first lines end with a letter, a digit or a comma."""
     ends = text.sentences[1:2048]
     token_of = settings.tokenizer.inv_vocab
     last = [token_of[i][-1:] for i in text.tokens(ends - 1, ends).tolist()]

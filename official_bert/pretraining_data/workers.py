@@ -1,7 +1,6 @@
 """A pool of worker processes with bounded queues."""
 
-import collections
-import itertools
+import functools
 import multiprocessing
 import os
 import signal
@@ -12,7 +11,7 @@ from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from official_bert import signals
+from official_bert import signals, threads
 from official_bert.errors import InputError, short_reason
 from official_bert.pretraining_data.instance_records import Settings
 
@@ -86,16 +85,12 @@ class Workers:
         if not self._pool:
             yield from (function(self.settings, item) for item in items)
             return
-        remaining = iter(items)
-        pending = collections.deque[futures.Future[_Result]]()
+        call = functools.partial(_call, function)
+        most_pending = _ITEMS_PER_WORKER * self._num_workers
         try:
-            while True:
-                room = _ITEMS_PER_WORKER * self._num_workers - len(pending)
-                for item in itertools.islice(remaining, room):
-                    pending.append(self._pool.submit(_call, function, item))
-                if not pending:
-                    return
-                yield pending.popleft().result()
+            yield from threads.ordered_results(
+                self._pool, call, items, most_pending
+            )
         except BrokenProcessPool as error:
             raise InputError(
                 f"--num_workers={self._num_workers}: a worker process was "

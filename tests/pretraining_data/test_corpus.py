@@ -31,7 +31,7 @@ def documents_of(text):
 
     return [
         list(itertools.starmap(sentence, itertools.pairwise(document)))
-        for document in map(text.document, range(text.num_documents))
+        for document in map(text.__getitem__, range(len(text)))
     ]
 
 

@@ -29,9 +29,10 @@ def mask_one(continues, wanted, seed, whole_words, replacements=DEFAULT):
 
 def mask_many(continues, wanted, seed, whole_words, replacements=DEFAULT):
     key = np.random.default_rng(seed).integers(2**63, size=1, dtype=np.uint64)
+    flags = np.array([[False, *continues, False]])
     _, positions, ids = masking.mask_sequences(
         np.array([[False, *[True] * len(continues), False]]),
-        np.array([[False, *continues, False]]) if whole_words else None,
+        flags & whole_words,
         np.array([wanted]),
         replacements,
         key,
