@@ -72,13 +72,12 @@ def write_records(
             lengths += features.lengths
     note: dict[str, Any] = {"made_of": fingerprint, "num_records": num_records}
     if lengths:
-        percentiles = np.percentile(
-            lengths, list(_PERCENTILES.values()), method="higher"
-        )
         note["lengths"] = {
-            **dict(zip(_PERCENTILES, percentiles.tolist(), strict=True)),
-            "full": np.mean(np.array(lengths) == max_seq_length).item(),
+            name: int(np.percentile(lengths, percent, method="higher"))
+            for name, percent in _PERCENTILES.items()
         }
+        num_full = lengths.count(max_seq_length)
+        note["lengths"]["full"] = num_full / len(lengths)
     json_files.write(note_path, {**note, "size": files.size(path)})
     return num_records
 

@@ -9,7 +9,7 @@ from absl import logging
 
 from official_bert import files, json_files, plots, task_file
 from official_bert.checkpoints import run_directory
-from official_bert.errors import InputError
+from official_bert.errors import InputError, bullet_list
 from official_bert.hub import HubBert
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
@@ -305,10 +305,9 @@ def _schedule(
         )
     if num_examples < options.train_batch_size:
         logging.warning(
-            "Fewer training examples than --train_batch_size=%d: %d steps. "
-            "Lower it, or raise --num_train_epochs.",
-            options.train_batch_size,
-            num_train_steps,
+            f"Fewer training examples than --train_batch_size="
+            f"{options.train_batch_size}: {num_train_steps} steps. Lower it, "
+            "or raise --num_train_epochs."
         )
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(
@@ -332,9 +331,9 @@ def _evaluate(run: Run, global_step: int) -> dict[str, Any]:
 def _print_summary(run: Run, metrics: dict[str, Any]) -> None:
     """After --train_file, prints metrics, files and the next command."""
     options, task = run.options, run.task
-    if not isinstance(options, RunClassifier) or not options.train_file:
-        return
-    if not (options.do_train and options.is_chief):
+    if not isinstance(options, RunClassifier) or not (
+        options.train_file and options.do_train and options.is_chief
+    ):
         return
     if metrics and isinstance(task, TextTask):
         dev = run.data["dev"]
@@ -344,15 +343,12 @@ def _print_summary(run: Run, metrics: dict[str, Any]) -> None:
         for name, value in reporting.numbers(metrics).items():
             other = f"{baseline[name]:.4f}" if name in baseline else "-"
             print(f"{name:20}{value:10.4f}{other:>10}")
-        print(
-            "The baseline gives all texts one answer: the most frequent label, "
-            "or the mean."
-        )
-    directory = options.output_dir
-    print(f"\nFiles in {directory}:")
-    for name in files.list_directory(run.directory):
-        if _RESULT_FILE.fullmatch(name):
-            print(f"  {name}")
+        print("The baseline is always the most frequent label, or the mean.")
+    names = files.list_directory(run.directory)
     ending = checks.table_format(options.train_file) or "csv"
-    command = f"predict.py --model_dir={directory} --input_file=new.{ending}"
-    print(f"\nPredict new examples:\n  python {command}")
+    print(
+        f"\nFiles in {options.output_dir}:"
+        f"{bullet_list([n for n in names if _RESULT_FILE.fullmatch(n)])}\n\n"
+        f"Predict new examples:\n  python predict.py "
+        f"--model_dir={options.output_dir} --input_file=new.{ending}"
+    )

@@ -40,38 +40,35 @@ def log_data(
         split: Counter(x for e in examples for x in task.labels_of(e))
         for split, examples in data.items()
     }
-    rows: list[tuple[str, list[str]]] = [("", list(data))]
-    rows.append(("examples", [f"{len(e):,}" for e in data.values()]))
+    rows = {"": list(data)}
+    rows["examples"] = [f"{len(examples):,}" for examples in data.values()]
     total = Counter(dict.fromkeys(getattr(task, "labels", ()), 0))
     for count in counts.values():
         total.update(count)
     for label, _ in total.most_common(_MAX_LABELS):
         cells = [f"{c[label]:,}" if c else "-" for c in counts.values()]
-        rows.append((f"label {label}", cells))
+        rows[f"label {label}"] = cells
     if len(total) > _MAX_LABELS:
-        rows.append((f"and {len(total) - _MAX_LABELS:,} more labels", []))
+        rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
     if note and note["num_records"] != len(data["train"]):
-        rows.append(("windows", [f"{note['num_records']:,}"]))
-    lengths = dict(note.get("lengths", {}))
-    full = lengths.pop("full", None)
-    rows += [(f"tokens, {k}", [f"{v:,}"]) for k, v in lengths.items()]
-    if full is not None:
-        rows.append((f"cut or full at {max_seq_length}", [f"{full:.1%}"]))
+        rows["windows"] = [f"{note['num_records']:,}"]
+    for name, value in note.get("lengths", {}).items():
+        if name == "full":
+            rows[f"cut or full at {max_seq_length}"] = [f"{value:.1%}"]
+        else:
+            rows[f"tokens, {name}"] = [f"{value:,}"]
     widths = [max(len(split), 7) + 1 for split in data]
-    lines = []
-    for name, cells in rows:
-        columns = zip(cells, widths, strict=False)
-        texts = [f"{cell:>{width}}" for cell, width in columns]
-        lines.append(f"  {name[:20]:20}{''.join(texts)}")
-    logging.info("The data:\n%s", "\n".join(lines))
+    lines = ["The data:"]
+    for name, cells in rows.items():
+        columns = map(str.rjust, cells, widths)
+        lines.append(f"  {name[:20]:20}{''.join(columns)}")
+    logging.info("\n".join(lines))
     found = counts.get("train", Counter())
     if len(found) > 100 or len(found) > max(2, sum(found.values()) / 2):
         logging.warning(
-            "The training data has %d different labels, such as %s. If they "
-            "are not classes, name another column of labels; for numbers of "
-            "your own data, use --task_type=regression",
-            len(found),
-            listed(list(found)[:3]),
+            f"The training data has {len(found)} different labels, such as "
+            f"{listed(list(found)[:3])}. If they are not classes, name another "
+            "column of labels; for your own numbers: --task_type=regression"
         )
 
 
@@ -80,12 +77,9 @@ def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
     classes = set(map(str, predictions))
     if len(classes) == 1 < len(predictions):
         logging.warning(
-            "%s: all %d predictions are %r: the model does not tell the "
-            "classes apart. Check the labels, --learning_rate (such as 2e-5) "
-            "and --num_train_epochs, and that the model is pre-trained",
-            split,
-            len(predictions),
-            classes.pop(),
+            f"{split}: all {len(predictions)} predictions are "
+            f"{classes.pop()!r}. Check the labels, --learning_rate (such as "
+            "2e-5), --num_train_epochs, and that the model is pre-trained"
         )
 
 
