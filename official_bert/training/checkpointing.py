@@ -278,12 +278,11 @@ def require_same_model(options: TrainingOptions, config: BertConfig) -> None:
             )
 
 
-def require_same_vocabulary(output_dir: str, vocab_file: str) -> None:
+def require_same_vocabulary(options: TrainingOptions, vocab_file: str) -> None:
     """Raises `InputError` if the output directory has another vocabulary."""
-    path = os.path.join(output_dir, "vocab.txt")
-    if not files.exists(path):
-        return
-    if files.read_text(path) != files.read_text(vocab_file):
+    path = os.path.join(options.output_dir, "vocab.txt")
+    read = files.read_text
+    if files.exists(path) and read(path) != read(vocab_file):
         raise InputError(
             f"{vocab_file}: differs from {path}, the vocabulary of the model "
             "in --output_dir. Use another --output_dir for another vocabulary."

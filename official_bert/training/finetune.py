@@ -90,9 +90,6 @@ def _run(run: Run) -> None:
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
     """Checks everything, reads the data, builds the model; cheapest first."""
-    is_anew = resuming.starts_anew(options)
-    if not is_anew:
-        _require_eval_every_if_best(options)
     needed = {
         "train": options.do_train,
         "dev": options.do_eval or (options.do_train and options.eval_every),
@@ -120,11 +117,13 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         validate_case_matches_checkpoint(
             options.do_lower_case, options.init_checkpoint
         )
-        if not is_anew:
-            checkpointing.require_same_model(options, config)
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
-    if not is_anew:
+    if not resuming.starts_anew(options):
+        _require_eval_every_if_best(options)
+        if bert is None:
+            checkpointing.require_same_model(options, config)
+        checkpointing.require_same_vocabulary(options, options.vocab_file)
         _require_same_task(task, options)
     if options.do_train:
         resuming.require_resumable(options, task.training_files())
@@ -166,7 +165,6 @@ def _check_module(bert: HubBert, options: RunClassifierWithTfhub) -> str:
 def _require_same_task(task: Task, options: FinetuningOptions) -> None:
     """Raises if the model in the output directory is another task's."""
     directory = options.output_dir
-    checkpointing.require_same_vocabulary(directory, options.vocab_file)
     if not task_file.is_in(directory):
         return
     trained = task_file.read(directory)
@@ -187,9 +185,8 @@ def _require_same_task(task: Task, options: FinetuningOptions) -> None:
 def _require_eval_every_if_best(options: FinetuningOptions) -> None:
     """Raises if training would be useless: an old best model would be used."""
     best = os.path.join(options.output_dir, files.BEST_DIRECTORY)
-    if not options.do_train or options.eval_every:
-        return
-    if run_directory.latest(best):
+    useless = options.do_train and not options.eval_every
+    if useless and run_directory.latest(best):
         raise InputError(
             f"Resuming without --eval_every is an error if {best!r} holds a "
             "checkpoint, since that is the model used at the end. Set "
@@ -296,19 +293,16 @@ def _schedule(
     num_train_steps = int(
         num_examples / options.train_batch_size * options.num_train_epochs
     )
+    message = (
+        f"{num_examples} training examples give {num_train_steps} steps with "
+        f"--train_batch_size={options.train_batch_size} and "
+        f"--num_train_epochs={options.num_train_epochs}. Lower the first or "
+        "raise the second."
+    )
     if num_train_steps < 1:
-        raise InputError(
-            f"--train_batch_size={options.train_batch_size} and "
-            f"--num_train_epochs={options.num_train_epochs} give no training "
-            f"step with {num_examples} examples. Lower the first or raise the "
-            "second."
-        )
+        raise InputError(message)
     if num_examples < options.train_batch_size:
-        logging.warning(
-            f"Fewer training examples than --train_batch_size="
-            f"{options.train_batch_size}: {num_train_steps} steps. Lower it, "
-            "or raise --num_train_epochs."
-        )
+        logging.warning(message)
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(
         options.learning_rate, num_train_steps, num_warmup_steps

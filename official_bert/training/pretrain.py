@@ -43,16 +43,13 @@ def run(options: RunPretraining) -> None:
 def _run(options: RunPretraining) -> None:
     config = options.model_config()
     assert config.vocab_size is not None  # Checked when the file was read.
-    is_anew = resuming.starts_anew(options)
     if options.vocab_file:
         vocab = load_vocab(options.vocab_file)
         config.require_vocabulary(vocab, options.vocab_file)
-        if not is_anew:
-            checkpointing.require_same_vocabulary(
-                options.output_dir, options.vocab_file
-            )
-    if not is_anew:
+    if not resuming.starts_anew(options):
         checkpointing.require_same_model(options, config)
+        if options.vocab_file:
+            checkpointing.require_same_vocabulary(options, options.vocab_file)
     modes = {"train": options.do_train, "eval": options.do_eval}
     flags = [f"{mode}_batch_size" for mode, used in modes.items() if used]
     strategy = distribution.choose_strategy(options, flags)
@@ -90,18 +87,6 @@ def _run(options: RunPretraining) -> None:
         raise
 
 
-def _write_run_files(
-    options: RunPretraining, config: BertConfig, data: RecordFiles, seed: int
-) -> None:
-    texts = {
-        "bert_config.json": config.to_json_string(),
-        resuming.RECORD: resuming.to_record(options, seed, data.names),
-    }
-    if options.vocab_file:
-        texts["vocab.txt"] = files.read_text(options.vocab_file)
-    reporting.write_run_files(options, texts)
-
-
 def train(
     model: PretrainingModel,
     data: RecordFiles,
@@ -128,7 +113,13 @@ def train(
     if resuming.is_finished(options, start.step, num_steps, stops_early=False):
         return start.step
     resuming.remove_earlier_run(options)
-    _write_run_files(options, model.config, data, start.seed)
+    texts = {
+        "bert_config.json": model.config.to_json_string(),
+        resuming.RECORD: resuming.to_record(options, start.seed, data.names),
+    }
+    if options.vocab_file:
+        texts["vocab.txt"] = files.read_text(options.vocab_file)
+    reporting.write_run_files(options, texts)
     batches = datasets.training_batches(
         data, batch_size, seed=start.seed, start=start.examples_seen
     )

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from absl import logging
@@ -22,36 +22,26 @@ from official_bert.training import checkpointing
 
 RECORD = "train_options.json"
 
-# Options that can change when a run resumes, by reason. All others decide what
-# is trained.
-_CAN_CHANGE = {
-    "followed from the next step on": (
-        "train_batch_size num_train_epochs num_train_steps pad_to"
-    ),
-    "used only at the start": "seed may_initialize may_skip",
-    "input files, compared by content": (
-        "model bert_config_file vocab_file init_checkpoint label_file "
-        "train_file dev_file test_file predict_file input_file"
-    ),
-    "decide which files are read, or how": (
-        "task_name data_dir language train_language translate_test has_header "
-        "fit_max_seq_length left_to_right"
-    ),
-    "the same training on other devices": (
-        "use_tpu tpu_name tpu_zone gcp_project master num_tpu_cores "
-        "distribution_strategy mixed_precision jit_compile remat "
-        "gradient_accumulation_steps iterations_per_loop"
-    ),
-    "what is saved, evaluated and written": (
-        "output_dir overwrite_output_dir save_checkpoints_steps plots sweep "
-        "keep_checkpoint_max do_train do_eval do_predict do_export export_dir "
-        "export_text export_tflite eval_every early_stopping eval_batch_size "
-        "predict_batch_size eval_pad_to max_eval_steps n_best_size "
-        "max_answer_length null_score_diff_threshold verbose_logging"
-    ),
-}
-_FOLLOWED = _CAN_CHANGE["followed from the next step on"].split()
-_INPUTS = _CAN_CHANGE["input files, compared by content"].split()
+# Options that decide what is trained.
+_FIXED = """
+    bert_hub_module_handle bilstm_size choices_column context_column dev_share
+    do_lower_case doc_stride document_context feature_layers freeze id_column
+    label_column layerwise_lr_decay learning_rate long_document
+    max_predictions_per_seq max_query_length max_seq_length
+    max_sequences_per_row nsp num_warmup_steps optimizer pack_sequences
+    question_column tag_column task_type text_a_column text_b_column
+    token_column version_2_with_negative warmup_proportion window_pooling
+    window_stride
+"""
+
+# Options that have no effect once the last step is done.
+_OF_STEPS = "num_train_epochs num_train_steps pad_to seed train_batch_size"
+
+# Options that name input files.
+_INPUTS = """
+    model bert_config_file vocab_file init_checkpoint label_file train_file
+    dev_file test_file predict_file input_file
+"""
 
 # The files of a run that would be wrong beside another model. The next run
 # replaces `train_options.json`, which shows until then what the directory is.
@@ -62,11 +52,6 @@ _OF_MODEL = re.compile(
     r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
     r"|(CoLA|SST-2|MRPC|STS-B|QQP|MNLI-mm?|QNLI|RTE|WNLI|AX|XNLI-.+)\.tsv"
     r"|(training_curves|confusion_matrix)\.(png|html)"
-)
-
-_REMEDY = (
-    "To resume the run, restore what it had. For another run, choose another "
-    "--output_dir, or remove this one with --overwrite_output_dir."
 )
 
 
@@ -92,23 +77,18 @@ def require_resumable(
         _require_no_inputs(options, _files_of_model(options))
     if not (checkpoint := checkpointing.checkpoint_to_resume(options)):
         return
-    record = _read_record(options)
-    can_change = " ".join(_CAN_CHANGE.values()).split()
-    names = {field.name for field in dataclasses.fields(options)}
-    names.difference_update(can_change)
+    record = read_record(options)
+    names = _FIXED.split()
     trained = record.get("options", {})
     if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):
-        names.add("dev_file")  # Without it, training data is held out.
-    changes = _changed_options(record, options, names)
+        names.append("dev_file")  # Without it, training data is held out.
+    changes = changed_options(record, options, names)
     for name, now in _fingerprints(options, training_files).items():
         before = record.get("fingerprints", {}).get(name, now)
         pairs = itertools.zip_longest(before, now, fillvalue="none")
         changes += [f"{name}: {a}, now {b}" for a, b in pairs if a != b]
-    if changes:
-        raise InputError(
-            f"{checkpoint} was trained with other options or data:"
-            f"{bullet_list(changes)}\n{_REMEDY}"
-        )
+    problem = f"{checkpoint} was trained with other options or data:"
+    _require_none(changes, problem)
 
 
 def is_finished(
@@ -120,13 +100,13 @@ def is_finished(
     """
     if step < num_steps and not stops_early:
         return False
-    names = [*_FOLLOWED, "seed"]
-    if changes := _changed_options(_read_record(options), options, names):
-        raise InputError(
-            f"{options.output_dir}: no step is left to train ({step} of "
-            f"{num_steps} are done), so that these options have no effect:"
-            f"{bullet_list(changes)}\n{_REMEDY}"
-        )
+    names = _OF_STEPS.split()
+    changes = changed_options(read_record(options), options, names)
+    problem = (
+        f"{options.output_dir}: no step is left to train ({step} of "
+        f"{num_steps} are done), so that these options have no effect:"
+    )
+    _require_none(changes, problem)
     logging.info("Nothing to train: step %d of %d.", step, num_steps)
     return True
 
@@ -164,7 +144,7 @@ def _files_of_model(options: TrainingOptions) -> list[str]:
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
-    for name in _INPUTS:
+    for name in _INPUTS.split():
         given = os.path.realpath(getattr(options, name, None) or os.devnull)
         for path in map(os.path.realpath, paths):
             # A file, the prefix of a checkpoint, or a directory.
@@ -176,19 +156,33 @@ def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
                 )
 
 
-def _read_record(options: TrainingOptions) -> dict[str, Any]:
+def _require_none(changes: list[str], problem: str) -> None:
+    if changes:
+        raise InputError(
+            f"{problem}{bullet_list(changes)}\nTo resume the run, restore what "
+            "it had. For another run, choose another --output_dir, or remove "
+            "this one with --overwrite_output_dir."
+        )
+
+
+def read_record(options: TrainingOptions) -> dict[str, Any]:
+    """Returns what `to_record` wrote in `output_dir`; {} without it."""
     path = os.path.join(options.output_dir, RECORD)
     return json_files.read_object(path) if files.exists(path) else {}
 
 
-def _changed_options(
-    record: dict[str, Any], options: TrainingOptions, names: Iterable[str]
+def changed_options(
+    record: dict[str, Any], options: TrainingOptions, names: Collection[str]
 ) -> list[str]:
-    trained, given = record.get("options", {}), dataclasses.asdict(options)
+    """Returns lines that describe which of the named options differ.
+
+    Options that an earlier version did not record count as equal.
+    """
+    trained = record.get("options", {})
     return [
-        f"--{name}: {trained[name]!r}, now {given[name]!r}"
-        for name in sorted(names)
-        if name in trained and name in given and trained[name] != given[name]
+        f"--{name}: {trained[name]!r}, now {now!r}"
+        for name, now in sorted(dataclasses.asdict(options).items())
+        if name in names and trained.get(name, now) != now
     ]
 
 

@@ -18,7 +18,7 @@ from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.options.training import DeviceOptions
 from official_bert.tasks import tables
 from official_bert.tasks.task import Task
-from official_bert.training import finetune, loop
+from official_bert.training import finetune, loop, resuming
 
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
@@ -116,25 +116,17 @@ def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
 
 
 def _require_same_flags(options: RunClassifier) -> None:
-    """Raises if a run, finished or not, was started with other flags.
-
-    A flag that the earlier version did not have counts as equal.
-    """
-    path = os.path.join(options.output_dir, "train_options.json")
-    if not files.exists(path):
-        return
-    earlier = json_files.read_object(path).get("options", {})
-    may_differ = _MAY_DIFFER
+    """Raises if a run, finished or not, was started with other flags."""
+    names = {field.name for field in dataclasses.fields(options)} - _MAY_DIFFER
     if isinstance(options, RunClassifierWithTfhub):
-        may_differ = may_differ | _SET_BY_MODULE
-    for name, now in dataclasses.asdict(options).items():
-        before = earlier.get(name, now)
-        if before != now and name not in may_differ:
-            raise InputError(
-                f"{options.output_dir}: holds a run with --{name}={before!r}. "
-                f"Received: --{name}={now!r}. Choose another --output_dir, or "
-                "remove that directory to repeat the run."
-            )
+        names -= _SET_BY_MODULE
+    record = resuming.read_record(options)
+    if changes := resuming.changed_options(record, options, names):
+        raise InputError(
+            f"{options.output_dir} holds a run with other flags:"
+            f"{bullet_list(changes)}\nChoose another --output_dir, or remove "
+            "that directory to repeat the run."
+        )
 
 
 def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
@@ -175,20 +167,17 @@ def _parse_values(name: str, texts: str, kind: Any) -> Iterator[Any]:
         try:
             if dots and kind is int:
                 values = [*range(int(first), int(last) + 1)]
+                if not values:
+                    raise ValueError(text)
             elif kind is bool:
                 values = [{"true": True, "false": False}[text.lower()]]
             else:
                 values = [kind(text) if kind in (int, float) else text]
         except (KeyError, ValueError):
             raise InputError(
-                f"--sweep: `{name}` must be of type {kind.__name__}. "
-                f"Received: {text!r}."
+                f"--sweep: `{name}` must be of type {kind.__name__}; ranges "
+                f"increase, as in 1..5. Received: {text!r}."
             ) from None
-        if not values:
-            raise InputError(
-                f"--sweep: a range of `{name}` must increase, as in 1..5. "
-                f"Received: {text!r}."
-            )
         yield from values
 
 

@@ -214,7 +214,7 @@ def test_without_evaluation_all_examples_are_used(tmp_path, capsys, caplog):
     run_classifier.main(
         parse(tmp_path, f"--train_file={tmp_path / 'a.csv'}", *flags)
     )
-    assert "Fewer training examples than --train_batch_size=32" in caplog.text
+    assert "steps with --train_batch_size=32" in caplog.text
     shown = capsys.readouterr().out
     assert "--input_file=new.csv" in shown
     assert "dev.jsonl" not in shown
