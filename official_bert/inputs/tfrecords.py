@@ -24,7 +24,7 @@ import gzip
 import itertools
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -34,8 +34,6 @@ from official_bert import files
 from official_bert.errors import InputError
 
 _HEADER_SIZE, _FOOTER_SIZE = 12, 4
-
-_Bytes = npt.NDArray[np.uint8]
 
 _FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"
 
@@ -50,39 +48,21 @@ def encode_examples(
     """
     names = sorted(columns, key=str.encode)
     encoded = [_encode_feature(name, columns[name]) for name in names]
-    for entries in zip(*_join_fixed_size(encoded), strict=True):
+    for entries in zip(*encoded, strict=True):
         data = b"".join(entries)
         yield _FIELD_1 + _varint(len(data)) + data
 
 
-def _encode_feature(
-    name: str, values: npt.NDArray[Any]
-) -> list[bytes] | _Bytes:
-    """Returns the entry of each row: [N, size] if all have the same size."""
+def _encode_feature(name: str, values: npt.NDArray[Any]) -> list[bytes]:
+    """Returns the entry of each row."""
     tag = _FIELD_3
     if values.dtype == np.float32:
-        tag, data = _FIELD_2, values.astype("<f4").view(np.uint8)
+        tag, rows = _FIELD_2, [row.tobytes() for row in values.astype("<f4")]
     elif values.min(initial=0) >= 0 and values.max(initial=0) < 128:
-        data = values.astype(np.uint8)  # One byte each.
+        rows = [row.tobytes() for row in values.astype(np.uint8)]
     else:
         rows = _varints(values)
-        return [_entry_header(name, tag, len(row)) + row for row in rows]
-    header = np.frombuffer(_entry_header(name, tag, data.shape[1]), np.uint8)
-    return np.hstack([np.tile(header, (len(data), 1)), data])
-
-
-def _join_fixed_size(
-    columns: list[list[bytes] | _Bytes],
-) -> Iterator[list[bytes]]:
-    """Yields the bytes of each column; adjacent arrays become one column."""
-    for kind, group in itertools.groupby(columns, type):
-        some = list(group)
-        if kind is list:
-            yield from cast(list[list[bytes]], some)
-            continue
-        table = np.hstack(some)
-        data, size = table.tobytes(), table.shape[1]
-        yield [data[i : i + size] for i in range(0, len(data), size)]
+    return [_entry_header(name, tag, len(row)) + row for row in rows]
 
 
 def _varints(values: npt.NDArray[Any]) -> list[bytes]:
@@ -162,11 +142,10 @@ def read(name: str) -> Iterator[bytes]:
     """
     number = 1
     try:
-        with files.open_binary(name) as opened:
-            # The name does not tell whether the content is compressed.
-            file = getattr(opened, "fileobj", opened)
-            if files.is_gzip(name):
-                file = gzip.GzipFile(fileobj=file)
+        # Whether a file is compressed is not in its name.
+        with files.open_binary(name, unpacks=False) as opened:
+            is_gzip = files.is_gzip(name)
+            file = gzip.GzipFile(fileobj=opened) if is_gzip else opened
             while header := file.read(_HEADER_SIZE):
                 length = int.from_bytes(header[:8], "little")
                 if header != _header(length):
@@ -185,12 +164,10 @@ def count_records(name: str) -> int:
 
     Raises `InputError` if the file ends inside a record.
     """
-    count = end = 0
-    with files.open_binary(name) as opened:
-        size = files.size(name)
-        if files.is_gzip(name):
-            return sum(1 for _ in read(name))
-        file = getattr(opened, "fileobj", opened)
+    if files.is_gzip(name):
+        return sum(1 for _ in read(name))
+    count, end, size = 0, 0, files.size(name)
+    with files.open_binary(name, unpacks=False) as file:
         while end < size:
             file.seek(end)
             length = int.from_bytes(file.read(8), "little")
