@@ -39,7 +39,6 @@ class Run(NamedTuple):
     model: Any
     data: dict[str, Sequence[Any]]  # {split: its examples}
     directory: str  # Where this process writes: `output_dir` on the chief.
-    hub_module: str  # Handle, unless this project exported the module.
 
     def forward(self, batch_size: int) -> Forward:
         """Returns the model, ready to evaluate or predict."""

@@ -97,13 +97,13 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     }
     modes = [mode for mode, is_needed in needed.items() if is_needed]
     flags = [_BATCH_SIZE_FLAGS[mode] for mode in modes]
-    bert, hub_module = None, ""
+    bert = None
     if isinstance(options, RunClassifierWithTfhub):
         strategy = distribution.choose_strategy(options, flags)
         with strategy.scope(), precision.policy(options.mixed_precision):
             bert = HubBert(options.bert_hub_module_handle)
         config = bert.config
-        hub_module = _check_module(bert, options)
+        _check_module(bert, options)
         # A module knows its vocabulary.
         vocab_file, do_lower_case = bert.encoder.text_info
         options = dataclasses.replace(
@@ -140,26 +140,20 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     if options.remat and bert is None:
         model.bert.encoder.recompute = step.recompute_in_backward
     directory = distribution.writable_directory(options, options.output_dir)
-    return Run(
-        task, options, tokenizer, strategy, model, data, directory, hub_module
-    )
+    return Run(task, options, tokenizer, strategy, model, data, directory)
 
 
-def _check_module(bert: HubBert, options: RunClassifierWithTfhub) -> str:
-    """Checks the options that depend on a module; returns `Run.hub_module`."""
-    handle = options.bert_hub_module_handle
+def _check_module(bert: HubBert, options: RunClassifierWithTfhub) -> None:
+    """Checks the options that depend on a module."""
     bert.config.require_length(options.max_seq_length)
     options.require_layers(bert.config.num_hidden_layers)
-    if bert.is_ours:
-        return ""
-    if options.freeze or options.layerwise_lr_decay != 1.0:
+    selects_layers = options.freeze or options.layerwise_lr_decay != 1.0
+    if selects_layers and not bert.is_ours:
         raise InputError(
             "--freeze and --layerwise_lr_decay require a module whose weights "
             f"have the original names, as export_tfhub.py writes it. Received: "
-            f"{handle!r}. Remove these flags."
+            f"{options.bert_hub_module_handle!r}. Remove these flags."
         )
-    # Later commands may run in another directory.
-    return os.path.abspath(handle) if os.path.isdir(handle) else handle
 
 
 def _require_same_task(task: Task, options: FinetuningOptions) -> None:
@@ -197,7 +191,7 @@ def _require_eval_every_if_best(options: FinetuningOptions) -> None:
 
 def _write_run_files(run: Run, seed: int) -> None:
     """Writes the options and the files needed to use the model."""
-    options = run.options
+    options, bert = run.options, run.model.bert
     task = task_file.describe(
         run.task.to_json(), options.max_seq_length, options.do_lower_case
     )
@@ -206,8 +200,11 @@ def _write_run_files(run: Run, seed: int) -> None:
         "vocab.txt": files.read_text(options.vocab_file),
         resuming.RECORD: resuming.to_record(options, seed, training_files),
     }
-    if run.hub_module:
-        task["hub_module"] = run.hub_module
+    if isinstance(bert, HubBert) and not bert.is_ours:
+        handle = bert.encoder.handle
+        # Later commands may run in another directory.
+        is_local = os.path.isdir(handle)
+        task["hub_module"] = os.path.abspath(handle) if is_local else handle
     else:
         texts["bert_config.json"] = run.model.config.to_json_string()
     texts[task_file.NAME] = json_files.to_text(task)
