@@ -123,11 +123,8 @@ def _batches_by_length(
     order = tf.argsort(_padded_lengths(schema, features), stable=True)
     order = tf.reshape(order, (-1, batch_size))
     order = tf.random.experimental.stateless_shuffle(order, seed)
-    return tf.data.Dataset.from_tensor_slices(order).map(
-        lambda rows: {
-            name: tf.gather(features[name], rows) for name in features
-        }
-    )
+    batches = {name: tf.gather(features[name], order) for name in features}
+    return tf.data.Dataset.from_tensor_slices(batches)
 
 
 def _padded_lengths(schema: Schema, features: dict[str, Any]) -> Any:

@@ -186,12 +186,11 @@ def resume(
     if loaded:
         logging.info("Resuming from %s", loaded.prefix)
         step = int(state["global_step"].numpy())
+        examples_seen = step * options.train_batch_size
+        start = StartingPoint(step, options.seed, examples_seen)
         # The original implementation's checkpoints have no resume file.
-        saved = run_directory.read_resume_state(loaded.prefix)
-        if saved is None:
-            examples_seen = step * options.train_batch_size
-            saved = run_directory.ResumeState(options.seed, examples_seen)
-        start = StartingPoint(step, saved.seed, saved.examples_seen)
+        if saved := run_directory.read_resume_state(loaded.prefix):
+            start = StartingPoint(step, saved.seed, saved.examples_seen)
         if start.seed != options.seed:
             logging.warning(
                 f"--seed={options.seed} is ignored: the run was started with "

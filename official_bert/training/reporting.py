@@ -115,11 +115,10 @@ def original_results(
     The main metric replaces the accuracy of tasks that have none. Tagging of
     entities adds their precision, recall and F1.
     """
-    metric = "accuracy" if "accuracy" in results else main_metric
-    selected = {f"eval_{metric}": np.float32(results[metric])}
+    names = ["accuracy" if "accuracy" in results else main_metric]
     if "precision" in results:
-        for name in ("precision", "recall", "f1"):
-            selected[f"eval_{name}"] = np.float32(results[name])
+        names += ["precision", "recall", "f1"]
+    selected = {f"eval_{name}": np.float32(results[name]) for name in names}
     for name in ("eval_loss", "loss"):
         if name in results:
             selected[name] = np.float32(results[name])
