@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all pytest lint clean
+.PHONY: demo docs test test-all pytest lint clean
 
 demo: .venv/installed
 	$(BIN)/python demo.py
@@ -34,8 +34,12 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site in build/site. Broken links are errors.
+docs: .venv/docs-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 clean:
-	rm -rf .venv demo
+	rm -rf .venv build demo
 
 # Python 3.10 to 3.12, as far as TensorFlow 2.20 and 2.21 both go.
 .venv/installed: requirements.txt requirements-dev.txt pyproject.toml
@@ -45,4 +49,8 @@ clean:
 	@echo "Installing into .venv, which takes a few minutes."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+.venv/docs-installed: .venv/installed requirements-docs.txt
+	$(BIN)/python -m pip install --quiet --requirement requirements-docs.txt
 	touch $@

@@ -1,0 +1,93 @@
+"""Writes docs/flags.md, the page of all flags, from the options classes.
+
+Run it after a change of flags: python docs/generate_flags.py
+"""
+
+import dataclasses
+import pathlib
+import re
+import sys
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from official_bert import cli, options  # noqa: E402
+
+PAGE = ROOT / "docs" / "flags.md"
+COMMANDS = (
+    options.RunClassifier,
+    options.RunSquad,
+    options.RunClassifierWithTfhub,
+    options.Predict,
+    options.ExtractFeatures,
+    options.BuildVocab,
+    options.CreatePretrainingData,
+    options.RunPretraining,
+    options.ConvertCheckpoint,
+    options.ExportTfhub,
+    options.VisualizeAttention,
+    options.Demo,
+)
+INTRODUCTION = """\
+# All flags
+
+```shell
+python run_classifier.py --help
+```
+
+shows the common flags of a command, and `--help=all` all of them. This page
+lists the flags of every command. `python docs/generate_flags.py` generates it
+from the options classes.
+
+Write `--flag=value`; for a boolean, `--flag` or `--noflag`. A default of -
+means that the flag has no value unless you give one.
+"""
+
+
+def command_name(options_class: type[cli.Options]) -> str:
+    """Returns `run_squad.py` for `RunSquad`."""
+    words = re.findall("[A-Z][a-z]+", options_class.__name__)
+    return "_".join(words).lower() + ".py"
+
+
+def render() -> str:
+    """Returns the page."""
+    lines = [line for command in COMMANDS for line in section(command)]
+    return "\n".join([INTRODUCTION, *lines])
+
+
+def section(options_class: type[cli.Options]) -> Iterator[str]:
+    """Yields the lines of one command: a table for each heading of its help."""
+    tables: dict[str, list[str]] = {name: [] for name in cli.HEADINGS}
+    for field in dataclasses.fields(options_class):
+        heading = options_class.headings[field.name]
+        is_required = field.default is dataclasses.MISSING
+        if is_required and not field.metadata["instead"]:
+            heading = cli.REQUIRED
+        tables[heading].append(row(field))
+    yield f"## {command_name(options_class)}\n"
+    for heading, rows in tables.items():
+        if rows:
+            yield f"**{heading}**\n\n| flag | default | |\n|---|---|---|"
+            yield "\n".join(rows) + "\n"
+
+
+def row(field: dataclasses.Field) -> str:
+    """Returns one row: the flag, its default, its help and its values."""
+    names = filter(None, [field.metadata["alias"], field.name])
+    default = field.default
+    if isinstance(default, bool):
+        default = str(default).lower()
+    if default is dataclasses.MISSING or default in (None, ""):
+        default = "-"
+    text = re.sub(r"([*<|[\]])", r"\\\1", field.metadata["help"])
+    text = re.sub(r"--\w+(=[\w.:/-]*\w)?", r"`\g<0>`", text)
+    if choices := field.metadata["choices"]:
+        text += f" One of `{'`, `'.join(choices)}`."
+    flag = ", ".join(f"`--{name}`" for name in names)
+    return f"| {flag} | {default} | {text} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")

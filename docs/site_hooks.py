@@ -1,0 +1,44 @@
+"""Adds the pages outside of docs/ to the site, and adapts the links to them."""
+
+import os
+import posixpath
+import re
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# {path in the repository: path on the site}.
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "data/README.md": "data.md",
+    "benchmarks/README.md": "benchmarks.md",
+}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages of `PAGES`."""
+    for source, target in PAGES.items():
+        with open(os.path.join(ROOT, source), encoding="utf-8") as file:
+            content = file.read()
+        files.append(File.generated(config, target, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Replaces relative links of the repository by those of the site."""
+    target = page.file.src_uri
+    sources = {site: source for source, site in PAGES.items()}
+    source = sources.get(target, f"docs/{target}")
+
+    def replace(match: re.Match[str]) -> str:
+        path = posixpath.join(posixpath.dirname(source), match[1])
+        path = posixpath.normpath(path)
+        path = PAGES.get(path, path.removeprefix("docs/"))
+        return f"]({posixpath.relpath(path, posixpath.dirname(target) or '.')}"
+
+    return re.sub(r"\]\((?!\w+:|#)([^)#]+)", replace, markdown)
