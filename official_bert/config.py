@@ -6,7 +6,7 @@ Field names and defaults are those of the original `BertConfig`.
 import copy
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from absl import logging
@@ -68,10 +68,7 @@ class BertConfig:
         invalid values.
         """
         config = cls.from_dict(json_files.read_object(json_file))
-        try:
-            config.validate()
-        except InputError as error:
-            raise InputError(f"{json_file}: {error}") from error
+        config.validate(f"{json_file}: ")
         return config
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,36 +82,39 @@ class BertConfig:
         """Returns the same JSON text as the original, byte for byte."""
         return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
-    def validate(self) -> None:
-        """Raises `InputError` if no model can have these values."""
-        for field in dataclasses.fields(self):
-            if field.type in (int, int | None):
-                value = getattr(self, field.name)
-                is_valid = type(value) is int and value > 0
-                self._require(is_valid, field.name, "a positive integer")
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            value = getattr(self, name)
-            is_valid = isinstance(value, (int, float)) and 0 <= value < 1
-            # None is the same as 0.
-            self._require(value is None or is_valid, name, "a number in [0, 1)")
-        is_valid = isinstance(self.is_left_to_right, bool)
-        self._require(is_valid, "is_left_to_right", "true or false")
-        value = self.initializer_range
-        is_valid = isinstance(value, (int, float)) and value >= 0
-        self._require(is_valid, "initializer_range", "a number, 0 or more")
-        is_valid = str(self.hidden_act or "").lower() in ACTIVATIONS
-        must_be = f"one of {', '.join(ACTIVATIONS[1:])}"
-        self._require(is_valid, "hidden_act", must_be)
-        heads = self.num_attention_heads
-        must_be = f"a multiple of num_attention_heads={heads}"
-        self._require(self.hidden_size % heads == 0, "hidden_size", must_be)
+    def validate(self, where: str = "") -> None:
+        """Raises `InputError` if no model can have these values.
 
-    def _require(self, is_valid: bool, name: str, must_be: str) -> None:
-        if not is_valid:
+        The message starts with `where`.
+        """
+        for name, must_be in self._invalid_values():
             value = getattr(self, name)
             raise InputError(
-                f"`{name}` must be {must_be}. Received: {value!r}."
+                f"{where}`{name}` must be {must_be}. Received: {value!r}."
             )
+
+    def _invalid_values(self) -> Iterator[tuple[str, str]]:
+        """Yields the names of invalid values, and what they must be."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            is_count = type(value) is int and value > 0
+            if field.type in (int, int | None) and not is_count:
+                yield field.name, "a positive integer"
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            value = getattr(self, name)
+            is_share = isinstance(value, (int, float)) and 0 <= value < 1
+            if value is not None and not is_share:  # None is the same as 0.
+                yield name, "a number in [0, 1)"
+        if not isinstance(self.is_left_to_right, bool):
+            yield "is_left_to_right", "true or false"
+        value = self.initializer_range
+        if not (isinstance(value, (int, float)) and value >= 0):
+            yield "initializer_range", "a number, 0 or more"
+        if str(self.hidden_act or "").lower() not in ACTIVATIONS:
+            yield "hidden_act", f"one of {', '.join(ACTIVATIONS[1:])}"
+        heads = self.num_attention_heads
+        if self.hidden_size % heads != 0:
+            yield "hidden_size", f"a multiple of num_attention_heads={heads}"
 
     def require_vocabulary(
         self, vocab: Mapping[str, int], vocab_file: str

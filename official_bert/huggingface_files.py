@@ -89,10 +89,7 @@ def read_config(directory: str) -> BertConfig:
         )
     known["hidden_act"] = _OURS[activation]
     config = BertConfig.from_dict(known)
-    try:
-        config.validate()
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    config.validate(f"{path}: ")
     return config
 
 

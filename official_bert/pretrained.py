@@ -12,8 +12,9 @@ import hashlib
 import logging
 import os
 import re
+import sys
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from official_bert import files, huggingface_files, json_files, task_file
 from official_bert.config import BertConfig
@@ -153,15 +154,15 @@ def is_name(model: str) -> bool:
     return model in released() or bool(_REPOSITORY.fullmatch(model))
 
 
-def list_released() -> str:
-    """Returns a table of the released models, for `--model=list`."""
-    lines = [f"{'name':28} layers hidden heads casing  repository"]
+def show_released() -> NoReturn:
+    """Prints a table of the released models and exits: `--model=list`."""
+    print(f"{'name':28} layers hidden heads casing  repository")
     for name, row in released().items():
-        lines.append(
+        print(
             f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
             f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
         )
-    return "\n".join(lines)
+    sys.exit()
 
 
 def _find_checkpoint(directory: str) -> str:
@@ -213,10 +214,7 @@ def read_keras_hub(
         {name: sizes.get(key) for name, key in KERAS_HUB_SIZES.items()}
     )
     config.attention_probs_dropout_prob = config.hidden_dropout_prob
-    try:
-        config.validate()
-    except InputError as error:
-        raise InputError(f"{path}: must be a BERT preset. {error}") from error
+    config.validate(f"{path}: must be a BERT preset. ")
     path = os.path.join(directory, "tokenizer.json")
     if not files.exists(path):
         return config, None, None

@@ -11,6 +11,9 @@ from collections.abc import Iterable
 
 from official_bert import cli, files
 
+# Endings of files of the user's own texts, and their values of --task_name.
+TABLE_FORMATS = ("tsv", "csv", "jsonl")
+
 _CHECKPOINT_FILE = re.compile(
     r"checkpoint|.+\.(index|meta|resume\.json|data-\d+-of-\d+)"
 )
@@ -26,7 +29,7 @@ def existing_file(path: str) -> str | None:
 def table_format(path: str) -> str:
     """Returns tsv, csv or jsonl by the end of a file's name, otherwise ""."""
     ending = path.lower().removesuffix(".gz").rpartition(".")[2]
-    return ending if ending in ("tsv", "csv", "jsonl") else ""
+    return ending if ending in TABLE_FORMATS else ""
 
 
 def existing_files(patterns: str) -> str | None:

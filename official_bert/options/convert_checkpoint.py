@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from typing import Any
 
 from official_bert import cli, files, pretrained
@@ -67,8 +66,7 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         """Downloads a model that --input names, and gives its directory."""
         model = given.get("input") or ""
         if model == "list":
-            print(pretrained.list_released())
-            sys.exit()
+            pretrained.show_released()
         is_path = files.exists(model) or files.exists(model + ".index")
         if is_path or not pretrained.is_name(model):
             return given

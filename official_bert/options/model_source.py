@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,8 +44,7 @@ class NamedModel(cli.Options, heading="Model"):
         if not given.get("model"):
             return given
         if given["model"] == "list":
-            print(pretrained.list_released())
-            sys.exit()
+            pretrained.show_released()
         return cls._files_of_model(given["model"]) | given
 
     @classmethod

@@ -140,21 +140,17 @@ class Predict(ModelOptions, heading="Data"):
 
     def _check_columns(self, task: dict[str, object]) -> None:
         """Raises `InputError` unless the columns of a table are known."""
-        kind, has_column = task.get("kind"), self.is_set("text_a_column")
-        if self.resolved_format == "conll" and kind != "tagging":
-            message = f"needs a model that tags words, not one of {kind!r}."
+        kind, form = task.get("kind"), self.resolved_format
+        if form == "conll" and kind != "tagging":
             is_named = self.is_set("input_format")
             name = "input_format" if is_named else "input_file"
+            message = f"needs a model that tags words, not one of {kind!r}."
             raise self.error(name, message)
-        if kind != "text":
-            message = f"needs a model of texts, but this is one of {kind!r}."
-        elif has_column or task.get("columns"):
-            return
-        else:
-            message = "needs --text_a_column. Add it."
         names = ["text_a_column", "has_header"]
-        if self.resolved_format == "csv":
-            names.append("input_file")
-        for name in names:
-            if self.is_set(name):
-                raise self.error(name, message)
+        names += ["input_file"] if form == "csv" else []
+        given = list(filter(self.is_set, names))
+        if given and kind != "text":
+            message = f"needs a model of texts, but this is one of {kind!r}."
+            raise self.error(given[0], message)
+        if given and not (self.text_a_column or task.get("columns")):
+            raise self.error(given[0], "needs --text_a_column. Add it.")

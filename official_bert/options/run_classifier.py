@@ -8,15 +8,13 @@ from official_bert.cli import LEGACY, amount, choice, option, optional, switch
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import (
+    TABLE_FORMATS,
     existing_directory,
     existing_file,
     file_option,
     table_format,
 )
 from official_bert.options.finetuning import FinetuningOptions
-
-# Values of --task_name for texts in the user's own files.
-OWN_FORMATS = ("tsv", "csv", "jsonl")
 
 # Options that change the graph of the model, which a module has fixed.
 _GRAPH_OPTIONS = (
@@ -167,7 +165,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             if self.uses_data:
                 self.require("data_dir", existing_directory)
             return
-        if self.task_name.lower() not in OWN_FORMATS:
+        if self.task_name.lower() not in TABLE_FORMATS:
             message = f"needs your own data: omit {self.flag('task_name')}."
             raise self.error("train_file", message)
         if self.do_predict and not self.test_file:

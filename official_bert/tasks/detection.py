@@ -16,8 +16,7 @@ from absl import logging
 from official_bert.errors import InputError, listed
 from official_bert.inputs import padding
 from official_bert.options import RunClassifier
-from official_bert.options.checks import table_format
-from official_bert.options.run_classifier import OWN_FORMATS
+from official_bert.options.checks import TABLE_FORMATS, table_format
 from official_bert.tasks import tables
 from official_bert.tasks.tables import Row
 from official_bert.tokenization import Tokenizer
@@ -39,7 +38,7 @@ def complete(options: _Options) -> _Options:
     has_columns = options.text_a_column and options.label_column
     has_header, task_type = options.has_header, options.task_type
     is_open = has_header is None or not has_columns or task_type == "auto"
-    is_own = options.task_name.lower() in OWN_FORMATS
+    is_own = options.task_name.lower() in TABLE_FORMATS
     if not is_own or not (is_open or options.fit_max_seq_length):
         return options
     path = options.own_file([*options.used_splits, "train"][0])

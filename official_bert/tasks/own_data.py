@@ -35,7 +35,6 @@ from official_bert import files, task_file
 from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier
 from official_bert.options.checks import table_format
-from official_bert.options.run_classifier import OWN_FORMATS
 from official_bert.tasks import detection, tables
 from official_bert.tasks.choice import (
     DEFAULT_COLUMNS,
@@ -46,8 +45,6 @@ from official_bert.tasks.choice import (
 from official_bert.tasks.tables import Row
 from official_bert.tasks.task import DataSet, shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
-
-FORMATS = OWN_FORMATS
 
 
 def find_labels(
