@@ -85,8 +85,8 @@ class BakingAgain(Baking):
 
 
 def test_flags_given_override_implied_values_which_override_defaults():
-    flags_given = ("--flour=rye", "--minutes=40")  # 40 is the default.
-    made = parse(*flags_given, options_class=BakingAgain)
+    # 40 is the default.
+    made = parse("--flour=rye", "--minutes=40", options_class=BakingAgain)
     assert (made.minutes, made.salt, made.filling) == (40, 0.5, "jam")
 
 
@@ -193,27 +193,20 @@ def run(tmp_path_factory):
         inherited = {**os.environ, "PYTHONPATH": str(ROOT)}
         for name in ("TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL"):
             inherited.pop(name, None)
+        command = [sys.executable, str(path), *arguments]
         result = subprocess.run(
-            [sys.executable, str(path), *arguments],
-            env=inherited | environment,
-            capture_output=True,
-            text=True,
-            check=False,
+            command, env=inherited | environment, capture_output=True, text=True
         )
         return result.returncode, result.stdout, result.stderr
 
     return run_command
 
 
-@pytest.mark.parametrize(
-    ("environment", "value"), [({}, "1"), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "0")]
-)
-def test_command_calls_main_with_onednn_on_unless_the_user_set_it(
-    run, environment, value
-):
-    status, output, _ = run("--flour=rye", "--nodo_train", **environment)
+def test_command_calls_main_with_onednn_on_unless_the_user_set_it(run):
     made = "flour='rye', shape='round', salt=0.5, minutes=30, do_train=False"
-    assert (status, output) == (0, f"Baking({made}) {value}\n")
+    for given, value in [({}, "1"), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "0")]:
+        status, output, _ = run("--flour=rye", "--nodo_train", **given)
+        assert (status, output) == (0, f"Baking({made}) {value}\n")
 
 
 @pytest.mark.parametrize(
@@ -263,14 +256,11 @@ def test_unknown_flag_suggests_the_flag_of_this_command(name, hint):
     assert message == f"There is no flag --{name}.{hint} {end}"
 
 
-def test_program_error_keeps_its_traceback(run):
+def test_program_error_keeps_its_traceback_and_ctrl_c_has_none(run):
     status, _, errors = run("--flour=none")
     assert status != 0
     assert "Traceback" in errors
     assert "RuntimeError: the oven is broken" in errors
-
-
-def test_ctrl_c_ends_a_command_with_status_130(run):
     status, _, errors = run("--flour=hot")
     assert (status, errors.strip()) == (130, "bake.py: interrupted")
 

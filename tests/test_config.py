@@ -47,19 +47,16 @@ def test_missing_and_unknown_keys_are_treated_as_in_the_original(
     assert BertConfig.from_dict(json_object).to_dict() == expected
 
 
-def test_file_survives_reading_and_writing(tmp_path):
-    text = BertConfig.from_dict(UNKNOWN).to_json_string()
-    (tmp_path / "a.json").write_text(text)
-    config = BertConfig.from_json_file(str(tmp_path / "a.json"))
+def test_file_survives_reading_and_writing_if_it_is_valid(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(text := BertConfig.from_dict(UNKNOWN).to_json_string())
+    config = BertConfig.from_json_file(str(path))
     config.to_dict()["foo"].append(2)  # Changes only a copy.
     assert config.to_json_string() == text
     assert config.pooler_type == "x"
-
-
-def test_invalid_file_is_an_error(tmp_path):
-    (tmp_path / "a.json").write_text("{}")
+    path.write_text("{}")
     with pytest.raises(InputError, match=r"a\.json: `vocab_size`.* None"):
-        BertConfig.from_json_file(str(tmp_path / "a.json"))
+        BertConfig.from_json_file(str(path))
 
 
 SIZES = (
@@ -157,16 +154,15 @@ VOCAB_SIZES = {
     "multi_cased": 119547,
     "chinese": 21128,
 }
+COLUMNS = ("hidden", "layers", "heads")
 
 
 def released_config(name):
-    row = released()[name]
-    layers, hidden, heads = (
-        int(row[column]) for column in ("layers", "hidden", "heads")
-    )
     vocab_size = VOCAB_SIZES[name.removeprefix("wwm_").partition("_L-")[0]]
-    sizes = (vocab_size, hidden, layers, heads, 4 * hidden)
-    return BertConfig(*sizes, type_vocab_size=2)
+    hidden, *others = (int(released()[name][column]) for column in COLUMNS)
+    return BertConfig(
+        vocab_size, hidden, *others, 4 * hidden, type_vocab_size=2
+    )
 
 
 # Millions of parameters of the encoder, and with the pre-training heads: from
@@ -210,14 +206,10 @@ def test_all_released_models_are_listed_with_the_sizes_in_their_names():
         *(f"{name}_L-12_H-768_A-12" for name in base),
         *(f"{name}_L-24_H-1024_A-16" for name in large),
     }
-    for name in released():
-        config = released_config(name)
-        config.validate()
-        assert [
-            config.num_hidden_layers,
-            config.hidden_size,
-            config.num_attention_heads,
-        ] == [int(number) for number in re.findall(r"-(\d+)", name)]
+    for name, row in released().items():
+        released_config(name).validate()
+        layers, hidden, heads = re.findall(r"-(\d+)", name)
+        assert [row[column] for column in COLUMNS] == [hidden, layers, heads]
 
 
 @pytest.mark.parametrize(

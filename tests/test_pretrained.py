@@ -31,8 +31,11 @@ FORMATS = ["tf1", "huggingface", "keras_hub"]
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
+def directory(tmp_path, monkeypatch):
+    """An empty working directory, with an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +54,12 @@ def weights_of(model):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_model_of_any_format_has_the_weights_of_the_original(models, name):
-    stored = conversions.arrays_of(models["tf1"])
-    bert = Bert.from_pretrained(str(models[name]))
+    stored, directory = conversions.arrays_of(models["tf1"]), str(models[name])
+    bert = Bert.from_pretrained(directory)
     for path, array in weights_of(bert).items():
         if not path.startswith("bert/pooler/"):
             np.testing.assert_array_equal(array, stored[path])
-    model = PretrainingModel.from_pretrained(str(models[name]))
+    model = PretrainingModel.from_pretrained(directory)
     path = "cls/predictions/output_bias"
     np.testing.assert_array_equal(weights_of(model)[path], stored[path])
     config_file = str(models["tf1"] / "bert_config.json")
@@ -64,7 +67,7 @@ def test_model_of_any_format_has_the_weights_of_the_original(models, name):
     found = model.config.to_dict()
     del expected["initializer_range"]  # Not in KerasHub's presets.
     assert expected.items() <= found.items()
-    tokenizer = Tokenizer.from_pretrained(str(models[name]))
+    tokenizer = Tokenizer.from_pretrained(directory)
     assert tokenizer.tokenize("AB c") == ["[UNK]", "c"]
 
 
@@ -75,88 +78,75 @@ def test_missing_heads_are_newly_initialized_with_a_warning(models, caplog):
     assert "cls/predictions" not in caplog.text
 
 
-def test_casing_follows_files_then_name_then_vocabulary(tmp_path, models):
-    def casing(name="model", vocab=("a", "b"), tokenizer_config=None):
-        folder = tmp_path / name
-        shutil.copytree(models["tf1"], folder, dirs_exist_ok=True)
-        (folder / "vocab.txt").write_text("[UNK]\n" + "\n".join(vocab))
+def test_casing_follows_files_then_name_then_vocabulary(directory, models):
+    def casing(name="model", vocab="a b", tokenizer_config=None):
+        shutil.copytree(models["tf1"], name, dirs_exist_ok=True)
+        lines = "\n".join(["[UNK]", *vocab.split()])
+        (directory / name / "vocab.txt").write_text(lines)
         if tokenizer_config:
-            (folder / "tokenizer_config.json").write_text(tokenizer_config)
-        return pretrained.find(str(folder)).do_lower_case
+            path = directory / name / "tokenizer_config.json"
+            path.write_text(tokenizer_config)
+        return pretrained.find(name).do_lower_case
 
     assert casing()
-    assert not casing(vocab=("A", "b"))
-    assert casing("uncased_L-2_H-128_A-2", ("A", "b"))
+    assert not casing(vocab="A b")
+    assert casing("uncased_L-2_H-128_A-2", "A b")
     assert not casing("cased_L-12_H-768_A-12")
     assert not casing("cased", tokenizer_config='{"do_lower_case": false}')
 
 
-def test_exact_gelu_of_hugging_face_models_is_kept(tmp_path, models):
+def test_exact_gelu_of_hugging_face_models_is_kept(models):
+    shutil.copytree(models["huggingface"], "model")
     for name, expected in [("gelu", "gelu_erf"), ("gelu_new", "gelu")]:
-        folder = tmp_path / name
-        shutil.copytree(models["huggingface"], folder)
-        conversions.change_json(folder / "config.json", hidden_act=name)
-        bert = Bert.from_pretrained(str(folder))
-        assert bert.config.hidden_act == expected
+        path = pathlib.Path("model/config.json")
+        conversions.change_json(path, hidden_act=name)
+        assert Bert.from_pretrained("model").config.hidden_act == expected
 
 
-def test_vocabulary_is_read_from_tokenizer_json(tmp_path, models):
-    folder = tmp_path / "model"
-    shutil.copytree(models["huggingface"], folder)
-    (folder / "vocab.txt").unlink()
+def test_vocabulary_is_read_from_tokenizer_json(directory, models):
+    shutil.copytree(models["huggingface"], "model")
+    os.remove("model/vocab.txt")
     with pytest.raises(InputError, match="no vocabulary"):
-        Tokenizer.from_pretrained(str(folder))
+        Tokenizer.from_pretrained("model")
     tokens = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "hello": 3}
-    (folder / "tokenizer.json").write_text(
-        json.dumps({"model": {"type": "WordPiece", "vocab": tokens}})
-    )
-    tokenizer = Tokenizer.from_pretrained(str(folder))
-    assert tokenizer.vocab == tokens
+    content = {"model": {"type": "WordPiece", "vocab": tokens}}
+    (directory / "model/tokenizer.json").write_text(json.dumps(content))
+    assert Tokenizer.from_pretrained("model").vocab == tokens
 
 
-@pytest.mark.parametrize(
-    ("options_class", "line"),
-    [
-        (
-            RunPretraining,
-            "--input_file=a --output_dir=b --do_train --max_seq_length=6",
-        ),
-        (
-            ExtractFeatures,
-            "--input_file=a --output_file=b --max_seq_length=6 --layers=-1",
-        ),
-        (Predict, "--input_file=a --fill_mask"),
-    ],
-)
+LINES = [
+    (RunPretraining, "--output_dir=b --do_train --max_seq_length=6"),
+    (ExtractFeatures, "--output_file=b --max_seq_length=6 --layers=-1"),
+    (Predict, "--fill_mask"),
+]
+
+
+@pytest.mark.parametrize(("options_class", "line"), LINES)
 def test_model_gives_the_flags_that_are_omitted(
-    tmp_path, monkeypatch, models, options_class, line
+    directory, models, options_class, line
 ):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a").write_text("a")
-    directory = models["tf1"]
-    line += f" --model={directory}"
+    (directory / "a").write_text("a")
+    model = models["tf1"]
+    line += f" --input_file=a --model={model}"
     found = command_lines.parse(options_class, line)
-    assert found.bert_config_file == str(directory / "bert_config.json")
-    assert found.vocab_file == str(directory / "vocab.txt")
-    assert found.init_checkpoint == str(directory / "bert_model.ckpt")
-    shutil.copy(directory / "vocab.txt", tmp_path / "other.txt")
+    assert found.bert_config_file == str(model / "bert_config.json")
+    assert found.vocab_file == str(model / "vocab.txt")
+    assert found.init_checkpoint == str(model / "bert_model.ckpt")
+    shutil.copy(model / "vocab.txt", "other.txt")
     found = command_lines.parse(options_class, f"{line} --vocab_file=other.txt")
     assert found.vocab_file == "other.txt"
 
 
-@pytest.mark.parametrize(
-    ("options_class", "output"),
-    [(RunPretraining, "--output_dir=a"), (ExtractFeatures, "--output_file=a")],
-)
-def test_omitted_model_is_an_error_that_names_both_flags(options_class, output):
+@pytest.mark.parametrize(("options_class", "line"), LINES[:2])
+def test_omitted_model_is_an_error_that_names_both_flags(options_class, line):
     with pytest.raises(InputError, match="--model or --bert_config_file"):
-        command_lines.parse(options_class, f"--input_file=a {output}")
+        command_lines.parse(options_class, f"--input_file=a {line}")
 
 
-def test_model_without_vocabulary_needs_the_flag(tmp_path, models):
-    shutil.copytree(models["tf1"], tmp_path / "model")
-    (tmp_path / "model" / "vocab.txt").unlink()
-    line = f"--input_file=a --output_file=b --model={tmp_path / 'model'}"
+def test_model_without_vocabulary_needs_the_flag(models):
+    shutil.copytree(models["tf1"], "model")
+    os.remove("model/vocab.txt")
+    line = "--input_file=a --output_file=b --model=model"
     with pytest.raises(InputError, match="--vocab_file is required"):
         command_lines.parse(ExtractFeatures, line)
 
@@ -187,16 +177,13 @@ class Hub:
     """A server of models, and processes that use it with an empty cache."""
 
     def __init__(self, server, folder, models):
-        self.server, self.folder = server, folder
-        self.models = models
+        self.server, self.folder, self.models = server, folder, models
 
     def add(self, repository, source="huggingface", *without):
         """Adds a repository with the files of a directory."""
+        ignore = shutil.ignore_patterns(*without)
         root = self.server.root / repository
-        shutil.copytree(
-            self.models[source], root, ignore=shutil.ignore_patterns(*without)
-        )
-        return root
+        return shutil.copytree(self.models[source], root, ignore=ignore)
 
     def run(self, *arguments, **environment):
         """Runs Python in a process that uses the server."""
@@ -230,24 +217,28 @@ class Hub:
             return done.stderr.splitlines()[-1]
         return pretrained.ModelFiles(*done.stdout.splitlines())
 
+    def has(self, found, source="huggingface", name="model.safetensors"):
+        """Whether the weights of the found files are those of a model."""
+        directory = pathlib.Path(found.init_checkpoint)
+        path = (directory if directory.is_dir() else directory.parent) / name
+        return path.read_bytes() == (self.models[source] / name).read_bytes()
+
 
 @pytest.fixture
-def hub(tmp_path, models):
-    (tmp_path / "served").mkdir()
-    with hub_server.serving(tmp_path / "served") as server:
-        yield Hub(server, tmp_path, models)
+def hub(directory, models):
+    os.mkdir("served")
+    with hub_server.serving(directory / "served") as server:
+        yield Hub(server, directory, models)
 
 
 RELEASED = "uncased_L-2_H-128_A-2"
 REPOSITORY = f"google/bert_{RELEASED}"
 
 
-def test_released_model_is_downloaded_once_and_found_offline(hub, models):
+def test_released_model_is_downloaded_once_and_found_offline(hub):
     hub.add(REPOSITORY)
     found = hub.find(RELEASED)
-    weights = pathlib.Path(found.init_checkpoint, "model.safetensors")
-    expected = (models["huggingface"] / "model.safetensors").read_bytes()
-    assert weights.read_bytes() == expected
+    assert hub.has(found)
     gets = [path for method, path in hub.server.requests if method == "GET"]
     assert sum(path.endswith("model.safetensors") for path in gets) == 1
     assert hub.find(f"{REPOSITORY}@{hub_server.COMMIT}") == found
@@ -263,26 +254,19 @@ def test_released_model_is_downloaded_once_and_found_offline(hub, models):
         ("keras_hub", "model.weights.h5"),
     ],
 )
-def test_repository_of_any_format_is_downloaded(hub, models, source, weights):
+def test_repository_of_any_format_is_downloaded(hub, source, weights):
     hub.add("owner/name", source)
     found = hub.find("owner/name")
     assert pathlib.Path(found.vocab_file).exists()
-    directory = pathlib.Path(found.init_checkpoint)
-    if source == "tf1":
-        directory = directory.parent
-    expected = (models[source] / weights).read_bytes()
-    assert (directory / weights).read_bytes() == expected
+    assert hub.has(found, source, weights)
 
 
-def test_download_that_ends_early_is_completed_by_the_next_run(hub, models):
+def test_download_that_ends_early_is_completed_by_the_next_run(hub):
     hub.add("owner/name")
     hub.server.cut_after = 1000
     assert "owner/name cannot be downloaded" in hub.find("owner/name")
     hub.server.cut_after = None
-    found = hub.find("owner/name")
-    weights = pathlib.Path(found.init_checkpoint, "model.safetensors")
-    expected = (models["huggingface"] / "model.safetensors").read_bytes()
-    assert weights.read_bytes() == expected
+    assert hub.has(hub.find("owner/name"))
 
 
 def test_weights_that_are_only_a_pickle_are_an_error(hub):
@@ -328,14 +312,12 @@ def test_missing_network_is_an_error_unless_the_model_is_cached(hub):
 
 
 @pytest.mark.slow
-def test_conversion_takes_a_repository(hub, models, tmp_path):
+def test_conversion_takes_a_repository(hub, models, directory):
     hub.add("owner/name")
-    command = str(ROOT / "convert_checkpoint.py")
-    output = tmp_path / "converted"
-    line = ["--input=owner/name", "--to=tf1", f"--output={output}"]
-    done = hub.run(command, *line)
+    line = ["--input=owner/name", "--to=tf1", "--output=converted"]
+    done = hub.run(str(ROOT / "convert_checkpoint.py"), *line)
     assert done.returncode == 0, done.stderr
     expected = conversions.arrays_of(models["tf1"])
-    for name, array in conversions.arrays_of(output).items():
+    for name, array in conversions.arrays_of(directory / "converted").items():
         if not name.startswith("bert/pooler/"):
             np.testing.assert_array_equal(array, expected[name])
