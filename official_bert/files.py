@@ -429,6 +429,8 @@ def replacing(path: str) -> Iterator[str]:
     `InputError` if `path` is not a file.
     """
     target = _link_target(path)
+    if not is_remote(path):
+        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
     temporary = temporary_name(target)
     try:
         yield temporary
@@ -446,15 +448,12 @@ def writing(path: str) -> Iterator[BinaryIO]:
     Raises `InputError` if the disk is full, the directory is not writable, or
     `path` is not a file.
     """
-    with _write_errors(path):
-        if not is_remote(path):
-            directory = os.path.dirname(_link_target(path))
-            os.makedirs(directory or ".", exist_ok=True)
-        with (
-            replacing(path) as temporary,
-            _backend(path).open(temporary, "wb") as file,
-        ):
-            yield file
+    with (
+        _write_errors(path),
+        replacing(path) as temporary,
+        _backend(path).open(temporary, "wb") as file,
+    ):
+        yield file
 
 
 def write_text(path: str, text: str) -> None:

@@ -44,13 +44,6 @@ class HubEncoder(keras.layers.Layer):
     that any optimizer updates them. If `trainable` is False, the weights are
     frozen and there is no dropout.
 
-    ```
-    texts = keras.Input([], dtype="string")
-    encoder = HubEncoder("/tmp/hub/encoder")
-    outputs = encoder(preprocessor(texts))
-    logits = keras.layers.Dense(2)(outputs["pooled_output"])
-    ```
-
     TF1 modules have one graph with dropout and one without. The latter is used
     for training too.
 

@@ -26,16 +26,11 @@ TARGETS = np.array([1.0, -1.0, 1.0, 0.0])
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory):
+def path(tmp_path_factory):
+    """The module of the files in its parent directory."""
     directory = tmp_path_factory.mktemp("hub")
     hub_modules.write_files(directory)
-    hub_modules.export(directory)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def path(directory):
-    return str(directory / "module")
+    return hub_modules.export(directory)[0]
 
 
 def model_on(encoder):
@@ -216,35 +211,34 @@ def test_vocabulary_of_a_module_may_have_a_token_twice(tmp_path):
 
 
 def test_anything_but_a_text_encoder_is_an_error(tmp_path):
-    for handle in (str(tmp_path), str(tmp_path / "no-such"), "nothing://a"):
-        with pytest.raises(InputError, match=handle):
+    callable_module = tf.train.Checkpoint()
+    signature = [tf.TensorSpec([], tf.int32)]
+    callable_module.__call__ = tf.function(lambda x: x, signature)
+    tf.saved_model.save(callable_module, f"{tmp_path}/a")
+    not_callable = tf.train.Checkpoint(v=tf.Variable(1.0))
+    tf.saved_model.save(not_callable, f"{tmp_path}/b")
+    for handle, message in [
+        (str(tmp_path), ""),
+        (f"{tmp_path}/no-such", ""),
+        ("nothing://a", ""),
+        (f"{tmp_path}/a", ": .*trainable variables"),
+        (f"{tmp_path}/b", ": .*`tokens`"),
+    ]:
+        with pytest.raises(InputError, match=handle + message):
             HubEncoder(handle)
-    module = tf.train.Checkpoint(v=tf.Variable(1.0))
-    tf.saved_model.save(module, str(tmp_path / "a"))
-    with pytest.raises(InputError, match=r"/a: .*`tokens`"):
-        HubEncoder(str(tmp_path / "a"))
-    module = tf.train.Checkpoint()
-    module.__call__ = tf.function(
-        lambda x: x, input_signature=[tf.TensorSpec([], tf.int32)]
-    )
-    tf.saved_model.save(module, str(tmp_path / "b"))
-    with pytest.raises(InputError, match=r"/b: .*trainable variables"):
-        HubEncoder(str(tmp_path / "b"))
 
 
 @pytest.mark.slow
-def test_tutorial_of_tensorflow_fine_tunes_all_weights(directory, path):
+def test_tutorial_of_tensorflow_fine_tunes_all_weights(path, tmp_path):
     """ "Classify text with BERT", in tf_keras, with our two modules."""
     hub = pytest.importorskip("tensorflow_hub")
     tf_keras = pytest.importorskip("tf_keras")
     texts = ["Good cat", "bad cat cat", "good good", "Bad!", "cat good", "bad"]
-    preprocessor, vocab_file = (
-        directory / "preprocessor",
-        directory / "vocab.txt",
-    )
-    export_preprocessor(str(preprocessor), str(vocab_file), True, seq_length=8)
+    preprocessor = str(tmp_path / "preprocessor")
+    vocab_file = str(pathlib.Path(path).parent / "vocab.txt")
+    export_preprocessor(preprocessor, vocab_file, True, seq_length=8)
     text = tf_keras.layers.Input(shape=(), dtype=tf.string, name="text")
-    inputs = hub.KerasLayer(str(preprocessor), name="preprocessing")(text)
+    inputs = hub.KerasLayer(preprocessor, name="preprocessing")(text)
     assert inputs["input_word_ids"].shape.as_list() == [None, 8]
     layer = hub.KerasLayer(path, trainable=True, name="BERT_encoder")
     pooled = tf_keras.layers.Dropout(0.1)(layer(inputs)["pooled_output"])

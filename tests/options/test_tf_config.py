@@ -15,24 +15,18 @@ def make(cluster, task_type, index):
     return {"cluster": cluster, "task": {"type": task_type, "index": index}}
 
 
-@pytest.mark.parametrize(
-    ("config", "is_chief"),
-    [
-        (make({"worker": HOSTS}, "worker", 0), True),
-        (make({"worker": HOSTS}, "worker", 1), False),
-        (make(CHIEF, "worker", 0), False),
-        (make(CHIEF, "chief", 0), True),
-    ],
-)
-def test_chief_is_the_chief_or_the_first_worker(monkeypatch, config, is_chief):
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    options = DeviceOptions(distribution_strategy="multi_worker_mirrored")
-    assert options.is_chief is is_chief
-
-
-def test_process_without_other_hosts_is_chief(monkeypatch):
+def test_chief_is_the_chief_or_the_first_worker(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     assert DeviceOptions(distribution_strategy="mirrored").is_chief
+    for is_chief, *config in [
+        (True, {"worker": HOSTS}, "worker", 0),
+        (False, {"worker": HOSTS}, "worker", 1),
+        (False, CHIEF, "worker", 0),
+        (True, CHIEF, "chief", 0),
+    ]:
+        monkeypatch.setenv("TF_CONFIG", json.dumps(make(*config)))
+        options = DeviceOptions(distribution_strategy="multi_worker_mirrored")
+        assert options.is_chief is is_chief
 
 
 @pytest.mark.parametrize(

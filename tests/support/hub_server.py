@@ -16,7 +16,6 @@ class HubServer(http.server.ThreadingHTTPServer):
 
     Attributes:
         requests: (method, path) of all requests.
-        sent: Number of bytes of content sent.
         cut_after: If set, the next file ends after this many bytes.
         restricted: Repositories that need permission.
     """
@@ -27,7 +26,6 @@ class HubServer(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.root = pathlib.Path(root)
         self.requests = []
-        self.sent = 0
         self.cut_after = None
         self.restricted = ()
 
@@ -53,38 +51,35 @@ def serving(root):
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_HEAD(self):
-        self.answer()
-
-    def do_GET(self):
-        self.answer()
-
     def log_message(self, *arguments):
         """Writes nothing."""
 
-    def answer(self):
+    def do_GET(self):
         path = self.path.partition("?")[0]
         self.server.requests.append((self.command, path))
-        if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/(.+))?", path):
-            repository, what = match[1], match[2] or ""
-            if self.is_accessible(repository):
-                self.answer_api(repository, what)
-        elif match := re.fullmatch(
-            r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path
-        ):
-            if self.is_accessible(match[1]):
-                self.send_file(self.server.root / match[1] / match[3])
-        else:
-            self.send_error_code(404, "EntryNotFound")
-
-    def is_accessible(self, repository):
+        pattern = r"(/api/models)?/([^/]+/[^/]+)(?:/resolve/[^/]+)?(?:/(.+))?"
+        is_api, repository, what = re.fullmatch(pattern, path).groups()
         if repository in self.server.restricted:
-            self.send_error_code(403, "GatedRepo")
+            self.reply(403, X_Error_Code="GatedRepo")
         elif not (self.server.root / repository).is_dir():
-            self.send_error_code(404, "RepoNotFound")
+            self.reply(404, X_Error_Code="RepoNotFound")
+        elif is_api:
+            self.answer_api(repository, what or "")
         else:
-            return True
-        return False
+            self.send_file(self.server.root / repository / what)
+
+    do_HEAD = do_GET  # noqa: N815 - `http.server` calls it.
+
+    def reply(self, status, content=b"", cut_after=None, **headers):
+        """Sends headers, whose names have `_` for `-`, and content."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content[:cut_after])
+            self.close_connection |= cut_after is not None
 
     def answer_api(self, repository, what):
         root = self.server.root / repository
@@ -104,46 +99,25 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             siblings = [{"rfilename": name} for name in names]
             found = {"id": repository, "sha": COMMIT, "siblings": siblings}
         else:
-            self.send_error_code(404, "RevisionNotFound")
+            self.reply(404, X_Error_Code="RevisionNotFound")
             return
         content = json.dumps(found).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        self.reply(200, content, Content_Type="application/json")
 
     def send_file(self, path):
         if not path.is_file():
-            self.send_error_code(404, "EntryNotFound")
+            self.reply(404, X_Error_Code="EntryNotFound")
             return
         content = path.read_bytes()
-        start = 0
+        headers = {
+            "ETag": f'"{hashlib.sha1(content).hexdigest()}"',
+            "X_Repo_Commit": COMMIT,
+            "Accept_Ranges": "bytes",
+        }
+        cut_after = None if path.suffix == ".json" else self.server.cut_after
         if match := re.match(r"bytes=(\d+)-", self.headers.get("Range", "")):
-            start = int(match[1])
-        self.send_response(206 if start else 200)
-        self.send_header("ETag", f'"{hashlib.sha1(content).hexdigest()}"')
-        self.send_header("X-Repo-Commit", COMMIT)
-        self.send_header("Accept-Ranges", "bytes")
-        if start:
-            end = len(content) - 1
-            self.send_header(
-                "Content-Range", f"bytes {start}-{end}/{len(content)}"
-            )
-        self.send_header("Content-Length", str(len(content) - start))
-        self.end_headers()
-        if self.command == "HEAD":
-            return
-        content = content[start:]
-        if self.server.cut_after is not None and path.suffix != ".json":
-            content = content[: self.server.cut_after]
-            self.close_connection = True
-        self.wfile.write(content)
-        self.server.sent += len(content)
-
-    def send_error_code(self, status, code):
-        self.send_response(status)
-        self.send_header("X-Error-Code", code)
-        self.send_header("X-Error-Message", code)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+            start, size = int(match[1]), len(content)
+            headers["Content_Range"] = f"bytes {start}-{size - 1}/{size}"
+            self.reply(206, content[start:], cut_after, **headers)
+        else:
+            self.reply(200, content, cut_after, **headers)
