@@ -115,7 +115,7 @@ def load_masked_lm(
 
     Raises `InputError` as `load_weights`, or if there is no masked-LM head.
     """
-    require_masked_lm(files.bert_config_file)
+    require_masked_lm(files)
     model = PretrainingModel(files.read_config())
     tokenizer = load_weights(
         model,

@@ -1,6 +1,7 @@
 """Options that all fine-tuning commands share."""
 
 import dataclasses
+import itertools
 import os
 import re
 from typing import Any
@@ -166,6 +167,13 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     def uses_data(self) -> bool:
         """Whether to train, evaluate or predict."""
         return self.do_train or self.do_eval or self.do_predict
+
+    @property
+    def used_splits(self) -> list[str]:
+        """Those of `train`, `dev` and `test` whose examples are read."""
+        is_dev_used = self.do_eval or (self.do_train and self.eval_every)
+        is_used = (self.do_train, is_dev_used, self.do_predict)
+        return list(itertools.compress(("train", "dev", "test"), is_used))
 
     @property
     def serving_dir(self) -> str:

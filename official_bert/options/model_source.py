@@ -17,7 +17,6 @@ from official_bert import (
     task_file,
 )
 from official_bert.cli import optional
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import existing_checkpoint
 from official_bert.pretrained import ModelFiles
@@ -187,11 +186,11 @@ def require_pretrained(directory: str) -> None:
     )
 
 
-def require_masked_lm(config_file: str) -> None:
+def require_masked_lm(found: ModelFiles) -> None:
     """Raises `InputError` for left-to-right models."""
-    if BertConfig.from_json_file(config_file).is_left_to_right:
+    if found.read_config().is_left_to_right:
         raise InputError(
-            f"{config_file}: --fill_mask and --score need a masked LM, but "
+            f"{found.bert_config_file}: --fill_mask and --score need a masked LM, but "
             "this is a left-to-right model. Use another model."
         )
 

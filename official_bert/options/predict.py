@@ -113,7 +113,7 @@ class Predict(ModelOptions, heading="Data"):
         """Returns the model's `task.json`, or only the kind of the task."""
         if self.is_masked_lm:
             self._require_files(is_finetuned=False)
-            require_masked_lm(self.model_files.bert_config_file)
+            require_masked_lm(self.model_files)
             return {"kind": "masked LM"}
         if self.model_dir:
             self._require_files(is_finetuned=True)

@@ -1,6 +1,5 @@
 """Options of `run_classifier.py` and `run_classifier_with_tfhub.py`."""
 
-import itertools
 import os
 from typing import Any
 
@@ -173,13 +172,6 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         for name in [f"{split}_file" for split in self.used_splits]:
             if self.is_set(name):
                 self.require(name, existing_file)
-
-    @property
-    def used_splits(self) -> list[str]:
-        """Those of `train`, `dev` and `test` whose examples are read."""
-        is_dev_used = self.do_eval or self.eval_every
-        is_used = (self.do_train, is_dev_used, self.do_predict)
-        return list(itertools.compress(("train", "dev", "test"), is_used))
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:

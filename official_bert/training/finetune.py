@@ -90,12 +90,7 @@ def _run(run: Run) -> None:
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
     """Checks everything, reads the data, builds the model; cheapest first."""
-    needed = {
-        "train": options.do_train,
-        "dev": options.do_eval or (options.do_train and options.eval_every),
-        "test": options.do_predict,
-    }
-    modes = [mode for mode, is_needed in needed.items() if is_needed]
+    modes = options.used_splits
     flags = [_BATCH_SIZE_FLAGS[mode] for mode in modes]
     bert = None
     if isinstance(options, RunClassifierWithTfhub):
