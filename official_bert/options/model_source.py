@@ -190,8 +190,8 @@ def require_masked_lm(found: ModelFiles) -> None:
     """Raises `InputError` for left-to-right models."""
     if found.read_config().is_left_to_right:
         raise InputError(
-            f"{found.bert_config_file}: --fill_mask and --score need a masked LM, but "
-            "this is a left-to-right model. Use another model."
+            f"{found.bert_config_file}: --fill_mask and --score need a masked "
+            "LM, but this is a left-to-right model. Use another model."
         )
 
 
