@@ -1,7 +1,7 @@
 """WordPiece tokenization: text to the tokens of a BERT vocabulary.
 
-`Tokenizer` is a `FullTokenizer` that remembers words, and returns arrays and
-offsets. All public names of the 2018 release's `tokenization` module are here.
+`Tokenizer` is a `FullTokenizer` for large amounts of text. All public names of
+the 2018 release's `tokenization` module are here.
 """
 
 from official_bert.tokenization.casing import validate_case_matches_checkpoint
@@ -21,19 +21,3 @@ from official_bert.tokenization.vocab import (
     load_vocab,
     require_tokens,
 )
-
-__all__ = [
-    "BasicTokenizer",
-    "FullTokenizer",
-    "Tokenizer",
-    "WordpieceTokenizer",
-    "convert_by_vocab",
-    "convert_ids_to_tokens",
-    "convert_to_unicode",
-    "convert_tokens_to_ids",
-    "load_vocab",
-    "printable_text",
-    "require_tokens",
-    "validate_case_matches_checkpoint",
-    "whitespace_tokenize",
-]

@@ -140,7 +140,6 @@ def _merge(
 
 
 def _repeat(words: Mapping[str, int]) -> Iterator[str]:
-    """Yields lines that contain every word as often as it occurs."""
     # A limited length, because "the" occurs 200 million times in Wikipedia.
     for word, count in words.items():
         for start in range(0, count, _WORDS_PER_LINE):

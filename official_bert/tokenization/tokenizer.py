@@ -1,8 +1,9 @@
-"""The fast tokenizer: words are tokenized once and remembered."""
+"""Token ids of many lines, and the positions of tokens in their text."""
 
 from __future__ import annotations
 
 import array
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,9 +22,6 @@ MAX_ENTRIES = 2**18
 # Longer words rarely recur and are not remembered.
 MAX_REMEMBERED_LENGTH = 64
 
-# The packed id of unknown words if the vocabulary lacks [UNK].
-_NO_ID = -1
-
 
 class EncodedLines(NamedTuple):
     """The token ids of many lines.
@@ -36,35 +34,22 @@ class EncodedLines(NamedTuple):
 
 
 class Tokenizer(FullTokenizer):
-    """A `FullTokenizer` for large amounts of text, with the same output.
+    """A `FullTokenizer` for large amounts of text, and with offsets.
 
     It remembers the token ids of words, so the vocabulary must not change after
     construction.
     """
 
-    def __init__(
-        self,
-        vocab_file: str,
-        do_lower_case: bool = True,
-        never_split: tuple[str, ...] = (),
-    ):
-        super().__init__(vocab_file, do_lower_case, never_split)
-        self._ids_of_word = _PackedIds(self)
-        unk_token = self.wordpiece_tokenizer.unk_token
-        self._token_of_id = {_NO_ID: unk_token, **self.inv_vocab}
-
-    def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the tokens of `text`."""
-        return self._unpack(self._pack(text))
+    @functools.cached_property
+    def _ids_of_word(self) -> _PackedIds:
+        return _PackedIds(self)
 
     def tokenize_lines_to_ids(
         self, lines: Iterable[str | bytes]
     ) -> Iterator[list[int]]:
         """Yields the token ids of each line; `KeyError` without [UNK]."""
         for line in lines:
-            ids = memoryview(self._pack(line)).cast("i").tolist()
-            self._require_known(min(ids, default=0))
-            yield ids
+            yield memoryview(self._pack(line)).cast("i").tolist()
 
     def encode_lines(self, lines: Iterable[str | bytes]) -> EncodedLines:
         """Returns the token ids of many lines as arrays.
@@ -80,7 +65,6 @@ class Tokenizer(FullTokenizer):
 
         packed = [self._pack(line) for line in lines]
         ids = np.frombuffer(b"".join(packed), np.int32)
-        self._require_known(ids.min(initial=0))
         row_splits = np.zeros(len(packed) + 1, np.int64)
         lengths = np.fromiter(map(len, packed), np.int64, len(packed))
         np.cumsum(lengths // ids.itemsize, out=row_splits[1:])
@@ -109,7 +93,7 @@ class Tokenizer(FullTokenizer):
                 do_lower_case = self.basic_tokenizer.do_lower_case
                 words = align(part, offset, do_lower_case)
             for word, char_spans in words:
-                of_word = self._unpack(self._ids_of_word[word])
+                of_word = self.wordpiece_tokenizer.tokenize(word)
                 tokens += of_word
                 spans += _token_spans(of_word, char_spans)
             offset = end
@@ -119,14 +103,6 @@ class Tokenizer(FullTokenizer):
         """Returns the token ids of a text as the bytes of int32."""
         words = self.basic_tokenizer.tokenize(text)
         return b"".join(map(self._ids_of_word.__getitem__, words))
-
-    def _unpack(self, packed: bytes) -> list[str]:
-        ids = memoryview(packed).cast("i")
-        return [*map(self._token_of_id.__getitem__, ids)]
-
-    def _require_known(self, smallest_id: int) -> None:
-        if smallest_id == _NO_ID:
-            raise KeyError(self.wordpiece_tokenizer.unk_token)
 
 
 class _PackedIds(dict[str, bytes]):
@@ -138,11 +114,11 @@ class _PackedIds(dict[str, bytes]):
 
     def __init__(self, tokenizer: FullTokenizer):
         super().__init__()
-        self.split = tokenizer.wordpiece_tokenizer.tokenize
-        self.vocab = tokenizer.vocab
+        self.tokenizer = tokenizer
 
     def __missing__(self, word: str) -> bytes:
-        ids = [self.vocab.get(token, _NO_ID) for token in self.split(word)]
+        tokens = self.tokenizer.wordpiece_tokenizer.tokenize(word)
+        ids = self.tokenizer.convert_tokens_to_ids(tokens)
         packed = array.array("i", ids).tobytes()
         if len(word) <= MAX_REMEMBERED_LENGTH:
             if len(self) >= MAX_ENTRIES:

@@ -11,7 +11,6 @@ from official_bert.errors import InputError
 from official_bert.tokenization import (
     BasicTokenizer,
     FullTokenizer,
-    Tokenizer,
     WordpieceTokenizer,
     characters,
     convert_by_vocab,
@@ -74,7 +73,6 @@ def test_defaults_are_those_of_the_original(make_vocab):
     assert tokenizer.tokenize("A" * 201) == ["[UNK]"]
 
 
-@pytest.mark.parametrize("engine", [FullTokenizer, Tokenizer])
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
@@ -85,11 +83,11 @@ def test_defaults_are_those_of_the_original(make_vocab):
         ("[mask]", ["[UNK]", "[UNK]", "[UNK]"]),
     ],
 )
-def test_never_split_tokens_are_kept_whole(make_vocab, engine, text, tokens):
+def test_never_split_tokens_are_kept_whole(make_vocab, text, tokens):
     vocab_file = make_vocab("[UNK]", "[MASK]", "[MASK]S", "a", ".")
-    tokenizer = engine(vocab_file, never_split=("[MASK]", "[MASK]S"))
+    tokenizer = FullTokenizer(vocab_file, never_split=("[MASK]", "[MASK]S"))
     assert tokenizer.tokenize(text) == tokens
-    assert "[MASK]" not in engine(vocab_file).tokenize("a [MASK].")
+    assert "[MASK]" not in FullTokenizer(vocab_file).tokenize("a [MASK].")
 
 
 @pytest.mark.parametrize(
