@@ -30,7 +30,6 @@ def write(options: Demo) -> str:
 
 
 def _pretraining(options: Demo) -> list[str]:
-    """Returns accuracies with and without pre-training, and guesses."""
     directory = options.output_dir
     schema = pretraining_schema(
         options.max_seq_length, options.max_predictions_per_seq
@@ -84,7 +83,6 @@ def _labels(data: RecordFiles, feature: str, weight: str | None) -> np.ndarray:
 
 
 def _accuracies(directory: str) -> list[float]:
-    """Reads the accuracies of masked LM and next sentence."""
     lines = files.read_text(f"{directory}/eval_results.txt").splitlines()
     results = dict(line.split(" = ") for line in lines)
     names = ("masked_lm_accuracy", "next_sentence_accuracy")
@@ -96,7 +94,6 @@ def _answers(path: str) -> list[dict[str, Any]]:
 
 
 def _finetuning(directory: str) -> list[str]:
-    """Returns scores with and without pre-training, and answers."""
     expected = _column(f"{directory}/signatures/test.tsv", "label")
     learned = _column(f"{directory}/signatures/train.tsv", "label")
     ((most_frequent, _),) = Counter(learned).most_common(1)

@@ -99,7 +99,6 @@ def _rows(
 
 
 def _has_words(task: TaggingTask, options: Predict) -> bool:
-    """Whether a file has a word per line, as in training."""
     path, kind = options.input_file, options.resolved_format
     if kind == "conll":
         return True
@@ -198,7 +197,6 @@ def _decode(line: bytes) -> str:
 def _answer_chunk(
     answerer: Answerer, chunk: list[tuple[str, Any]], kind: str
 ) -> bytes:
-    """Returns a JSON line for each input."""
     values = [parse(line, where, kind) for where, line in chunk]
     examples: list[Any] = [
         answerer.parse(value, where)

@@ -64,14 +64,12 @@ class SelfAttention(layers.ConfiguredLayer):
         )
 
     def build(self, from_tensor_shape: Any) -> None:
-        """Creates the weights."""
         for layer in (self.query, self.key, self.value, self.dropout):
             layer.build(from_tensor_shape)
 
     def call(
         self, from_tensor: Any, to_tensor: Any, bias: Any
     ) -> tuple[Any, Any]:
-        """See the class."""
         # Scaling the queries takes D / T of the time of scaling the scores.
         query = self.query(from_tensor) * (1.0 / math.sqrt(self.head_size))
         query = self._split_heads(query)  # [B, A, F, D]

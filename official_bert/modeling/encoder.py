@@ -43,7 +43,6 @@ class Embeddings(layers.ConfiguredLayer):
         )
 
     def build(self, input_ids_shape: Any) -> None:
-        """Creates the three tables."""
         config = self.config
         self.word_embeddings = self.add_matrix(
             "word_embeddings", config.vocab_size
@@ -61,7 +60,6 @@ class Embeddings(layers.ConfiguredLayer):
     def call(
         self, input_ids: Any, segment_ids: Any, position_ids: Any = None
     ) -> Any:
-        """See the class."""
         words = ops.take(self.word_embeddings, input_ids, axis=0)
         # Faster than a gather, whose gradient would add thousands of rows into
         # two.
@@ -102,7 +100,6 @@ class TransformerLayer(layers.ConfiguredLayer):
         self.output_norm = layers.LayerNorm()
 
     def build(self, from_tensor_shape: Any) -> None:
-        """Creates the weights."""
         shape = from_tensor_shape
         with layers.name_scopes("attention"):
             self.attention.build(shape)
@@ -126,7 +123,6 @@ class TransformerLayer(layers.ConfiguredLayer):
         bias: Any,
         training: Training = False,
     ) -> tuple[Any, Any]:
-        """See the class."""
         attended, probabilities = self.attention(from_tensor, to_tensor, bias)
         attended = self.attention_dropout(self.attention_output(attended))
         x = self.attention_norm(ops.add(attended, from_tensor))
@@ -165,7 +161,6 @@ class Encoder(layers.ConfiguredLayer):
         )
 
     def build(self, x_shape: Any) -> None:
-        """Creates the weights."""
         for layer in self.layers:
             layer.build(x_shape)
 
@@ -176,7 +171,6 @@ class Encoder(layers.ConfiguredLayer):
         last_positions: Any = None,
         training: Training = False,
     ) -> tuple[list[Any], list[Any]]:
-        """See the class."""
         outputs, probabilities = [], []
         for layer in self.layers:
             from_tensor = x
@@ -268,7 +262,6 @@ class Bert(layers.ConfiguredLayer):
         training: Training = False,
         return_attention: bool = False,
     ) -> BertOutput:
-        """See the class."""
         if len(input_ids.shape) != 2:
             raise ValueError(
                 "`input_ids` must have two axes, [batch, sequence]. "

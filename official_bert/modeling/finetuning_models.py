@@ -78,7 +78,6 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         self.built = True
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
         config = {
             **super().get_config(),
             "num_outputs": self.num_outputs,
@@ -125,7 +124,6 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         return output
 
     def call(self, batch: dict[str, Any], training: Training = False) -> Any:
-        """See the class."""
         if self.reads_pooled_output:
             return self.project(self.text_vector(batch))
         return self.project(self.token_vectors(batch))
@@ -186,7 +184,6 @@ class ChoiceClassifier(SequenceClassifier):
         super().__init__(config, num_outputs, **kwargs)
 
     def call(self, batch: dict[str, Any], training: Training = False) -> Any:
-        """See the class."""
         _, num_choices, length = batch["input_ids"].shape
         if length is None:
             length = ops.shape(batch["input_ids"])[2]

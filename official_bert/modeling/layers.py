@@ -133,7 +133,6 @@ class Dropout(keras.layers.Layer):
         self.rate = rate
 
     def call(self, x: Any, training: Training = False) -> Any:
-        """Returns `x`, with dropout in training."""
         if not training or not self.rate:
             return x
         if not isinstance(training, StepContext):
@@ -161,7 +160,6 @@ class ConfiguredLayer(keras.layers.Layer):
         self.config = config
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, the config as a dict."""
         return {**super().get_config(), "config": self.config.to_dict()}
 
     def add_matrix(self, name: str, num_rows: int | None) -> Any:

@@ -78,7 +78,6 @@ class LayerPooling(keras.layers.Layer):
         self.num_hidden_layers = num_hidden_layers
 
     def build(self, embedding_output_shape: Any) -> None:
-        """Creates the weights of a weighted sum."""
         if not self.feature_layers.startswith("weighted_sum"):
             return
         num_summed = self.num_hidden_layers
@@ -94,7 +93,6 @@ class LayerPooling(keras.layers.Layer):
     def call(
         self, embedding_output: Any, encoder_outputs: Sequence[Any]
     ) -> Any:
-        """See the class."""
         if self.feature_layers in _LAYERS:
             outputs = [embedding_output, *encoder_outputs]
             return outputs[_LAYERS[self.feature_layers]]
@@ -132,14 +130,12 @@ class BiLstm(keras.layers.Layer):
         self.forward_1, self.backward_1 = _lstms(size, "layer_1")
 
     def build(self, x_shape: Any) -> None:
-        """Creates the weights."""
         self.forward_0.build(x_shape)
         self.backward_0.build(x_shape)
         self.forward_1.build((*x_shape[:-1], 2 * self.size))
         self.backward_1.build((*x_shape[:-1], 2 * self.size))
 
     def call(self, x: Any, input_mask: Any) -> tuple[Any, Any]:
-        """See the class."""
         mask = ops.cast(input_mask, "bool")
         x, _ = _both_ways(self.forward_0, self.backward_0, x, mask)
         return _both_ways(self.forward_1, self.backward_1, x, mask)

@@ -30,7 +30,6 @@ class MaskedLM(layers.ConfiguredLayer):
         self.layer_norm = layers.LayerNorm()
 
     def build(self, x_shape: Any) -> None:
-        """Creates the weights."""
         with layers.name_scopes("transform"):
             self.dense.build(x_shape)
             self.layer_norm.build(x_shape)
@@ -41,7 +40,6 @@ class MaskedLM(layers.ConfiguredLayer):
         )
 
     def call(self, x: Any, word_embeddings: Any) -> Any:
-        """See the class."""
         *outer, hidden_size = ops.shape(x)
         x = self.layer_norm(self.dense(x))
         logits = gradients.vocabulary_logits(
@@ -120,7 +118,6 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
     def call(
         self, batch: dict[str, Any], training: Training = False
     ) -> PretrainingOutput:
-        """See the class."""
         output = self.bert(
             batch["input_ids"],
             batch["input_mask"],

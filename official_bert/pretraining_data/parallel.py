@@ -10,12 +10,9 @@ Each document has its own random stream in each round, which also gives each
 pair a key; the key determines the masks and the position in the output. So the
 records do not depend on the number of processes.
 
-Memory depends on the longest document, not on the size of the corpus: some 50
-bytes per sentence, and up to 500 per instance in a round. Each process also
-uses 60 MB for Python, NumPy and the vocabulary, and holds one block of lines,
-work item or bucket; the first process holds two for each worker and up to 2**18
-pairs of 48 bytes. Everything else is in files in a directory beside the first
-output file: 4 bytes per token, 8 per sentence and document, 48 per instance.
+Memory depends on the longest document, not on the size of the corpus: a process
+holds one block of lines, work item or bucket, the first process two for each
+worker. Everything else is in files in a directory beside the first output file.
 """
 
 import array
