@@ -216,6 +216,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         name = f"{split}.{self.task_name.lower()}"
         return os.path.join(self.data_dir, name)
 
+    def own_format(self, split: str) -> str:
+        """Returns tsv, csv or jsonl, the format of `own_file`."""
+        return table_format(self.own_file(split)) or self.task_name.lower()
+
     @property
     def own_columns(self) -> tuple[str | None, ...]:
         """The columns of a `TextExample` of own data, if given or known."""

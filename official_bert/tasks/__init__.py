@@ -52,9 +52,8 @@ def get(options: RunClassifier) -> Task:
 def from_json(values: dict[str, Any]) -> Task:
     """Returns the task that a `task.json` describes, without data.
 
-    Raises:
-        InputError, KeyError, TypeError, ValueError: A value is missing or
-            malformed, or the task is of an unknown kind.
+    Besides `InputError`, a malformed one raises `KeyError`, `TypeError` or
+    `ValueError`.
     """
     if values["kind"] not in KINDS:
         raise InputError(

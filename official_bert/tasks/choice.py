@@ -55,13 +55,6 @@ class ChoiceExample(NamedTuple):
 Examples = Sequence[ChoiceExample]
 
 
-class Choices(NamedTuple):
-    """The choices of an example."""
-
-    texts: Sequence[str]
-    names: Sequence[str] = ()  # Labels that the data itself gives them.
-
-
 class ChoiceColumns(NamedTuple):
     """The columns of a table, or the keys of an example's JSON object."""
 
@@ -74,7 +67,7 @@ class ChoiceColumns(NamedTuple):
 
         Its `guid` is `where`, with which the message of an `InputError` begins.
         """
-        choices = self.find_choices(given, where).texts
+        choices, _ = self.find_choices(given, where)
         context, question = given.get(self.context), given.get(self.question)
         if question and not context:
             context, question = question, ""
@@ -88,19 +81,21 @@ class ChoiceColumns(NamedTuple):
         texts = [choice.strip() for choice in choices]
         return ChoiceExample(where, str(context), texts, None, question or "")
 
-    def find_choices(self, given: Mapping[str, Any], where: str) -> Choices:
-        """Returns the choices of a JSON object or a row, at least two.
+    def find_choices(
+        self, given: Mapping[str, Any], where: str
+    ) -> tuple[list[str], Sequence[str]]:
+        """Returns the choices of an example, and the labels its data gives.
 
         They are a list, an object with the lists `text` and `label` (as in the
         ARC data set), or the cells of several columns, without empty last ones.
         """
-        value = given.get(self.choices)
+        value: Any = given.get(self.choices)
         names: Sequence[str] = ()
+        columns = self.choices.split(",")
         if isinstance(value, dict):
-            names = value.get("label", ())
-            value = value.get("text")
-        elif self.has_columns_of_choices(given):
-            value = [given.get(name) for name in self.choices.split(",")]
+            value, names = value.get("text"), value.get("label", ())
+        elif len(columns) > 1 and all(name in given for name in columns[:2]):
+            value = [given.get(name) for name in columns]
             while value and not value[-1]:
                 value.pop()
         if not isinstance(value, list) or len(value) < 2:
@@ -110,12 +105,7 @@ class ChoiceColumns(NamedTuple):
                 f"Received: {quoted(value)}. The columns are {listed(given)}. "
                 "Check --choices_column."
             )
-        return Choices(value, names)
-
-    def has_columns_of_choices(self, given: Mapping[str, Any]) -> bool:
-        """Whether `choices` names several columns, the first of which exist."""
-        names = self.choices.split(",")
-        return len(names) > 1 and all(name in given for name in names[:2])
+        return value, names
 
 
 DEFAULT_COLUMNS = ChoiceColumns()
@@ -207,14 +197,6 @@ class ChoiceTask(Task):
             return {}
         return classification.accuracy(targets, np.argmax(answers, axis=1))
 
-    def write_predictions(
-        self, directory: str, split: str, examples: Examples, answers: Any
-    ) -> None:
-        """Writes the probabilities, and a table of ids and predictions."""
-        choices = self.predictions(answers)
-        table = self.data.predictions_file(split, examples, choices)
-        tables.write_predictions(directory, split, answers, table)
-
     def parse(self, given: Any, where: str) -> ChoiceExample:
         """Makes an example of an object with `columns` or default keys."""
         if not isinstance(given, dict):
@@ -222,13 +204,12 @@ class ChoiceTask(Task):
                 f"{where}: must be an object with {self.columns.context} and "
                 f"{self.columns.choices}. Received: {quoted(given)}."
             )
-        columns = ChoiceColumns._make(
-            name if name in given else default
+        by_default = {
+            name: given[default]
             for name, default in zip(self.columns, DEFAULT_COLUMNS, strict=True)
-        )
-        if self.columns.has_columns_of_choices(given):
-            columns = columns._replace(choices=self.columns.choices)
-        example = columns.example(given, where)
+            if default in given
+        }
+        example = self.columns.example({**by_default, **given}, where)
         if len(example.choices) > self.num_choices:
             raise InputError(
                 f"{where}: must have at most {self.num_choices} choices, like "

@@ -4,10 +4,8 @@ Whatever is detected is logged, with the flag that overrides it.
 """
 
 import dataclasses
-import functools
 import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,9 +14,9 @@ from absl import logging
 from official_bert.errors import InputError, listed
 from official_bert.inputs import padding
 from official_bert.options import RunClassifier
-from official_bert.options.checks import TABLE_FORMATS, table_format
+from official_bert.options.checks import TABLE_FORMATS
 from official_bert.tasks import tables
-from official_bert.tasks.tables import Row
+from official_bert.tasks.tables import Row, to_number
 from official_bert.tokenization import Tokenizer
 
 _Options = TypeVar("_Options", bound=RunClassifier)
@@ -33,47 +31,47 @@ _MAX_INTEGER_CLASSES = 100
 def complete(options: _Options) -> _Options:
     """Returns options of own texts without anything left to detect.
 
-    Raises `InputError` if a column cannot be detected.
+    Other options are returned unchanged.
     """
-    has_columns = options.text_a_column and options.label_column
-    has_header, task_type = options.has_header, options.task_type
-    is_open = has_header is None or not has_columns or task_type == "auto"
-    is_own = options.task_name.lower() in TABLE_FORMATS
-    if not is_own or not (is_open or options.fit_max_seq_length):
+    if options.task_name.lower() not in TABLE_FORMATS:
         return options
-    path = options.own_file([*options.used_splits, "train"][0])
-    form = table_format(path) or options.task_name.lower()
-    if has_header is None:
-        has_header = _detect_header(options, path, form)
+    split = [*options.used_splits, "train"][0]
+    if options.has_header is None:
+        has_header = _detect_header(options, split)
         options = dataclasses.replace(options, has_header=has_header)
-    read = functools.partial(
-        tables.read,
-        path,
-        form,
-        has_header=has_header,
-        flags=options.column_flags(),
-    )
+    has_columns = bool(options.text_a_column and options.label_column)
+    has_type = options.task_type != "auto"
+    if has_columns and has_type and not options.fit_max_seq_length:
+        return options
+    rows = list(read_rows(options, split))
     if not has_columns:
-        sample = list(itertools.islice(read(), _SAMPLE_SIZE))
-        names = list(sample[0].cells)
-        if has_header and form != "jsonl":
-            names = [name for name in names if not name.isdecimal()]
-        options = _detect_columns(options, sample, names)
-    if task_type == "auto":
-        labels = [row.get(options.label_column) for row in read()]
+        options = _detect_columns(options, rows[:_SAMPLE_SIZE])
+    if not has_type:
+        labels = [row.get(options.label_column) for row in rows]
         task_type = infer_task_type(labels)
         logging.info("Column %s: %s", options.label_column, task_type)
         options = dataclasses.replace(options, task_type=task_type)
     if options.fit_max_seq_length:
-        options = _fit_max_seq_length(options, list(read()))
+        options = _fit_max_seq_length(options, rows)
     return options
 
 
-def _detect_header(options: RunClassifier, path: str, form: str) -> bool:
+def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
+    """Yields the rows of `train`, `dev` or `test` of own data."""
+    return tables.read(
+        options.own_file(split),
+        options.own_format(split),
+        has_header=options.has_header is not False,
+        flags=options.column_flags(),
+    )
+
+
+def _detect_header(options: RunClassifier, split: str) -> bool:
     is_named = not all(map(str.isdecimal, filter(None, options.own_columns)))
-    if form == "jsonl" or (is_named and not options.train_file):
+    is_json = options.own_format(split) == "jsonl"
+    if is_json or (is_named and not options.train_file):
         return True
-    rows = tables.read(path, form, has_header=False)
+    rows = read_rows(dataclasses.replace(options, has_header=False), split)
     sample = list(itertools.islice(rows, _SAMPLE_SIZE))
     first, *others = (list(row.cells.values()) for row in sample)
     has_header = is_named or looks_like_header(first, others)
@@ -102,11 +100,10 @@ def looks_like_header(
     return not is_repeated and all(len(name.split()) <= 5 for name in first)
 
 
-def _detect_columns(
-    options: _Options, sample: Sequence[Row], names: Sequence[str]
-) -> _Options:
+def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
     """Finds the columns of text and label that are not given."""
     text, label = options.text_a_column, options.label_column
+    names = sample[0].names
     free = [name for name in names if name not in options.own_columns]
     if not text:
         possible = [name for name in free if _is_text(sample, name)]
@@ -148,25 +145,13 @@ def infer_task_type(labels: Sequence[Any]) -> str:
     """
     if any(isinstance(label, list) for label in labels):
         return "multilabel"
-    cells = [to_number(label) for label in labels if label != ""]
-    numbers = {number for number in cells if number is not None}
-    if not numbers or None in cells:
+    numbers = {to_number(label) for label in labels if label != ""}
+    if not numbers or None in numbers:
         return "classification"
     most = max(2, min(_MAX_INTEGER_CLASSES, len(labels) // 2))
-    has_fractions = any(number % 1 for number in numbers)
+    has_fractions = any(number % 1 for number in numbers if number)
     is_number = has_fractions or len(numbers) > most
     return "regression" if is_number else "classification"
-
-
-def to_number(cell: Any) -> float | None:
-    """Returns a cell that is a finite number as a float, otherwise None."""
-    if isinstance(cell, bool):
-        return None
-    try:
-        number = float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:

@@ -37,7 +37,10 @@ class Forward:
         # One trace serves all lengths, except on TPUs, whose programs have
         # static shapes.
         is_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
-        self._compiled = tf.function(self._run, reduce_retracing=not is_tpu)
+        self._compiled = tf.function(
+            lambda batch: self.strategy.run(self._on_replica, args=(batch,)),
+            reduce_retracing=not is_tpu,
+        )
 
     def run(
         self, features: Features, description: str | None = None
@@ -94,9 +97,6 @@ class Forward:
         if len(parts) < self.strategy.num_replicas_in_sync:
             return [self.strategy.gather(values, axis=0)]
         return parts
-
-    def _run(self, batch: Any) -> Any:
-        return self.strategy.run(self._on_replica, args=(batch,))
 
     def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Returns logits, loss sums and weight sums of this replica's part."""

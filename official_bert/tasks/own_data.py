@@ -26,7 +26,7 @@ import os
 import random
 import re
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -34,7 +34,6 @@ from absl import logging
 from official_bert import files, task_file
 from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier
-from official_bert.options.checks import table_format
 from official_bert.tasks import detection, tables
 from official_bert.tasks.choice import (
     DEFAULT_COLUMNS,
@@ -64,18 +63,13 @@ def find_labels(
 
 @dataclasses.dataclass(frozen=True)
 class OwnData(DataSet):
-    """The files of a directory."""
+    """The files of `RunClassifier.own_file`."""
 
-    options: RunClassifier  # The directory and the columns.
-    file_format: str  # See `tables.read`; also the files' extension.
+    options: RunClassifier  # The files and the columns.
 
     def rows(self, split: str) -> Iterator[Row]:
         """Yields the rows of `train`, `dev` or `test`."""
-        path = self.path(split)
-        form = table_format(path) or self.file_format
-        has_header = self.options.has_header is not False
-        flags = self.options.column_flags()
-        return tables.read(path, form, has_header=has_header, flags=flags)
+        return detection.read_rows(self.options, split)
 
     def path(self, split: str) -> str:
         """Returns the file of `train`, `dev` or `test`."""
@@ -87,24 +81,16 @@ class OwnData(DataSet):
         Test data may lack the label. JSON objects may differ.
         """
         options = self.options
-        used = {
-            "train": options.do_train,
-            "dev": options.do_eval and not options.holds_out,
-            "test": options.do_predict,
-        }
         by_number = options.text_a_column.isdecimal()
-        columns: dict[str, list[str]] = {}
-        for split in (split for split, is_used in used.items() if is_used):
+        expected: list[str] = []
+        for split in options.used_splits:
             path = self.path(split)
-            form = table_format(path) or self.file_format
-            if files.exists(path) and form != "jsonl":
-                columns[path] = [
-                    name
-                    for name in next(self.rows(split)).cells
-                    if name.isdecimal() == by_number
-                ]
-        expected = columns.get(self.path("train"))
-        for path, names in columns.items():
+            if options.own_format(split) == "jsonl" or not files.exists(path):
+                continue
+            cells = next(self.rows(split)).cells
+            names = [name for name in cells if name.isdecimal() == by_number]
+            if split == "train":
+                expected = names
             if expected and ({*names} ^ {*expected}) - {options.label_column}:
                 raise InputError(
                     f"{path}: must have the columns of the training file: "
@@ -134,7 +120,7 @@ class OwnData(DataSet):
 def make_text_task(options: RunClassifier) -> TextTask:
     """Returns the task on texts that the options describe."""
     options = detection.complete(options)
-    data = OwnTexts(options, options.task_name.lower())
+    data = OwnTexts(options)
     data.require_same_columns()
     labels: tuple[str, ...] = ()
     mean, deviation = 0.0, 1.0
@@ -158,24 +144,13 @@ def make_text_task(options: RunClassifier) -> TextTask:
 def find_target_scale(
     options: RunClassifier, data: "OwnTexts"
 ) -> tuple[float, float]:
-    """Returns mean and standard deviation of the training data's numbers.
-
-    Without training, they are those of the trained model.
-    """
-    # A missing file is reported when its examples are read.
-    if options.do_train and files.exists(options.own_file("train")):
+    """Returns mean and deviation of the numbers that the model learns."""
+    if options.do_train:
         numbers = [example.label for example in data.read("train")]
-        deviation = statistics.pstdev(numbers)
-        if not deviation:
-            raise InputError(
-                "The training data must have different numbers. Received: only "
-                f"{numbers[0]} in column {options.label_column!r} of "
-                f"{options.own_file('train')!r}. Check --label_column."
-            )
-        return statistics.fmean(numbers), deviation
-    trained = {}
-    if task_file.is_in(options.output_dir):
-        trained = task_file.read(options.output_dir)
+        data.require_several({*numbers})
+        return statistics.fmean(numbers), statistics.pstdev(numbers)
+    output_dir = options.output_dir
+    trained = task_file.read(output_dir) if task_file.is_in(output_dir) else {}
     return trained.get("target_mean", 0.0), trained.get("target_deviation", 1.0)
 
 
@@ -209,21 +184,17 @@ class OwnTexts(OwnData):
     def read(self, split: str) -> list[TextExample]:
         """Reads a file. Training examples are always shuffled alike."""
         if split == "test":
-            examples = self._read_file("test")
-            if all(example.label is None for example in examples):
-                self._require_no_labels("test")
-            return _require_all_labels(examples)
-        if self.options.holds_out:
-            examples = self._read_file("train")
+            return self._check_test_labels(self._read_file("test"))
+        options = self.options
+        examples = self._read_file("train" if options.holds_out else split)
+        if options.holds_out:
             labels = [example.label for example in examples]
-            held_out = hold_out(labels, self.options.dev_share)
+            held_out = hold_out(labels, options.dev_share)
             examples = [
                 example
                 for index, example in enumerate(examples)
                 if (index in held_out) == (split == "dev")
             ]
-        else:
-            examples = self._read_file(split)
         return shuffle_examples(examples) if split == "train" else examples
 
     def _read_file(self, split: str) -> list[TextExample]:
@@ -252,20 +223,35 @@ class OwnTexts(OwnData):
         path = os.path.join(directory, "dev.jsonl")
         files.write_text(path, "".join(lines))
 
-    def _require_no_labels(self, split: str) -> None:
-        """Raises if a split has labels after all, but only unknown ones.
+    def _check_test_labels(
+        self, examples: list[TextExample]
+    ) -> list[TextExample]:
+        """Warns about some unknown labels; raises if all are unknown.
 
         The same value everywhere, such as -1, stands for no label.
         """
-        column = self.options.label_column
-        cells = [row.cells.get(column) for row in self.rows(split)]
-        found = sorted({str(cell) for cell in cells if cell not in (None, "")})
-        if len(found) > 1:
-            raise InputError(
-                f"{self.path(split)}: column {column!r} must have the labels "
-                f"{listed(self.labels) or 'as numbers'}. Received: "
-                f"{listed(found)}. Correct them, or remove the column."
+        missing = [e.guid for e in examples if e.label is None]
+        if len(missing) == len(examples):
+            column = self.options.label_column
+            cells = [row.cells.get(column) for row in self.rows("test")]
+            found = {str(cell) for cell in cells if cell not in (None, "")}
+            if len(found) > 1:
+                raise InputError(
+                    f"{self.path('test')}: column {column!r} must have the "
+                    f"labels {listed(self.labels) or 'as numbers'}. Received: "
+                    f"{listed(sorted(found))}. Correct or remove them."
+                )
+        elif missing:
+            logging.warning(
+                "The test set is not evaluated: %d of %d rows have no known "
+                "label, the first is %s",
+                len(missing),
+                len(examples),
+                missing[0],
             )
+        if any(e.label not in (None, ()) for e in examples):
+            return examples
+        return [example._replace(label=None) for example in examples]
 
     def label(self, row: Row) -> Any:
         """Returns a label, a tuple of labels, or a number."""
@@ -300,34 +286,32 @@ class OwnTexts(OwnData):
             )
         rows = self.rows("train")
         found = {name for row in rows for name in self._label_names(row)}
+        self.require_several(found)
+        return tuple(sorted(found))
+
+    def require_several(self, found: Collection[Any]) -> None:
+        """Raises unless the training data has several labels or numbers."""
+        options = self.options
         if len(found) < (1 if options.task_type == "multilabel" else 2):
             raise InputError(
-                "The training data must have more than one label. Received: "
+                "The training data must have different labels. Received: only "
                 f"{sorted(found)} in column {options.label_column!r} of "
                 f"{options.own_file('train')!r}. Check --label_column."
             )
-        return tuple(sorted(found))
 
 
-def _require_all_labels(examples: list[TextExample]) -> list[TextExample]:
-    """Warns if only some examples of the test data have known labels."""
-    if all(example.label in (None, ()) for example in examples):
-        return [example._replace(label=None) for example in examples]
-    missing = [e.guid for e in examples if e.label is None]
-    if missing:
-        logging.warning(
-            "The test set is not evaluated: %d of %d rows have no known label, "
-            "the first is %s",
-            len(missing),
-            len(examples),
-            missing[0],
-        )
-    return examples
+# Columns with one choice each: A, B or choice_0, option 1, endingA.
+_CHOICE_COLUMN = re.compile(
+    r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
+)
 
 
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
     """Returns multiple choice with as many choices as any example has."""
     splits = options.used_splits
+    names = files.list_directory(options.data_dir)
+    found = [f for f in ("jsonl", "csv", "tsv") if f"{splits[0]}.{f}" in names]
+    options = dataclasses.replace(options, task_name=[*found, "jsonl"][0])
     is_by_number = options.choices_column.replace(",", "").isdecimal()
     if is_by_number and options.has_header is None:
         raise InputError(
@@ -337,14 +321,16 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     columns = ChoiceColumns(options.context_column, options.choices_column)
     if options.question_column:
         columns = columns._replace(question=options.question_column)
-    data = OwnChoices(options, _choice_format(options, splits), columns)
+    first = next(detection.read_rows(options, splits[0]))
+    found = list(filter(_CHOICE_COLUMN.fullmatch, first.cells))
+    is_default = columns.choices == DEFAULT_COLUMNS.choices
+    if is_default and columns.choices not in first.cells and len(found) > 1:
+        logging.info("%s: the choices are in %s", first.path, ", ".join(found))
+        columns = columns._replace(choices=",".join(found))
+    data = OwnChoices(options, columns)
     data.require_same_columns()
-    first = next(data.rows(splits[0]))
-    if columns.choices not in first.cells:
-        columns = columns._replace(choices=_choice_columns(first, columns))
-        data = dataclasses.replace(data, columns=columns)
     num_choices = max(
-        len(columns.find_choices(row.cells, row.where).texts)
+        len(columns.find_choices(row.cells, row.where)[0])
         for split in splits
         if split == splits[0] or files.exists(data.path(split))
         for row in data.rows(split)
@@ -352,40 +338,11 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     return ChoiceTask(num_choices=num_choices, data=data, columns=columns)
 
 
-def _choice_format(options: RunClassifier, splits: Sequence[str]) -> str:
-    """Returns the first format of which there is a file."""
-    names = set(files.list_directory(options.data_dir))
-    for file_format in ("jsonl", "csv", "tsv"):
-        if f"{splits[0]}.{file_format}" in names:
-            return file_format
-    return "jsonl"
-
-
-# Columns with one choice each: A, B or choice_0, option 1, endingA.
-_CHOICE_COLUMN = re.compile(
-    r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
-)
-
-
-def _choice_columns(row: Row, columns: ChoiceColumns) -> str:
-    """Returns `--choices_column` or, if it has its default, columns found."""
-    found = [name for name in row.cells if _CHOICE_COLUMN.fullmatch(name)]
-    if columns.choices != DEFAULT_COLUMNS.choices or len(found) < 2:
-        return columns.choices
-    logging.info("%s: the choices are in %s", row.path, ", ".join(found))
-    return ",".join(found)
-
-
 @dataclasses.dataclass(frozen=True)
 class OwnChoices(OwnData):
     """Multiple choice; examples may have different numbers of choices."""
 
     columns: ChoiceColumns
-
-    def path(self, split: str) -> str:
-        """Returns the file of `train`, `dev` or `test`."""
-        name = f"{split}.{self.file_format}"
-        return os.path.join(self.options.data_dir, name)
 
     def read(self, split: str) -> list[ChoiceExample]:
         """Reads a file."""
@@ -406,6 +363,5 @@ class OwnChoices(OwnData):
 
     def label(self, row: Row) -> int:
         """Returns the number of the right choice."""
-        choices = self.columns.find_choices(row.cells, row.where)
-        column = self.options.label_column
-        return row.choice(column, len(choices.texts), choices.names)
+        texts, names = self.columns.find_choices(row.cells, row.where)
+        return row.choice(self.options.label_column, len(texts), names)

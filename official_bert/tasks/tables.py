@@ -6,10 +6,8 @@ Files are UTF-8. A byte-order mark and blank lines are ignored.
 import csv
 import difflib
 import io
-import itertools
 import json
 import math
-import os
 import string
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,8 +47,14 @@ class Row(NamedTuple):
             raise self._no_column(column)
         return self.cells[column]
 
-    def _no_column(self, column: str) -> InputError:
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns; without any, their numbers."""
         names = [name for name in self.cells if not name.isdecimal()]
+        return names or list(self.cells)
+
+    def _no_column(self, column: str) -> InputError:
+        names = self.names
         by_lower_case = {name.lower(): name for name in names}
         near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
         hint = "Check the file and, for your own data, the flags for columns."
@@ -62,13 +66,12 @@ class Row(NamedTuple):
             )
         elif near:
             hint = f"Did you mean {by_lower_case[near[0]]!r}?"
-        elif not names:
+        elif "0" in names:
             hint = "Without a header, give the numbers of columns, from 0."
-        flag = self.flags.get(column)
+        flag = f" ({self.flags[column]})" if column in self.flags else ""
         return InputError(
-            f"{self.where}: must have a column {column!r}"
-            f"{f' ({flag})' if flag else ''}. Received: "
-            f"{listed(names or self.cells)}. {hint}"
+            f"{self.where}: must have a column {column!r}{flag}. Received: "
+            f"{listed(names)}. {hint}"
         )
 
     def text(self, column: str) -> str:
@@ -94,11 +97,8 @@ class Row(NamedTuple):
     def number(self, column: str) -> float:
         """Returns a cell that must be a finite number."""
         value = self.get(column)
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if isinstance(value, bool) or not math.isfinite(number):
+        number = to_number(value)
+        if number is None:
             raise self.error(column, "be a number", value)
         return number
 
@@ -109,16 +109,14 @@ class Row(NamedTuple):
 
         The cell must be one of `names`, this number, or a letter from A.
         """
-        value, last = self.get(column), num_choices - 1
-        letters = string.ascii_uppercase[:num_choices]
-        numbers = {letter: i for i, letter in enumerate(letters)}
-        numbers |= {str(i): i for i in range(num_choices)}
-        numbers |= {str(name): i for i, name in enumerate(names)}
+        value, letters = self.get(column), string.ascii_uppercase[:num_choices]
         name = str(value).strip().removesuffix(".0")
-        if name not in numbers:
-            expected = f"name a choice: 0 to {last}, or A to {letters[last:]}"
-            raise self.error(column, expected, value)
-        return numbers[name]
+        digits = [str(number) for number in range(num_choices)]
+        for known in (list(map(str, names)), digits, list(letters)):
+            if name in known:
+                return known.index(name)
+        expected = f"name a choice: 0 to {digits[-1]}, or A to {letters[-1]}"
+        raise self.error(column, expected, value)
 
     def require_label(self, column: str, label: str, labels: Any) -> None:
         """Raises `InputError` unless a label is one of the known ones."""
@@ -133,6 +131,16 @@ class Row(NamedTuple):
         )
 
 
+def to_number(cell: Any) -> float | None:
+    """Returns a cell that is a finite number as a float, otherwise None."""
+    try:
+        number = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    is_number = math.isfinite(number) and not isinstance(cell, bool)
+    return number if is_number else None
+
+
 def read(
     path: str,
     file_format: str,
@@ -140,18 +148,11 @@ def read(
     has_header: bool = True,
     flags: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Iterator[Row]:
-    """Yields the rows of a table.
+    """Yields the rows of a table; `flags` are those of `Row`.
 
-    Args:
-        path: The file.
-        file_format: `tsv`: cells are separated by tabs and never quoted.
-            `csv`: a cell in double quotes may contain commas, line breaks and
-            doubled quotes. `jsonl`: every line is a JSON object.
-        has_header: Whether the first line of TSV and CSV names the columns.
-        flags: See `Row`.
-
-    Raises:
-        InputError: The file is missing, empty or malformed.
+    In `tsv`, cells are separated by tabs and never quoted. In `csv`, a cell in
+    double quotes may contain commas, line breaks and doubled quotes. In
+    `jsonl`, every line is a JSON object. Raises `InputError` for other files.
     """
     files.require(path, "The data")
     if file_format == "jsonl":
@@ -159,11 +160,11 @@ def read(
     else:
         read_records = _read_csv if file_format == "csv" else _read_tsv
         rows = _name_cells(path, read_records(path), has_header)
-    first = next(rows, None)
-    if first is None:
-        raise no_examples(path)
-    for row in itertools.chain([first], rows):
+    row = None
+    for row in rows:
         yield row._replace(flags=flags)
+    if row is None:
+        raise no_examples(path)
 
 
 def read_lines(path: str, *, has_header: bool) -> Iterator[Row]:
@@ -274,20 +275,15 @@ def scores_name(split: str) -> str:
     return split.replace("test", "test_results", 1) + ".tsv"
 
 
-def write_predictions(
-    directory: str, split: str, answers: Iterable[Any], table: tuple[str, str]
-) -> None:
-    """Writes a line of scores per answer, and `table`, its name and text."""
-    lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
-    for name, text in ((scores_name(split), "".join(lines)), table):
-        files.write_text(os.path.join(directory, name), text)
-
-
 def predictions_table(
     ids: Iterable[Any], predictions: Iterable[Any], id_column: str = "id"
 ) -> str:
-    """Returns a TSV with an id and a prediction per line, and a header."""
-    rows = zip(ids, predictions, strict=True)
+    """Returns a TSV with a header, and an id and a prediction per line.
+
+    Several predicted labels are separated by commas.
+    """
+    cells = (",".join(p) if isinstance(p, list) else p for p in predictions)
+    rows = zip(ids, cells, strict=True)
     return to_tsv([(id_column, "prediction"), *rows])
 
 

@@ -6,6 +6,7 @@ builds the model, computes its losses, and decodes its logits into answers.
 
 import abc
 import dataclasses
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
@@ -251,11 +253,19 @@ class Task(abc.ABC):
         The values can be written as JSON.
         """
 
-    @abc.abstractmethod
     def write_predictions(
         self, directory: str, split: str, examples: Examples, answers: Any
     ) -> None:
-        """Writes the files of the original, or those of the benchmark."""
+        """Writes a line of scores per answer, and `DataSet.predictions_file`.
+
+        Other tasks override this with the files of the original.
+        """
+        lines = ("\t".join(map(str, scores)) + "\n" for scores in answers)
+        scores_file = tables.scores_name(split), "".join(lines)
+        predictions = self.predictions(answers)
+        table = self.data.predictions_file(split, examples, predictions)
+        for name, text in (scores_file, table):
+            files.write_text(os.path.join(directory, name), text)
 
     @abc.abstractmethod
     def parse(self, given: Any, where: str) -> Any:
@@ -283,8 +293,7 @@ class Task(abc.ABC):
     def from_json(cls: type[_AnyTask], values: dict[str, Any]) -> _AnyTask:
         """Returns the task that `to_json` described, without data.
 
-        Raises:
-            TypeError, ValueError: A field is missing or malformed.
+        Raises `TypeError` or `ValueError` if a field is missing or malformed.
         """
         fields = {}
         for name, decode in cls._decoders().items():

@@ -14,7 +14,7 @@ from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.metrics import classification, regression
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import SequenceClassifier
-from official_bert.tasks import documents, tables
+from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import (
     FeatureRow,
@@ -174,10 +174,7 @@ class TextTask(Task):
         return list(activation(np.stack(pooled)).numpy())
 
     def baseline_answers(self, training: Texts, number: int) -> list[Any]:
-        """Returns the best constant answer to N texts.
-
-        It is the frequencies of the labels in the training data, or the mean.
-        """
+        """Returns N times the labels' frequencies in training, or the mean."""
         targets = np.array([self._label_ids(example) for example in training])
         if self.task_type == "classification":
             targets = np.eye(len(self.labels))[targets[:, 0]]
@@ -209,16 +206,6 @@ class TextTask(Task):
         per_class = classification.per_class(targets, predicted, self.labels)
         function, _ = _METRICS[self.metric]
         return function(targets, predicted) | per_class
-
-    def write_predictions(
-        self, directory: str, split: str, examples: Texts, answers: Any
-    ) -> None:
-        """Writes `test_results.tsv` and `DataSet.predictions_file`."""
-        predictions = self.predictions(answers)
-        if self.task_type == "multilabel":
-            predictions = [",".join(labels) for labels in predictions]
-        table = self.data.predictions_file(split, examples, predictions)
-        tables.write_predictions(directory, split, answers, table)
 
     def parse(self, given: Any, where: str) -> TextExample:
         """Makes an example of a text, a list of two texts, or an object.

@@ -82,11 +82,6 @@ def decode(
 
     `logits` are those of starts and ends in all windows, float [W, S, 2].
     """
-    shape = (len(features.offsets), features.max_seq_length, 2)
-    if logits.shape != shape:
-        raise ValueError(
-            f"Logits must be [W, S, 2] = {shape}. Received: {logits.shape}."
-        )
     num_questions = len(features.examples)
     indices = progress.bar(
         range(num_questions),
@@ -158,29 +153,15 @@ def _best_spans(
 def _texts(
     features: SquadFeatures, index: int, spans: _Spans
 ) -> Iterator[Candidate]:
-    """Yields the texts of the spans of a question, best first.
-
-    Results are cached: a word may be a whole passage, as in Chinese, and
-    contain thousands of spans.
-    """
+    """Yields the texts of the spans of a question, best first."""
     doc_tokens = features.examples[index].doc_tokens
     tokenizer = features.tokenizer
-
-    @functools.cache
-    def original(first_word: int, last_word: int) -> OriginalText:
-        text = " ".join(doc_tokens[first_word : last_word + 1])
-        do_lower_case = tokenizer.basic_tokenizer.do_lower_case
-        return OriginalText.from_text(text, do_lower_case)
-
-    @functools.cache
-    def final_text(predicted: str, *words: int) -> str:
-        return get_final_text(predicted, original(*words))
-
+    do_lower_case = tokenizer.basic_tokenizer.do_lower_case
     ids, words = features.paragraphs[index]
     for first, last, start_logit, end_logit in spans:
         tokens = tokenizer.convert_ids_to_tokens(ids[first : last + 1].tolist())
-        predicted = join_tokens(tokens)
-        text = final_text(predicted, int(words[first]), int(words[last]))
+        original = " ".join(doc_tokens[words[first] : words[last] + 1])
+        text = get_final_text(join_tokens(tokens), original, do_lower_case)
         yield Candidate(text, start_logit, end_logit)
 
 
@@ -216,54 +197,43 @@ def _choose(
     return SquadAnswer(text.text if is_answer else "", n_best, odds)
 
 
-class OriginalText(NamedTuple):
-    """Words of a context, aligned with their tokenized form.
-
-    Attributes:
-        text: The words, separated by one space.
-        tokenized: The normalized text, with spaces between tokens.
-        places: The offset in `text` of each character of `tokenized`; -1 for
-            spaces. Empty if normalizing added or removed characters, as in
-            Hangul.
-    """
-
-    text: str
-    tokenized: str
-    places: list[int]
-
-    @classmethod
-    def from_text(cls, text: str, do_lower_case: bool) -> "OriginalText":
-        """Normalizes words as the tokenizer does."""
-        tokenized = " ".join(normalize(text, do_lower_case).split())
-        letters = [i for i, char in enumerate(text) if char != " "]
-        if len(letters) != len(tokenized.replace(" ", "")):
-            return cls(text, tokenized, [])
-        left = iter(letters)
-        places = [-1 if char == " " else next(left) for char in tokenized]
-        return cls(text, tokenized, places)
-
-
 def join_tokens(tokens: list[str]) -> str:
     """Returns the words of WordPiece tokens, separated by one space."""
     text = " ".join(tokens).replace(" ##", "").replace("##", "")
     return " ".join(text.split())
 
 
-def get_final_text(pred_text: str, original: OriginalText) -> str:
+def get_final_text(pred_text: str, orig_text: str, do_lower_case: bool) -> str:
     """Returns the part of the original text that a prediction stands for.
 
     The prediction is normalized and its punctuation separated. The whole text
-    is returned if it does not contain the prediction or `places` is empty::
+    is returned if it does not contain the prediction, or if normalizing added
+    or removed characters, as in Hangul::
 
         pred_text   steve smith
-        original    Steve Smith's
+        orig_text   Steve Smith's
         result      Steve Smith
     """
-    text, tokenized, places = original
-    if not places or not pred_text or pred_text != pred_text.strip(" "):
-        return text
+    tokenized, offsets = _normalize(orig_text, do_lower_case)
     start = tokenized.find(pred_text)
-    if start < 0:
-        return text
+    is_text = pred_text and pred_text == pred_text.strip(" ")
+    if not offsets or not is_text or start < 0:
+        return orig_text
     last = start + len(pred_text) - 1
-    return text[places[start] : places[last] + 1]
+    return orig_text[offsets[start] : offsets[last] + 1]
+
+
+# Cached, as a word may be a whole passage, as in Chinese, with many spans.
+@functools.lru_cache(1024)
+def _normalize(text: str, do_lower_case: bool) -> tuple[str, list[int]]:
+    """Returns a text as the tokenizer sees it, with spaces between tokens.
+
+    Also the offset in `text` of each of its characters, -1 for spaces; none if
+    the number of characters differs.
+    """
+    tokenized = " ".join(normalize(text, do_lower_case).split())
+    letters = [i for i, char in enumerate(text) if char != " "]
+    if len(letters) != len(tokenized.replace(" ", "")):
+        return tokenized, []
+    left = iter(letters)
+    return tokenized, [-1 if c == " " else next(left) for c in tokenized]
