@@ -20,7 +20,6 @@ from official_bert.tasks import record_files
 from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.forward import Forward
-from official_bert.tokenization import Tokenizer
 
 TASK = ChoiceTask(num_choices=3)
 SCHEMA = TASK.schema(12, is_training=True)
@@ -29,11 +28,6 @@ EXAMPLES = [
     ChoiceExample("2", "sun " * 9, ["rain " * 9, "red", "blue blue"], 2),
     ChoiceExample("3", "", ["good", "bad", "cat"], None),
 ]
-
-
-@pytest.fixture
-def tokenizer(make_vocab):
-    return Tokenizer(make_vocab(*tiny.VOCAB), do_lower_case=True)
 
 
 @pytest.fixture

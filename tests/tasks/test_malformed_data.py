@@ -118,6 +118,7 @@ CASES = [
         ("b,nan", "3: .*'nan'"),
         start=CSV,
         task_type="regression",
+        do_train=False,
     ),
     *cases_of(
         "csv",

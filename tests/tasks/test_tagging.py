@@ -11,7 +11,7 @@ from official_bert.errors import InputError
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.tagging import TaggingTask, Window, make_windows
 from official_bert.tasks.task import Outputs, RowFeatures
-from official_bert.tokenization import FullTokenizer, Tokenizer
+from official_bert.tokenization import FullTokenizer
 
 TOKENS = ("jim", "hen", "##son", "was", "a", "puppet", "##eer", ".", "'")
 WORDS = ["Jim", "Henson", "was", "a", "puppeteer"]
@@ -70,17 +70,6 @@ def test_windows_predict_every_word_once_and_waste_no_room():
     assert num_split > 500
 
 
-@pytest.fixture
-def make_tokenizer(make_vocab):
-    """A function that makes a tokenizer with these tokens."""
-
-    def make(*tokens, do_lower_case=True):
-        path = make_vocab("[PAD]", "[UNK]", "[CLS]", "[SEP]", *tokens)
-        return Tokenizer(path, do_lower_case=do_lower_case)
-
-    return make
-
-
 def sentence(words, tags=None):
     return Sentence(words, tags, words)
 
@@ -108,11 +97,9 @@ def test_the_first_token_of_a_word_has_its_label(
     make_tokenizer, tmp_path, do_lower_case
 ):
     letters = "abeino中文s"
-    tokenizer = make_tokenizer(
-        *dict.fromkeys([*TOKENS, *letters, *(f"##{c}" for c in letters)]),
-        *("new", "york", "N"),
-        do_lower_case=do_lower_case,
-    )
+    tokens = [*TOKENS, *letters, *(f"##{c}" for c in letters)]
+    tokens += ["new", "york", "N"]
+    tokenizer = make_tokenizer(dict.fromkeys(tokens), do_lower_case)
     reference = FullTokenizer(str(tmp_path / "vocab.txt"), do_lower_case)
     rng = random.Random(0)
     for _ in range(200):
@@ -158,7 +145,7 @@ def random_documents(rng, num_documents):
 
 @pytest.mark.parametrize("document_context", [False, True])
 def test_every_word_is_labelled_in_one_row(make_tokenizer, document_context):
-    tokenizer = make_tokenizer(*TOKENS, "##s")
+    tokenizer = make_tokenizer([*TOKENS, "##s"])
     rng = random.Random(0)
     for max_seq_length in [*range(3, 12), 16, 33, 64] * 2:
         examples, labels = random_documents(rng, 5)
@@ -190,7 +177,7 @@ def test_every_word_is_labelled_in_one_row(make_tokenizer, document_context):
 def test_document_context_fills_the_sequence(
     make_tokenizer, max_seq_length, expected
 ):
-    tokenizer = make_tokenizer(*"abcdefghij")
+    tokenizer = make_tokenizer(list("abcdefghij"))
     document = list("abcdefghij")
     examples = [
         Sentence(document[a:b], ["X"] * (b - a), document, a)
@@ -273,7 +260,7 @@ def test_texts_lists_and_objects_are_parsed(
     document = document or words
     start = int(document != words)
     assert example == Sentence(words, None, document, start)
-    rows = list(task.feature_rows([example], make_tokenizer(*TOKENS), 128))
+    rows = list(task.feature_rows([example], make_tokenizer(TOKENS), 128))
     [answer] = correct_answers(task, [example], rows, 128)
     assert len(answer) == len(words)
 

@@ -12,7 +12,6 @@ from support import tiny
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import FeatureRow, Outputs, RowFeatures
 from official_bert.tasks.text import TextExample, TextTask
-from official_bert.tokenization import Tokenizer
 
 CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))
 TOPICS = TextTask(task_type="multilabel", labels=("sun", "rain", "wind"))
@@ -42,11 +41,6 @@ def test_losses_are_cross_entropies_or_squared_errors():
 def test_padding_examples_have_weight_zero():
     batch = {"is_real_example": tf.constant([[1], [0], [1]])}
     np.testing.assert_array_equal(CLASSES.weights(batch), [1.0, 0.0, 1.0])
-
-
-@pytest.fixture
-def tokenizer(make_vocab):
-    return Tokenizer(make_vocab(*tiny.VOCAB), do_lower_case=True)
 
 
 def windowed(pooling="mean"):

@@ -1,4 +1,4 @@
-"""SQuAD files, tokenizers and features."""
+"""SQuAD files, released tokenizers and features."""
 
 import functools
 import json
@@ -8,8 +8,6 @@ import pytest
 from official_bert.tasks.squad.squad_examples import read_examples
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tokenization import Tokenizer
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 
 @pytest.fixture
@@ -56,19 +54,6 @@ def read(write_squad):
         )
 
     return read_back
-
-
-@pytest.fixture
-def make_tokenizer(make_vocab):
-    """Returns a function of tokens, or of a text of one-letter tokens."""
-
-    def make(tokens, do_lower_case=True):
-        if isinstance(tokens, str):
-            letters = sorted(set(tokens) - {" "})
-            tokens = [t for letter in letters for t in (letter, f"##{letter}")]
-        return Tokenizer(make_vocab(*SPECIAL, *tokens), do_lower_case)
-
-    return make
 
 
 @pytest.fixture(scope="session")

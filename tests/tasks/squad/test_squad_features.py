@@ -154,7 +154,7 @@ def owner_by_hand(token, windows):
 
 @pytest.mark.parametrize("stride", [1, 2, 3, 5, 128])
 def test_windows_and_owners_follow_the_definition(stride):
-    sizes = (0, 1, 4, 5, 6, 7, 23, 100, 382, 400)
+    sizes = (0, 1, 4, 5, 6, 7, 10, 23, 100, 382, 400)
     cases = list(itertools.product(sizes, (1, 2, 5, 30, 381)))
     num_tokens, room = np.array(cases, np.int32).T
     windows = make_windows(num_tokens, room, stride)
@@ -193,11 +193,3 @@ def test_owners_of_a_million_tokens_take_linear_memory():
     tokens = np.random.default_rng(0).integers(10**6, size=20).tolist()
     for token in (0, *tokens, 10**6 - 1):
         assert owner[token] == owner_by_hand(token, windows)
-
-
-def test_windows_equal_the_drawing_in_the_docstring():
-    _, starts, lengths = make_windows(np.array([10]), np.array([5]), 3)
-    assert starts.tolist() == [0, 3, 6]
-    assert lengths.tolist() == [5, 5, 4]
-    owner = find_owners(starts, lengths)
-    assert owner.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
