@@ -1,5 +1,6 @@
 """The exception for invalid input, and parts of error messages."""
 
+import importlib.util
 import re
 import reprlib
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,14 @@ _CUT = reprlib.Repr()
 _CUT.maxstring = _CUT.maxother = _CUT.maxlong = 100
 _CUT.maxlist = _CUT.maxtuple = _CUT.maxdict = 10
 
+# Packages of some features only, and the extra of each in pyproject.toml.
+EXTRAS = {
+    "apache_beam": "beam",
+    "keras_nlp": "keras-hub",
+    "tensorflow_hub": "tfhub",
+    "tensorflow_text": "serving-text",
+}
+
 
 class InputError(ValueError):
     """Something that the user gave is invalid.
@@ -20,6 +29,14 @@ class InputError(ValueError):
     with ``FILE:LINE:`` if a file is invalid. Commands print it without a
     traceback and exit with status 1.
     """
+
+
+def missing_package(package: str) -> str | None:
+    """Returns what to do if a package of `EXTRAS` is not installed."""
+    if importlib.util.find_spec(package):
+        return None
+    command = f"pip install -e '.[{EXTRAS[package]}]'"
+    return f"needs the package {package}. Run {command} in the clone."
 
 
 def bullet_list(problems: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, short_reason
+from official_bert.errors import InputError, missing_package, short_reason
 from official_bert.tokenization import load_vocab
 
 # Inputs, and their names in the signature `tokens` of TF1 Hub modules.
@@ -203,6 +203,8 @@ def _download(handle: str) -> str:
         return handle
     reason = "there is no such directory"
     if files.is_remote(handle):
+        if error := missing_package("tensorflow_hub"):
+            raise InputError(f"{handle} {error}")
         try:
             # The import takes a second, and directories do not need it.
             import tensorflow_hub

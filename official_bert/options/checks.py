@@ -4,12 +4,12 @@ Functions for `option(check=...)` return what is wrong with a value, or None.
 """
 
 import functools
-import importlib.util
 import os
 import re
 from collections.abc import Iterable
 
 from official_bert import cli, files
+from official_bert.errors import missing_package
 
 # Endings of files of the user's own texts, and their values of --task_name.
 TABLE_FORMATS = ("tsv", "csv", "jsonl")
@@ -70,8 +70,7 @@ def regular_expression(pattern: str) -> str | None:
 
 def installed(package: str) -> cli.Check:
     """Returns a check that accepts all values if a package is installed."""
-    error = f"needs the package {package}. Install requirements.txt."
-    return lambda _: None if importlib.util.find_spec(package) else error
+    return lambda _: missing_package(package)
 
 
 file_option = functools.partial(cli.option, check=existing_file)

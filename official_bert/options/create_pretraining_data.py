@@ -85,8 +85,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         conflicts=("runner",),
     )
     runner: str | None = optional(
-        "Apache Beam runner, for the instances of --num_workers=1. Needs "
-        "requirements-beam.txt.",
+        "Apache Beam runner, for the instances of --num_workers=1. Needs the "
+        "extra beam.",
         choices=RUNNERS,
     )
     beam_options: str | None = optional(

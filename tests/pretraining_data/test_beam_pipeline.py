@@ -10,9 +10,7 @@ from support.pretraining_records import make
 from official_bert.errors import InputError
 from official_bert.pretraining_data import parallel
 
-pytest.importorskip(
-    "apache_beam", reason="needs pip install -r requirements-beam.txt"
-)
+pytest.importorskip("apache_beam", reason="needs the extra beam")
 
 # Beam and its dependencies raise warnings of their own.
 pytestmark = pytest.mark.filterwarnings("default")

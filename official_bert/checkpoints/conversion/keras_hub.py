@@ -17,7 +17,7 @@ from official_bert.checkpoints.conversion.model import (
     Model,
     Names,
 )
-from official_bert.errors import InputError
+from official_bert.errors import InputError, missing_package
 
 _RULES = [
     (r"^bert/embeddings/LayerNorm/", "embeddings_layer_norm/"),
@@ -47,6 +47,8 @@ def read(directory: str) -> tuple[Arrays, Description]:
     _has_class(directory, "config.json", "BertBackbone")
     has_head = _has_class(directory, "task.json", "BertMaskedLM")
     _has_class(directory, "tokenizer.json", "BertTokenizer")
+    if error := missing_package("keras_nlp"):
+        raise InputError(f"{directory} {error}")
     from keras_nlp import models
 
     # An absolute path: a bare name could be that of a published preset.
