@@ -41,14 +41,15 @@ docs: .venv/docs-installed
 clean:
 	rm -rf .venv build demo
 
-# Python 3.10 to 3.12, as far as TensorFlow 2.20 and 2.21 both go.
+# The versions that were tested together, not the ranges of pyproject.toml.
 .venv/installed: requirements.txt requirements-dev.txt pyproject.toml
 	$(PYTHON) -c "import sys; v = sys.version_info[:2]; \
-	  (3, 10) <= v <= (3, 12) or sys.exit('Python must be 3.10 to 3.12.' \
+	  (3, 10) <= v <= (3, 13) or sys.exit('Python must be 3.10 to 3.13.' \
 	  ' Received: %d.%d. Name another: make PYTHON=python3.12' % v)"
 	@echo "Installing into .venv, which takes a few minutes."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt \
+	  --requirement requirements-dev.txt --editable .
 	touch $@
 
 .venv/docs-installed: .venv/installed requirements-docs.txt

@@ -16,7 +16,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 LEVELS = [
-    "config options cli files huggingface_files json_files pretrained "
+    "__main__ config options cli files huggingface_files json_files pretrained "
     "released_models task_file errors progress threads "
     "signals tokenization metrics pages plots",
     "modeling inputs optimization hub",

@@ -1,0 +1,126 @@
+"""The wheel, the versions that it needs, and messages for missing packages."""
+
+import email
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from packaging.requirements import Requirement
+
+from official_bert import errors, hub
+from official_bert.checkpoints.conversion import keras_hub
+from official_bert.errors import InputError
+from official_bert.options import checks
+
+api = pytest.importorskip("poetry.core.masonry.api", reason="needs .[dev]")
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TENSORFLOW_ADD_ONS = {"keras-nlp", "tensorflow-hub", "tensorflow-text"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Returns a directory with the contents of the wheel."""
+    directory = tmp_path_factory.mktemp("wheel")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        name = api.build_wheel(str(directory))
+    with zipfile.ZipFile(directory / name) as archive:
+        archive.extractall(directory / "site-packages")
+    return directory / "site-packages"
+
+
+@pytest.fixture
+def required(wheel):
+    """Returns the requirements of the wheel, those of its extras included."""
+    (path,) = wheel.glob("*.dist-info/METADATA")
+    lines = email.message_from_string(path.read_text()).get_all("Requires-Dist")
+    return [Requirement(line) for line in lines]
+
+
+def pinned(file):
+    lines = (ROOT / file).read_text().splitlines()
+    return [Requirement(line) for line in lines if line[:1].isalpha()]
+
+
+def run(wheel, *arguments):
+    result = subprocess.run(
+        [sys.executable, "-m", "official_bert", *arguments],
+        cwd=wheel.parent,
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result.returncode, result.stdout + result.stderr
+
+
+def test_wheel_has_all_modules_and_data_files(wheel):
+    package = ROOT / "official_bert"
+    for path in package.rglob("*"):
+        if path.is_file() and path.suffix != ".pyc":
+            assert (wheel / path.relative_to(ROOT)).is_file()
+    assert {path.name for path in wheel.iterdir() if path.suffix == ""} == {
+        "official_bert"
+    }
+
+
+def test_wheel_runs_every_command(wheel):
+    status, output = run(wheel)
+    commands = {path.stem for path in ROOT.glob("*.py")}
+    assert set(re.findall(r"^  (\w+)  +\w", output, re.MULTILINE)) == commands
+    for command in commands:
+        status, output = run(wheel, command, "--help")
+        assert (status, "Traceback" in output) == (0, False)
+        assert f"python {command}.py" in output
+    status, output = run(wheel, "run_clasifier", "--help")
+    assert (status, "no command run_clasifier" in output) == (1, True)
+
+
+def test_command_of_wheel_reads_flagfile_and_writes_results(wheel, tmp_path):
+    flags = {
+        "input_file": ROOT / "sample_text.txt",
+        "vocab_file": tmp_path / "vocab.txt",
+        "vocab_size": 200,
+    }
+    lines = [f"--{name}={value}" for name, value in flags.items()]
+    (tmp_path / "flags.cfg").write_text("\n".join(lines))
+    flagfile = f"--flagfile={tmp_path}/flags.cfg"
+    assert run(wheel, "build_vocab", flagfile)[0] == 0
+    assert len((tmp_path / "vocab.txt").read_text().split()) == 200
+
+
+def test_tested_versions_are_in_the_required_ranges(required):
+    ranges = {item.name: item.specifier for item in required}
+    for pin in [*pinned("requirements.txt"), *pinned("requirements-dev.txt")]:
+        (version,) = pin.specifier
+        assert ranges.pop(pin.name, None) is not None or pin.marker
+        for item in required:
+            if item.name == pin.name:
+                assert item.specifier.contains(version.version)
+
+
+def test_optional_packages_are_in_their_extras_only(required):
+    for package, extra in errors.EXTRAS.items():
+        name = package.replace("_", "-")
+        (item,) = (item for item in required if item.name == name)
+        assert str(item.marker) == f'extra == "{extra}"'
+
+
+def test_tpu_packages_do_not_bring_plain_tensorflow():
+    names = {pin.name for pin in pinned("requirements-tpu.txt")}
+    assert names & {"tensorflow", *TENSORFLOW_ADD_ONS} == set()
+
+
+def test_message_for_missing_package_names_its_extra(monkeypatch, tmp_path):
+    for package in errors.EXTRAS:
+        monkeypatch.setitem(sys.modules, package, None)
+    assert ".[serving-text]" in checks.installed("tensorflow_text")("any")
+    with pytest.raises(InputError, match=r"\.\[tfhub\]"):
+        hub.HubBert("https://tfhub.dev/google/bert")
+    with pytest.raises(InputError, match=r"\.\[keras-hub\]"):
+        keras_hub.read(str(tmp_path))
