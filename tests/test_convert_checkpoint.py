@@ -17,13 +17,10 @@ from support.conversions import (
 )
 
 from official_bert.checkpoints import run_directory, tf1
+from official_bert.checkpoints.conversion import huggingface
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import ConvertCheckpoint
-
-pytest.importorskip("safetensors")
-
-from official_bert.checkpoints.conversion import huggingface, huggingface_config
 
 TEXT_TASK = {
     "kind": "text",
@@ -351,14 +348,14 @@ def test_difference_after_reading_back_leaves_no_output(
 @pytest.mark.parametrize("name", ["BertForMultipleChoice", "BertModel"])
 def test_written_architecture_is_checked(tmp_path, monkeypatch, name):
     finetuned(tmp_path / "a")
-    write = huggingface_config.write
+    write = huggingface.write
 
     def change(model, directory):
         write(model, directory)
         path = pathlib.Path(directory) / "config.json"
         change_json(path, architectures=[name])
 
-    monkeypatch.setattr(huggingface_config, "write", change)
+    monkeypatch.setattr(huggingface, "write", change)
     message = "difference of inf|`architectures`"
     with pytest.raises((RuntimeError, InputError), match=message):
         to_hf(tmp_path / "a")

@@ -9,7 +9,13 @@ from absl import logging
 
 from official_bert import files, pretrained
 from official_bert.checkpoints import run_directory, tf1
-from official_bert.checkpoints.conversion import opening
+from official_bert.checkpoints.conversion import (
+    huggingface,
+    keras_hub,
+    model_garden,
+    tf1_directory,
+)
+from official_bert.checkpoints.conversion.model import Arrays
 from official_bert.errors import InputError, bullet_list, listed
 
 
@@ -18,6 +24,25 @@ class Loaded(NamedTuple):
 
     prefix: str
     initialized: list[str]  # The names that it did not have.
+
+
+def open_arrays(path: str) -> Arrays:
+    """Opens the weights of a model as those of a TF1 checkpoint.
+
+    `path` is a checkpoint prefix, a Hugging Face directory or a KerasHub
+    preset. Raises `InputError` if it is damaged, or not a BERT model.
+    """
+    names = files.list_directory(path)
+    if any(name.startswith("model.safetensors") for name in names):
+        arrays, description = huggingface.read(path)
+    elif "model.weights.h5" in names:
+        arrays, description = keras_hub.read(path)
+    else:
+        arrays = tf1_directory.open_prefix(path)
+        if model_garden.GRAPH not in arrays.shapes:
+            return arrays
+        arrays, description = tf1_directory.read(path)
+    return arrays.to_tf1(description.config)
 
 
 def load(
@@ -32,7 +57,7 @@ def load(
     Args:
         variables: {name in the checkpoint: variable}.
         path: Checkpoint prefix; a run directory, see `load_newest`; or a model
-            in another format, see `conversion.opening`.
+            in another format, see `open_arrays`.
         may_initialize: Regular expression of names that may be missing in the
             checkpoint. These variables keep their initial values.
         may_skip: Regular expression of names in the checkpoint that may be
@@ -51,7 +76,7 @@ def load(
         )
         if loaded:
             return loaded.initialized
-    checkpoint = opening.open_arrays(path)
+    checkpoint = open_arrays(path)
     stored = checkpoint.shapes
     missing = sorted(set(variables) - set(stored))
     unused = sorted(set(stored) - set(variables))

@@ -15,7 +15,6 @@ from absl import logging
 
 from official_bert import hub
 from official_bert.checkpoints import loading, run_directory, tf1
-from official_bert.checkpoints.conversion import opening
 from official_bert.config import BertConfig
 from official_bert.export import saved_model
 from official_bert.modeling.encoder import Bert
@@ -66,7 +65,7 @@ def export(
             be written.
     """
     prefix = run_directory.resolve(init_checkpoint)
-    stored = opening.open_arrays(prefix).shapes
+    stored = loading.open_arrays(prefix).shapes
     has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
     model = PretrainingModel(config)
     exported = ("bert/", _MASKED_LM) if has_masked_lm else ("bert/",)

@@ -31,15 +31,10 @@ from official_bert.options.convert_checkpoint import (
 )
 from official_bert.tokenization import validate_case_matches_checkpoint
 
-_READERS: dict[str, Callable[[str], tuple[Arrays, Description]]] = {
-    "tf1": tf1_directory.read,
-    "huggingface": huggingface.read,
-    "keras_hub": keras_hub.read,
-}
-_WRITERS = {
-    "tf1": tf1_directory.write,
-    "huggingface": huggingface.write,
-    "keras_hub": keras_hub.write,
+_FORMATS = {
+    "tf1": tf1_directory,
+    "huggingface": huggingface,
+    "keras_hub": keras_hub,
 }
 
 
@@ -50,7 +45,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
     """
     found = options.resolved_input_format
     if found in ("huggingface", "keras_hub"):
-        arrays, description = _READERS[found](options.input)
+        arrays, description = _FORMATS[found].read(options.input)
     else:
         arrays, description = tf1_directory.read(
             options.input, options.bert_config_file
@@ -137,12 +132,12 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     if the model read back is not the one written.
     """
     with files.replacing_directory(options.output) as directory:
-        _WRITERS[options.to](model, directory)
+        _FORMATS[options.to].write(model, directory)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
         # In TF1 without a task.json, only --head has a classifier's type.
         head = model.head.name if options.to == "tf1" else None
-        again = match(*_READERS[options.to](directory), head=head)
+        again = match(*_FORMATS[options.to].read(directory), head=head)
         difference = math.inf
         if model.head == again.head and set(model.stored) <= set(again.stored):
             difference = _difference(again.stored, model.read, again.read)

@@ -74,32 +74,48 @@ class Arrays:
     # Stored name -> name by the rules of `names`, where they differ.
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
+    def weight_shapes(self, config: BertConfig) -> dict[str, Shape]:
+        """Returns {TF1 name: shape} of all weights that a model can have."""
+        bias_shape = self.shapes.get(self.names.rename("output_bias"), ())
+        num_classes = bias_shape[0] if len(bias_shape) == 1 else 1
+        return weights.shapes(config, num_classes)
+
+    def tf1_names(self, known: Iterable[str]) -> dict[str, str | None]:
+        """Returns {stored name: TF1 name} without ignored arrays.
+
+        Arrays without a counterpart in the TF1 names `known` have None.
+        """
+        tf1_names = {self.names.rename(name): name for name in known}
+        return {
+            name: tf1_names.get(self.aliases.get(name, name))
+            for name in self.shapes
+            if not re.search(self.names.ignored, name)
+        }
+
+    def read_as_tf1(self, stored: str, name: str, shape: Shape) -> np.ndarray:
+        """Returns an array as a TF1 checkpoint stores it."""
+        array = self.names.transpose(name, self.read(stored))
+        return np.ascontiguousarray(array.reshape(shape))
+
     def to_tf1(self, config: BertConfig) -> "Arrays":
         """Returns the arrays with the names and shapes of a TF1 checkpoint.
 
         Arrays without a counterpart, or with a wrong shape, are unchanged.
         """
-        names = self.names
-        bias_shape = self.shapes.get(names.rename("output_bias"), ())
-        num_classes = bias_shape[0] if len(bias_shape) == 1 else 1
-        expected = weights.shapes(config, num_classes)
-        tf1_names = {names.rename(name): name for name in expected}
+        expected = self.weight_shapes(config)
         stored: dict[str, str] = {}
-        for name in self.shapes:
-            if not re.search(names.ignored, name):
-                current = self.aliases.get(name, name)
-                stored.setdefault(tf1_names.get(current, name), name)
+        for stored_name, name in self.tf1_names(expected).items():
+            stored.setdefault(name or stored_name, stored_name)
         shapes = {name: self.shapes[stored[name]] for name in stored}
         for name, shape in expected.items():
-            if shapes.get(name) == names.shape(name, shape, config):
+            if shapes.get(name) == self.names.shape(name, shape, config):
                 shapes[name] = shape
-
-        def read(name: str) -> np.ndarray:
-            """Returns an array as a TF1 checkpoint stores it."""
-            array = names.transpose(name, self.read(stored[name]))
-            return np.ascontiguousarray(array.reshape(shapes[name]))
-
-        return Arrays(self.where, shapes, read, Names())
+        return Arrays(
+            self.where,
+            shapes,
+            lambda name: self.read_as_tf1(stored[name], name, shapes[name]),
+            Names(),
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -151,29 +167,21 @@ class Model:
         """Returns a weight as float32, as a TF1 checkpoint stores it."""
         shape = self.shapes[name]
         if name not in self.stored:
-            stddev = self.description.config.initializer_range
-            return _initial(shape, stddev)
-        array = self.arrays.read(self.stored[name])
-        array = self.arrays.names.transpose(
-            name, array.astype(np.float32, copy=False)
-        )
-        return np.ascontiguousarray(array.reshape(shape))
+            return _initial(shape, self.description.config.initializer_range)
+        array = self.arrays.read_as_tf1(self.stored[name], name, shape)
+        return array.astype(np.float32, copy=False)
 
     def to_format(
         self, names: Names, wanted: Iterable[str]
     ) -> Iterator[tuple[str, np.ndarray]]:
         """Yields the name and array of wanted weights in another format."""
+        config = self.description.config
         for name in progress.bar(
-            list(wanted), description="Converting", unit=" arrays"
+            wanted, description="Converting", unit=" arrays"
         ):
-            array = names.transpose(name, self.read(name))
-            shape = names.shape(
-                name, self.shapes[name], self.description.config
-            )
-            yield (
-                names.rename(name),
-                np.ascontiguousarray(array.reshape(shape)),
-            )
+            shape = names.shape(name, self.shapes[name], config)
+            array = names.transpose(name, self.read(name)).reshape(shape)
+            yield names.rename(name), np.ascontiguousarray(array)
 
 
 def _initial(shape: Shape, stddev: float) -> np.ndarray:
@@ -201,12 +209,8 @@ def match(
     arrays of one weight differ.
     """
     config, names = description.config, arrays.names
-    bias_shape = arrays.shapes.get(names.rename("output_bias"), ())
-    num_classes = bias_shape[0] if len(bias_shape) == 1 else 1
-    shapes = weights.shapes(config, num_classes)
-    tf1_names = {names.rename(name): name for name in shapes}
-    ignored = [name for name in arrays.shapes if re.search(names.ignored, name)]
-    stored = [name for name in arrays.shapes if name not in ignored]
+    shapes = arrays.weight_shapes(config)
+    stored = arrays.tf1_names(shapes)
     skipped = [name for name in stored if skip and re.search(skip, name)]
     if skip and not skipped:
         logging.warning(
@@ -217,8 +221,7 @@ def match(
         )
     found: dict[str, str] = {}
     problems = []
-    for name in stored:
-        tf1_name = tf1_names.get(arrays.aliases.get(name, name))
+    for name, tf1_name in stored.items():
         if name in skipped:
             continue
         if tf1_name is None:
@@ -254,7 +257,7 @@ def match(
         shapes={name: shapes[name] for name in wanted},
         stored={name: found[name] for name in wanted if name in found},
         arrays=arrays,
-        left_out=[*ignored, *skipped],
+        left_out=[n for n in arrays.shapes if n not in stored] + skipped,
     )
 
 

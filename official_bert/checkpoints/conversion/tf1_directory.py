@@ -9,10 +9,7 @@ import tensorflow as tf
 
 from official_bert import files, huggingface_files, task_file
 from official_bert.checkpoints import run_directory, tf1, weights
-from official_bert.checkpoints.conversion import (
-    huggingface_config,
-    model_garden,
-)
+from official_bert.checkpoints.conversion import huggingface, model_garden
 from official_bert.checkpoints.conversion.model import (
     Arrays,
     Description,
@@ -25,6 +22,18 @@ from official_bert.errors import InputError
 _CHECKPOINT = "bert_model.ckpt"
 _CONFIG = "bert_config.json"
 _VOCAB = "vocab.txt"
+
+# task.json -> `problem_type`, and the type of the classifier.
+_PROBLEM_TYPES = {
+    "classification": "single_label_classification",
+    "multilabel": "multi_label_classification",
+    "regression": "regression",
+}
+_CLASSIFIERS = {
+    "text": "sequence_classification",
+    "choice": "multiple_choice",
+    "tagging": "token_classification",
+}
 
 _NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
 
@@ -89,7 +98,9 @@ def read(
         vocab=files.read_text(vocab_file) if vocab_file else None,
         do_lower_case=task.get("do_lower_case", lower),
         task=task or None,
-        **huggingface_config.describe_task(task),
+        labels=tuple(task.get("labels", ())),
+        problem_type=_PROBLEM_TYPES.get(task.get("task_type", "")),
+        head=_CLASSIFIERS.get(task.get("kind", "")),
     )
 
 
@@ -97,7 +108,7 @@ def write(model: Model, directory: str) -> None:
     """Writes a checkpoint and the files beside it."""
     _write_arrays(directory, model.to_format(_NAMES, model.shapes))
     _write_text(directory, _CONFIG, model.description.config.to_json_string())
-    huggingface_config.write_tokenizer_and_task(model.description, directory)
+    huggingface.write_tokenizer_and_task(model.description, directory)
 
 
 def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:

@@ -13,9 +13,6 @@ import sys
 
 import numpy as np
 import pytest
-
-pytest.importorskip("safetensors")
-
 from safetensors.numpy import load_file, save_file
 from support import transformers_process
 from support.conversions import (

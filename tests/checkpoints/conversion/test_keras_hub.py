@@ -20,7 +20,6 @@ from support.transformers_process import SIZES
 from official_bert.errors import InputError
 from official_bert.tokenization import FullTokenizer
 
-pytest.importorskip("safetensors")
 keras_nlp = pytest.importorskip("keras_nlp")
 
 

@@ -18,8 +18,6 @@ from official_bert.checkpoints import tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
-pytest.importorskip("safetensors")
-
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "model_garden"
 NAME = "encoder_v2"
 
