@@ -14,15 +14,12 @@ Texts are not kept apart, because nothing here reaches beyond a space. Spans
 follow the rules of `official_bert.tokenization.alignment`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from official_bert.export.unicode_tables import (
-    ENTRY,
     FINAL_SIGMA,
-    KIND_BITS,
-    NEEDS_CARE,
     SIGMA,
     Casing,
     Kind,
@@ -43,18 +40,9 @@ class Normalized(NamedTuple):
     """The characters of words and the spaces between them; M of them."""
 
     points: tf.Tensor  # int32 [M], code points
-    kinds: tf.Tensor  # int32 [M], `Kind`s other than MARK and REMOVED
+    kinds: tf.Tensor  # int32 [M], `Kind`s other than MARK
     first: tf.Tensor  # int64 [M], the first index in `Decoded` of each
     last: tf.Tensor  # int64 [M], the last one
-
-
-class _Marked(NamedTuple):
-    """Like `Normalized`; `is_joined`: whether each belongs to the previous."""
-
-    points: tf.Tensor
-    kinds: tf.Tensor
-    first: tf.Tensor
-    is_joined: tf.Tensor
 
 
 def decode(texts: tf.Tensor) -> Decoded:
@@ -76,36 +64,26 @@ def num_bytes(points: tf.Tensor) -> tf.Tensor:
 
 
 def normalize(points: tf.Tensor, tables: UnicodeTables) -> Normalized:
-    """Returns the normalized characters of `Decoded.points`.
-
-    Most characters become a single one, whatever stands around them. Only a
-    batch with others takes the slower branches.
-    """
-    entries = tables.entries.find(points)
-    first = tf.where(entries & KIND_BITS != Kind.REMOVED)[:, 0]
-    points, entries = tf.gather(points, first), tf.gather(entries, first)
-    if not tables.do_lower_case:
-        return Normalized(points, entries, first, first)
-    points, entries = tf.cond(
+    """Returns the normalized characters of `Decoded.points`."""
+    points = tf.cond(
         tf.reduce_any(points == SIGMA),
         lambda: _replace_final_sigmas(points, tables),
-        lambda: (points, entries),
+        lambda: points,
     )
-    marked = tf.cond(
-        tf.reduce_any(entries & NEEDS_CARE > 0),
-        lambda: _decompose(points, entries, first, tables),
-        lambda: _replace(points, entries, first),
-    )
-    return _drop_marks(marked)
+    parts = tf.gather(tables.expansions, tables.expansion_of.find(points))
+    first = parts.value_rowids()
+    is_same = parts.values == 0
+    points = tf.where(is_same, tf.gather(points, first), parts.values)
+    return _drop_marks(points, first, tables)
 
 
 def _replace_final_sigmas(
     points: tf.Tensor, tables: UnicodeTables
-) -> tuple[tf.Tensor, tf.Tensor]:
+) -> tf.Tensor:
     """Puts "ς" for each "Σ" that is the last letter of its word.
 
     That is one after a cased letter and not before one; ignored characters
-    between them do not count. Returns points and entries.
+    between them do not count.
     """
     casing = tables.casing.find(points)
     counted = tf.where(casing != Casing.IGNORED)[:, 0]
@@ -114,59 +92,27 @@ def _replace_final_sigmas(
     precedes = tf.concat([is_cased[1:], [False]], axis=0)
     is_sigma = tf.gather(points, counted) == SIGMA
     final = tf.boolean_mask(counted, is_sigma & follows & ~precedes)
-    points = tf.tensor_scatter_nd_update(
+    return tf.tensor_scatter_nd_update(
         points, final[:, None], tf.fill(tf.shape(final), FINAL_SIGMA)
     )
-    return points, tables.entries.find(points)
 
 
-def _decompose(
-    points: tf.Tensor,
-    entries: tf.Tensor,
-    first: tf.Tensor,
-    tables: UnicodeTables,
-) -> _Marked:
-    """Replaces characters by their expansions, in canonical order."""
-    expansion = tables.expansion_of.find(points)
-    items = tf.gather(tables.expansions, expansion)
-    source = items.value_rowids()
-    is_same = tf.gather(expansion, source) == 0
-    kinds = tf.gather(entries & KIND_BITS, source)
-    kinds = tf.where(is_same, kinds, items.values % ENTRY)
-    points = tf.gather(points, source)
-    points = tf.where(is_same, points, items.values // ENTRY)
+def _drop_marks(
+    points: tf.Tensor, first: tf.Tensor, tables: UnicodeTables
+) -> Normalized:
+    """Drops accents; the characters they belong to get their places.
+
+    `points` are decomposed characters, of which each comes from `first`.
+    """
+    kinds = tables.kinds.find(points)
     combining = tables.combining.find(points)
-    # Marks are ordered up to the next character that is not a mark.
-    keys = tf.cumsum(tf.cast(combining == 0, tf.int64)) * 256
-    keys += tf.cast(combining, tf.int64)
-    is_early = tf.concat([[False], keys[1:] < keys[:-1]], axis=0)
-    order = tf.cond(
+    is_early = (combining[1:] > 0) & (combining[1:] < combining[:-1])
+    points, kinds, is_moved = tf.cond(
         tf.reduce_any(is_early),
-        lambda: tf.argsort(keys, stable=True),
-        lambda: tf.range(tf.size(keys)),
+        lambda: _sort_marks(points, kinds, combining, is_early),
+        lambda: (points, kinds, tf.zeros_like(points, tf.bool)),
     )
-    points, kinds = tf.gather(points, order), tf.gather(kinds, order)
-    # If marks between two spaces changed places, all of them share a span.
-    chunks = tf.cumsum(tf.cast(kinds == Kind.SPACE, tf.int32))
-    is_mixed = tf.math.unsorted_segment_max(
-        tf.cast(is_early, tf.int32), chunks, tf.reduce_max(chunks) + 1
-    )
-    may_move = (tf.gather(is_mixed, chunks) > 0) & (combining > 0)
-    is_joined = (kinds == Kind.MARK) | may_move
-    return _Marked(points, kinds, tf.gather(first, source), is_joined)
-
-
-def _replace(
-    points: tf.Tensor, entries: tf.Tensor, first: tf.Tensor
-) -> _Marked:
-    """Replaces each character by the one of its entry."""
-    kinds = entries & KIND_BITS
-    return _Marked(points + entries // ENTRY, kinds, first, kinds == Kind.MARK)
-
-
-def _drop_marks(marked: _Marked) -> Normalized:
-    """Drops accents; the characters they belong to get their places."""
-    points, kinds, first, is_joined = marked
+    is_joined = (kinds == Kind.MARK) | is_moved
     # `alignment` puts spaces around Chinese characters.
     is_apart = (kinds == Kind.SPACE) | (kinds == Kind.CHINESE)
     starts = ~is_joined | tf.concat([[True], is_apart[:-1]], axis=0)
@@ -180,3 +126,21 @@ def _drop_marks(marked: _Marked) -> Normalized:
         tf.gather(tf.boolean_mask(first, starts), group),
         tf.gather(tf.boolean_mask(first, ends), group),
     )
+
+
+def _sort_marks(
+    points: tf.Tensor, kinds: tf.Tensor, combining: tf.Tensor, is_early: Any
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Sorts marks up to the next character that is not a mark.
+
+    If marks between two spaces change places, all of them share a span: the
+    last result is whether each does.
+    """
+    base = tf.cumsum(tf.cast(combining == 0, tf.int64))
+    order = tf.argsort(base * 256 + tf.cast(combining, tf.int64), stable=True)
+    chunks = tf.cumsum(tf.cast(kinds == Kind.SPACE, tf.int32))
+    is_mixed = tf.math.unsorted_segment_max(
+        tf.cast(is_early, tf.int32), chunks[1:], chunks[-1] + 1
+    )
+    is_moved = (tf.gather(is_mixed, chunks) > 0) & (combining > 0)
+    return tf.gather(points, order), tf.gather(kinds, order), is_moved

@@ -15,15 +15,10 @@ import tensorflow as tf
 from official_bert.tokenization import characters
 
 NUM_CODE_POINTS = 0x110000
-PAGE_SIZE = 256
+PAGE_BITS = 8
+PAGE_SIZE = 2**PAGE_BITS
 
 SIGMA, FINAL_SIGMA = ord("Σ"), ord("ς")
-
-# An entry is (replacement - code point) * ENTRY + flags + kind. Differences
-# make many pages equal, so that few have to be stored.
-ENTRY = 16
-KIND_BITS = 7
-NEEDS_CARE = 8  # The replacement is several characters, or may change places.
 
 
 class Kind(enum.IntEnum):
@@ -35,10 +30,9 @@ class Kind(enum.IntEnum):
 
     LETTER = 0
     MARK = 1  # An accent that is dropped.
-    REMOVED = 2  # Treated as if it were not in the text.
-    PUNCTUATION = 3  # A word of its own.
-    CHINESE = 4  # A word of its own, to which following accents do not belong.
-    SPACE = 5
+    PUNCTUATION = 2  # A word of its own.
+    CHINESE = 3  # A word of its own, to which following accents do not belong.
+    SPACE = 4
 
 
 class Casing(enum.IntEnum):
@@ -58,26 +52,26 @@ class PagedTable:
         pages, page_of = np.unique(
             table.reshape(-1, PAGE_SIZE), axis=0, return_inverse=True
         )
-        self._page_of = tf.constant(page_of.reshape(-1), tf.int32)
+        self._starts = tf.constant(page_of.reshape(-1) * PAGE_SIZE, tf.int32)
         self._pages = tf.constant(pages.reshape(-1))
 
     def find(self, points: tf.Tensor) -> tf.Tensor:
         """Returns the numbers of code points; both int32."""
-        pages = tf.gather(self._page_of, points // PAGE_SIZE)
-        return tf.gather(self._pages, pages * PAGE_SIZE + points % PAGE_SIZE)
+        page = tf.bitwise.right_shift(points, PAGE_BITS)
+        place = tf.gather(self._starts, page) + (points & (PAGE_SIZE - 1))
+        return tf.gather(self._pages, place)
 
 
 class UnicodeTables(NamedTuple):
     """How characters are normalized.
 
-    `expansions` are the lower-cased and decomposed characters of those that
-    change, as code point * ENTRY + kind; the first stands for all others.
+    `expansions` are the code points of lower-cased and decomposed characters,
+    [] for removed ones. The first, [0], stands for unchanged characters.
     """
 
-    do_lower_case: bool  # If False, only `entries` is used, and has kinds.
-    entries: PagedTable  # See `ENTRY`.
     expansion_of: PagedTable  # Indices in `expansions`.
     expansions: tf.RaggedTensor
+    kinds: PagedTable  # Of `Kind`.
     combining: PagedTable  # Canonical combining classes, which order marks.
     casing: PagedTable  # Of `Casing`.
 
@@ -92,57 +86,41 @@ def make_tables(do_lower_case: bool) -> UnicodeTables:
         if unicodedata.category(chr(point)) not in ("Cn", "Co", "Cs")
         or characters.is_chinese(chr(point))
     ]
-    entries: dict[int, int] = {}
     expansion_of: dict[int, int] = {}
     expansions = [[0]]
     for point in points:
         char = chr(point)
-        kind = _kind(char)
-        if not do_lower_case or kind in (Kind.REMOVED, Kind.SPACE):
-            entries[point] = kind
-            continue
-        parts = unicodedata.normalize("NFD", char.lower())
-        kinds = [
-            Kind.MARK if characters.is_nonspacing_mark(part) else _kind(part)
-            for part in parts
-        ]
-        entries[point] = (ord(parts[0]) - point) * ENTRY + kinds[0]
-        if not _is_first_enough(parts):
-            entries[point] |= NEEDS_CARE
-        if parts != char:
+        expansion = char
+        if characters.is_removed(char):
+            expansion = ""
+        elif do_lower_case and not char.isspace():
+            expansion = unicodedata.normalize("NFD", char.lower())
+        if expansion != char:
             expansion_of[point] = len(expansions)
-            pairs = zip(parts, kinds, strict=True)
-            expansions.append([ord(part) * ENTRY + k for part, k in pairs])
-    changing = points if do_lower_case else []
+            expansions.append(list(map(ord, expansion)))
+    uncased = points if do_lower_case else []
     return UnicodeTables(
-        do_lower_case,
-        PagedTable(entries),
         PagedTable(expansion_of),
         tf.ragged.constant(expansions, tf.int32),
-        PagedTable({p: unicodedata.combining(chr(p)) for p in changing}),
-        PagedTable({p: _casing(chr(p)) for p in changing}),
+        PagedTable({p: _kind(chr(p), do_lower_case) for p in points}),
+        PagedTable({p: unicodedata.combining(chr(p)) for p in uncased}),
+        PagedTable({p: _casing(chr(p)) for p in uncased}),
     )
 
 
-def _kind(char: str) -> Kind:
-    if characters.is_removed(char):
-        return Kind.REMOVED
+def _kind(char: str, drops_marks: bool) -> Kind:
     if char.isspace():
         return Kind.SPACE
+    if drops_marks and characters.is_nonspacing_mark(char):
+        return Kind.MARK
     if characters.is_chinese(char):
         return Kind.CHINESE
     return Kind.PUNCTUATION if characters.is_punctuation(char) else Kind.LETTER
 
 
-def _is_first_enough(parts: str) -> bool:
-    """Whether all parts but the first are dropped, and none can move."""
-    kept = [p for p in parts if not characters.is_nonspacing_mark(p)]
-    if not kept:
-        return len(parts) == 1
-    return kept == [parts[0]] and not unicodedata.combining(kept[0])
-
-
 def _casing(char: str) -> Casing:
+    if characters.is_removed(char):
+        return Casing.IGNORED
     # `str.lower` decides. If it ignores the character, it looks at the "a".
     if not f"a{char}Σ".lower().endswith("ς"):
         return Casing.NEITHER
