@@ -157,9 +157,7 @@ def _difference(
 ) -> float:
     """Returns the largest absolute difference of any two values."""
     largest = 0.0
-    for name in progress.bar(
-        list(names), description="Comparing", unit=" arrays"
-    ):
+    for name in progress.bar(names, description="Comparing", unit=" arrays"):
         old, new = before(name), after(name)
         if not np.array_equal(old, new, equal_nan=old.dtype.kind == "f"):
             gap = np.nan_to_num(np.abs(old - new), nan=np.inf)
