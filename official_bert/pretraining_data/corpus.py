@@ -57,7 +57,7 @@ class Corpus:
         return len(self.documents) - 1
 
     def __getitem__(self, index: int) -> Offsets:
-        first, last = self.documents[index : index + 2].tolist()
+        first, last = self.documents[index], self.documents[index + 1]
         return self.sentences[first : last + 1]
 
     @property

@@ -95,13 +95,11 @@ def create_instances(
     text: Corpus, settings: Settings, rng: random.Random
 ) -> list[Instance]:
     """Makes the instances of all documents, `dupe_factor` times, shuffled."""
-    documents = [text[index].tolist() for index in range(len(text))]
+    documents = [document.tolist() for document in text]
     rng.shuffle(documents)
     instances: list[Instance] = []
     options = settings.options
     rounds = [*enumerate(documents)] * options.dupe_factor
-    # By position and by length; looking up in arrays takes time.
-    singles: list[Sequence[int]] = [(i,) for i in range(options.max_seq_length)]
     num_to_predict = settings.num_to_predict.tolist()
     is_continuation: list[bool] = []
     if options.do_whole_word_mask:
@@ -113,7 +111,7 @@ def create_instances(
             document, index, documents, options, rng
         ):
             masks = masking.mask_sequence(
-                _candidates(pair, singles, is_continuation),
+                _candidates(pair, is_continuation),
                 num_to_predict[pair.num_tokens],
                 settings.replacements,
                 rng,
@@ -123,17 +121,15 @@ def create_instances(
     return instances
 
 
-def _candidates(
-    pair: Pair, singles: list[Sequence[int]], is_continuation: list[bool]
-) -> list[Sequence[int]]:
+def _candidates(pair: Pair, is_continuation: list[bool]) -> list[Sequence[int]]:
     """Returns the positions of tokens or, with `is_continuation`, of words."""
     start_a, end_a, start_b, end_b, _ = pair
     separator = 1 + end_a - start_a
-    tokens = singles[1:separator] + singles[separator + 1 : pair.num_tokens - 1]
+    places = [*range(1, separator), *range(separator + 1, pair.num_tokens - 1)]
     if not is_continuation:
-        return tokens
+        return [(place,) for place in places]
     flags = is_continuation[start_a:end_a] + is_continuation[start_b:end_b]
-    return masking.whole_words([place for (place,) in tokens], flags)
+    return masking.whole_words(places, flags)
 
 
 def feature_batches(

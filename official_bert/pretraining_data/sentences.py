@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
 from absl import logging
 
 from official_bert import progress
@@ -84,10 +83,7 @@ def report(text: Corpus, names: Sequence[str], settings: Settings) -> None:
     )
     if settings.options.split_sentences:
         advice = "Use one file per document, or change --document_blank_lines."
-    num_single = sum(
-        np.count_nonzero(np.diff(text.documents[first : end + 1]) == 1)
-        for first, end in text.parts(num_sentences=2**12)
-    )
+    num_single = sum(len(document) == 2 for document in text)
     if len(text) == 1 and settings.options.nsp == "next":
         problem = "only one document: random segments B are also from it"
     elif 2 * num_single >= len(text):
