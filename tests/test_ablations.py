@@ -186,10 +186,7 @@ FEATURES["max_seq_length"] = 16
     [
         (classes.Predict, {"fill_mask": True}),
         (classes.Predict, {"score": True}),
-        (
-            classes.VisualizeAttention,
-            {"text_a": "w1", "output_file": "out.html"},
-        ),
+        (classes.VisualizeAttention, ATTENTION),
         (classes.ExtractFeatures, FEATURES),
         (classes.ExportTfhub, {"export_path": "out"}),
     ],

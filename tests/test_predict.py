@@ -13,13 +13,11 @@ from support import (
     command_lines,
     conversions,
     recorded,
-    tiny,
     untrained_models,
 )
 from support.untrained_models import CONFIG
 
 import predict
-from official_bert import task_file
 from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -143,11 +141,7 @@ def save_own_model(folder, *columns):
         is_pair=len(columns) == 2,
         columns=TextColumns(columns),
     )
-    model = task.build_model(BertConfig.from_dict(CONFIG))
-    tiny.save(folder / "own", model, CONFIG, 5)
-    described = task_file.describe(task.to_json(), 16, do_lower_case=True)
-    (folder / "own" / "task.json").write_text(json.dumps(described))
-    return str(folder / "own")
+    return untrained_models.finetuned(folder / "own", task)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -163,11 +157,7 @@ def test_own_tables_are_read_with_the_columns_of_training(name, folder, ask):
 def tagger(folder):
     """The run directory of a tagger, whose words were in column 1."""
     task = TaggingTask(labels=("N", "V"), token_column=1, document_context=True)
-    model = task.build_model(BertConfig.from_dict(CONFIG))
-    tiny.save(folder / "tagger", model, CONFIG, 5)
-    described = task_file.describe(task.to_json(), 16, do_lower_case=True)
-    (folder / "tagger" / "task.json").write_text(json.dumps(described))
-    return str(folder / "tagger")
+    return untrained_models.finetuned(folder / "tagger", task)
 
 
 COLUMNS = b"1\tgood\tN\n2\tcat?\tV\n\n1\train\tN\n"

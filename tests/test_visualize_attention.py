@@ -1,11 +1,10 @@
 """visualize_attention.py: its options, and its pages in a browser."""
 
-import json
 import re
 
 import numpy as np
 import pytest
-from support import chromium, command_lines, tiny
+from support import chromium, command_lines, tiny, untrained_models
 
 import visualize_attention
 from official_bert.checkpoints import run_directory
@@ -28,15 +27,10 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     # Training also stores moments.
     moments = {"bert/pooler/dense/bias/adam_m": np.zeros(3, np.float32)}
-    config = BertConfig.from_dict(CONFIG)
+    model = PretrainingModel(BertConfig.from_dict(CONFIG))
+    tiny.save(folder / "pretrained", model, CONFIG, 5, **moments)
     task = TextTask(task_type="classification", labels=("no", "yes"))
-    for name, model in (
-        ("pretrained", PretrainingModel(config)),
-        ("tuned", task.build_model(config)),
-    ):
-        tiny.save(folder / name, model, CONFIG, 5, **moments)
-    described = {**task.to_json(), "max_seq_length": 16, "do_lower_case": False}
-    (folder / "tuned" / "task.json").write_text(json.dumps(described))
+    untrained_models.finetuned(folder / "tuned", task, CONFIG, False)
     (folder / "cats.txt").write_text(SENTENCES)
     word = {"text_a": None, "text_b": None, "word": "cat"}
     with pytest.MonkeyPatch.context() as patch:

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy import special
 from support import record_files, recorded, tiny, untrained_models
 
 from official_bert.errors import InputError
@@ -64,21 +65,16 @@ def test_model_is_loaded_from_a_run_directory_or_from_files(tmp_path):
 
 
 def log_probabilities(model, ids, place):
-    """Returns the log-probabilities of one position, the head in float64."""
-    weights = {
-        w.path.removeprefix("cls/predictions/"): w.numpy().astype(np.float64)
-        for w in model.trainable_variables
+    """Returns the log-probabilities of one position of one text."""
+    batch = {
+        "input_ids": [ids],
+        "input_mask": [[1] * len(ids)],
+        "segment_ids": [[0] * len(ids)],
+        "masked_lm_positions": [[place]],
     }
-    x = model.bert(tf.constant([ids])).sequence_output[0, place]
-    x = x.numpy().astype(np.float64)
-    x = x @ weights["transform/dense/kernel"] + weights["transform/dense/bias"]
-    x *= 0.5 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
-    x = (x - x.mean()) / np.sqrt(x.var() + 1e-12)
-    x = x * weights["transform/LayerNorm/gamma"]
-    x += weights["transform/LayerNorm/beta"]
-    logits = weights["bert/embeddings/word_embeddings"] @ x
-    logits = (logits + weights["output_bias"])[: len(TOKENS)]
-    return logits - np.log(np.exp(logits).sum())
+    output = model({name: tf.constant(value) for name, value in batch.items()})
+    logits = output.masked_lm_logits[0, 0, : len(TOKENS)]
+    return special.log_softmax(logits.numpy().astype(np.float64))
 
 
 def encode(text):

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
-from official_bert.config import BertConfig
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import (
     SequenceClassifier,
@@ -27,9 +26,7 @@ def test_classifier_equals_the_original(num_labels, golden):
     arrays = np.load(
         golden / "classifier" / "model" / f"labels{num_labels}.npz"
     )
-    config = BertConfig.from_json_file(
-        str(golden / "model" / "base" / "bert_config.json")
-    )
+    config = recorded.read_config(golden / "model" / "base")
     model = recorded.assign(SequenceClassifier(config, num_labels), 101)
     inputs = recorded.part(arrays, "in/")
     batch = {name: tf.constant(value) for name, value in inputs.items()}

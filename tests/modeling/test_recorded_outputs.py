@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
-from official_bert.config import BertConfig
 from official_bert.modeling.losses import cross_entropy
 from official_bert.modeling.pretraining_model import PretrainingModel
 
@@ -81,14 +80,10 @@ def norms(arrays, **arguments):
     }
 
 
-def read_config(folder):
-    return BertConfig.from_json_file(str(folder / "bert_config.json"))
-
-
 @pytest.mark.parametrize(("name", "case"), CASES)
 def test_outputs_and_gradients_equal_the_original(golden, name, case):
     folder = golden / "model" / name
-    model = PretrainingModel(read_config(folder))
+    model = PretrainingModel(recorded.read_config(folder))
     recorded.assign(model, SEEDS[name])
     arrays = np.load(folder / f"{case}.npz")
     batch = recorded.part(arrays, "in/")
@@ -125,7 +120,7 @@ def test_outputs_and_gradients_equal_the_committed_extract():
 def test_bert_base_equals_the_original(golden):
     folder = golden / "model" / "real_size"
     arrays = np.load(folder / "summary.npz")
-    model = PretrainingModel(read_config(folder))
+    model = PretrainingModel(recorded.read_config(folder))
     shapes = json.loads((folder / "variables.json").read_text())["variables"]
     found = {w.path: list(w.shape) for w in model.trainable_variables}
     assert found == dict(map(tuple, shapes))

@@ -31,7 +31,7 @@ def documents_of(text):
 
     return [
         list(itertools.starmap(sentence, itertools.pairwise(document)))
-        for document in map(text.__getitem__, range(len(text)))
+        for document in text
     ]
 
 

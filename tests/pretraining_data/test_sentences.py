@@ -106,65 +106,68 @@ WORDS = ["the", "cat", "dog", "sat", "ran", "."]
 
 
 @pytest.fixture
-def messages(caplog):
+def make(tmp_path, caplog):
+    """A function that makes records of a text; returns the log's records."""
     caplog.set_level(logging.INFO)
-    return lambda: [record.getMessage() for record in caplog.records]
+
+    def made(text, tokens=WORDS, **options):
+        inputs = pretraining_records.write_inputs(tmp_path, text, tokens)
+        pretraining_records.make(
+            inputs, inputs / "out", **{"short_seq_prob": 0.0, **options}
+        )
+        return caplog.records
+
+    return made
+
+
+def output(records):
+    return "\n".join(record.getMessage() for record in records)
 
 
 @pytest.mark.parametrize("num_workers", [0, 1, 2])
 @pytest.mark.parametrize("pack_sequences", [False, True])
 @pytest.mark.parametrize("nsp", ["next", "sop", "none"])
-def test_counts_are_those_made_by_hand(
-    tmp_path, messages, num_workers, pack_sequences, nsp
-):
+def test_counts_are_those_made_by_hand(make, num_workers, pack_sequences, nsp):
     # 16 tokens, which all fit: 4 sentences of 4.
-    inputs = pretraining_records.write_inputs(tmp_path, TEXT, WORDS)
     how = {"num_workers": num_workers, "pack_sequences": pack_sequences}
-    sizes = {"max_seq_length": 32, "short_seq_prob": 0.0, "dupe_factor": 3}
-    pretraining_records.make(inputs, tmp_path / "out", nsp=nsp, **how, **sizes)
-    output = "\n".join(messages())
-    assert "Read 2 documents, 4 sentences, 16 tokens" in output
-    assert "Dropped or truncated 0.0% of the tokens" in output
+    found = output(make(TEXT, nsp=nsp, dupe_factor=3, **how))
+    assert "Read 2 documents, 4 sentences, 16 tokens" in found
+    assert "Dropped or truncated 0.0% of the tokens" in found
     if nsp != "next":  # One instance of each document in each pass.
-        assert "Wrote 6 instances in " in output
+        assert "Wrote 6 instances in " in found
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 @pytest.mark.parametrize(
-    ("nsp", "changes", "share"),
+    ("nsp", "max_seq_length", "share"),
     [
         # [CLS] 1 [SEP] 2 [SEP] or [CLS] 2 [SEP] 1 [SEP] ...
-        ("sop", {"max_seq_length": 7}, 50.0),
-        ("none", {"max_seq_length": 5}, 25.0),
+        ("sop", 7, 50.0),
+        ("none", 5, 25.0),
     ],
 )
 def test_truncated_tokens_are_counted(
-    tmp_path, messages, num_workers, nsp, changes, share
+    make, num_workers, nsp, max_seq_length, share
 ):
-    inputs = pretraining_records.write_inputs(tmp_path, TEXT, WORDS)
-    how = {"num_workers": num_workers, "nsp": nsp, "short_seq_prob": 0.0}
-    pretraining_records.make(inputs, tmp_path / "out", **how, **changes)
-    expected = f"Dropped or truncated {share}% of the tokens"
-    assert expected in messages()
+    how = {"num_workers": num_workers, "max_seq_length": max_seq_length}
+    found = output(make(TEXT, nsp=nsp, **how))
+    assert f"Dropped or truncated {share}% of the tokens" in found
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 @pytest.mark.parametrize("pack_sequences", [False, True])
 def test_tokens_of_random_segments_do_not_count(
-    tmp_path, messages, num_workers, pack_sequences
+    make, num_workers, pack_sequences
 ):
     # Two documents of one sentence of 4: A is the document, B is random.
     # [CLS] 3 [SEP] 3 [SEP] has room for 3 of 4 tokens of A.
     text = TEXT.replace(".\nThe", " the")
-    inputs = pretraining_records.write_inputs(tmp_path, text, WORDS)
     how = {"num_workers": num_workers, "pack_sequences": pack_sequences}
-    sizes = {"max_seq_length": 9, "short_seq_prob": 0.0, "dupe_factor": 2}
-    pretraining_records.make(inputs, tmp_path / "out", **how, **sizes)
-    output = "\n".join(messages())
-    assert "Read 2 documents, 2 sentences, 14 tokens" in output
+    found = output(make(text, max_seq_length=9, dupe_factor=2, **how))
+    assert "Read 2 documents, 2 sentences, 14 tokens" in found
     # 3 of 7 tokens of A remain.
-    assert "Wrote 4 instances" in output
-    assert "Dropped or truncated 57.1% of the tokens" in output
+    assert "Wrote 4 instances" in found
+    assert "Dropped or truncated 57.1% of the tokens" in found
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
@@ -184,12 +187,11 @@ def test_tokens_of_random_segments_do_not_count(
     ],
 )
 def test_warning_says_what_to_do_about_the_documents(
-    tmp_path, caplog, text, changes, message, num_workers
+    make, text, changes, message, num_workers
 ):
-    inputs = pretraining_records.write_inputs(tmp_path, text, ["a", ".", ","])
     how = {"num_workers": num_workers, "max_seq_length": 9, **changes}
-    pretraining_records.make(inputs, tmp_path / "out", **how)
-    warnings = [r for r in caplog.records if r.levelno == logging.WARNING]
+    records = make(text, ["a", ".", ","], **how)
+    warnings = [r for r in records if r.levelno == logging.WARNING]
     assert len(warnings) == (message is not None)
     for record in warnings:
         assert re.search(message, record.getMessage(), re.IGNORECASE)
@@ -208,9 +210,6 @@ def test_wrapped_prose_gives_the_records_of_one_sentence_per_line(
     assert pretraining_records.make(inputs, tmp_path / "out", **how) == expected
 
 
-def test_document_blank_lines_needs_split_sentences(tmp_path):
-    inputs = pretraining_records.write_inputs(tmp_path, TEXT, WORDS)
+def test_document_blank_lines_needs_split_sentences(make):
     with pytest.raises(InputError, match="needs --split_sentences"):
-        pretraining_records.make(
-            inputs, tmp_path / "out", document_blank_lines=1
-        )
+        make(TEXT, document_blank_lines=1)

@@ -55,6 +55,11 @@ RELU_CONFIG = BertConfig(
 )
 
 
+def read_config(folder: pathlib.Path) -> BertConfig:
+    """Returns the config of a recorded model."""
+    return BertConfig.from_json_file(str(folder / "bert_config.json"))
+
+
 def weight_value(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Returns the float32 value of a weight in the recorded model."""
     seed = (zlib.crc32(name.encode()) + 1_000_003 * seed) % 2**31

@@ -2,6 +2,7 @@
 
 import json
 
+from official_bert import task_file
 from official_bert.config import BertConfig
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tasks.text import TextTask
@@ -18,12 +19,19 @@ def tokenizer(folder, *more, never_split=()):
     return Tokenizer(str(path), never_split=never_split)
 
 
+def finetuned(directory, task, config=CONFIG, do_lower_case=True):
+    """Writes the run directory of a task; returns its path as a string."""
+    model = task.build_model(BertConfig.from_dict(config))
+    tiny.save(directory, model, config, 5)
+    described = task_file.describe(task.to_json(), 16, do_lower_case)
+    (directory / "task.json").write_text(json.dumps(described))
+    return str(directory)
+
+
 def write(folder):
     """Writes `tuned` and `pretrained` to a directory and returns it."""
-    config = BertConfig.from_dict(CONFIG)
     task = TextTask(task_type="classification", labels=("no", "yes"))
-    tiny.save(folder / "tuned", task.build_model(config), CONFIG, 5)
-    described = {**task.to_json(), "max_seq_length": 16, "do_lower_case": True}
-    (folder / "tuned" / "task.json").write_text(json.dumps(described))
-    tiny.save(folder / "pretrained", PretrainingModel(config), CONFIG, 5)
+    finetuned(folder / "tuned", task)
+    model = PretrainingModel(BertConfig.from_dict(CONFIG))
+    tiny.save(folder / "pretrained", model, CONFIG, 5)
     return folder

@@ -7,29 +7,22 @@ import pytest
 
 from official_bert.tokenization import validate_case_matches_checkpoint
 
-# By `do_lower_case`.
-MODELS = {
-    True: [
-        "uncased_L-12_H-768_A-12",
-        "uncased_L-24_H-1024_A-16",
-        "uncased_L-2_H-128_A-2",
-        "uncased_L-8_H-512_A-8",
-        "wwm_uncased_L-24_H-1024_A-16",
-        "multilingual_L-12_H-768_A-12",
-        "chinese_L-12_H-768_A-12",
-    ],
-    False: [
-        "cased_L-12_H-768_A-12",
-        "cased_L-24_H-1024_A-16",
-        "wwm_cased_L-24_H-1024_A-16",
-        "multi_cased_L-12_H-768_A-12",
-    ],
-}
+LOWER_CASED = """
+    uncased_L-12_H-768_A-12 uncased_L-24_H-1024_A-16 uncased_L-2_H-128_A-2
+    uncased_L-8_H-512_A-8 wwm_uncased_L-24_H-1024_A-16
+    multilingual_L-12_H-768_A-12 chinese_L-12_H-768_A-12
+"""
+CASED = """
+    cased_L-12_H-768_A-12 cased_L-24_H-1024_A-16 wwm_cased_L-24_H-1024_A-16
+    multi_cased_L-12_H-768_A-12
+"""
 
 
-@pytest.mark.parametrize("do_lower_case", [True, False])
-def test_released_checkpoints_need_their_own_casing(do_lower_case):
-    for model in MODELS[do_lower_case]:
+@pytest.mark.parametrize(
+    ("do_lower_case", "models"), [(True, LOWER_CASED), (False, CASED)]
+)
+def test_released_checkpoints_need_their_own_casing(do_lower_case, models):
+    for model in models.split():
         checkpoint = f"gs://models/{model}/bert_model.ckpt"
         validate_case_matches_checkpoint(do_lower_case, checkpoint)
         with pytest.raises(ValueError, match=f"`{model}` seems to be a"):
