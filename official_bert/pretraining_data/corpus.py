@@ -60,6 +60,9 @@ class Corpus:
         first, last = self.documents[index], self.documents[index + 1]
         return self.sentences[first : last + 1]
 
+    def __iter__(self) -> Iterator[Offsets]:
+        return map(self.__getitem__, range(len(self)))
+
     @property
     def num_tokens(self) -> int:
         """The number of tokens."""
