@@ -1,0 +1,64 @@
+"""The notebooks in docs/ run, and store outputs of such a run."""
+
+import json
+import re
+
+import pytest
+from support import notebooks
+
+PARTS = {path.stem: path for path in notebooks.NOTEBOOKS}
+
+
+def outputs(notebook):
+    """Returns the text and the errors of each code cell."""
+    texts = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            text = ""
+            for output in cell["outputs"]:
+                assert output["output_type"] != "error", output
+                data = output.get("data", {}).get("text/plain", "")
+                text += "".join(output.get("text", data))
+            texts.append(text)
+    return texts
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_stored_outputs_are_short_and_complete(name):
+    notebook = json.loads(PARTS[name].read_text())
+    cells = [c for c in notebook["cells"] if c["cell_type"] == "code"]
+    assert [c["execution_count"] for c in cells] == [
+        index + 1 for index in range(len(cells))
+    ]
+    for text in outputs(notebook):
+        assert len(text.splitlines()) <= 25
+        assert not re.search(r"/tmp|/home|/root|site-packages|Traceback", text)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """The directory that the notebooks run in."""
+    for package in ("nbclient", "ipykernel"):
+        pytest.importorskip(package, reason=f"needs {package}")
+    with notebooks.workplace(tmp_path_factory.mktemp("notebooks")) as found:
+        yield found
+
+
+@pytest.mark.slow
+def test_csv_notebook_trains_a_model_that_beats_the_baseline(directory):
+    notebook = notebooks.run(PARTS["finetune_on_your_csv"], directory)
+    *_, trained, data, predicted = outputs(notebook)
+    model, baseline = re.search(r"accuracy +(\S+) +(\S+)", trained).groups()
+    assert float(model) > float(baseline) + 0.2
+    assert "examples" in data
+    answers = [json.loads(line) for line in predicted.splitlines()]
+    assert answers[0]["label"] == "good"
+
+
+@pytest.mark.slow
+def test_keras_notebook_trains_and_loads_the_model_it_saved(directory):
+    notebook = notebooks.run(PARTS["keras_build_fit_save"], directory)
+    texts = outputs(notebook)
+    fitted = next(text for text in texts if "epoch 5" in text)
+    assert float(fitted.split()[-1]) > 0.9
+    assert any("equal: True" in text for text in texts)
