@@ -112,8 +112,7 @@ def evaluate(
         answers, losses = _run_model(run, forward, "dev", split, record_dir)
         results[split] = losses | run.task.metrics(run.data[split], answers)
         reporting.warn_of_one_class(split, run.task.predictions(answers))
-    first, *others = splits
-    return {**results[first], **{split: results[split] for split in others}}
+    return results.pop(splits[0]) | results
 
 
 def predict(run: Run) -> None:
@@ -213,7 +212,7 @@ class Evaluations:
 
         The last of the run's `num_steps` steps is always evaluated.
         """
-        is_due = self.every and (step % self.every == 0 or step == num_steps)
+        is_due = step % self.every == 0 or step == num_steps
         # An earlier run may have evaluated this step before it was killed.
         if is_due and step not in [e["global_step"] for e in self._history]:
             self._evaluate(step)

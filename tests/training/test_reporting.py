@@ -27,7 +27,7 @@ LENGTHS = {"50%": 7, "90%": 1200, "99%": 9, "max": 9, "full": 0.125}
 
 def table(caplog, task, data, note=None):
     """Returns the rows of the logged table, split at spaces."""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     caplog.clear()
     reporting.log_data(task, data, note or {"num_records": 3}, 8)
     first, *lines = caplog.records[0].getMessage().splitlines()
@@ -114,7 +114,7 @@ def test_one_class_for_everything_is_a_warning(caplog, task, answers, shown):
 def test_a_run_reports_its_data_also_with_the_records_of_an_earlier_run(
     tmp_path, caplog
 ):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     review_runs.write(tmp_path)
     flags = {"do_train": True, "learning_rate": 0.0, "max_seq_length": 16}
     found = []
