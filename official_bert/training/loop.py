@@ -92,8 +92,9 @@ def train(
     loss or the gradient is not finite.
     """
     options, strategy = trainer.options, trainer.strategy
-    eval_every = evaluations.every if evaluations else 0
-    intervals = (options.save_checkpoints_steps, eval_every)
+    intervals = [options.save_checkpoints_steps]
+    if evaluations:
+        intervals.append(evaluations.every)
     step = start.step
     sharded = distribution.shard_batches(batches, strategy)
     runner = StepRunner(trainer, start.seed, sharded.element_spec)
@@ -118,7 +119,7 @@ def train(
         data = iter(sharded)
         while step < num_steps:
             num_in_call = steps_until_milestone(
-                step, num_steps, options.steps_per_call, *intervals
+                step, num_steps, options.steps_per_call, intervals
             )
             results = runner.run(data, num_in_call)
             bar.update(len(results))
@@ -128,7 +129,7 @@ def train(
                 if options.is_chief:
                     _report(bar, step, scalars, options.train_batch_size)
             stop = distribution.stop_requested(strategy, received.signal)
-            is_due = any(every and step % every == 0 for every in intervals)
+            is_due = any(step % every == 0 for every in intervals)
             if stop or step == num_steps or is_due:
                 checkpointing.save(trainer.state, step, start, options)
                 writer.flush()  # Curves must not lag behind checkpoints.
@@ -147,11 +148,11 @@ def train(
 
 
 def steps_until_milestone(
-    step: int, num_steps: int, steps_per_call: int, *intervals: int
+    step: int, num_steps: int, steps_per_call: int, intervals: Sequence[int]
 ) -> int:
     """Returns the number of steps until a call, interval or training ends."""
     ends = [num_steps, step + steps_per_call]
-    ends += [(step // every + 1) * every for every in intervals if every]
+    ends += [(step // every + 1) * every for every in intervals]
     return min(ends) - step
 
 

@@ -17,11 +17,10 @@ WITHOUT_DROPOUT = CONFIG | dict.fromkeys(
 SCHEMA = schemas.pretraining_schema(10, 2)
 
 
-def write(folder, config=CONFIG):
-    """Writes a config and 40 records with 1 or 2 masked tokens."""
-    (folder / "bert_config.json").write_text(json.dumps(config))
+def make_examples(number):
+    """Returns [{feature: values}] with 1 or 2 masked tokens."""
     random = np.random.RandomState(0)
-    examples = [
+    return [
         {
             "input_ids": random.randint(0, 30, 10).tolist(),
             "input_mask": [1] * 10,
@@ -31,9 +30,14 @@ def write(folder, config=CONFIG):
             "masked_lm_weights": [1.0, random.randint(2)],
             "next_sentence_labels": [random.randint(2)],
         }
-        for _ in range(40)
+        for _ in range(number)
     ]
-    record_files.write(folder / "train.tfrecord", examples)
+
+
+def write(folder, config=CONFIG):
+    """Writes a config and 40 records."""
+    (folder / "bert_config.json").write_text(json.dumps(config))
+    record_files.write(folder / "train.tfrecord", make_examples(40))
     return folder
 
 

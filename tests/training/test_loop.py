@@ -11,22 +11,20 @@ from official_bert.training import distribution, loop
 
 
 @pytest.mark.parametrize(
-    ("steps_per_call", "eval_every", "ends"),
+    ("steps_per_call", "intervals", "ends"),
     [
-        (1, 0, [*range(1, 21)]),
-        (5, 0, [5, 7, 12, 14, 19, 20]),
-        (1000, 0, [7, 14, 20]),
-        (1000, 4, [4, 7, 8, 12, 14, 16, 20]),
+        (1, [7], [*range(1, 21)]),
+        (5, [7], [5, 7, 12, 14, 19, 20]),
+        (1000, [7], [7, 14, 20]),
+        (1000, [7, 4], [4, 7, 8, 12, 14, 16, 20]),
     ],
 )
 def test_calls_end_at_checkpoints_and_evaluations(
-    steps_per_call, eval_every, ends
+    steps_per_call, intervals, ends
 ):
     found, step = [], 0
     while step < 20:
-        step += loop.steps_until_milestone(
-            step, 20, steps_per_call, 7, eval_every
-        )
+        step += loop.steps_until_milestone(step, 20, steps_per_call, intervals)
         found.append(step)
     assert found == ends
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import recorded
+from support import pretraining_runs, recorded
 
 from official_bert.modeling.layers import StepContext
 from official_bert.modeling.pretraining_model import PretrainingModel
@@ -43,19 +43,10 @@ def make_model(config=CONFIG, kind="none"):
 
 @pytest.fixture
 def batch():
-    random = np.random.RandomState(0)
-
-    def draw(shape, high):
-        return tf.constant(random.randint(0, high, shape), tf.int32)
-
+    examples = pretraining_runs.make_examples(8)
     return {
-        "input_ids": draw((8, 12), 30),
-        "input_mask": tf.ones((8, 12), tf.int32),
-        "segment_ids": draw((8, 12), 2),
-        "masked_lm_positions": draw((8, 3), 12),
-        "masked_lm_ids": draw((8, 3), 30),
-        "masked_lm_weights": tf.cast(draw((8, 3), 2), tf.float32),
-        "next_sentence_labels": draw((8, 1), 2),
+        name: tf.constant([example[name] for example in examples])
+        for name in pretraining_runs.SCHEMA
     }
 
 
