@@ -41,7 +41,9 @@ def watched() -> Iterator[ReceivedSignal]:
         listener.start()
         stack.callback(listener.join)
         stack.callback(writer.close)  # Ends the listener.
-        stack.enter_context(signals.temporary_handler(_ignore, *_SIGNALS))
+        # Python's handler only keeps the process alive.
+        ignoring = signals.temporary_handler(lambda *_: None, *_SIGNALS)
+        stack.enter_context(ignoring)
         earlier = signal.set_wakeup_fd(writer.fileno())
         stack.callback(signal.set_wakeup_fd, earlier)
         yield received
@@ -60,10 +62,6 @@ def waiting_for_hosts() -> Iterator[None]:
         signals.temporary_handler(signal.SIG_DFL, signal.SIGINT),
     ):
         yield
-
-
-def _ignore(number: int, frame: object) -> None:
-    """Keeps the process alive; `_listen` does the work."""
 
 
 def _listen(reader: socket.socket, received: ReceivedSignal) -> None:
