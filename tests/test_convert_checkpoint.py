@@ -106,6 +106,19 @@ def test_predictor_answers_with_a_converted_model(
     assert key in answer
 
 
+def test_model_card_has_licence_metrics_and_usage(tmp_path):
+    finetuned(tmp_path / "a")
+    first = (to_hf(tmp_path / "a", name="b") / "README.md").read_text()
+    assert first.startswith("---\nlicense: apache-2.0\n")
+    assert 'BertForSequenceClassification.from_pretrained("b")' in first
+    assert "Labels: no, perhaps, yes." in first
+    assert "Metrics" not in first
+    results = "eval_accuracy = 0.75\nglobal_step = 7\n"
+    (tmp_path / "a" / "eval_results.txt").write_text(results)
+    second = (to_hf(tmp_path / "a", name="c") / "README.md").read_text()
+    assert "\n| eval_accuracy | 0.75 |\n| global_step | 7 |\n" in second
+
+
 @pytest.mark.parametrize("is_fast", [False, True])
 def test_added_tokens_follow_the_vocabulary(tmp_path, caplog, is_fast):
     """As `add_tokens` and `save_pretrained` write them, before and now."""

@@ -14,6 +14,7 @@ from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion import (
     huggingface,
     keras_hub,
+    model_card,
     model_garden,
     tf1_directory,
 )
@@ -133,6 +134,9 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     """
     with files.replacing_directory(options.output) as directory:
         _FORMATS[options.to].write(model, directory)
+        if options.to == "huggingface":
+            name = os.path.basename(os.path.abspath(options.output))
+            model_card.write(model, name, directory)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
         # In TF1 without a task.json, only --head has a classifier's type.
