@@ -47,8 +47,8 @@ def read(directory: str) -> tuple[Arrays, Description]:
     _has_class(directory, "config.json", "BertBackbone")
     has_head = _has_class(directory, "task.json", "BertMaskedLM")
     _has_class(directory, "tokenizer.json", "BertTokenizer")
-    if error := missing_package("keras_nlp"):
-        raise InputError(f"{directory} {error}")
+    if missing := missing_package("keras_nlp"):
+        raise InputError(f"{directory} {missing}")
     from keras_nlp import models
 
     # An absolute path: a bare name could be that of a published preset.

@@ -89,9 +89,12 @@ class SquadSignatures(TaskSignatures):
                 values, example, tf.size(question, tf.int64)
             )
 
+        def answer(row: tuple[Passage, Windows, Any]) -> Tensors:
+            return choose_answer(*row, decoding)
+
         decoding = self.task.decoding
         return tf.map_fn(
-            lambda row: choose_answer(*row, decoding),
+            answer,
             (
                 Passage(context, starts, limits),
                 Windows(*map(by_question, windows)),
