@@ -32,11 +32,11 @@ class InputError(ValueError):
 
 
 def missing_package(package: str) -> str | None:
-    """Returns what to do if a package of `EXTRAS` is not installed."""
+    """Returns what to do if a package is not installed."""
     if importlib.util.find_spec(package):
         return None
-    command = f"pip install -e '.[{EXTRAS[package]}]'"
-    return f"needs the package {package}. Run {command} in the clone."
+    extra = f"[{EXTRAS[package]}]" if package in EXTRAS else ""
+    return f"needs the package {package}. Run pip install -e '.{extra}'."
 
 
 def bullet_list(problems: Sequence[str]) -> str:

@@ -120,6 +120,7 @@ def test_message_for_missing_package_names_its_extra(monkeypatch, tmp_path):
     for package in errors.EXTRAS:
         monkeypatch.setitem(sys.modules, package, None)
     assert ".[serving-text]" in checks.installed("tensorflow_text")("any")
+    assert "'.'" in str(errors.missing_package("no_such_package"))
     with pytest.raises(InputError, match=r"\.\[tfhub\]"):
         hub.HubBert("https://tfhub.dev/google/bert")
     with pytest.raises(InputError, match=r"\.\[keras-hub\]"):

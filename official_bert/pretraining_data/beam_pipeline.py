@@ -102,7 +102,7 @@ def _make_pipeline(options: CreatePretrainingData) -> Any:
     except ImportError as error:
         raise InputError(
             f"--runner needs Apache Beam, which cannot be imported ({error}). "
-            "Run pip install -e '.[beam]' in the clone, or use --num_workers, "
+            "Run pip install -e '.[beam]', or use --num_workers, "
             "which writes the same records."
         ) from error
     flags = [f"--runner={options.runner}", *options.beam_flags()]
