@@ -8,7 +8,7 @@ tokens   ["[PAD]", ..., "e", "f", ..., "##e", ..., "the", "low", "##est", "of"]
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from official_bert.errors import InputError
 from official_bert.tokenization import characters
@@ -51,7 +51,7 @@ def learn(
     num_unused: int = 99,
     limit_alphabet: int = 1000,
 ) -> list[str]:
-    """Learns the tokens that split words into as few of them as possible.
+    """Learns tokens by merging the most frequent neighbors in the words.
 
     Args:
         word_counts: {word: frequency}, from `count_words`.
@@ -63,12 +63,16 @@ def learn(
 
     Returns:
         The special tokens, the characters, the characters as continuations, and
-        longer tokens that occur in the tokenized words. The order of
-        `word_counts` does not matter.
+        longer tokens, the most frequent first. The order of `word_counts` does
+        not matter.
 
     Raises:
         InputError: `vocab_size` is too small for special tokens and characters.
     """
+    # TensorFlow Text's trainer needs 75 times as long for 30,522 tokens.
+    import tokenizers  # Only needed for learning.
+    from tokenizers import models, pre_tokenizers, trainers
+
     alphabet = _alphabet(word_counts, limit_alphabet)
     known = frozenset(alphabet)
     words = {
@@ -77,16 +81,26 @@ def learn(
         if len(word) <= _LONGEST_WORD and known.issuperset(word)
     }
     fixed = special_tokens(num_unused) + alphabet
-    room = vocab_size - len(fixed)
-    if room < 0:
+    if vocab_size < len(fixed):
         raise InputError(
             f"vocab_size={vocab_size} must be at least {len(fixed)}, the "
             "number of special tokens and characters. Increase it, or lower "
             "`limit_alphabet`."
         )
-    # Twice as many as needed, because some turn out to be useless.
-    candidates = _merge(words, alphabet, 2 * vocab_size, min_count)
-    return fixed + _choose(candidates, alphabet, words, room)
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size,
+        min_frequency=min_count,
+        show_progress=False,
+        # By default the trainer numbers characters in the order of a hash
+        # table, which differs between processes and breaks ties between pairs.
+        # Special tokens are numbered in the given order.
+        special_tokens=fixed,
+    )
+    tokenizer.train_from_iterator(_repeat(words), trainer)
+    ids = tokenizer.get_vocab()
+    return sorted(ids, key=ids.__getitem__)
 
 
 def special_tokens(num_unused: int) -> list[str]:
@@ -111,59 +125,8 @@ def _alphabet(word_counts: Mapping[str, int], limit: int) -> list[str]:
     ]
 
 
-def _merge(
-    words: Mapping[str, int],
-    alphabet: Sequence[str],
-    num_tokens: int,
-    min_count: int,
-) -> list[str]:
-    """Returns tokens of several characters, the most frequent first."""
-    # TensorFlow Text's trainer needs 75 times as long for 30,522 tokens, to get
-    # 1.054 instead of 1.057 tokens per word of Wikipedia.
-    import tokenizers  # Only needed for learning.
-    from tokenizers import models, pre_tokenizers, trainers
-
-    tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=num_tokens,
-        min_frequency=min_count,
-        show_progress=False,
-        # By default the trainer numbers characters in the order of a hash
-        # table, which differs between processes and breaks ties between pairs.
-        # Special tokens are numbered in the given order.
-        special_tokens=list(alphabet),
-    )
-    tokenizer.train_from_iterator(_repeat(words), trainer)
-    ids = tokenizer.get_vocab()
-    return sorted(ids, key=ids.__getitem__)[len(alphabet) :]
-
-
 def _repeat(words: Mapping[str, int]) -> Iterator[str]:
     # A limited length, because "the" occurs 200 million times in Wikipedia.
     for word, count in words.items():
         for start in range(0, count, _WORDS_PER_LINE):
             yield " ".join([word] * min(_WORDS_PER_LINE, count - start))
-
-
-def _choose(
-    candidates: Sequence[str],
-    alphabet: Sequence[str],
-    words: Mapping[str, int],
-    room: int,
-) -> list[str]:
-    """Returns at most `room` candidates that occur in the tokenized words.
-
-    Many were only steps towards longer ones. The next candidates replace them.
-    """
-    chosen: list[str] = []
-    end = room
-    while True:
-        used = count_tokens([*alphabet, *candidates[:end]], words)
-        useful = [token for token in candidates[:end] if token in used]
-        if len(useful) > room:  # A new token can make unused ones useful.
-            return chosen
-        chosen = useful
-        if len(chosen) == room or end >= len(candidates):
-            return chosen
-        end += room - len(chosen)
