@@ -253,6 +253,10 @@ class Task(abc.ABC):
         The values can be written as JSON.
         """
 
+    def baseline(self, training: Examples, examples: Examples) -> Any:
+        """Returns the metrics of a constant answer, {} if there is none."""
+        return {}
+
     def write_predictions(
         self, directory: str, split: str, examples: Examples, answers: Any
     ) -> None:

@@ -173,12 +173,13 @@ class TextTask(Task):
         activation = tf.sigmoid if is_multilabel else tf.nn.softmax
         return list(activation(np.stack(pooled)).numpy())
 
-    def baseline_answers(self, training: Texts, number: int) -> list[Any]:
-        """Returns N times the labels' frequencies in training, or the mean."""
+    def baseline(self, training: Texts, examples: Texts) -> dict[str, Any]:
+        """Returns the metrics of the most frequent label, or of the mean."""
         targets = np.array([self._label_ids(example) for example in training])
         if self.task_type == "classification":
             targets = np.eye(len(self.labels))[targets[:, 0]]
-        return [self.unscale(targets.mean(axis=0))] * number
+        answer = self.unscale(targets.mean(axis=0))
+        return self.metrics(examples, [answer] * len(examples))
 
     def predictions(self, answers: Sequence[np.ndarray]) -> list[Any]:
         """Returns the label, the list of labels or the number per answer."""

@@ -101,18 +101,26 @@ def evaluate(
     forward: Forward,
     splits: Sequence[str],
     record_dir: str | None = None,
-) -> dict[str, Any]:
-    """Evaluates a fine-tuned model on development sets.
+) -> dict[str, dict[str, Any]]:
+    """Returns the metrics of a fine-tuned model on each development set.
 
-    Features are also written to `record_dir` as TFRecords, if given. Returns
-    the metrics of the first split, and those of others under their names.
+    Features are also written to `record_dir` as TFRecords, if given.
     """
     results = {}
     for split in splits:
         answers, losses = _run_model(run, forward, "dev", split, record_dir)
         results[split] = losses | run.task.metrics(run.data[split], answers)
         reporting.warn_of_one_class(split, run.task.predictions(answers))
-    return results.pop(splits[0]) | results
+    return results
+
+
+def print_metrics(run: Run, split: str, metrics: Mapping[str, Any]) -> None:
+    """Prints the metrics of a split, on the chief."""
+    if run.options.is_chief:
+        examples, training = run.data[split], run.data.get("train")
+        baseline = run.task.baseline(training, examples) if training else {}
+        title = f"{split}, {len(examples):,} examples"
+        reporting.print_metrics(title, metrics, baseline)
 
 
 def predict(run: Run) -> None:
@@ -122,13 +130,15 @@ def predict(run: Run) -> None:
         examples = run.data[split]
         answers, _ = _run_model(run, forward, "test", split, run.directory)
         run.task.write_predictions(run.directory, split, examples, answers)
-        name = split.replace("test", "predict_results")
-        names = run.task.results_names(name)
-        if metrics := run.task.metrics(examples, answers):
-            reporting.write_json_results(run.directory, metrics, names)
-            continue
-        for path in (f"{run.directory}/{name}.json" for name in names):
-            if files.exists(path):  # Of an earlier run, on labelled data.
+        metrics = run.task.metrics(examples, answers)
+        if metrics:
+            print_metrics(run, split, metrics)
+        results_name = split.replace("test", "predict_results")
+        for name in run.task.results_names(results_name):
+            path = os.path.join(run.directory, f"{name}.json")
+            if metrics:
+                json_files.write(path, metrics)
+            elif files.exists(path):  # Of an earlier run, on labelled data.
                 files.remove(path)
 
 
@@ -226,9 +236,8 @@ class Evaluations:
 
     def _evaluate(self, step: int) -> None:
         """Evaluates on the first development set and updates the history."""
-        splits = self._run.task.splits("dev")[:1]
-        metrics = evaluate(self._run, self._forward, splits)
-        results = {"global_step": step, **metrics}
+        metrics = evaluate(self._run, self._forward, ["dev"])
+        results = {"global_step": step, **metrics["dev"]}
         score = results[self._metric]
         is_best = all(score > entry[self._metric] for entry in self._history)
         self._history.append(reporting.numbers(results))

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import re
-from typing import Any
 
 from absl import logging
 
@@ -23,7 +22,6 @@ from official_bert.options import (
 )
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
-from official_bert.tasks.text import TextTask
 from official_bert.tokenization import (
     Tokenizer,
     validate_case_matches_checkpoint,
@@ -73,7 +71,7 @@ def _run(run: Run) -> None:
         # Other hosts must not look for the last checkpoint before it is there.
         distribution.wait_for_all_hosts(run.strategy)
     if not (options.do_eval or options.do_predict):
-        _print_summary(run, {})
+        _print_next_command(run)
         return
     global_step = checkpointing.load_for_evaluation(
         run.model, options, may_skip=_PRETRAINING_HEADS
@@ -82,10 +80,11 @@ def _run(run: Run) -> None:
         texts = {"eval_options.json": options.to_json(options.command)}
         reporting.write_run_files(options, texts)
         reporting.log_data(run.task, run.data, {}, options.max_seq_length)
-    metrics = _evaluate(run, global_step) if options.do_eval else {}
+    if options.do_eval:
+        _evaluate(run, global_step)
     if options.do_predict:
         evaluate.predict(run)
-    _print_summary(run, metrics)
+    _print_next_command(run)
 
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
@@ -301,35 +300,29 @@ def _schedule(
     )
 
 
-def _evaluate(run: Run, global_step: int) -> dict[str, Any]:
-    """Evaluates on all development sets, writes and returns the results."""
+def _evaluate(run: Run, global_step: int) -> None:
+    """Evaluates on all development sets, prints and writes the results."""
     forward = run.forward(run.options.eval_batch_size)
     splits = run.task.splits("dev")
     metrics = evaluate.evaluate(run, forward, splits, record_dir=run.directory)
-    results = {"global_step": global_step, **metrics}
-    names = run.task.results_names("eval_results")
-    reporting.write_json_results(run.directory, results, names)
+    for split in splits:
+        evaluate.print_metrics(run, split, metrics[split])
+    results = {"global_step": global_step, **metrics.pop("dev"), **metrics}
     main_results = reporting.original_results(results, run.task.main_metric)
-    reporting.write_eval_results(run.directory, main_results, names)
-    return metrics
+    reporting.write_summary(run.directory, main_results)
+    for name in run.task.results_names("eval_results"):
+        path = os.path.join(run.directory, name)
+        json_files.write(f"{path}.json", results)
+        reporting.write_eval_results(f"{path}.txt", main_results)
 
 
-def _print_summary(run: Run, metrics: dict[str, Any]) -> None:
-    """After --train_file, prints metrics, files and the next command."""
-    options, task = run.options, run.task
+def _print_next_command(run: Run) -> None:
+    """After --train_file, prints the files and the next command."""
+    options = run.options
     if not isinstance(options, RunClassifier) or not (
         options.train_file and options.do_train and options.is_chief
     ):
         return
-    if metrics and isinstance(task, TextTask):
-        dev = run.data["dev"]
-        answers = task.baseline_answers(run.data["train"], len(dev))
-        baseline = task.metrics(dev, answers)
-        print(f"\n{f'{len(dev)} examples':20}     model  baseline")
-        for name, value in reporting.numbers(metrics).items():
-            other = f"{baseline[name]:.4f}" if name in baseline else "-"
-            print(f"{name:20}{value:10.4f}{other:>10}")
-        print("The baseline is always the most frequent label, or the mean.")
     names = files.list_directory(run.directory)
     ending = checks.table_format(options.train_file) or "csv"
     print(

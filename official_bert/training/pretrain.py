@@ -1,5 +1,6 @@
 """Pre-training: a loss of masked or next tokens, and one of sentence pairs."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -135,9 +136,9 @@ def evaluate_model(
     strategy: tf.distribute.Strategy,
     global_step: int,
 ) -> None:
-    """Evaluates the model on records and writes `eval_results.txt`.
+    """Evaluates the model on records; prints and writes the results.
 
-    It has accuracies and losses, as in the original implementation; for
+    They are accuracies and losses, as in the original implementation; for
     left-to-right models also the perplexity.
     """
     objective = _objective(model.config, options)
@@ -149,11 +150,14 @@ def evaluate_model(
     metrics = evaluate.pretraining_metrics(
         model, objective, batches, strategy, num_batches
     )
-    results = {"global_step": global_step, **metrics}
     if model.config.is_left_to_right:
-        results["lm_perplexity"] = np.exp(metrics["lm_loss"])
+        metrics["lm_perplexity"] = np.exp(metrics["lm_loss"])
     if options.is_chief:
-        reporting.write_eval_results(options.output_dir, results)
+        results = {"global_step": global_step, **metrics}
+        path = os.path.join(options.output_dir, "eval_results.txt")
+        reporting.write_eval_results(path, results)
+        reporting.write_summary(options.output_dir, results)
+        reporting.print_metrics(f"Step {global_step}", metrics, baseline={})
 
 
 def _objective(

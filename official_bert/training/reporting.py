@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files
 from official_bert.errors import listed
 from official_bert.options.training import TrainingOptions
 from official_bert.tasks.task import Task
@@ -83,19 +83,36 @@ def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
         )
 
 
-def write_eval_results(
-    directory: str,
-    results: Mapping[str, Any],
-    names: Sequence[str] = ("eval_results",),
+def print_metrics(
+    title: str, metrics: Mapping[str, Any], baseline: Mapping[str, Any]
 ) -> None:
-    """Writes {name: number} to `eval_results.txt` and TensorBoard events."""
-    write_summary(directory, results)
+    """Prints the numbers among metrics, beside a baseline's if it has any."""
+    shown = numbers(metrics)
+    if "eval_loss" in shown:
+        shown.pop("loss", None)  # Of the same losses.
+    columns = {"model": shown}
+    if baseline:
+        columns["baseline"] = numbers(baseline)
+    rows = {title: list(columns)}
+    for name in shown:
+        rows[name] = [_cell(column.get(name)) for column in columns.values()]
+    print()
+    for name, cells in rows.items():
+        print(f"{name:24}" + "".join(f"{cell:>10}" for cell in cells))
+    if baseline:
+        print("The baseline is always the most frequent label, or the mean.")
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+
+
+def write_eval_results(path: str, results: Mapping[str, Any]) -> None:
+    """Writes {name: number} in the format of `eval_results.txt`."""
     lines = [f"{name} = {results[name]!s}\n" for name in sorted(results)]
-    for line in lines:
-        logging.info("  %s", line.rstrip())
-    for name in names:
-        path = os.path.join(directory, f"{name}.txt")
-        files.write_text(path, "".join(lines))
+    files.write_text(path, "".join(lines))
 
 
 def write_summary(directory: str, results: Mapping[str, Any]) -> None:
@@ -125,20 +142,10 @@ def original_results(
     return {**selected, "global_step": results["global_step"]}
 
 
-def write_json_results(
-    directory: str, results: Mapping[str, Any], names: Sequence[str]
-) -> None:
-    """Writes results to JSON files, and logs those that are numbers."""
-    for name in names:
-        json_files.write(os.path.join(directory, f"{name}.json"), results)
-    for name, value in numbers(results).items():
-        logging.info("  %s = %.6g", name, value)
-
-
-def numbers(results: Mapping[str, Any]) -> dict[str, float]:
+def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
     """Returns those results that are numbers."""
     return {
         name: value
         for name, value in results.items()
-        if isinstance(value, (int, float))
+        if isinstance(value, int | float | np.floating)
     }

@@ -136,3 +136,31 @@ def test_a_run_reports_its_data_also_with_the_records_of_an_earlier_run(
         ["cut", "or", "full", "at", "16", f"{share:.1%}"],
     ):
         assert row in [line.split() for line in found[0].splitlines()]
+
+
+def test_metrics_are_a_table_beside_those_of_the_baseline(capsys):
+    task = text_task(labels=("a", "b"))
+    baseline = task.baseline(texts("b", "a", "b"), texts("b", "a", "a", "b"))
+    assert baseline["accuracy"] == 0.5
+    assert baseline["confusion_matrix"] == [[0, 2], [0, 2]]
+    metrics = {"eval_loss": 0.25, "loss": 0.3, "accuracy": 2 / 3, "total": 4000}
+    reporting.print_metrics("dev, 4 examples", metrics, baseline)
+    metrics = {"loss": np.float32(1.5), "per_class": {}}
+    reporting.print_metrics("Step 20", metrics, baseline={})
+    assert capsys.readouterr().out.splitlines() == [
+        "",
+        "dev, 4 examples              model  baseline",
+        "eval_loss                   0.2500         -",
+        "accuracy                    0.6667    0.5000",
+        "total                        4,000         -",
+        "The baseline is always the most frequent label, or the mean.",
+        "",
+        "Step 20                      model",
+        "loss                        1.5000",
+    ]
+
+
+def test_the_baseline_of_numbers_is_their_mean():
+    task = text_task("regression", ())
+    found = task.baseline(texts(1.0, 3.0), texts(1.0, 2.0, 6.0))
+    assert found["mean_squared_error"] == pytest.approx((1 + 0 + 16) / 3)
