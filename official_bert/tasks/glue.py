@@ -145,17 +145,18 @@ TASKS = {
 def make(options: RunClassifier) -> TextTask:
     """Returns the task of `--task_name`, ignoring case and hyphens."""
     name = options.task_name.lower().replace("-", "")
-    return make_task(TASKS[name], options.data_dir)
+    return make_task(GlueData(TASKS[name], options.data_dir))
 
 
-def make_task(task: GlueTask, data_dir: str) -> TextTask:
-    """Returns a GLUE task on the files of a directory."""
+def make_task(data: "GlueData") -> TextTask:
+    """Returns the task on the files of a directory."""
+    task = data.task
     return TextTask(
         task_type="classification" if task.labels else "regression",
         labels=tuple(task.labels),
         metric=task.metric,
         is_pair=task.test.text_b is not None,
-        data=GlueData(task, data_dir),
+        data=data,
     )
 
 

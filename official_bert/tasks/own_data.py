@@ -20,13 +20,15 @@ is evaluated if every row has a known label.
 import abc
 import collections
 import dataclasses
+import functools
+import itertools
 import json
 import math
 import os
 import random
 import re
 import statistics
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -46,19 +48,13 @@ from official_bert.tasks.task import DataSet, shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
 
 
-def find_labels(
-    options: RunClassifier, training_labels: Callable[[], tuple[str, ...]]
-) -> tuple[str, ...]:
-    """Returns the labels in the order of their ids.
-
-    They are those of `--label_file`, else (without training) those of the
-    trained model's `task.json`, else `training_labels()`.
-    """
+def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
+    """Returns the labels of `--label_file`, or of the trained model, if any."""
     if options.label_file:
         return tables.read_labels(options.label_file)
     if not options.do_train and task_file.is_in(options.output_dir):
         return task_file.read_labels(options.output_dir)
-    return training_labels()
+    return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,14 +116,14 @@ class OwnData(DataSet):
 def make_text_task(options: RunClassifier) -> TextTask:
     """Returns the task on texts that the options describe."""
     options = detection.complete(options)
-    data = OwnTexts(options)
+    is_regression = options.task_type == "regression"
+    labels = () if is_regression else known_labels(options)
+    data = OwnTexts(options, labels)
     data.require_same_columns()
-    labels: tuple[str, ...] = ()
-    mean, deviation = 0.0, 1.0
-    if options.task_type == "regression":
-        mean, deviation = find_target_scale(options, data)
-    else:
-        labels = find_labels(options, data.training_labels)
+    if labels is None:
+        labels = data.training_labels()
+        data = dataclasses.replace(data, labels=labels)
+    mean, deviation = data.target_scale() if is_regression else (0.0, 1.0)
     given = (options.text_a_column, options.text_b_column)
     names = [name for name in given if name is not None]
     return TextTask(
@@ -136,22 +132,9 @@ def make_text_task(options: RunClassifier) -> TextTask:
         target_mean=mean,
         target_deviation=deviation,
         is_pair=len(names) == 2,
-        columns=TextColumns(names, options.has_header is not False),
-        data=dataclasses.replace(data, labels=labels),
+        columns=TextColumns(names, bool(options.has_header)),
+        data=data,
     )
-
-
-def find_target_scale(
-    options: RunClassifier, data: "OwnTexts"
-) -> tuple[float, float]:
-    """Returns mean and deviation of the numbers that the model learns."""
-    if options.do_train:
-        numbers = [example.label for example in data.read("train")]
-        data.require_several({*numbers})
-        return statistics.fmean(numbers), statistics.pstdev(numbers)
-    output_dir = options.output_dir
-    trained = task_file.read(output_dir) if task_file.is_in(output_dir) else {}
-    return trained.get("target_mean", 0.0), trained.get("target_deviation", 1.0)
 
 
 def hold_out(labels: Sequence[Any], share: float) -> set[int]:
@@ -179,14 +162,21 @@ def hold_out(labels: Sequence[Any], share: float) -> set[int]:
 class OwnTexts(OwnData):
     """Texts or pairs of texts."""
 
-    labels: tuple[str, ...] = ()  # All labels; empty in regression.
+    labels: tuple[str, ...] | None  # () in regression. None: any label.
 
-    def read(self, split: str) -> list[TextExample]:
-        """Reads a file. Training examples are always shuffled alike."""
+    @functools.cached_property
+    def training_file(self) -> list[TextExample]:
+        """All examples of the training file."""
+        return self._read_file("train")
+
+    def read(self, split: str) -> Sequence[TextExample]:
+        """Returns a split. Training examples are always shuffled alike."""
+        options = self.options
         if split == "test":
             return self._check_test_labels(self._read_file("test"))
-        options = self.options
-        examples = self._read_file("train" if options.holds_out else split)
+        if split == "dev" and not options.holds_out:
+            return self._read_file("dev")
+        examples = self.training_file
         if options.holds_out:
             labels = [example.label for example in examples]
             held_out = hold_out(labels, options.dev_share)
@@ -198,6 +188,7 @@ class OwnTexts(OwnData):
         return shuffle_examples(examples) if split == "train" else examples
 
     def _read_file(self, split: str) -> list[TextExample]:
+        """Reads all examples of a file."""
         column_a = self.options.text_a_column
         column_b = self.options.text_b_column
         return [
@@ -236,10 +227,11 @@ class OwnTexts(OwnData):
             cells = [row.cells.get(column) for row in self.rows("test")]
             found = {str(cell) for cell in cells if cell not in (None, "")}
             if len(found) > 1:
+                labels = listed(self.labels) if self.labels else "as numbers"
                 raise InputError(
                     f"{self.path('test')}: column {column!r} must have the "
-                    f"labels {listed(self.labels) or 'as numbers'}. Received: "
-                    f"{listed(sorted(found))}. Correct or remove them."
+                    f"labels {labels}. Received: {listed(sorted(found))}. "
+                    "Correct or remove them."
                 )
         elif missing:
             logging.warning(
@@ -255,25 +247,15 @@ class OwnTexts(OwnData):
 
     def label(self, row: Row) -> Any:
         """Returns a label, a tuple of labels, or a number."""
-        column = self.options.label_column
-        if self.options.task_type == "regression":
+        column, task_type = self.options.label_column, self.options.task_type
+        if task_type == "regression":
             return row.number(column)
-        names = self._label_names(row)
-        for name in names:
-            row.require_label(column, name, self.labels)
-        return names if self.options.task_type == "multilabel" else names[0]
-
-    def _label_names(self, row: Row) -> tuple[str, ...]:
-        """Returns the labels of a row, known or not."""
-        column = self.options.label_column
-        if self.options.task_type == "classification":
-            return (row.name(column),)
-        value = row.get(column)
-        if isinstance(value, str):
-            value = [part for part in value.split(",") if part.strip()]
-        if not isinstance(value, list):
-            raise row.error(column, "be a list of labels", value)
-        return tuple(row.to_name(column, part) for part in value)
+        is_multilabel = task_type == "multilabel"
+        names = row.names_in(column) if is_multilabel else (row.name(column),)
+        if self.labels is not None:
+            for name in names:
+                row.require_label(column, name, self.labels)
+        return names if is_multilabel else names[0]
 
     def training_labels(self) -> tuple[str, ...]:
         """Returns the labels of the training data, sorted."""
@@ -284,10 +266,26 @@ class OwnTexts(OwnData):
                 f"with its task.json. Received: {options.output_dir!r}. Check "
                 "the path, or give a --label_file."
             )
-        rows = self.rows("train")
-        found = {name for row in rows for name in self._label_names(row)}
+        labels: Iterable[Any] = [
+            example.label for example in self.training_file
+        ]
+        if options.task_type == "multilabel":
+            labels = itertools.chain.from_iterable(labels)
+        found = sorted({*labels})
         self.require_several(found)
-        return tuple(sorted(found))
+        return tuple(found)
+
+    def target_scale(self) -> tuple[float, float]:
+        """Returns mean and deviation of the numbers that the model learns."""
+        if self.options.do_train:
+            numbers = [example.label for example in self.read("train")]
+            self.require_several({*numbers})
+            return statistics.fmean(numbers), statistics.pstdev(numbers)
+        output_dir = self.options.output_dir
+        found = (
+            task_file.read(output_dir) if task_file.is_in(output_dir) else {}
+        )
+        return found.get("target_mean", 0.0), found.get("target_deviation", 1.0)
 
     def require_several(self, found: Collection[Any]) -> None:
         """Raises unless the training data has several labels or numbers."""

@@ -94,6 +94,15 @@ class Row(NamedTuple):
             return json.dumps(value)
         raise self.error(column, "be a word or a number", value)
 
+    def names_in(self, column: str) -> tuple[str, ...]:
+        """Returns the items, as by `name`, of a list or a text "a,b"."""
+        value = self.get(column)
+        if isinstance(value, str):
+            value = [part for part in value.split(",") if part.strip()]
+        if not isinstance(value, list):
+            raise self.error(column, "be a list of labels", value)
+        return tuple(self.to_name(column, part) for part in value)
+
     def number(self, column: str) -> float:
         """Returns a cell that must be a finite number."""
         value = self.get(column)

@@ -51,8 +51,9 @@ NAMES = ("ner", "pos", "tagging")
 def make(options: RunClassifier) -> "TaggingTask":
     """Returns the task on the CoNLL files of a directory."""
     data = ConllData(options.data_dir, options.token_column, options.tag_column)
+    labels = own_data.known_labels(options)
     return TaggingTask(
-        labels=own_data.find_labels(options, data.training_labels),
+        labels=data.training_labels() if labels is None else labels,
         document_context=options.document_context,
         token_column=options.token_column,
         tag_column=options.tag_column,

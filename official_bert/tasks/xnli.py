@@ -44,7 +44,7 @@ def make(options: RunClassifier) -> TextTask:
         glue.INFERENCE, _TRAIN, _EVALUATION, f"XNLI-{variant}", files=paths
     )
     data = XnliData(task, options.data_dir, language, variant)
-    return dataclasses.replace(glue.make_task(task, ""), data=data)
+    return glue.make_task(data)
 
 
 @dataclasses.dataclass(frozen=True)

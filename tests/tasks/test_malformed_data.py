@@ -147,12 +147,12 @@ CASES = [
     *cases_of(
         "jsonl",
         "train.jsonl",
-        ('{"label": 1}\n{"a": }\n', "2: .*character 7"),
+        ('{"text": "", "label": 1}\n{"a": }\n', "2: .*character 7"),
         ('{"a": "\\ud83d"}\n', "1: .*surrogate"),
         ('{"a": ' + 5000 * "1" + "}", "1: .*digits"),
         (200_000 * "[", "1: .*recursion"),
-        ('{"label": 1}\n["a"]', "2: .*list"),
-        ('{"label": 1}\n{}{}\n', "2: .*character 3"),
+        ('{"text": "", "label": 1}\n["a"]', "2: .*list"),
+        ('{"text": "", "label": 1}\n{}{}\n', "2: .*character 3"),
         ("\n", " .*none"),
     ),
 ]

@@ -320,7 +320,7 @@ def test_model_is_used_as_it_was_trained(folder, monkeypatch, changes, message):
 
 def test_training_with_another_metric_is_an_error(folder):
     """CoLA and SST-2 have the same labels, but not the same best model."""
-    trained = glue.make_task(glue.TASKS["cola"], "")
+    trained = glue.make_task(glue.GlueData(glue.TASKS["cola"], ""))
     (folder / "cola").mkdir()
     text = json.dumps({**trained.to_json(), "do_lower_case": True})
     (folder / "cola" / "task.json").write_text(text)
