@@ -28,12 +28,11 @@ def export_encoder(options: ExportTfhub) -> None:
     # Imported here: TensorFlow takes seconds, errors in flags should not.
     with cli.quiet_imports():
         from official_bert import files
-        from official_bert.checkpoints import run_directory
         from official_bert.export import tfhub_encoder
 
     assert options.export_path
     path = options.export_path
-    model = run_directory.files_of(options)
+    model = options.model_files
     written = tfhub_encoder.export(
         model.read_config(),
         model.init_checkpoint,

@@ -24,11 +24,10 @@ def main(options: VisualizeAttention) -> None:
     """Writes the page."""
     # Imported here: TensorFlow takes seconds, errors in flags should not.
     with cli.quiet_imports():
-        from official_bert.checkpoints import run_directory
         from official_bert.inference import attention_page, context_page
         from official_bert.inference.trained_models import MASK, load_encoder
 
-    model = load_encoder(run_directory.files_of(options), never_split=(MASK,))
+    model = load_encoder(options.model_files, never_split=(MASK,))
     write = context_page.write if options.word else attention_page.write
     write(options, model)
 

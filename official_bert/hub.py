@@ -203,8 +203,8 @@ def _download(handle: str) -> str:
         return handle
     reason = "there is no such directory"
     if files.is_remote(handle):
-        if error := missing_package("tensorflow_hub"):
-            raise InputError(f"{handle} {error}")
+        if problem := missing_package("tensorflow_hub"):
+            raise InputError(f"{handle} {problem}")
         try:
             # The import takes a second, and directories do not need it.
             import tensorflow_hub

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from official_bert import files, huggingface_files, json_files, task_file
@@ -32,7 +32,8 @@ _SMALL = (
     "vocab.txt",
     "assets/tokenizer/vocabulary.txt",
 )
-_WEIGHTS = ("model*.safetensors", "model.weights.h5", "*.data-?????-of-?????")
+_OTHER_WEIGHTS = ("model*.safetensors", "model.weights.h5")
+_WEIGHTS = (*_OTHER_WEIGHTS, "*.data-?????-of-?????")
 
 # Files that are never opened.
 _PICKLE = "a pickle, which can run code when it is opened"
@@ -44,6 +45,8 @@ _UNSUPPORTED = {
     ".msgpack": "written by the former Flax models of transformers",
 }
 
+_CONFIG = "bert_config.json"
+_INDEX = ".index"
 _RELEASED_PREFIX = "bert_model.ckpt"
 
 # BertConfig field -> argument and attribute of KerasHub's BertBackbone.
@@ -90,35 +93,58 @@ def find(model: str) -> ModelFiles:
     """
     is_path = files.exists(model)
     directory = model.rstrip("/") if is_path else _download(model, _SMALL)
-    names = files.list_directory(directory)
-    paths = {name: os.path.join(directory, name) for name in names}
-    config_file = paths.get("bert_config.json")
-    vocab_file = paths.get(huggingface_files.VOCAB, "")
-    checkpoint = _find_checkpoint(directory)
-    lower: bool | None = None
-    if config_file is None:
-        if detect_format(directory, model) == "keras_hub":
+    found = detect_format(directory, model)
+    config_file = os.path.join(directory, _CONFIG)
+    vocab_file = os.path.join(directory, huggingface_files.VOCAB)
+    checkpoint, lower = directory, None
+    if found == "checkpoint":
+        checkpoint = find_checkpoint(directory)
+    if found == "checkpoint" and files.exists(config_file):
+        vocab_file = vocab_file if files.exists(vocab_file) else ""
+    else:
+        if found == "keras_hub":
             config, vocab, lower = read_keras_hub(directory)
         else:
             config = huggingface_files.read_config(directory)
             vocab = huggingface_files.read_vocab(directory)
-        config_file = _cache("bert_config.json", config.to_json_string())
+        config_file = _cache(_CONFIG, config.to_json_string())
         vocab_file = "" if vocab is None else _cache("vocab.txt", vocab)
-        if any(name.startswith("model.safetensors") for name in names):
-            checkpoint = directory
     if lower is None:
-        lower = _is_uncased(directory, vocab_file)
+        lower = is_uncased(directory, vocab_file)
     return ModelFiles(config_file, vocab_file, checkpoint, lower)
 
 
-def detect_format(path: str, where: str) -> str:
-    """Returns huggingface or keras_hub for a directory with `config.json`.
+def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
+    """Returns the files that training writes, whether or not they exist.
 
-    Raises `InputError` for other paths, whose message starts with `where`, and
-    for weights that are never opened.
+    The default of `do_lower_case` is as in training, or true.
+    """
+    if do_lower_case is None:
+        do_lower_case = is_uncased(directory)
+    return ModelFiles(
+        os.path.join(directory, _CONFIG),
+        os.path.join(directory, huggingface_files.VOCAB),
+        find_checkpoint(directory),
+        do_lower_case,
+    )
+
+
+def detect_format(path: str, where: str) -> str:
+    """Returns checkpoint, huggingface or keras_hub: the format of a model.
+
+    `path` is a directory or the prefix of a checkpoint. In a directory with
+    several formats, a TF1 checkpoint with its config comes first. Raises
+    `InputError`, whose message starts with `where`, for other paths and for
+    weights that are never opened.
     """
     names = files.list_directory(path)
-    if not _has_weights(names):
+    has_others = _has_weights(names, _OTHER_WEIGHTS)
+    has_checkpoint = files.exists(path + _INDEX) or _has_checkpoint(names)
+    if has_checkpoint and (_CONFIG in names or not has_others):
+        return "checkpoint"
+    if "config.json" not in names and _CONFIG in names:
+        return "checkpoint"  # Without weights.
+    if not has_others:
         for name in names or [""]:
             _require_readable(os.path.join(path, name).rstrip("/"))
     if "config.json" not in names:
@@ -129,6 +155,27 @@ def detect_format(path: str, where: str) -> str:
         )
     values = json_files.read_object(os.path.join(path, "config.json"))
     return "keras_hub" if "registered_name" in values else "huggingface"
+
+
+def find_checkpoint(path: str) -> str:
+    """Returns the prefix of a TF1 checkpoint, or a directory of checkpoints.
+
+    `path` is a prefix or a directory. Of a run directory, `best/` comes first.
+    """
+    names = files.list_directory(path)
+    prefixes = [n.removesuffix(_INDEX) for n in names if n.endswith(_INDEX)]
+    if _RELEASED_PREFIX in prefixes:
+        return os.path.join(path, _RELEASED_PREFIX)
+    best = os.path.join(path, files.BEST_DIRECTORY)
+    if _has_checkpoint(files.list_directory(best)):
+        return best
+    if len(prefixes) == 1 and "checkpoint" not in names:
+        return os.path.join(path, prefixes[0])
+    return path
+
+
+def _has_checkpoint(names: Iterable[str]) -> bool:
+    return any(n == "checkpoint" or n.endswith(_INDEX) for n in names)
 
 
 def download_weights(model: str, checkpoint: str) -> None:
@@ -165,21 +212,7 @@ def show_released() -> NoReturn:
     sys.exit()
 
 
-def _find_checkpoint(directory: str) -> str:
-    """Returns a TF1 checkpoint prefix, or a directory with checkpoints."""
-    names = files.list_directory(directory)
-    prefixes = [n.removesuffix(".index") for n in names if n.endswith(".index")]
-    if _RELEASED_PREFIX in prefixes:
-        return os.path.join(directory, _RELEASED_PREFIX)
-    best = os.path.join(directory, files.BEST_DIRECTORY)
-    if files.list_directory(best):
-        return best
-    if len(prefixes) == 1 and "checkpoint" not in names:
-        return os.path.join(directory, prefixes[0])
-    return directory
-
-
-def _is_uncased(directory: str, vocab_file: str) -> bool:
+def is_uncased(directory: str, vocab_file: str = "") -> bool:
     """Whether text is lower-cased: as files, name or vocabulary suggest."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
@@ -289,8 +322,10 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
         raise InputError(f"{name} {problem}") from error
 
 
-def _has_weights(names: Iterable[str]) -> bool:
-    return any(fnmatch.filter(names, pattern) for pattern in _WEIGHTS)
+def _has_weights(
+    names: Iterable[str], patterns: Sequence[str] = _WEIGHTS
+) -> bool:
+    return any(fnmatch.filter(names, pattern) for pattern in patterns)
 
 
 def _require_readable(path: str) -> None:

@@ -7,7 +7,6 @@ import pytest
 from support import chromium, command_lines, tiny, untrained_models
 
 import visualize_attention
-from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import attention_page, context_page
@@ -56,7 +55,7 @@ def run(**changes):
 
 
 def load(**changes):
-    files = run_directory.files_of(options(**changes))
+    files = options(**changes).model_files
     return load_encoder(files, never_split=(MASK,))
 
 

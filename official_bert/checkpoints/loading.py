@@ -18,30 +18,33 @@ from official_bert.checkpoints.conversion import (
 from official_bert.checkpoints.conversion.model import Arrays
 from official_bert.errors import InputError, bullet_list, listed
 
+# The modules of the formats that `pretrained.detect_format` returns.
+FORMATS: dict[str, Any] = {
+    "checkpoint": tf1_directory,
+    "huggingface": huggingface,
+    "keras_hub": keras_hub,
+}
+
 
 class Loaded(NamedTuple):
     """A checkpoint that was loaded."""
 
-    prefix: str
+    source: str  # Its prefix, or the directory of a model in another format.
     initialized: list[str]  # The names that it did not have.
 
 
 def open_arrays(path: str) -> Arrays:
     """Opens the weights of a model as those of a TF1 checkpoint.
 
-    `path` is a checkpoint prefix, a Hugging Face directory or a KerasHub
-    preset. Raises `InputError` if it is damaged, or not a BERT model.
+    `path` is a checkpoint prefix, or a directory in any format. Raises
+    `InputError` if it is damaged, or not a BERT model.
     """
-    names = files.list_directory(path)
-    if any(name.startswith("model.safetensors") for name in names):
-        arrays, description = huggingface.read(path)
-    elif "model.weights.h5" in names:
-        arrays, description = keras_hub.read(path)
-    else:
+    if not files.list_directory(path):
         arrays = tf1_directory.open_prefix(path)
         if model_garden.GRAPH not in arrays.shapes:
-            return arrays
-        arrays, description = tf1_directory.read(path)
+            return arrays  # There may be no config beside it.
+    found = pretrained.detect_format(path, path)
+    arrays, description = FORMATS[found].read(path)
     return arrays.to_tf1(description.config)
 
 
@@ -51,7 +54,7 @@ def load(
     *,
     may_initialize: str = "",
     may_skip: str = "",
-) -> list[str]:
+) -> Loaded:
     """Assigns all variables from a checkpoint, or none.
 
     Args:
@@ -63,9 +66,6 @@ def load(
         may_skip: Regular expression of names in the checkpoint that may be
             unused.
 
-    Returns:
-        The names that kept their initial values.
-
     Raises:
         InputError: The checkpoint is damaged, or any other name is missing,
             unused or has another shape; the message lists all of them.
@@ -75,7 +75,7 @@ def load(
             variables, path, may_initialize=may_initialize, may_skip=may_skip
         )
         if loaded:
-            return loaded.initialized
+            return loaded
     checkpoint = open_arrays(path)
     stored = checkpoint.shapes
     missing = sorted(set(variables) - set(stored))
@@ -106,7 +106,7 @@ def load(
     }
     for name, array in arrays.items():
         variables[name].assign(array)
-    return initialized
+    return Loaded(checkpoint.where, initialized)
 
 
 def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
@@ -120,14 +120,14 @@ def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
     layer = model_class(found.read_config(), **kwargs)
     if not layer.built:
         layer.build()
-    initialized = load(
+    loaded = load(
         tf1.by_name(layer.trainable_variables),
         found.init_checkpoint,
         may_initialize="^bert/pooler/|^cls/",
         may_skip=".",
     )
-    if initialized:
-        names = listed(initialized)
+    if loaded.initialized:
+        names = listed(loaded.initialized)
         logging.warning("%s: newly initialized: %s", model, names)
     return layer
 
@@ -143,7 +143,7 @@ def load_newest(
     """
     read = functools.partial(load, variables, **patterns)
     found = run_directory.first_undamaged(directory, read)
-    return Loaded(*found) if found else None
+    return found[1] if found else None
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -17,8 +17,6 @@ from official_bert import files
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.tf1 import DamagedCheckpointError
 from official_bert.errors import InputError, listed
-from official_bert.options.model_source import ModelOptions
-from official_bert.pretrained import ModelFiles
 
 _LIST = "checkpoint"
 _RESUME_STATE = ".resume.json"
@@ -66,36 +64,6 @@ def latest(directory: str) -> str | None:
     """
     found = first_undamaged(directory, tf1.open_reader)
     return found[0] if found else None
-
-
-def resolve(path: str) -> str:
-    """Returns the newest checkpoint of a run directory; a prefix as it is."""
-    if files.exists(path + tf1.INDEX):
-        return path
-    return latest(path) or path
-
-
-def require_checkpoint(directory: str) -> str:
-    """Returns `best/` in the directory if it has a checkpoint, or itself.
-
-    Raises `InputError` if neither has a checkpoint.
-    """
-    for found in (os.path.join(directory, files.BEST_DIRECTORY), directory):
-        if latest(found):
-            return found
-    raise InputError(
-        f"{directory} must contain a checkpoint, model.ckpt-N.index and its "
-        "data, but has none. Copy it too, or train."
-    )
-
-
-def files_of(options: ModelOptions) -> ModelFiles:
-    """Returns the files that flags name; of `--model_dir`, the best weights."""
-    found = options.model_files
-    if not options.init_checkpoint:
-        best = require_checkpoint(found.init_checkpoint)
-        found = found._replace(init_checkpoint=best)
-    return found
 
 
 def read_global_step(prefix: str) -> int:

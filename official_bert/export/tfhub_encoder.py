@@ -64,7 +64,7 @@ def export(
         InputError: The checkpoint does not fit the config, or the module cannot
             be written.
     """
-    prefix = run_directory.resolve(init_checkpoint)
+    prefix = run_directory.latest(init_checkpoint) or init_checkpoint
     stored = loading.open_arrays(prefix).shapes
     has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
     model = PretrainingModel(config)

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 from absl import logging
 
 from official_bert import files, json_files, progress
-from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
@@ -35,14 +34,14 @@ Answerer = Predictor | FillMask | Scorer
 def load(options: Predict) -> Answerer:
     """Loads the model that the flags name."""
     if options.is_masked_lm:
-        model, tokenizer = load_masked_lm(run_directory.files_of(options))
+        model, tokenizer = load_masked_lm(options.model_files)
         if options.score:
             return Scorer(model, tokenizer, options.batch_size)
         return FillMask(model, tokenizer, options.top_k, options.batch_size)
     if options.model_dir:
         finetuned = load_finetuned(options.model_dir)
     else:
-        finetuned = load_huggingface(run_directory.files_of(options))
+        finetuned = load_huggingface(options.model_files)
     task = finetuned.task
     if isinstance(task, TextTask):
         columns = task.columns

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from official_bert import pretrained
 from official_bert.errors import InputError, quoted
 from official_bert.inference import trained_models
 from official_bert.inputs import padding, text_inputs
@@ -229,7 +230,7 @@ def load(
     or damaged.
     """
     require_pretrained(directory)
-    files = trained_models.files_in(directory, do_lower_case)
+    files = pretrained.run_files(directory, do_lower_case)
     return trained_models.load_masked_lm(files)
 
 

@@ -1,11 +1,10 @@
 """Loads trained models: encoders, masked LMs and fine-tuned models."""
 
-import os
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from official_bert import task_file, tasks
+from official_bert import pretrained, task_file, tasks
 from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.checkpoints.conversion import huggingface
 from official_bert.checkpoints.conversion.model import Model, match
@@ -25,16 +24,6 @@ from official_bert.tasks.text import TextTask
 from official_bert.tokenization import Tokenizer
 
 MASK = "[MASK]"
-
-
-def files_in(directory: str, do_lower_case: bool) -> ModelFiles:
-    """Returns the files of a run directory, with its best checkpoint."""
-    return ModelFiles(
-        os.path.join(directory, "bert_config.json"),
-        os.path.join(directory, "vocab.txt"),
-        run_directory.require_checkpoint(directory),
-        do_lower_case,
-    )
 
 
 def load_weights(
@@ -103,9 +92,8 @@ def load_encoder(
         may_initialize=may_initialize,
         may_skip=tf1.NOT_BERT,
     )
-    return LoadedBert(
-        bert, tokenizer, run_directory.resolve(files.init_checkpoint)
-    )
+    path = files.init_checkpoint
+    return LoadedBert(bert, tokenizer, run_directory.latest(path) or path)
 
 
 def load_masked_lm(
@@ -144,7 +132,7 @@ def load_finetuned(run_directory: str) -> FinetunedModel:
             f"{task_file.path_in(run_directory)}: not a task description as "
             f"fine-tuning writes it ({error})."
         ) from error
-    files = files_in(run_directory, do_lower_case)
+    files = pretrained.run_files(run_directory, do_lower_case)
     if "hub_module" in description:
         bert = HubBert(description["hub_module"])
         model = task.build_model(bert.config, bert)

@@ -1,7 +1,6 @@
 """Options of `convert_checkpoint.py`, and the detection of the input format."""
 
 import os
-import re
 from typing import Any
 
 from official_bert import cli, files, pretrained
@@ -14,10 +13,6 @@ CLASSIFIERS = (
     "sequence_classification",
     "multiple_choice",
     "token_classification",
-)
-
-_CHECKPOINT_FILE = re.compile(
-    r"checkpoint|(model\.ckpt-|bert_model\.ckpt).*\.index"
 )
 
 
@@ -74,7 +69,7 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        found = self.resolved_input_format
+        found = self.detected_format
         self._check_formats(found)
         if "keras_hub" in (found, self.to):
             self.require("to", checks.installed("keras_nlp"))
@@ -88,34 +83,26 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         )
 
     @property
-    def resolved_input_format(self) -> str:
-        """The input format, or "checkpoint" for tf1 or model_garden."""
-        path = self.input
-        if files.exists(path + ".index") or any(
-            map(_CHECKPOINT_FILE.fullmatch, files.list_directory(path))
-        ):
-            found = "checkpoint"
-        else:
-            found = pretrained.detect_format(path, f"--input={path}")
-        if self.input_format == "auto":
-            return found
-        is_checkpoint = self.input_format in ("tf1", "model_garden")
-        if found != ("checkpoint" if is_checkpoint else self.input_format):
-            message = f"differs from {found}, the format of --input."
-            raise self.error("input_format", message)
-        return self.input_format
+    def detected_format(self) -> str:
+        """The input format; "checkpoint" is TF1 or Model Garden."""
+        return pretrained.detect_format(self.input, f"--input={self.input}")
 
     def _check_formats(self, found: str) -> None:
+        is_checkpoint = self.input_format in ("tf1", "model_garden")
+        given = "checkpoint" if is_checkpoint else self.input_format
+        if given not in ("auto", found):
+            message = f"differs from {found}, the format of --input."
+            raise self.error("input_format", message)
         if self.strip_optimizer:
-            if self.to != "tf1" or found not in ("tf1", "checkpoint"):
+            if self.to != "tf1" or found != "checkpoint":
                 raise self.error(
                     "strip_optimizer",
                     "needs a TF1 checkpoint and --to=tf1. Omit it: other "
                     "formats never include the optimizer.",
                 )
-        elif found == self.to:
+        elif self.to in (found, self.input_format):
             refuse_same_format(self.to)
-        if self.bert_config_file and found in ("huggingface", "keras_hub"):
+        if self.bert_config_file and found != "checkpoint":
             message = "is only for TF1 and Model Garden checkpoints. Omit it."
             raise self.error("bert_config_file", message)
 

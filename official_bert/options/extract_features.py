@@ -8,7 +8,6 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel, require_released
-from official_bert.pretrained import ModelFiles
 
 POOLINGS = ("none", "cls", "mean", "max")
 
@@ -70,16 +69,6 @@ class ExtractFeatures(NamedModel, heading="Data"):
             return self.output_format
         ending = os.path.splitext(self.output_file)[1]
         return _FORMATS.get(ending, "jsonl")
-
-    @property
-    def model_files(self) -> ModelFiles:
-        """The files of the model."""
-        return ModelFiles(
-            self.bert_config_file,
-            self.vocab_file,
-            self.init_checkpoint,
-            self.do_lower_case,
-        )
 
     @property
     def layer_indexes(self) -> list[int]:

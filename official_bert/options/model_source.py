@@ -12,7 +12,6 @@ from official_bert import (
     cli,
     files,
     huggingface_files,
-    json_files,
     pretrained,
     task_file,
 )
@@ -64,6 +63,20 @@ class NamedModel(cli.Options, heading="Model"):
         if self.model and checkpoint:
             pretrained.download_weights(self.model, checkpoint)
 
+    @functools.cached_property
+    def model_files(self) -> ModelFiles:
+        """The files of the model, of a command that has all their flags."""
+        names = (*RELEASED, "do_lower_case")
+        config_file, vocab_file, checkpoint, lower = (
+            getattr(self, name) for name in names
+        )
+        return ModelFiles(
+            config_file or "",
+            vocab_file or "",
+            checkpoint or "",
+            lower is not False,
+        )
+
 
 class ModelOptions(NamedModel, heading="Model"):
     """A model by its name, by its files, or in a run directory."""
@@ -96,28 +109,18 @@ class ModelOptions(NamedModel, heading="Model"):
 
     @functools.cached_property
     def model_files(self) -> ModelFiles:
-        """The files of the model; its checkpoint may be the run directory."""
-        lower = self.do_lower_case
-        for path in self._metadata_files():
-            if lower is None and files.exists(path):
-                lower = json_files.read_object(path).get("do_lower_case", True)
-        return ModelFiles(
-            self.bert_config_file or self._in_model_dir("bert_config.json"),
-            self.vocab_file or self._in_model_dir("vocab.txt"),
-            self.init_checkpoint or self.model_dir or "",
-            lower is None or bool(lower),
-        )
+        """The files of the model; of a run directory, its best checkpoint."""
+        if not self.model_dir:
+            return super().model_files
+        found = pretrained.run_files(self.model_dir, self.do_lower_case)
+        return found._replace(vocab_file=self.vocab_file or found.vocab_file)
 
     def input_files(self) -> list[str]:
         """Returns all files of the model except its weights."""
-        return [*self.model_files[:2], *self._metadata_files()]
-
-    def _metadata_files(self) -> list[str]:
         names = (task_file.NAME, huggingface_files.TOKENIZER_CONFIG)
-        return [self._in_model_dir(name) for name in names if self.model_dir]
-
-    def _in_model_dir(self, name: str) -> str:
-        return os.path.join(self.model_dir, name) if self.model_dir else ""
+        directory = self.model_dir
+        metadata = [os.path.join(directory, n) for n in names if directory]
+        return [*self.model_files[:2], *metadata]
 
     def _require_model(self, needed: Sequence[str] = RELEASED) -> None:
         """Raises `InputError` without the needed files and a directory."""

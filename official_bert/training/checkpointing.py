@@ -154,7 +154,7 @@ def load_initial(
     if path and not checkpoint_to_resume(options):
         variables = tf1.by_name(model.trainable_variables)
         patterns = _patterns(options, may_initialize, may_skip)
-        _report_loaded(model, path, loading.load(variables, path, **patterns))
+        _report_loaded(model, loading.load(variables, path, **patterns))
 
 
 def _patterns(
@@ -184,12 +184,12 @@ def resume(
     if checkpoint_to_resume(options):
         loaded = loading.load_newest(state, options.output_dir, **patterns)
     if loaded:
-        logging.info("Resuming from %s", loaded.prefix)
+        logging.info("Resuming from %s", loaded.source)
         step = int(state["global_step"].numpy())
         examples_seen = step * options.train_batch_size
         start = StartingPoint(step, options.seed, examples_seen)
         # The original implementation's checkpoints have no resume file.
-        if saved := run_directory.read_resume_state(loaded.prefix):
+        if saved := run_directory.read_resume_state(loaded.source):
             start = StartingPoint(step, saved.seed, saved.examples_seen)
         if start.seed != options.seed:
             logging.warning(
@@ -215,8 +215,8 @@ def load_for_evaluation(
     for name in (files.BEST_DIRECTORY, ""):
         directory = os.path.join(options.output_dir, name)
         if loaded := loading.load_newest(variables, directory, **patterns):
-            _report_loaded(model, loaded.prefix, loaded.initialized)
-            return run_directory.read_global_step(loaded.prefix)
+            _report_loaded(model, loaded)
+            return run_directory.read_global_step(loaded.source)
     if not options.init_checkpoint:
         raise InputError(
             "Without --do_train, --output_dir must hold a checkpoint, or "
@@ -227,12 +227,12 @@ def load_for_evaluation(
     return 0
 
 
-def _report_loaded(model: Any, prefix: str, initialized: list[str]) -> None:
-    logging.info("Loaded %s", prefix)
-    if initialized:
-        names = listed(initialized)
+def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
+    logging.info("Loaded %s", loaded.source)
+    if loaded.initialized:
+        names = listed(loaded.initialized)
         logging.warning("Not in the checkpoint, newly initialized: %s", names)
-    if path := model.config.config_of_other_direction(prefix):
+    if path := model.config.config_of_other_direction(loaded.source):
         direction = model.config.is_left_to_right
         logging.warning(
             f"{path} has is_left_to_right={not direction}, and this model has "

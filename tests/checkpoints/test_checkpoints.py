@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.checkpoints import loading, run_directory, tf1
+from official_bert.checkpoints.conversion import tf1_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.pretraining_model import PretrainingModel
@@ -65,7 +66,7 @@ def test_checkpoint_of_the_original_is_loaded_by_name(golden, name):
     config = BertConfig.from_json_file(str(folder / "bert_config.json"))
     weights = tf1.by_name(PretrainingModel(config).trainable_variables)
     prefix = str(folder / "bert_model.ckpt")
-    assert loading.load(weights, prefix) == []
+    assert loading.load(weights, prefix) == (prefix, [])
     for path, weight in weights.items():
         stored = tf.train.load_variable(prefix, path)
         np.testing.assert_array_equal(weight.numpy(), stored)
@@ -93,10 +94,10 @@ def test_everything_that_does_not_fit_is_listed(prefix):
 
 def test_variables_that_may_be_missing_keep_their_values(prefix):
     mine = {**variables(), "cls/b": tf.Variable([5.0])}
-    initialized = loading.load(
+    loaded = loading.load(
         mine, prefix, may_initialize="^cls/", may_skip=tf1.OPTIMIZER_STATE
     )
-    assert initialized == ["cls/b"]
+    assert loaded.initialized == ["cls/b"]
     assert mine["cls/b"].numpy() == [5.0]
     np.testing.assert_array_equal(mine["a/kernel"], ARRAYS["a/kernel"])
 
@@ -131,7 +132,6 @@ def test_newest_checkpoints_are_kept_and_found(tmp_path, scheme):
     assert run_directory.read_resume_state(prefix) == (10, 80)
     assert len(os.listdir(tmp_path)) == 2 * 3 + 1
     assert (load(folder) == 10).all()
-    assert run_directory.resolve(folder) == prefix
     (tmp_path / "checkpoint").unlink()  # Not 5, which sorts behind 10.
     assert run_directory.latest(folder) == prefix
 
@@ -229,14 +229,14 @@ def test_checkpoint_that_does_not_fit_is_an_error_not_damaged(tmp_path):
 
 def test_best_checkpoint_is_preferred_if_there_is_one(tmp_path):
     folder = str(tmp_path)
-    with pytest.raises(InputError, match=folder):
-        run_directory.require_checkpoint(folder)
-    save(tmp_path, 2)
-    assert run_directory.require_checkpoint(folder) == folder
+    with pytest.raises(InputError, match=f"{folder} must contain a checkpoint"):
+        tf1_directory.open_arrays(folder)
+    last = save(tmp_path, 2)
+    assert tf1_directory.open_arrays(folder).where == last
     (tmp_path / "best").mkdir()
-    assert run_directory.require_checkpoint(folder) == folder
-    save(tmp_path / "best", 1)
-    assert run_directory.require_checkpoint(folder) == f"{folder}/best"
+    assert tf1_directory.open_arrays(folder).where == last
+    best = save(tmp_path / "best", 1)
+    assert tf1_directory.open_arrays(folder).where == best
     assert (load(f"{folder}/best") == 1).all()
 
 

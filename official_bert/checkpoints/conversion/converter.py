@@ -12,8 +12,6 @@ from absl import logging
 from official_bert import files, pretrained, progress
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion import (
-    huggingface,
-    keras_hub,
     model_card,
     model_garden,
     tf1_directory,
@@ -24,6 +22,7 @@ from official_bert.checkpoints.conversion.model import (
     Model,
     match,
 )
+from official_bert.checkpoints.loading import FORMATS
 from official_bert.checkpoints.weights import Shape
 from official_bert.errors import InputError, listed
 from official_bert.options.convert_checkpoint import (
@@ -32,21 +31,14 @@ from official_bert.options.convert_checkpoint import (
 )
 from official_bert.tokenization import validate_case_matches_checkpoint
 
-_FORMATS = {
-    "tf1": tf1_directory,
-    "huggingface": huggingface,
-    "keras_hub": keras_hub,
-}
-
 
 def open_model(options: ConvertCheckpoint) -> Model:
     """Opens the model to convert; its weights are read on demand.
 
     Raises `InputError` if it is damaged, or not a model of the original BERT.
     """
-    found = options.resolved_input_format
-    if found in ("huggingface", "keras_hub"):
-        arrays, description = _FORMATS[found].read(options.input)
+    if (found := options.detected_format) != "checkpoint":
+        arrays, description = FORMATS[found].read(options.input)
     else:
         arrays, description = tf1_directory.read(
             options.input, options.bert_config_file
@@ -133,7 +125,8 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     if the model read back is not the one written.
     """
     with files.replacing_directory(options.output) as directory:
-        _FORMATS[options.to].write(model, directory)
+        output_format = FORMATS.get(options.to, tf1_directory)
+        output_format.write(model, directory)
         if options.to == "huggingface":
             name = os.path.basename(os.path.abspath(options.output))
             model_card.write(model, name, directory)
@@ -141,7 +134,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             files.sync(os.path.join(directory, name))
         # In TF1 without a task.json, only --head has a classifier's type.
         head = model.head.name if options.to == "tf1" else None
-        again = match(*_FORMATS[options.to].read(directory), head=head)
+        again = match(*output_format.read(directory), head=head)
         difference = math.inf
         if model.head == again.head and set(model.stored) <= set(again.stored):
             difference = _difference(again.stored, model.read, again.read)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files, huggingface_files, task_file
+from official_bert import files, huggingface_files, pretrained, task_file
 from official_bert.checkpoints import run_directory, tf1, weights
 from official_bert.checkpoints.conversion import huggingface, model_garden
 from official_bert.checkpoints.conversion.model import (
@@ -43,7 +43,16 @@ def open_arrays(path: str) -> Arrays:
 
     Raises `InputError` if there is no checkpoint.
     """
-    return open_prefix(_find_checkpoint(path))
+    prefix = pretrained.find_checkpoint(path)
+    if not files.exists(prefix + tf1.INDEX):
+        found = run_directory.first_undamaged(prefix, tf1.verify)
+        if found is None:
+            raise InputError(
+                f"{path} must contain a checkpoint, model.ckpt-N.index and its "
+                "data, but has none. Copy it too, or train."
+            )
+        prefix = found[0]
+    return open_prefix(prefix)
 
 
 def open_prefix(prefix: str) -> Arrays:
@@ -56,16 +65,6 @@ def open_prefix(prefix: str) -> Arrays:
         lambda name: tf1.read_array(reader, prefix, name),
         _NAMES,
     )
-
-
-def _find_checkpoint(path: str) -> str:
-    for prefix in (path, os.path.join(path, _CHECKPOINT)):
-        if files.exists(prefix + tf1.INDEX):
-            return prefix
-    directory = run_directory.require_checkpoint(path)
-    found = run_directory.first_undamaged(directory, tf1.verify)
-    assert found is not None
-    return found[0]
 
 
 def read(
