@@ -303,19 +303,23 @@ def test_error_at_a_terminal_does_not_end_the_command(
     ],
 )
 def test_huggingface_model_answers_as_the_same_model_converted(
-    head, data, folder, capsys
+    head, data, folder, capsys, caplog
 ):
     conversions.released(folder / "a", head)
     model = conversions.to_hf(folder / "a", head)
+    path = model / "tokenizer_config.json"
+    conversions.change_json(path, strip_accents=False)
     converted = conversions.to_tf1(model)
     (folder / "a.jsonl").write_text(data)
     capsys.readouterr()
+    caplog.clear()
     line = f"--model={model} --input_file=a.jsonl"
     predict.main(command_lines.parse(Predict, line))
     found = capsys.readouterr().out
     predict.main(Predict(model_dir=str(converted), input_file="a.jsonl"))
     assert found == capsys.readouterr().out
     assert len(found.splitlines()) == len(data.splitlines())
+    assert caplog.text.count("`strip_accents` is False") == 1
 
 
 def test_fill_mask_needs_no_next_sentence_head(pretrained, folder, ask):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_bert import files, pretrained
+from official_bert import files, huggingface_files, pretrained
 from official_bert.checkpoints import run_directory, tf1
 from official_bert.checkpoints.conversion import (
     huggingface,
@@ -44,6 +44,9 @@ def open_arrays(path: str) -> Arrays:
         if model_garden.GRAPH not in arrays.shapes:
             return arrays  # There may be no config beside it.
     found = pretrained.detect_format(path, path)
+    if found == "huggingface":  # Without reading the tokenizer again.
+        config = huggingface_files.read_config(path)
+        return huggingface.open_arrays(path).to_tf1(config)
     arrays, description = FORMATS[found].read(path)
     return arrays.to_tf1(description.config)
 

@@ -1,5 +1,6 @@
 """Loads trained models: encoders, masked LMs and fine-tuned models."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -122,25 +123,10 @@ def load_finetuned(run_directory: str) -> FinetunedModel:
     Raises `InputError` if a file is missing or damaged.
     """
     require_finetuned(run_directory)
+    files = pretrained.run_files(run_directory)
     description = task_file.read(run_directory)
-    try:
-        task = tasks.from_json(description)
-        max_seq_length = int(description["max_seq_length"])
-        do_lower_case = bool(description["do_lower_case"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{task_file.path_in(run_directory)}: not a task description as "
-            f"fine-tuning writes it ({error})."
-        ) from error
-    files = pretrained.run_files(run_directory, do_lower_case)
-    if "hub_module" in description:
-        bert = HubBert(description["hub_module"])
-        model = task.build_model(bert.config, bert)
-    else:
-        model = task.build_model(files.read_config())
-    tokenizer = load_weights(model, files, may_skip=tf1.OPTIMIZER_STATE)
-    return FinetunedModel(
-        task, model, tokenizer, files.vocab_file, max_seq_length
+    return _load_task(
+        description, run_directory, files, may_skip=tf1.OPTIMIZER_STATE
     )
 
 
@@ -149,18 +135,43 @@ def load_huggingface(files: ModelFiles) -> FinetunedModel:
 
     Raises `InputError` if a file is damaged, or it is not such a model.
     """
-    arrays, description = huggingface.read(files.init_checkpoint)
-    described = description.task or make_task(match(arrays, description))
-    if described is None:
-        raise InputError(
-            f"{files.init_checkpoint}: must be a fine-tuned model."
-        )
-    task = tasks.from_json(described)
-    model = task.build_model(files.read_config())
+    directory = files.init_checkpoint
+    description = dataclasses.replace(
+        huggingface.describe(directory), do_lower_case=files.do_lower_case
+    )
+    task = description.task
+    if task is None:
+        arrays = huggingface.open_arrays(directory)
+        task = make_task(match(arrays, description))
+    if task is None:
+        raise InputError(f"{directory}: must be a fine-tuned model.")
     # Taggers and models of SQuAD do not use the pooler.
-    tokenizer = load_weights(model, files, may_initialize="^bert/pooler/")
+    return _load_task(task, directory, files, may_initialize="^bert/pooler/")
+
+
+def _load_task(
+    description: dict[str, Any],
+    directory: str,
+    files: ModelFiles,
+    **exceptions: Any,
+) -> FinetunedModel:
+    """Loads the model that `task.json` in a directory describes."""
+    try:
+        task = tasks.from_json(description)
+        max_seq_length = int(description["max_seq_length"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{task_file.path_in(directory)}: not a task description as "
+            f"fine-tuning writes it ({error})."
+        ) from error
+    if "hub_module" in description:
+        bert = HubBert(description["hub_module"])
+        model = task.build_model(bert.config, bert)
+    else:
+        model = task.build_model(files.read_config())
+    tokenizer = load_weights(model, files, **exceptions)
     return FinetunedModel(
-        task, model, tokenizer, files.vocab_file, described["max_seq_length"]
+        task, model, tokenizer, files.vocab_file, max_seq_length
     )
 
 

@@ -4,6 +4,7 @@ Names follow from TF1 names by a few rules. Kernels are transposed, as PyTorch's
 dense layers store them.
 """
 
+import dataclasses
 import os
 import shutil
 from collections.abc import Iterable
@@ -66,6 +67,16 @@ def read(directory: str) -> tuple[Arrays, Description]:
 
     Raises `InputError` if it is incomplete, damaged or not a BERT model.
     """
+    description = dataclasses.replace(
+        describe(directory),
+        vocab=huggingface_files.read_vocab(directory),
+        do_lower_case=huggingface_files.read_casing(directory),
+    )
+    return open_arrays(directory), description
+
+
+def open_arrays(directory: str) -> Arrays:
+    """Opens the weights in a directory; errors as in `read`."""
     opened: dict[str, tuple[Any, str]] = {}
     for file_name in _weight_files(directory):
         path = os.path.join(directory, file_name)
@@ -102,8 +113,7 @@ def read(directory: str) -> tuple[Arrays, Description]:
         name: tuple(file.get_slice(stored).get_shape())
         for name, (file, stored) in opened.items()
     }
-    arrays = Arrays(directory, shapes, read_array, NAMES, _TIED)
-    return arrays, _read_description(directory)
+    return Arrays(directory, shapes, read_array, NAMES, _TIED)
 
 
 def _weight_files(directory: str) -> Iterable[str]:
@@ -131,7 +141,8 @@ def _weight_files(directory: str) -> Iterable[str]:
     return names
 
 
-def _read_description(directory: str) -> Description:
+def describe(directory: str) -> Description:
+    """Describes a model without its tokenizer; errors as in `read`."""
     config = huggingface_files.read_config(directory)
     path = os.path.join(directory, huggingface_files.CONFIG)
     given = json_files.read_object(path)
@@ -146,8 +157,6 @@ def _read_description(directory: str) -> Description:
         )
     return Description(
         config=config,
-        vocab=huggingface_files.read_vocab(directory),
-        do_lower_case=huggingface_files.read_casing(directory),
         task=task if "kind" in task else None,
         labels=_read_labels(path, given),
         problem_type=given.get("problem_type"),
