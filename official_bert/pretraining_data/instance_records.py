@@ -29,7 +29,7 @@ _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The options, and what each process derives from them when needed.
+    """The options, and what each process derives from them once, when needed.
 
     Only the two attributes are sent to other processes.
     """
@@ -38,7 +38,7 @@ class Settings:
     corpus_directory: str = ""  # Where the tokenized corpus is, if in files.
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Settings, (self.options, self.corpus_directory)
+        return _received_settings, (self.options, self.corpus_directory)
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
@@ -86,6 +86,12 @@ class Settings:
         if options.bert_config_file:
             config = BertConfig.from_json_file(options.bert_config_file)
             config.require_vocabulary(vocab, options.vocab_file)
+
+
+# A worker process gets the same settings with every piece of work.
+@functools.lru_cache(maxsize=1)
+def _received_settings(*attributes: Any) -> Settings:
+    return Settings(*attributes)
 
 
 def separators(pairs: Offsets) -> Offsets:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from official_bert import signals, threads
 from official_bert.errors import InputError, short_reason
@@ -20,9 +20,6 @@ _Result = TypeVar("_Result")
 
 # Pending items per worker. Two keep the workers busy; more take more memory.
 _ITEMS_PER_WORKER = 2
-
-# Set in each worker when it starts.
-_settings: Settings
 
 
 class Workers:
@@ -44,7 +41,6 @@ class Workers:
                 self._num_workers,
                 multiprocessing.get_context(_start_method()),
                 initializer=_start,
-                initargs=(self.settings,),
             )
             # Workers inherit SIG_IGN, so Ctrl-C reaches only the parent, which
             # ends them.
@@ -82,10 +78,10 @@ class Workers:
         Items are read as workers become free. Raises `InputError` if a worker
         was killed.
         """
+        call = functools.partial(function, self.settings)
         if not self._pool:
-            yield from (function(self.settings, item) for item in items)
+            yield from map(call, items)
             return
-        call = functools.partial(_call, function)
         most_pending = _ITEMS_PER_WORKER * self._num_workers
         try:
             yield from threads.ordered_results(
@@ -100,15 +96,13 @@ class Workers:
 
 
 def _start_method() -> str:
-    # A fork starts at once and shares the vocabulary, but may hang if this
-    # process has other threads, such as those of TensorFlow.
+    # A fork starts at once, but may hang if this process has other threads,
+    # such as those of TensorFlow.
     is_alone = threading.active_count() == 1 and "tensorflow" not in sys.modules
     return "fork" if is_alone and sys.platform == "linux" else "spawn"
 
 
-def _start(settings: Settings) -> None:
-    global _settings
-    _settings = settings
+def _start() -> None:
     # A worker that is started later does not inherit SIG_IGN, and a fork
     # inherits the command's SIGTERM handler.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -122,7 +116,3 @@ def _exit_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-def _call(function: Callable[[Settings, Any], Any], item: Any) -> Any:
-    return function(_settings, item)

@@ -219,18 +219,13 @@ class StepRunner:
 
     def _run_steps(self, batches: Any, num_steps: Any) -> Scalars:
         """Returns {name: Tensor [num_steps]}."""
-        specs = self._one_step.get_concrete_function().structured_outputs
-        columns = {
-            name: tf.TensorArray(spec.dtype, num_steps, element_shape=())
-            for name, spec in specs.items()
-        }
-        for number in tf.range(num_steps):
-            scalars = self._one_step(next(batches))
-            columns = {
-                name: column.write(number, scalars[name])
-                for name, column in columns.items()
-            }
-        return {name: column.stack() for name, column in columns.items()}
+        outputs = self._one_step.get_concrete_function().structured_outputs
+        return tf.map_fn(  # type: ignore[no-any-return]
+            lambda _: self._one_step(next(batches)),
+            tf.range(num_steps),
+            parallel_iterations=1,
+            fn_output_signature={k: v.dtype for k, v in outputs.items()},
+        )
 
 
 def _require_finite(
