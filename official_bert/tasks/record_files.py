@@ -7,7 +7,6 @@ same.
 
 import contextlib
 import hashlib
-import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import files, json_files, progress
+from official_bert.errors import InputError
 from official_bert.inputs.tfrecords import encode_examples
 from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import Tokenizer
@@ -37,28 +37,26 @@ def write_records(
     examples: Sequence[Any],
     tokenizer: Tokenizer,
     max_seq_length: int,
-    *,
-    is_training: bool = True,
-) -> int:
-    """Writes one record for each feature, unless the file is up to date.
+) -> dict[str, Any]:
+    """Writes a training record for each feature, unless the file is up to date.
 
     An existing file is replaced when all records have been written. Sequences
-    are padded to `max_seq_length`; `is_training` is whether to write labels.
-    Returns the number of records.
+    are padded to `max_seq_length`. Returns the content of the JSON file:
+    `num_records`, and `lengths` if there are records.
     """
-    settings = (task.to_json(), max_seq_length, is_training)
+    # True: with labels.
+    settings = (task.to_json(), max_seq_length, True)
     fingerprint = _fingerprint(examples, settings, tokenizer)
     note_path = f"{path}.json"
-    existing = _up_to_date_records(path, note_path, fingerprint)
-    if existing is not None:
-        logging.info("%s: its %d records are up to date", path, existing)
-        return existing
+    if note := _up_to_date_note(path, note_path, fingerprint):
+        number = note["num_records"]
+        logging.info("%s: its %d records are up to date", path, number)
+        return note
     if files.exists(note_path):
         files.write_text(note_path, "{}\n")
     blocks = task.featurize(
-        examples, tokenizer, max_seq_length, is_training=is_training
+        examples, tokenizer, max_seq_length, is_training=True
     )
-    num_records = 0
     lengths: list[int] = []
     with (
         writing(path) as writer,
@@ -68,9 +66,8 @@ def write_records(
             for record in encode_features(features, max_seq_length):
                 writer.write(record)
                 bar.update()
-            num_records += len(features.lengths)
             lengths += features.lengths
-    note: dict[str, Any] = {"made_of": fingerprint, "num_records": num_records}
+    note = {"made_of": fingerprint, "num_records": len(lengths)}
     if lengths:
         note["lengths"] = {
             name: int(np.percentile(lengths, percent, method="higher"))
@@ -78,8 +75,9 @@ def write_records(
         }
         num_full = lengths.count(max_seq_length)
         note["lengths"]["full"] = num_full / len(lengths)
-    json_files.write(note_path, {**note, "size": files.size(path)})
-    return num_records
+    note["size"] = files.size(path)
+    json_files.write(note_path, note)
+    return note
 
 
 @contextlib.contextmanager
@@ -102,18 +100,17 @@ def encode_features(features: Features, max_seq_length: int) -> Iterator[bytes]:
         yield from encode_examples(rows)
 
 
-def _up_to_date_records(
+def _up_to_date_note(
     path: str, note_path: str, fingerprint: str
-) -> int | None:
-    """Returns the number of records, or None if they must be written."""
+) -> dict[str, Any] | None:
+    """Returns the note, or None if the records must be written."""
     if not files.exists(path) or not files.exists(note_path):
         return None
     try:
-        note = json.loads(files.read_text(note_path))
+        note = json_files.read_object(note_path)
         is_complete = note["size"] == files.size(path)
-        is_same = is_complete and note["made_of"] == fingerprint
-        return int(note["num_records"]) if is_same else None
-    except (ValueError, KeyError, TypeError):  # Not written by this program.
+        return note if is_complete and note["made_of"] == fingerprint else None
+    except (InputError, KeyError):  # Not written by this program.
         return None
 
 

@@ -263,18 +263,17 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
     """Writes `train.tf_record` unless it is up to date; counts its records."""
     path = os.path.join(run.directory, "train.tf_record")
     examples, max_seq_length = run.data["train"], run.options.max_seq_length
-    num_records = record_files.write_records(
+    note = record_files.write_records(
         path, run.task, examples, run.tokenizer, max_seq_length
     )
-    if not num_records:
+    if not note["num_records"]:
         raise InputError(
             "The training data must have at least one example with text. "
             f"Received: {len(examples)} examples without text."
         )
-    note = json_files.read_object(f"{path}.json")
     reporting.log_data(run.task, run.data, note, max_seq_length)
     schema = run.task.schema(max_seq_length, is_training=True)
-    return RecordFiles([path], schema), num_records
+    return RecordFiles([path], schema), note["num_records"]
 
 
 def _schedule(
