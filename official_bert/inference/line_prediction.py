@@ -88,7 +88,8 @@ def _rows(
     if path == "-":
         return None
     if isinstance(task, TaggingTask) and _has_words(task, options):
-        return ((path, s) for s in task.columns.read_words(path))
+        sentences = task.columns.read_file(path, needs_tags=False)
+        return ((path, sentence) for sentence in sentences)
     if isinstance(task, TextTask) and task.columns and kind in ("tsv", "csv"):
         names, has_header = task.columns
         flags = options.column_flags()
@@ -105,7 +106,7 @@ def _has_words(task: TaggingTask, options: Predict) -> bool:
     is_file = os.path.isfile(path) or files.is_remote(path)
     if options.input_format != "auto" or kind == "jsonl" or not is_file:
         return False
-    if not task.columns.recognizes(path, task.labels):
+    if not task.columns.recognizes(path):
         return False
     logging.info(
         "%s is read as CoNLL, words in column %d; otherwise, use "

@@ -13,7 +13,7 @@ same number of columns. A byte-order mark is ignored.
 import dataclasses
 import itertools
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from absl import logging
 
@@ -51,6 +51,7 @@ class ConllData(DataSet):
     data_dir: str
     token_column: int = 0
     tag_column: int = -1
+    labels: Sequence[str] = ()  # The known tags; empty: all tags are valid.
 
     def path(self, split: str) -> str:
         """Returns the file of a split; raises `InputError` if there is none."""
@@ -63,21 +64,17 @@ class ConllData(DataSet):
             f"the directory {self.data_dir!r}. Check --data_dir."
         )
 
-    def read(
-        self, split: str, labels: Collection[str] | None = None
-    ) -> list[Sentence]:
+    def read(self, split: str) -> list[Sentence]:
         """Reads a split. Test data has tags only if all of them are known.
 
-        `labels` are the known tags; None: any. Unknown tags of `train` and
-        `dev` raise `InputError`, like malformed files.
+        Unknown tags of `train` and `dev` raise `InputError`, like malformed
+        files.
         """
         path = self.path(split)
-        if split != "test":
-            return self._read_file(path, needs_tags=True, labels=labels)
-        sentences = self._read_file(path, needs_tags=False, labels=None)
+        sentences = self.read_file(path, needs_tags=split != "test")
         # In test data without tags the last column may be anything.
-        unknown = _tags(sentences) - set(labels or ())
-        if labels is None or not unknown:
+        unknown = _tags(sentences) - set(self.labels)
+        if not (self.labels and unknown):
             return sentences
         logging.warning(
             "%s is not evaluated: the training data lacks its tags %s",
@@ -90,11 +87,7 @@ class ConllData(DataSet):
         """Returns the tags of the training data, sorted."""
         return tuple(sorted(_tags(self.read("train"))))
 
-    def read_words(self, path: str) -> list[Sentence]:
-        """Reads the sentences of any file; ignores its tags."""
-        return self._read_file(path, needs_tags=False, labels=None)
-
-    def recognizes(self, path: str, labels: Collection[str]) -> bool:
+    def recognizes(self, path: str) -> bool:
         """Whether a file has columns; otherwise it has lines of text.
 
         Most lines have a known tag; or all lines have as many cells, and blank
@@ -105,16 +98,15 @@ class ConllData(DataSet):
         rows = [_split(line) for line in lines if _kind(line) == "words"]
         last = max(1, self.tag_column)
         tags = [row[self.tag_column] for row in rows if len(row) > last]
-        if 2 * sum(tag in labels for tag in tags) > len(rows):
+        if 2 * sum(tag in self.labels for tag in tags) > len(rows):
             return True
         kinds = [kind for kind, _ in itertools.groupby(map(_kind, lines))]
         num_sentences = kinds.count("words")
         is_regular = len(set(map(len, rows))) == 1
         return is_regular and len(rows) > 2 * num_sentences > 2
 
-    def _read_file(
-        self, path: str, *, needs_tags: bool, labels: Collection[str] | None
-    ) -> list[Sentence]:
+    def read_file(self, path: str, *, needs_tags: bool) -> list[Sentence]:
+        """Reads any file; `needs_tags`: all words must have known tags."""
         sentences: list[Sentence] = []
         document: list[str] = []
         num_columns, tag_column = 0, None
@@ -143,6 +135,7 @@ class ConllData(DataSet):
                         f"{cells!r}. A blank line ends a sentence."
                     )
                 if tag_column is not None:
+                    labels = self.labels if needs_tags else ()
                     _check_tag(cells[tag_column], where, labels)
                     tags.append(cells[tag_column])
             # Every word has a tag, or none has.
@@ -186,8 +179,8 @@ def _split(line: str) -> list[str]:
     return [cell for cell in line.split(" ") if cell]
 
 
-def _check_tag(tag: str, where: str, labels: Collection[str] | None) -> None:
-    if tag and (labels is None or tag in labels):
+def _check_tag(tag: str, where: str, labels: Sequence[str]) -> None:
+    if tag and (not labels or tag in labels):
         return
     expected = f"be one of {listed(labels)}" if labels else "not be empty"
     raise InputError(

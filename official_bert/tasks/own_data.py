@@ -282,10 +282,12 @@ class OwnTexts(OwnData):
             self.require_several({*numbers})
             return statistics.fmean(numbers), statistics.pstdev(numbers)
         output_dir = self.options.output_dir
-        found = (
-            task_file.read(output_dir) if task_file.is_in(output_dir) else {}
+        if not task_file.is_in(output_dir):
+            return 0.0, 1.0
+        trained = task_file.read(output_dir)
+        return trained.get("target_mean", 0.0), trained.get(
+            "target_deviation", 1.0
         )
-        return found.get("target_mean", 0.0), found.get("target_deviation", 1.0)
 
     def require_several(self, found: Collection[Any]) -> None:
         """Raises unless the training data has several labels or numbers."""
@@ -316,9 +318,10 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
             f"--choices_column={options.choices_column} gives numbers: add "
             "--nohas_header if the first line is an example, or --has_header."
         )
-    columns = ChoiceColumns(options.context_column, options.choices_column)
-    if options.question_column:
-        columns = columns._replace(question=options.question_column)
+    question = options.question_column or DEFAULT_COLUMNS.question
+    columns = ChoiceColumns(
+        options.context_column, options.choices_column, question
+    )
     first = next(detection.read_rows(options, splits[0]))
     found = list(filter(_CHOICE_COLUMN.fullmatch, first.cells))
     is_default = columns.choices == DEFAULT_COLUMNS.choices
@@ -330,7 +333,7 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     num_choices = max(
         len(columns.find_choices(row.cells, row.where)[0])
         for split in splits
-        if split == splits[0] or files.exists(data.path(split))
+        if files.exists(data.path(split))
         for row in data.rows(split)
     )
     return ChoiceTask(num_choices=num_choices, data=data, columns=columns)

@@ -52,12 +52,14 @@ def make(options: RunClassifier) -> "TaggingTask":
     """Returns the task on the CoNLL files of a directory."""
     data = ConllData(options.data_dir, options.token_column, options.tag_column)
     labels = own_data.known_labels(options)
+    if labels is None:
+        labels = data.training_labels()
     return TaggingTask(
-        labels=data.training_labels() if labels is None else labels,
+        labels=labels,
         document_context=options.document_context,
         token_column=options.token_column,
         tag_column=options.tag_column,
-        data=data,
+        data=dataclasses.replace(data, labels=labels),
     )
 
 
@@ -128,11 +130,8 @@ class TaggingTask(Task):
     @property
     def columns(self) -> ConllData:
         """A reader of files with the columns of the training data."""
-        return ConllData("", self.token_column, self.tag_column)
-
-    def examples(self, split: str) -> Examples:
-        """Reads the sentences of a split."""
-        return self.data.read(split, self.labels)
+        columns = (self.token_column, self.tag_column)
+        return ConllData("", *columns, self.labels)
 
     def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
         """Returns the features of a text, and label and mask of each token."""

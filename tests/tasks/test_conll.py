@@ -35,10 +35,10 @@ def write(tmp_path):
     return write_file
 
 
-def read(path, token_column=0, tag_column=-1, labels=None):
+def read(path, token_column=0, tag_column=-1):
     folder, name = os.path.split(path)
     data = ConllData(folder, token_column, tag_column)
-    return data.read(name.removesuffix(".txt"), labels)
+    return data.read(name.removesuffix(".txt"))
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def read(path, token_column=0, tag_column=-1, labels=None):
 )
 def test_columns_are_told_from_lines_of_text(write, text, columns, expected):
     labels = ("B-ORG", "B-PER", "I-PER", "B-LOC", "O")
-    data = ConllData("", *columns)
-    assert data.recognizes(write(text), labels) == expected
+    data = ConllData("", *columns, labels)
+    assert data.recognizes(write(text)) == expected
 
 
 def words_and_tags(sentences):
@@ -140,4 +140,4 @@ def test_the_first_known_file_name_is_read(tmp_path, names, split, expected):
 
 def test_a_missing_file_is_reported_with_the_names_searched_for(tmp_path):
     with pytest.raises(InputError, match=r"dev\.txt or valid\.txt or"):
-        ConllData(str(tmp_path)).read("dev", ())
+        ConllData(str(tmp_path)).read("dev")

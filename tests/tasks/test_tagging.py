@@ -199,7 +199,8 @@ def test_test_data_without_known_tags_is_predicted_but_not_evaluated(
 ):
     for split in ("dev", "test"):
         (tmp_path / f"{split}.txt").write_text(text)
-    task = TaggingTask(labels=LABELS, data=ConllData(str(tmp_path)))
+    data = ConllData(str(tmp_path), labels=LABELS)
+    task = TaggingTask(labels=LABELS, data=data)
     examples = task.examples("test")
     assert [s.tags for s in examples] == [None]
     task.write_predictions(str(tmp_path), "test", examples, [["O", "B-PER"]])
