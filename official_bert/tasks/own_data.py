@@ -20,7 +20,6 @@ is evaluated if every row has a known label.
 import abc
 import collections
 import dataclasses
-import functools
 import itertools
 import json
 import math
@@ -28,7 +27,7 @@ import os
 import random
 import re
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -117,18 +116,22 @@ def make_text_task(options: RunClassifier) -> TextTask:
     """Returns the task on texts that the options describe."""
     options = detection.complete(options)
     is_regression = options.task_type == "regression"
-    labels = () if is_regression else known_labels(options)
-    data = OwnTexts(options, labels)
+    data = OwnTexts(options, () if is_regression else known_labels(options))
     data.require_same_columns()
-    if labels is None:
-        labels = data.training_labels()
-        data = dataclasses.replace(data, labels=labels)
+    if options.do_train:
+        data = data.with_training_file()
+    elif data.labels is None:
+        raise InputError(
+            "Without --do_train, --output_dir must hold a fine-tuned model "
+            f"with its task.json. Received: {options.output_dir!r}. Check the "
+            "path, or give a --label_file."
+        )
     mean, deviation = data.target_scale() if is_regression else (0.0, 1.0)
     given = (options.text_a_column, options.text_b_column)
     names = [name for name in given if name is not None]
     return TextTask(
         task_type=options.task_type,
-        labels=labels,
+        labels=data.labels or (),
         target_mean=mean,
         target_deviation=deviation,
         is_pair=len(names) == 2,
@@ -163,32 +166,40 @@ class OwnTexts(OwnData):
     """Texts or pairs of texts."""
 
     labels: tuple[str, ...] | None  # () in regression. None: any label.
+    training: Sequence[TextExample] = ()
+    held_out: Sequence[TextExample] = ()
 
-    @functools.cached_property
-    def training_file(self) -> list[TextExample]:
-        """All examples of the training file."""
-        return self._read_file("train")
+    def with_training_file(self) -> "OwnTexts":
+        """Returns the data with the training file, split, and its labels."""
+        options, examples = self.options, self._read_file("train")
+        labels = [example.label for example in examples]
+        names = self.labels
+        if names is None:
+            is_multilabel = options.task_type == "multilabel"
+            found = itertools.chain(*labels) if is_multilabel else labels
+            names = tuple(sorted({*found}))
+            self.require_several(names)
+        share = options.dev_share if options.holds_out else 0.0
+        indices = hold_out(labels, share)
+        rest = [e for index, e in enumerate(examples) if index not in indices]
+        return dataclasses.replace(
+            self,
+            labels=names,
+            training=shuffle_examples(rest),
+            held_out=[examples[index] for index in sorted(indices)],
+        )
 
     def read(self, split: str) -> Sequence[TextExample]:
-        """Returns a split. Training examples are always shuffled alike."""
-        options = self.options
-        if split == "test":
-            return self._check_test_labels(self._read_file("test"))
-        if split == "dev" and not options.holds_out:
+        """Returns the examples of a split."""
+        if split == "train":
+            return self.training
+        if split == "dev" and self.options.holds_out:
+            return self.held_out
+        if split == "dev":
             return self._read_file("dev")
-        examples = self.training_file
-        if options.holds_out:
-            labels = [example.label for example in examples]
-            held_out = hold_out(labels, options.dev_share)
-            examples = [
-                example
-                for index, example in enumerate(examples)
-                if (index in held_out) == (split == "dev")
-            ]
-        return shuffle_examples(examples) if split == "train" else examples
+        return self._check_test_labels(self._read_file("test"))
 
     def _read_file(self, split: str) -> list[TextExample]:
-        """Reads all examples of a file."""
         column_a = self.options.text_a_column
         column_b = self.options.text_b_column
         return [
@@ -203,16 +214,14 @@ class OwnTexts(OwnData):
 
     def write_held_out(self, directory: str) -> None:
         """Writes examples held out of training, with their columns' names."""
-        options = self.options
-        if not options.holds_out:
-            return
         lines = []
-        for example in self.read("dev"):
-            cells = dict(zip(options.own_columns, example, strict=True))
+        for example in self.held_out:
+            cells = dict(zip(self.options.own_columns, example, strict=True))
             cells.pop(None, None)
             lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
-        path = os.path.join(directory, "dev.jsonl")
-        files.write_text(path, "".join(lines))
+        if lines:
+            path = os.path.join(directory, "dev.jsonl")
+            files.write_text(path, "".join(lines))
 
     def _check_test_labels(
         self, examples: list[TextExample]
@@ -257,37 +266,17 @@ class OwnTexts(OwnData):
                 row.require_label(column, name, self.labels)
         return names if is_multilabel else names[0]
 
-    def training_labels(self) -> tuple[str, ...]:
-        """Returns the labels of the training data, sorted."""
-        options = self.options
-        if not options.do_train:
-            raise InputError(
-                "Without --do_train, --output_dir must hold a fine-tuned model "
-                f"with its task.json. Received: {options.output_dir!r}. Check "
-                "the path, or give a --label_file."
-            )
-        labels: Iterable[Any] = [
-            example.label for example in self.training_file
-        ]
-        if options.task_type == "multilabel":
-            labels = itertools.chain.from_iterable(labels)
-        found = sorted({*labels})
-        self.require_several(found)
-        return tuple(found)
-
     def target_scale(self) -> tuple[float, float]:
         """Returns mean and deviation of the numbers that the model learns."""
         if self.options.do_train:
-            numbers = [example.label for example in self.read("train")]
+            numbers = [example.label for example in self.training]
             self.require_several({*numbers})
             return statistics.fmean(numbers), statistics.pstdev(numbers)
         output_dir = self.options.output_dir
-        if not task_file.is_in(output_dir):
-            return 0.0, 1.0
-        trained = task_file.read(output_dir)
-        return trained.get("target_mean", 0.0), trained.get(
-            "target_deviation", 1.0
-        )
+        has_model = task_file.is_in(output_dir)
+        trained = task_file.read(output_dir) if has_model else {}
+        mean = trained.get("target_mean", 0.0)
+        return mean, trained.get("target_deviation", 1.0)
 
     def require_several(self, found: Collection[Any]) -> None:
         """Raises unless the training data has several labels or numbers."""

@@ -126,6 +126,7 @@ CASES = [
         (CSV, "2: .*'c'.* text, label"),
         text_b_column="c",
         label_file="labels",
+        do_train=False,
     ),
     *cases_of(
         "jsonl",
@@ -134,6 +135,7 @@ CASES = [
         ('{"text": "a", "id": 1, "label": 1}', "1: .*'label'.* O, P. .*'1'"),
         label_file="labels",
         id_column="id",
+        do_train=False,
     ),
     *cases_of(
         "tsv",
