@@ -178,8 +178,9 @@ def test_the_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
     evaluate_model, found = evaluate.evaluate, []
 
     def keep(*arguments, **named):
-        found.append(evaluate_model(*arguments, **named))
-        return found[-1]
+        results = evaluate_model(*arguments, **named)
+        found.append(dict(results))
+        return results
 
     monkeypatch.setattr(evaluate, "evaluate", keep)
     flags = {"task_name": "MNLI", "data_dir": str(tmp_path), "eval_every": 1}
@@ -187,7 +188,7 @@ def test_the_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
     run(folder, "mnli", **flags)
     during_training, at_the_end = found
     for results in found:
-        assert np.sum(results["confusion_matrix"]) == 3
+        assert np.sum(results["dev"]["confusion_matrix"]) == 3
     assert "dev_mismatched" not in during_training
     assert np.sum(at_the_end["dev_mismatched"]["confusion_matrix"]) == 2
 

@@ -280,7 +280,7 @@ def test_signal_during_the_last_evaluation_ends_the_run(
         if len(record_dirs) == 2:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.2)  # A thread notes it.
-        return {"accuracy": 0.5}
+        return {"dev": {"accuracy": 0.5}}
 
     monkeypatch.setattr(evaluate, "evaluate", evaluate_model)
     modes = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
@@ -351,7 +351,7 @@ def test_checkpoint_is_evaluated_once(folder, monkeypatch):
 
     def evaluate_model(*_, **__):
         evaluated.append(int(weights(folder / "new")["global_step"]))
-        return {"accuracy": 0.5}
+        return {"dev": {"accuracy": 0.5}}
 
     monkeypatch.setattr(evaluate, "evaluate", evaluate_model)
     changes = {"eval_every": 5, "save_checkpoints_steps": 5}
