@@ -71,6 +71,16 @@ def test_model_of_any_format_has_the_weights_of_the_original(models, name):
     assert tokenizer.tokenize("AB c") == ["[UNK]", "c"]
 
 
+def test_checkpoint_with_its_config_comes_before_other_formats(models):
+    for name in ("tf1", "huggingface"):
+        shutil.copytree(models[name], "model", dirs_exist_ok=True)
+    assert pretrained.detect_format("model", "") == "checkpoint"
+    assert pretrained.find("model").init_checkpoint == "model/bert_model.ckpt"
+    os.remove("model/bert_config.json")
+    assert pretrained.detect_format("model", "") == "huggingface"
+    assert pretrained.find("model").init_checkpoint == "model"
+
+
 def test_missing_heads_are_newly_initialized_with_a_warning(models, caplog):
     PretrainingModel.from_pretrained(str(models["huggingface"]))
     assert "newly initialized" in caplog.text

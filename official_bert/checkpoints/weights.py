@@ -29,11 +29,6 @@ class Head(NamedTuple):
     architecture: str  # The transformers class with this head.
     needs_pooler: bool  # Whether that class has the pooler.
 
-    @property
-    def is_finetuned(self) -> bool:
-        """Whether fine-tuning added it, so that `task.json` describes it."""
-        return any(map(is_finetuned, self.scopes))
-
 
 _MASKED_LM = "cls/predictions/"
 _NEXT_SENTENCE = "cls/seq_relationship/"

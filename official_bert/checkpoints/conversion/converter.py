@@ -10,7 +10,7 @@ import numpy as np
 from absl import logging
 
 from official_bert import files, pretrained, progress
-from official_bert.checkpoints import tf1
+from official_bert.checkpoints import tf1, weights
 from official_bert.checkpoints.conversion import (
     model_card,
     model_garden,
@@ -54,7 +54,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
             refuse_same_format("tf1")
     model = match(arrays, description, head=options.head, skip=options.skip)
     description = _complete(description, options)
-    if not model.head.is_finetuned:
+    if not any(map(weights.is_finetuned, model.stored)):
         # Its fine-tuned head was left out; it can no longer do its task.
         description = dataclasses.replace(description, task=None)
     return _with_raw_targets(model, description)
