@@ -162,16 +162,16 @@ def find_checkpoint(path: str) -> str:
 
     `path` is a prefix or a directory. Of a run directory, `best/` comes first.
     """
-    names = files.list_directory(path)
-    prefixes = [n.removesuffix(_INDEX) for n in names if n.endswith(_INDEX)]
-    if _RELEASED_PREFIX in prefixes:
-        return os.path.join(path, _RELEASED_PREFIX)
     best = os.path.join(path, files.BEST_DIRECTORY)
     if _has_checkpoint(files.list_directory(best)):
         return best
-    if len(prefixes) == 1 and "checkpoint" not in names:
-        return os.path.join(path, prefixes[0])
-    return path
+    names = files.list_directory(path)
+    prefixes = [n.removesuffix(_INDEX) for n in names if n.endswith(_INDEX)]
+    if "checkpoint" in names and prefixes != [_RELEASED_PREFIX]:
+        return path  # Whose newest checkpoint that file names.
+    if _RELEASED_PREFIX in prefixes:
+        prefixes = [_RELEASED_PREFIX]
+    return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
 
 
 def _has_checkpoint(names: Iterable[str]) -> bool:

@@ -231,6 +231,8 @@ def test_best_checkpoint_is_preferred_if_there_is_one(tmp_path):
     folder = str(tmp_path)
     with pytest.raises(InputError, match=f"{folder} must contain a checkpoint"):
         tf1_directory.open_arrays(folder)
+    tf1.write(f"{folder}/bert_model.ckpt", ARRAYS)  # Of the initial model.
+    assert tf1_directory.open_arrays(folder).where.endswith("bert_model.ckpt")
     last = save(tmp_path, 2)
     assert tf1_directory.open_arrays(folder).where == last
     (tmp_path / "best").mkdir()
