@@ -96,9 +96,10 @@ def print_metrics(
     rows = {title: list(columns)}
     for name in shown:
         rows[name] = [_cell(column.get(name)) for column in columns.values()]
+    width = max(24, len(title))
     print()
     for name, cells in rows.items():
-        print(f"{name:24}" + "".join(f"{cell:>10}" for cell in cells))
+        print(name.ljust(width) + "".join(f"{cell:>10}" for cell in cells))
     if baseline:
         print("The baseline is always the most frequent label, or the mean.")
 

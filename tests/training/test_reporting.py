@@ -146,7 +146,8 @@ def test_metrics_are_a_table_beside_those_of_the_baseline(capsys):
     metrics = {"eval_loss": 0.25, "loss": 0.3, "accuracy": 2 / 3, "total": 4000}
     reporting.print_metrics("dev, 4 examples", metrics, baseline)
     metrics = {"loss": np.float32(1.5), "per_class": {}}
-    reporting.print_metrics("Step 20", metrics, baseline={})
+    title = "dev_mismatched, 9,832 examples"
+    reporting.print_metrics(title, metrics, baseline={})
     assert capsys.readouterr().out.splitlines() == [
         "",
         "dev, 4 examples              model  baseline",
@@ -155,8 +156,8 @@ def test_metrics_are_a_table_beside_those_of_the_baseline(capsys):
         "total                        4,000         -",
         "The baseline is always the most frequent label, or the mean.",
         "",
-        "Step 20                      model",
-        "loss                        1.5000",
+        "dev_mismatched, 9,832 examples     model",
+        "loss                              1.5000",
     ]
 
 
