@@ -47,6 +47,7 @@ _UNSUPPORTED = {
 
 _CONFIG = "bert_config.json"
 _INDEX = ".index"
+_CHECKPOINT = ("checkpoint", "*.index")
 _RELEASED_PREFIX = "bert_model.ckpt"
 
 # BertConfig field -> argument and attribute of KerasHub's BertBackbone.
@@ -94,23 +95,20 @@ def find(model: str) -> ModelFiles:
     is_path = files.exists(model)
     directory = model.rstrip("/") if is_path else _download(model, _SMALL)
     found = detect_format(directory, model)
-    config_file = os.path.join(directory, _CONFIG)
-    vocab_file = os.path.join(directory, huggingface_files.VOCAB)
-    checkpoint, lower = directory, None
-    if found == "checkpoint":
-        checkpoint = find_checkpoint(directory)
-    if found == "checkpoint" and files.exists(config_file):
-        vocab_file = vocab_file if files.exists(vocab_file) else ""
-    else:
-        if found == "keras_hub":
-            config, vocab, lower = read_keras_hub(directory)
-        else:
-            config = huggingface_files.read_config(directory)
-            vocab = huggingface_files.read_vocab(directory)
-        config_file = _cache(_CONFIG, config.to_json_string())
-        vocab_file = "" if vocab is None else _cache("vocab.txt", vocab)
-    if lower is None:
+    own = run_files(directory, do_lower_case=True)
+    if found == "checkpoint" and files.exists(own.bert_config_file):
+        vocab_file = own.vocab_file if files.exists(own.vocab_file) else ""
         lower = is_uncased(directory, vocab_file)
+        return own._replace(vocab_file=vocab_file, do_lower_case=lower)
+    if found == "keras_hub":
+        config, vocab, casing = read_keras_hub(directory)
+    else:
+        config = huggingface_files.read_config(directory)
+        vocab, casing = huggingface_files.read_vocab(directory), None
+    config_file = _cache(_CONFIG, config.to_json_string())
+    vocab_file = "" if vocab is None else _cache("vocab.txt", vocab)
+    lower = is_uncased(directory, vocab_file) if casing is None else casing
+    checkpoint = own.init_checkpoint if found == "checkpoint" else directory
     return ModelFiles(config_file, vocab_file, checkpoint, lower)
 
 
@@ -138,11 +136,11 @@ def detect_format(path: str, where: str) -> str:
     weights that are never opened.
     """
     names = files.list_directory(path)
-    has_others = _has_weights(names, _OTHER_WEIGHTS)
-    has_checkpoint = files.exists(path + _INDEX) or _has_checkpoint(names)
+    has_others = _has_any(names, _OTHER_WEIGHTS)
+    has_checkpoint = files.exists(path + _INDEX) or _has_any(names, _CHECKPOINT)
     if has_checkpoint and (_CONFIG in names or not has_others):
         return "checkpoint"
-    if "config.json" not in names and _CONFIG in names:
+    if _CONFIG in names and "config.json" not in names:
         return "checkpoint"  # Without weights.
     if not has_others:
         for name in names or [""]:
@@ -163,7 +161,7 @@ def find_checkpoint(path: str) -> str:
     `path` is a prefix or a directory. Of a run directory, `best/` comes first.
     """
     best = os.path.join(path, files.BEST_DIRECTORY)
-    if _has_checkpoint(files.list_directory(best)):
+    if _has_any(files.list_directory(best), _CHECKPOINT):
         return best
     names = files.list_directory(path)
     prefixes = [n.removesuffix(_INDEX) for n in names if n.endswith(_INDEX)]
@@ -172,10 +170,6 @@ def find_checkpoint(path: str) -> str:
     if _RELEASED_PREFIX in prefixes:
         prefixes = [_RELEASED_PREFIX]
     return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
-
-
-def _has_checkpoint(names: Iterable[str]) -> bool:
-    return any(n == "checkpoint" or n.endswith(_INDEX) for n in names)
 
 
 def download_weights(model: str, checkpoint: str) -> None:
@@ -322,9 +316,7 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
         raise InputError(f"{name} {problem}") from error
 
 
-def _has_weights(
-    names: Iterable[str], patterns: Sequence[str] = _WEIGHTS
-) -> bool:
+def _has_any(names: Iterable[str], patterns: Sequence[str]) -> bool:
     return any(fnmatch.filter(names, pattern) for pattern in patterns)
 
 
@@ -343,7 +335,7 @@ def _require_weights(repository: str, directory: str) -> None:
     """Raises `InputError` if a repository has no weights that can be read."""
     import huggingface_hub
 
-    if _has_weights(files.list_directory(directory)):
+    if _has_any(files.list_directory(directory), _WEIGHTS):
         return  # They are in the cache.
     api = huggingface_hub.HfApi()
     try:
@@ -351,7 +343,7 @@ def _require_weights(repository: str, directory: str) -> None:
         names = api.list_repo_files(repository, revision=commit)
     except (OSError, huggingface_hub.errors.HTTPError):
         return  # There is no connection; the download raises.
-    if _has_weights(names):
+    if _has_any(names, _WEIGHTS):
         return
     for row in released().values():
         if row["repository"] == repository:
