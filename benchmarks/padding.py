@@ -116,7 +116,11 @@ def main(
     tokenizer = Tokenizer(vocab_file)
     squad = SquadTask(train_file=f"{folder}/squad/train-v1.1.json")
     tasks: dict[str, tuple[Task, int, int]] = {
-        name: (glue.make_task(row, f"{folder}/glue/{path}"), 128, 32)
+        name: (
+            glue.make_task(glue.GlueData(row, f"{folder}/glue/{path}")),
+            128,
+            32,
+        )
         for name, path, row in (
             ("MRPC", "MRPC", glue.TASKS["mrpc"]),
             ("SST-2", "SST-2", glue.TASKS["sst2"]),

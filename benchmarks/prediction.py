@@ -25,7 +25,7 @@ LENGTH = 128
 
 def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
     """Prints a row for each model."""
-    task = glue.make_task(glue.TASKS["sst2"], directory)
+    task = glue.make_task(glue.GlueData(glue.TASKS["sst2"], directory))
     examples = task.examples("train")[: int(n)]
     tokenizer = Tokenizer(vocab_file)
     [rows] = task.featurize(examples, tokenizer, LENGTH, is_training=False)

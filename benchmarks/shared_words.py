@@ -39,7 +39,7 @@ def main(directory: str, vocab_file: str) -> None:
     tokenizer = Tokenizer(vocab_file)
     for name in ("MRPC", "RTE", "STS-B"):
         row = glue.TASKS[name.lower().replace("-", "")]
-        task = glue.make_task(row, f"{directory}/glue/{name}")
+        task = glue.make_task(glue.GlueData(row, f"{directory}/glue/{name}"))
         train, dev = task.examples("train"), task.examples("dev")
         known, unseen = shared(train, tokenizer), shared(dev, tokenizer)
         labels = [example.label for example in train]

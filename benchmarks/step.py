@@ -109,7 +109,7 @@ def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
             )
         )
         return lambda: forward(batch).pooled_output.numpy()
-    task = glue.make_task(glue.TASKS["mrpc"], "")
+    task = glue.make_task(glue.GlueData(glue.TASKS["mrpc"], ""))
     model: Any
     objective: Any
     if kind == "pretraining":

@@ -125,7 +125,7 @@ def _key_and_counter(seed: Any, name: str | None = None) -> tuple[Any, Any]:
 def _task(kind: str) -> Task:
     if kind == "squad":
         return SquadTask()
-    return glue.make_task(glue.TASKS["mnli"], "")
+    return glue.make_task(glue.GlueData(glue.TASKS["mnli"], ""))
 
 
 def first_guess(case: Case) -> int:
