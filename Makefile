@@ -15,7 +15,8 @@ test: .venv/installed
 # TensorFlow keeps memory of every model that a process has run: each group of
 # tests has processes of its own.
 TEST_GROUPS := \
-  tests/[a-g]*/ tests/[h-l]*/ tests/[m-o]*/ tests/[p-s]*/ \
+  tests/[a-g]*/ tests/[h-l]*/ \
+  tests/[m-o]*/test_[a-l]*.py tests/[m-o]*/test_[m-z]*.py tests/[p-s]*/ \
   tests/[t-z][a-q]*/ tests/[t-z][r-z]*/ \
   tests/test_[a-e]*.py tests/test_[f-q]*.py tests/test_[r-z]*.py
 
