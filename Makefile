@@ -17,7 +17,8 @@ test: .venv/installed
 TEST_GROUPS := \
   tests/[a-g]*/ tests/[h-l]*/ \
   tests/[m-o]*/test_[a-l]*.py tests/[m-o]*/test_[m-z]*.py tests/[p-s]*/ \
-  tests/[t-z][a-q]*/ tests/[t-z][r-z]*/ \
+  tests/[t-z][a-q]*/ \
+  tests/[t-z][r-z]*/test_[a-l]*.py tests/[t-z][r-z]*/test_[m-z]*.py \
   tests/test_[a-e]*.py tests/test_[f-q]*.py tests/test_[r-z]*.py
 
 pytest: .venv/installed

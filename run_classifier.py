@@ -33,10 +33,12 @@ def main(options: RunClassifier) -> None:
 
     if options.uses_data:
         options = detection.complete(options)
-    if options.sweep:
-        sweep.run(tasks.get(options), options)
-    elif options.uses_data:
-        finetune.run(tasks.get(options), options)
+        task = tasks.get(options)
+        options.download_weights()
+        if options.sweep:
+            sweep.run(task, options)
+        else:
+            finetune.run(task, options)
     if options.do_export:
         serving.export(
             trained_models.load_finetuned(options.output_dir),

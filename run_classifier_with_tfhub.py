@@ -7,8 +7,8 @@ r"""Fine-tunes a TF Hub module of BERT on a task, evaluates it, and predicts.
     --max_seq_length=128 --train_batch_size=32 --learning_rate=2e-5 \
     --num_train_epochs=3.0 --output_dir=/tmp/mrpc_output/
 
-The module contains the vocabulary, the casing and the weights. Otherwise it
-works like `run_classifier.py`.
+The module contains the vocabulary, the casing and the weights. Otherwise this
+command works like `run_classifier.py`.
 """
 
 from official_bert import cli

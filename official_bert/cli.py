@@ -329,7 +329,7 @@ def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
         names = [field.name for field in dataclasses.fields(options_class)]
         message = unknown_flag(error.flagname, names)
     except flags.Error as error:
-        message = f"{error}. See --help for all flags."
+        message = f"{error}. See --help=all for all flags."
     sys.exit(f"{os.path.basename(argv[0])}: error: {message}")
 
 
@@ -340,7 +340,7 @@ def unknown_flag(name: str, names: Sequence[str]) -> str:
     near = near or difflib.get_close_matches(plain, names, n=1)
     flags_meant = " or ".join(f"--{n}" for n in near)
     hint = f" Did you mean {flags_meant}?" if near else ""
-    return f"There is no flag --{name}.{hint} See --help for all flags."
+    return f"There is no flag --{name}.{hint} See --help=all for all flags."
 
 
 # TensorFlow's variable for the lowest level that it logs, and a level above all
@@ -365,6 +365,7 @@ def _call(
             print("\n".join(_help_lines(options_class, shows_all)))
             if not shows_all:
                 print("\n--help=all lists all flags.")
+            print("--flagfile=FILE reads flags from a file.")
             return
         if len(argv) > 1:
             raise InputError(
@@ -439,9 +440,11 @@ def options_from_flags(
         if field.default is dataclasses.MISSING and values[field.name] is None:
             names = [field.metadata["instead"], field.name]
             flag = " or ".join(f"--{n}" for n in names if n and n not in given)
+            hint = "See --help=all for all flags."
+            if names[0] in given:
+                hint = f"--{names[0]}={given[names[0]]} has none."
             raise InputError(
-                f"{flag} is required: {field.metadata['help']} "
-                "See --help for all flags."
+                f"{flag} is required: {field.metadata['help']} {hint}"
             )
     return options_class(**values)
 
@@ -458,7 +461,9 @@ def _help_lines(options_class: type[Options], shows_all: bool) -> Iterator[str]:
         text = f"--{'[no]' if flag.boolean else ''}{flag.name}: "
         if alias := field.metadata["alias"]:
             text = f"--{alias}, {text}"
-        text += f"<{'|'.join(choices)}>: {flag.help}" if choices else flag.help
+        text += (
+            f"<{' | '.join(choices)}>: {flag.help}" if choices else flag.help
+        )
         if flag.default not in (None, "", False):
             text += f" (default: {flag.default})"
         text = flags.text_wrap(text, indent="    ", firstline_indent="  ")

@@ -1,10 +1,12 @@
 """Progress bars: part done, speed and remaining time."""
 
+import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tqdm
+from absl import logging
 
 from official_bert import files
 
@@ -23,6 +25,8 @@ def bar(
     `unit_scale` writes 12.3k for 12,300; `others` are arguments of `tqdm.tqdm`.
     """
     live = sys.stderr.isatty()
+    # Log lines do not continue the line of a bar.
+    logging.get_absl_handler().python_handler.stream = _Stderr()
     return tqdm.tqdm(
         iterable,
         desc=description,
@@ -33,6 +37,15 @@ def bar(
         file=sys.stderr,
         **others,
     )
+
+
+class _Stderr(io.TextIOBase):
+    """Standard error, with progress bars below what is written."""
+
+    def write(self, text: str) -> int:
+        """Writes whole lines."""
+        tqdm.tqdm.write(text, file=sys.stderr, end="")
+        return len(text)
 
 
 def read_lines(

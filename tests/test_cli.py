@@ -252,7 +252,7 @@ def test_unknown_flag_suggests_the_flag_of_this_command(name, hint):
     names += ["num_train_epochs", "train_batch_size", "max_seq_length"]
     message = cli.unknown_flag(name, names)
     hint = f" Did you mean {hint}?" if hint else ""
-    end = "See --help for all flags."
+    end = "See --help=all for all flags."
     assert message == f"There is no flag --{name}.{hint} {end}"
 
 
@@ -273,9 +273,10 @@ def test_help_lists_common_flags_under_headings_and_exits_with_0(
     assert (status, errors) == (0, "")
     assert output == (
         "Bakes bread.\n\nRequired:\n  --flour: What to bake.\n\nData:\n"
-        "  --shape: <round|long>: Its shape. (default: round)\n\n"
+        "  --shape: <round | long>: Its shape. (default: round)\n\n"
         "Training:\n  --[no]do_train: Train the baker.\n\n"
         "--help=all lists all flags.\n"
+        "--flagfile=FILE reads flags from a file.\n"
     )
 
 

@@ -322,6 +322,22 @@ def test_missing_network_is_an_error_unless_the_model_is_cached(hub):
 
 
 @pytest.mark.slow
+def test_missing_column_is_an_error_before_weights_are_downloaded(
+    hub, directory
+):
+    hub.add("owner/name")
+    (directory / "a.csv").write_text("text,label\ngood,1\nbad,0\n")
+    line = ["--train_file=a.csv", "--output_dir=out", "--text_column=txet"]
+    command = str(ROOT / "run_classifier.py")
+    done = hub.run(command, "--model=owner/name", *line)
+    assert "'txet' (--text_column)" in done.stderr
+    assert done.returncode == 1
+    gets = [path for method, path in hub.server.requests if method == "GET"]
+    assert any(path.endswith("config.json") for path in gets)
+    assert not any(path.endswith("model.safetensors") for path in gets)
+
+
+@pytest.mark.slow
 def test_conversion_takes_a_repository(hub, models, directory):
     hub.add("owner/name")
     line = ["--input=owner/name", "--to=tf1", "--output=converted"]

@@ -51,7 +51,10 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         3,
         needs="split_sentences",
     )
-    output_file: str = option("TFRecords to write in turn, comma-separated.")
+    output_file: str = option(
+        "The TFRecord files to write, comma-separated. Instances are "
+        "distributed over them."
+    )
     do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
     max_seq_length: int = option(
         "Tokens per instance, including [CLS] and [SEP].", 128, at_least=5
@@ -79,8 +82,9 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     short_seq_prob: float = share("Proportion of shorter instances.", 0.1)
     num_workers: int = amount(
-        "Number of processes. 0: the instances of the original; 1 or more: "
-        "others, equal for any number. Memory depends on the longest document.",
+        "Number of processes. 0: exactly the instances of the 2018 release. N: "
+        "other random instances, the same for every N; memory depends on the "
+        "longest document.",
         0,
         conflicts=("runner",),
     )

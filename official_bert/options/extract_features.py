@@ -85,7 +85,10 @@ class ExtractFeatures(NamedModel, heading="Data"):
         except ValueError:
             is_valid = False
         if not is_valid:
-            message = f"must list numbers from {-depth} to {depth - 1}."
+            message = (
+                f"must list numbers from {-depth} to {depth - 1}, the layers "
+                "of the model, such as --layers=-1."
+            )
             raise self.error("layers", message)
         require_pooling(self.pooling, config)
         if self.resolved_format == "npy" and self.pooling == "none":

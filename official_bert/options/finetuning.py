@@ -38,7 +38,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     module_command = ""
     one_of = ("do_train", "do_eval", "do_predict", "do_export")
     common = TrainingOptions.common + (
-        "num_train_epochs warmup_proportion eval_every do_predict do_export "
+        "num_train_epochs warmup_proportion pad_to eval_every early_stopping "
+        "do_predict do_export "
     )
 
     num_train_epochs: float = amount("Passes over the training data.", 3.0)
@@ -87,7 +88,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         0,
     )
     early_stopping: int = amount(
-        "Stop after N evaluations without improvement; 0: never.",
+        "With --eval_every: stop after N evaluations without improvement; 0: "
+        "never.",
         0,
         needs="eval_every",
     )

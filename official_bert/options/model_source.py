@@ -58,6 +58,10 @@ class NamedModel(cli.Options, heading="Model"):
         }
 
     def prepare(self) -> None:
+        """Downloads the weights of --model."""
+        self.download_weights()
+
+    def download_weights(self) -> None:
         """Downloads the weights of --model, unless other weights are given."""
         checkpoint = getattr(self, "init_checkpoint", None)
         if self.model and checkpoint:

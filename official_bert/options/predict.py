@@ -27,6 +27,11 @@ _KINDS = {
 class Predict(ModelOptions, heading="Data"):
     """Options of `predict.py`."""
 
+    model: str | None = optional(
+        "A run directory, or a model fine-tuned with transformers: OWNER/NAME "
+        "on the Hugging Face Hub or a directory. With --fill_mask or --score, "
+        "any pre-trained model; --model=list shows the released ones."
+    )
     model_dir: str | None = optional(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
         "or run_squad.py; with --fill_mask and --score, of run_pretraining.py.",

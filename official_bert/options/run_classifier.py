@@ -45,7 +45,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     module_command = "run_classifier_with_tfhub.py"
     common = FinetuningOptions.common + (
         "model init_checkpoint do_lower_case train_file dev_file test_file "
-        "text_a_column text_b_column label_column task_type plots"
+        "text_a_column text_b_column label_column task_type sweep plots"
     )
 
     data_dir: str = option(
@@ -100,7 +100,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "XNLI: whether to evaluate on texts translated into English."
     )
     task_type: str = choice(
-        "Own data: the type of the task. auto: detected from the labels.",
+        "Own data: the type of the task. auto, the default with --train_file: "
+        "detected from the labels.",
         "classification|multilabel|regression|auto",
     )
     text_a_column: str = option(
@@ -172,6 +173,9 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         for name in [f"{split}_file" for split in self.used_splits]:
             if self.is_set(name):
                 self.require(name, existing_file)
+
+    def prepare(self) -> None:
+        """Does nothing: `main` downloads the weights after reading the data."""
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:

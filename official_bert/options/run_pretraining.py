@@ -12,8 +12,8 @@ class RunPretraining(TrainingOptions, heading="Data"):
     command = "run_pretraining.py"
     one_of = ("do_train", "do_eval")
     common = TrainingOptions.common + (
-        "model init_checkpoint max_predictions_per_seq num_train_steps "
-        "num_warmup_steps"
+        "model vocab_file init_checkpoint max_predictions_per_seq "
+        "num_train_steps num_warmup_steps nsp plots"
     )
 
     input_file: str = option(

@@ -45,7 +45,7 @@ class RunSquad(FinetuningOptions, heading="Data"):
     # replace an answer.
     eval_pad_to: str = choice(
         "Padding in evaluation and prediction. max: to --max_seq_length. "
-        "bucket: by similar length; faster, no padding among the n best.",
+        "bucket: by similar length; faster, and no answer is lost to padding.",
         "max|bucket",
     )
     verbose_logging: bool = switch("No effect.", heading=LEGACY)

@@ -18,6 +18,8 @@ from official_bert.errors import InputError, listed, quoted
 
 Record = tuple[int, list[str]]
 
+_DOUBLE_QUOTES = 'Double the quotes (") inside cells in quotes.'
+
 
 class Row(NamedTuple):
     """One row of a table. Its methods raise errors that name file and line.
@@ -58,12 +60,8 @@ class Row(NamedTuple):
         by_lower_case = {name.lower(): name for name in names}
         near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
         hint = "Check the file and, for your own data, the flags for columns."
-        separators = [s for s in ";|\t," if len(names) == 1 and s in names[0]]
-        if separators:
-            hint = (
-                f"{separators[0]!r} seems to separate the columns. Save the "
-                "file with commas as .csv, or with tabs as .tsv."
-            )
+        if len(names) == 1 and (advice := _separator_advice(names[0])):
+            hint = advice
         elif near:
             hint = f"Did you mean {by_lower_case[near[0]]!r}?"
         elif "0" in names:
@@ -167,8 +165,10 @@ def read(
     if file_format == "jsonl":
         rows = _read_objects(path)
     else:
-        read_records = _read_csv if file_format == "csv" else _read_tsv
-        rows = _name_cells(path, read_records(path), has_header)
+        is_csv = file_format == "csv"
+        records = _read_csv(path) if is_csv else _read_tsv(path)
+        separator = "," if is_csv else "\t"
+        rows = _name_cells(path, records, has_header, separator)
     row = None
     for row in rows:
         yield row._replace(flags=flags)
@@ -212,13 +212,29 @@ def _read_csv(path: str) -> Iterator[Record]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(
-            f"{path}:{line}: must be CSV, with quotes inside quoted cells "
-            f'doubled (""). Received: {error}.'
+            f"{path}:{line}: must be CSV. Received: {error}. "
+            + (_advice_of_first_line(path, ",") or _DOUBLE_QUOTES)
         ) from error
 
 
+def _separator_advice(first_cell: str) -> str:
+    """Returns what to do if other characters separate the columns."""
+    found = [separator for separator in ";|\t," if separator in first_cell]
+    if not found:
+        return ""
+    return (
+        f"{found[0]!r} seems to separate the columns. Save the file with "
+        "commas as .csv, or with tabs as .tsv."
+    )
+
+
+def _advice_of_first_line(path: str, separator: str) -> str:
+    _, line = next(files.numbered_lines(path))
+    return "" if separator in line else _separator_advice(line)
+
+
 def _name_cells(
-    path: str, records: Iterable[Record], has_header: bool
+    path: str, records: Iterable[Record], has_header: bool, separator: str
 ) -> Iterator[Row]:
     width, names = 0, []
     for line, cells in records:
@@ -229,10 +245,13 @@ def _name_cells(
                 _require_different(f"{path}:{line}", names)
                 continue
         if len(cells) != width:
+            advice = _advice_of_first_line(path, separator) or (
+                "Texts must not contain tabs in TSV, and need quotes in CSV "
+                "if they contain commas."
+            )
             raise InputError(
                 f"{path}:{line}: must have {width} columns, like the first "
-                f"line. Received: {len(cells)}. Texts must not contain tabs in "
-                "TSV, and need quotes in CSV if they contain commas."
+                f"line. Received: {len(cells)}. {advice}"
             )
         by_name = dict(zip(names, cells, strict=False))
         yield Row(path, line, {**_by_number(cells), **by_name})

@@ -231,7 +231,7 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
     logging.info("Loaded %s", loaded.source)
     if loaded.initialized:
         names = listed(loaded.initialized)
-        logging.warning("Not in the checkpoint, newly initialized: %s", names)
+        logging.info("Not in the checkpoint, newly initialized: %s", names)
     if path := model.config.config_of_other_direction(loaded.source):
         direction = model.config.is_left_to_right
         logging.warning(

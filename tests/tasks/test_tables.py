@@ -156,6 +156,22 @@ def test_missing_column_is_named_with_its_flag_and_a_near_match(
         row.get(column)
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("text;label\ngood;1\nbad, really;0\n", 3),
+        ('text;label\n"a ""fine"" film";1\n', 2),
+        ("text\tlabel\nbad, really\t0\n", 2),
+    ],
+)
+def test_message_says_that_other_characters_separate_the_columns(
+    tmp_path, text, line
+):
+    message = rf":{line}: .* seems to separate the columns\. .* tabs as \.tsv"
+    with pytest.raises(InputError, match=message):
+        list(read(tmp_path, text, "csv"))
+
+
 def test_long_value_is_cut_in_a_message(tmp_path):
     [row] = read(tmp_path, f"label\n{'x' * 30000}\n", "csv")
     with pytest.raises(InputError) as caught:
