@@ -32,6 +32,7 @@ def export_encoder(options: ExportTfhub) -> None:
 
     assert options.export_path
     path = options.export_path
+    options.download_weights()
     model = options.model_files
     written = tfhub_encoder.export(
         model.read_config(),

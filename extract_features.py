@@ -24,6 +24,7 @@ def main(options: ExtractFeatures) -> None:
     with cli.quiet_imports():
         from official_bert.inference import feature_extraction
 
+    options.download_weights()
     feature_extraction.run(options)
 
 

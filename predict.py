@@ -26,6 +26,7 @@ def main(options: Predict) -> None:
     with cli.quiet_imports():
         from official_bert.inference import line_prediction
 
+    options.download_weights()
     line_prediction.run(line_prediction.load(options), options)
 
 

@@ -20,6 +20,7 @@ def main(options: RunPretraining) -> None:
     with cli.quiet_imports():
         from official_bert.training import pretrain
 
+    options.download_weights()
     pretrain.run(options)
 
 

@@ -25,6 +25,7 @@ def main(options: RunSquad) -> None:
         from official_bert.training import finetune
 
     if options.uses_data:
+        options.download_weights()
         finetune.run(squad_task.make(options), options)
     if options.do_export:
         trained = trained_models.load_finetuned(options.output_dir)

@@ -27,6 +27,7 @@ def main(options: VisualizeAttention) -> None:
         from official_bert.inference import attention_page, context_page
         from official_bert.inference.trained_models import MASK, load_encoder
 
+    options.download_weights()
     model = load_encoder(options.model_files, never_split=(MASK,))
     write = context_page.write if options.word else attention_page.write
     write(options, model)

@@ -61,11 +61,7 @@ def section(options_class: type[cli.Options]) -> Iterator[str]:
     """Yields the lines of one command: a table for each heading of its help."""
     tables: dict[str, list[str]] = {name: [] for name in cli.HEADINGS}
     for field in dataclasses.fields(options_class):
-        heading = options_class.headings[field.name]
-        is_required = field.default is dataclasses.MISSING
-        if is_required and not field.metadata["instead"]:
-            heading = cli.REQUIRED
-        tables[heading].append(row(field))
+        tables[options_class.heading_of(field)].append(row(field))
     yield f"## {command_name(options_class)}\n"
     for heading, rows in tables.items():
         if rows:

@@ -129,8 +129,8 @@ class Options:
 
     Attributes:
         heading: The heading of the first options of the class.
-        headings: {option: heading in `--help`}. Required options have another;
-            redeclared options keep theirs.
+        headings: {option: heading}, of all options; see `heading_of`.
+            Redeclared options keep theirs.
         one_of: Options of which at least one must be set.
         common: The options that `--help` lists, separated by spaces; empty:
             all. `--help=all` lists all.
@@ -171,6 +171,14 @@ class Options:
             is_needed = not needed_by or any(map(self.is_set, needed_by))
             if check and is_needed and self.is_set(field.name):
                 self.require(field.name, check)
+
+    @classmethod
+    def heading_of(cls, field: dataclasses.Field[Any]) -> str:
+        """Returns the heading of an option in `--help`."""
+        is_required = field.default is dataclasses.MISSING
+        if is_required and not field.metadata["instead"]:
+            return REQUIRED
+        return cls.headings[field.name]
 
     def is_set(self, name: str) -> bool:
         """Whether an option is required, or neither empty nor its default."""
@@ -220,9 +228,6 @@ class Options:
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Adds to the flags that are `given` the values that they imply."""
         return given
-
-    def prepare(self) -> None:
-        """Does what the command needs before `main`, such as downloads."""
 
     def to_json(self, command: str) -> str:
         """Returns JSON text of the options, to be kept with a run's results."""
@@ -377,7 +382,6 @@ def _call(
             # Python's part of TensorFlow warns of retracing.
             stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
         options = options_from_flags(options_class)
-        options.prepare()
         main(options)
         return
     except InputError as error:
@@ -461,16 +465,13 @@ def _help_lines(options_class: type[Options], shows_all: bool) -> Iterator[str]:
         text = f"--{'[no]' if flag.boolean else ''}{flag.name}: "
         if alias := field.metadata["alias"]:
             text = f"--{alias}, {text}"
-        text += (
-            f"<{' | '.join(choices)}>: {flag.help}" if choices else flag.help
-        )
+        if choices:
+            text += f"<{' | '.join(choices)}>: "
+        text += flag.help
         if flag.default not in (None, "", False):
             text += f" (default: {flag.default})"
         text = flags.text_wrap(text, indent="    ", firstline_indent="  ")
-        heading = options_class.headings[field.name]
-        if is_required and not field.metadata["instead"]:
-            heading = REQUIRED
-        parts[heading].append(text)
+        parts[options_class.heading_of(field)].append(text)
     for heading, texts in parts.items():
         if texts:
             yield f"\n{heading}:"

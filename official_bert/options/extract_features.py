@@ -86,8 +86,8 @@ class ExtractFeatures(NamedModel, heading="Data"):
             is_valid = False
         if not is_valid:
             message = (
-                f"must list numbers from {-depth} to {depth - 1}, the layers "
-                "of the model, such as --layers=-1."
+                f"must list numbers from {-depth} to {depth - 1}, because the "
+                f"model has {depth} layers. For the top one, use --layers=-1."
             )
             raise self.error("layers", message)
         require_pooling(self.pooling, config)

@@ -57,10 +57,6 @@ class NamedModel(cli.Options, heading="Model"):
             if name in names and value != ""
         }
 
-    def prepare(self) -> None:
-        """Downloads the weights of --model."""
-        self.download_weights()
-
     def download_weights(self) -> None:
         """Downloads the weights of --model, unless other weights are given."""
         checkpoint = getattr(self, "init_checkpoint", None)

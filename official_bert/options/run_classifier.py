@@ -174,9 +174,6 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             if self.is_set(name):
                 self.require(name, existing_file)
 
-    def prepare(self) -> None:
-        """Does nothing: `main` downloads the weights after reading the data."""
-
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Adds what --train_file implies: actions, and values to detect."""

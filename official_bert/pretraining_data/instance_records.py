@@ -88,7 +88,7 @@ class Settings:
             config.require_vocabulary(vocab, options.vocab_file)
 
 
-# A worker process gets the same settings with every piece of work.
+# A worker process gets the same settings with each item.
 @functools.lru_cache(maxsize=1)
 def _received_settings(*attributes: Any) -> Settings:
     return Settings(*attributes)

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 from absl import logging
 
 from official_bert import progress
@@ -11,6 +12,9 @@ from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.instance_records import Settings
+
+# Sentences whose documents are checked at a time.
+_SENTENCES_PER_PART = 2**20
 
 
 def read_lines(
@@ -83,7 +87,10 @@ def report(text: Corpus, names: Sequence[str], settings: Settings) -> None:
     )
     if settings.options.split_sentences:
         advice = "Use one file per document, or change --document_blank_lines."
-    num_single = sum(len(document) == 2 for document in text)
+    num_single = sum(
+        np.count_nonzero(np.diff(text.documents[first : end + 1]) == 1)
+        for first, end in text.parts(_SENTENCES_PER_PART)
+    )
     if len(text) == 1 and settings.options.nsp == "next":
         problem = "only one document: random segments B are also from it"
     elif 2 * num_single >= len(text):

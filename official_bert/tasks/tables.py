@@ -19,6 +19,10 @@ from official_bert.errors import InputError, listed, quoted
 Record = tuple[int, list[str]]
 
 _DOUBLE_QUOTES = 'Double the quotes (") inside cells in quotes.'
+_QUOTE_COMMAS = (
+    "Texts must not contain tabs in TSV, and need quotes in CSV if they "
+    "contain commas."
+)
 
 
 class Row(NamedTuple):
@@ -60,7 +64,7 @@ class Row(NamedTuple):
         by_lower_case = {name.lower(): name for name in names}
         near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
         hint = "Check the file and, for your own data, the flags for columns."
-        if len(names) == 1 and (advice := _separator_advice(names[0])):
+        if advice := _separator_advice(names):
             hint = advice
         elif near:
             hint = f"Did you mean {by_lower_case[near[0]]!r}?"
@@ -167,8 +171,7 @@ def read(
     else:
         is_csv = file_format == "csv"
         records = _read_csv(path) if is_csv else _read_tsv(path)
-        separator = "," if is_csv else "\t"
-        rows = _name_cells(path, records, has_header, separator)
+        rows = _name_cells(path, records, has_header)
     row = None
     for row in rows:
         yield row._replace(flags=flags)
@@ -203,23 +206,25 @@ def _read_csv(path: str) -> Iterator[Record]:
     csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
     lines = (line + "\n" for _, line in files.numbered_lines(path))
     reader = csv.reader(lines, strict=True)
-    line = 1  # Where a row begins.
+    line, advice = 1, ""  # `line` is where a row begins.
     try:
         for cells in reader:
             # A line `""` is a row with one empty cell, not a blank line.
             if cells and not (len(cells) == 1 and cells[0].isspace()):
                 yield line, cells
+            if line == 1:
+                advice = _separator_advice(cells)
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(
             f"{path}:{line}: must be CSV. Received: {error}. "
-            + (_advice_of_first_line(path, ",") or _DOUBLE_QUOTES)
+            + (advice or _DOUBLE_QUOTES)
         ) from error
 
 
-def _separator_advice(first_cell: str) -> str:
-    """Returns what to do if other characters separate the columns."""
-    found = [separator for separator in ";|\t," if separator in first_cell]
+def _separator_advice(first_row: Sequence[str]) -> str:
+    """Returns what to do if the only cell has other separators; "" if not."""
+    found = [s for s in ";|\t," if len(first_row) == 1 and s in first_row[0]]
     if not found:
         return ""
     return (
@@ -228,30 +233,21 @@ def _separator_advice(first_cell: str) -> str:
     )
 
 
-def _advice_of_first_line(path: str, separator: str) -> str:
-    _, line = next(files.numbered_lines(path))
-    return "" if separator in line else _separator_advice(line)
-
-
 def _name_cells(
-    path: str, records: Iterable[Record], has_header: bool, separator: str
+    path: str, records: Iterable[Record], has_header: bool
 ) -> Iterator[Row]:
-    width, names = 0, []
+    width, names, advice = 0, [], ""
     for line, cells in records:
         if not width:
-            width = len(cells)
+            width, advice = len(cells), _separator_advice(cells)
             if has_header:
                 names = [cell.strip() for cell in cells]
                 _require_different(f"{path}:{line}", names)
                 continue
         if len(cells) != width:
-            advice = _advice_of_first_line(path, separator) or (
-                "Texts must not contain tabs in TSV, and need quotes in CSV "
-                "if they contain commas."
-            )
             raise InputError(
                 f"{path}:{line}: must have {width} columns, like the first "
-                f"line. Received: {len(cells)}. {advice}"
+                f"line. Received: {len(cells)}. {advice or _QUOTE_COMMAS}"
             )
         by_name = dict(zip(names, cells, strict=False))
         yield Row(path, line, {**_by_number(cells), **by_name})

@@ -108,7 +108,7 @@ WORDS = ["the", "cat", "dog", "sat", "ran", "."]
 @pytest.fixture
 def make(tmp_path, caplog):
     """A function that makes records of a text; returns the log's records."""
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="absl")
 
     def made(text, tokens=WORDS, **options):
         inputs = pretraining_records.write_inputs(tmp_path, text, tokens)

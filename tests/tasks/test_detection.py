@@ -81,7 +81,7 @@ def test_a_header_is_told_from_data(first, others, expected):
 
 
 def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     for split in ("train", "dev"):
         (tmp_path / f"{split}.csv").write_text("1,good\n0,bad\n1,fine\n")
     flags = {"text_a_column": "1", "label_column": "0", "task_name": "csv"}

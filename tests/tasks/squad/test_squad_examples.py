@@ -70,7 +70,7 @@ def test_equal_ids_are_an_error_for_predicting_only(read):
 
 
 def test_questions_whose_answer_is_elsewhere_are_skipped(read, caplog):
-    caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.WARNING, logger="absl")
     # As in the original, also if the offset is before the first word.
     found = read(
         (CONTEXT, ("1", "q", "Smith", 0), ("2", "q", "Smith", 6)),
