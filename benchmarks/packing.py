@@ -60,13 +60,9 @@ class Measured(NamedTuple):
 def make(options: CreatePretrainingData) -> records.RecordFiles:
     """Creates records; returns their files."""
     create_pretraining_data.main(options)
-    schema = (
-        schemas.packed_schema(
-            LENGTH, PREDICTIONS, options.max_sequences_per_row
-        )
-        if options.pack_sequences
-        else schemas.pretraining_schema(LENGTH, PREDICTIONS)
-    )
+    schema = schemas.pretraining_schema(LENGTH, PREDICTIONS)
+    if options.pack_sequences:
+        schema = schemas.packed_schema(schema, options.max_sequences_per_row)
     return records.RecordFiles(options.output_files(), schema)
 
 

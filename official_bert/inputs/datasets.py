@@ -169,6 +169,8 @@ def to_next_tokens(batch: dict[str, Any]) -> dict[str, Any]:
 
 def _unmasked(batch: dict[str, Any]) -> Any:
     """Returns the input ids [B, S] from before masking."""
+    if "masked_lm_positions" not in batch:
+        return batch["input_ids"]
     input_ids, positions = batch["input_ids"], batch["masked_lm_positions"]
     length = input_ids.shape[1]
     # Unused predictions go to an extra column, which is cut off.

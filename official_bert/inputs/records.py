@@ -11,14 +11,18 @@ from google.protobuf.message import DecodeError
 from official_bert import files
 from official_bert.errors import InputError, listed
 from official_bert.inputs import tfrecords
-from official_bert.inputs.schemas import Schema
+from official_bert.inputs.schemas import Masking, Schema
 
 
 class RecordFiles(NamedTuple):
-    """TFRecord files, compressed or not, and the schema of their records."""
+    """TFRecord files, compressed or not, and the schema of their records.
+
+    `masking` is how training masks them, if they are unmasked instances.
+    """
 
     names: Sequence[str]
     schema: Schema
+    masking: Masking | None = None
 
     def num_records(self) -> int | None:
         """Counts all records; None if that would mean to download a file."""
@@ -69,22 +73,57 @@ def check_files(
         records = itertools.islice(tfrecords.read(name), limit)
         for number, serialized in enumerate(records, start=1):
             where = f"{name}: record {number}"
-            try:
-                example = tf.train.Example.FromString(serialized)
-            except DecodeError as error:
-                raise InputError(
-                    f"{where} must be a `tf.train.Example`. Create or copy the "
-                    "file again."
-                ) from error
-            features = example.features.feature
-            _check_example(where, features, data.schema, vocab_size)
+            features = _features(where, serialized)
+            _check_example(where, features, data, vocab_size)
         if not number:
             raise InputError(f"{name} must hold TFRecords, but is empty.")
 
 
+def read_masking(name: str) -> Masking | None:
+    """Returns how training masks the records of a file, by its first record.
+
+    None if they are masked. Raises `InputError` as `check_files` does.
+    """
+    for serialized in itertools.islice(tfrecords.read(name), 1):
+        return _masking(_features(f"{name}: record 1", serialized))
+    return None
+
+
+def _features(where: str, serialized: bytes) -> Any:
+    """Returns {name: feature} of a record."""
+    try:
+        return tf.train.Example.FromString(serialized).features.feature
+    except DecodeError as error:
+        raise InputError(
+            f"{where} must be a `tf.train.Example`. Create or copy the file "
+            "again."
+        ) from error
+
+
+def _masking(features: Any) -> Masking | None:
+    if not set(Masking._fields) <= set(features):
+        return None
+    found = [features[name] for name in Masking._fields]
+    values = [(*f.int64_list.value, *f.float_list.value) for f in found]
+    return Masking(*(value for (value,) in values))
+
+
 def _check_example(
-    where: str, features: Any, schema: Schema, vocab_size: int
+    where: str, features: Any, data: RecordFiles, vocab_size: int
 ) -> None:
+    schema = data.schema
+    if (masking := _masking(features)) != data.masking:
+        raise InputError(
+            f"{where} must be masked as the first record of {data.names[0]}, "
+            f"{data.masking or 'static'}. Received: {masking or 'static'}. "
+            "Create all files with the same masking flags."
+        )
+    if masking and masking.vocab_size > vocab_size:
+        raise InputError(
+            f"{where} was created with a vocabulary of {masking.vocab_size} "
+            f"tokens, which must not exceed the model's {vocab_size=}. Use the "
+            "bert_config.json that fits the records' vocabulary."
+        )
     packed = "next_sentence_positions"
     if packed in features and packed not in schema:
         raise InputError(

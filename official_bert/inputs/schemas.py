@@ -47,18 +47,51 @@ def pretraining_schema(
     }
 
 
-def packed_schema(
-    max_seq_length: int, max_predictions_per_seq: int, max_sequences: int
-) -> Schema:
+def unmasked_schema(max_seq_length: int) -> Schema:
+    """Returns the features of an instance that is masked during training.
+
+    `word_starts` is the position of the first token of each token's word, or of
+    the token itself if single tokens are masked; 0 for [CLS], [SEP] and
+    padding. `num_to_predict` is the number of tokens to mask. The record also
+    holds a `Masking`.
+    """
+    text = text_schema(max_seq_length)
+    return {
+        **text,
+        "word_starts": text["input_ids"],
+        "num_to_predict": Feature(1),
+        "next_sentence_labels": Feature(1),
+    }
+
+
+class Masking(NamedTuple):
+    """How unmasked instances are masked; each field is a feature of a record.
+
+    Stored in every record, so that training needs no flags for it.
+    """
+
+    max_predictions_per_seq: int
+    max_ngram: int
+    mask_id: int
+    vocab_size: int  # Random tokens have ids below.
+    mask_share: float
+    random_share: float
+
+
+def packed_schema(schema: Schema, max_sequences: int) -> Schema:
     """Returns the features of a record that holds several packed instances.
 
-    `input_mask` numbers the instances from 1; `next_sentence_positions` are the
-    positions of their [CLS]. Unused entries have weight 0.
+    `schema` is that of one instance. `input_mask` numbers the instances from 1;
+    `next_sentence_positions` are the positions of their [CLS]. Unused entries
+    have weight 0.
     """
     instances = Feature(max_sequences, "max_sequences_per_row")
-    return {
-        **pretraining_schema(max_seq_length, max_predictions_per_seq),
+    packed = {
+        **schema,
         "next_sentence_labels": instances,
         "next_sentence_positions": instances,
         "next_sentence_weights": instances._replace(is_float=True),
     }
+    if "num_to_predict" in schema:
+        packed["num_to_predict"] = instances
+    return packed

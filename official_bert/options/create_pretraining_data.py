@@ -4,7 +4,15 @@ import math
 import shlex
 
 from official_bert import files
-from official_bert.cli import amount, count, option, optional, share, switch
+from official_bert.cli import (
+    amount,
+    choice,
+    count,
+    option,
+    optional,
+    share,
+    switch,
+)
 from official_bert.config import BertConfig
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel
@@ -55,7 +63,18 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "The TFRecord files to write, comma-separated. Instances are "
         "distributed over them."
     )
+    masking: str = choice(
+        "static: mask tokens here, differently in each pass. dynamic: "
+        "run_pretraining.py masks them, differently in each step.",
+        "static|dynamic",
+    )
     do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
+    max_ngram: int = option(
+        "Mask spans of up to N tokens, or words with --do_whole_word_mask. A "
+        "span of n has a probability proportional to 1/n.",
+        1,
+        between=(1, 10),
+    )
     max_seq_length: int = option(
         "Tokens per instance, including [CLS] and [SEP].", 128, at_least=5
     )

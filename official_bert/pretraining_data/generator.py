@@ -76,7 +76,7 @@ def _run_serially(options: CreatePretrainingData, names: Sequence[str]) -> None:
         instances, description="Writing records", unit="instance"
     )
     batches = feature_batches(shown, text, settings)
-    records = instance_records.encode(batches, options)
+    records = instance_records.encode(batches, settings)
     instance_records.write(records, options, text.num_tokens)
 
 
@@ -110,12 +110,15 @@ def create_instances(
         for pair in segment_pairs.document_pairs(
             document, index, documents, options, rng
         ):
-            masks = masking.mask_sequence(
-                _candidates(pair, is_continuation),
-                num_to_predict[pair.num_tokens],
-                settings.replacements,
-                rng,
-            )
+            masks: tuple[list[int], list[int]] = ([], [])
+            if options.masking == "static":
+                masks = masking.mask_sequence(
+                    _candidates(pair, is_continuation),
+                    num_to_predict[pair.num_tokens],
+                    settings.replacements,
+                    rng,
+                    options.max_ngram,
+                )
             instances.append((pair, masks))
     rng.shuffle(instances)
     return instances
@@ -139,6 +142,14 @@ def feature_batches(
     remaining = iter(instances)
     while batch := [*itertools.islice(remaining, instance_records.BATCH_SIZE)]:
         pairs = np.array([pair for pair, _ in batch], np.int64)
+        input_ids, is_maskable = instance_records.make_sequences(
+            text, pairs, settings
+        )
+        if settings.options.masking == "dynamic":
+            yield instance_records.make_unmasked_features(
+                pairs, input_ids, is_maskable, settings
+            )
+            continue
         positions, replacements = zip(*(m for _, m in batch), strict=True)
         counts = [*map(len, positions)]
         masked = masking.MaskedTokens(
@@ -146,5 +157,4 @@ def feature_batches(
             np.array([*itertools.chain(*positions)], np.int64),
             np.array([*itertools.chain(*replacements)], np.int64),
         )
-        input_ids, _ = instance_records.make_sequences(text, pairs, settings)
         yield instance_records.make_features(pairs, input_ids, masked, settings)

@@ -87,13 +87,21 @@ def pack_batches(
 
 
 def pack(columns: Columns, limits: Limits) -> Columns:
-    """Turns features of `pretraining_schema` into those of `packed_schema`."""
+    """Turns features of instances into those of `packed_schema`."""
+    is_masked = "masked_lm_weights" in columns
+    if is_masked:
+        schema = schemas.pretraining_schema(*limits[:2])
+        masked = np.count_nonzero(columns["masked_lm_weights"], axis=1)
+    else:
+        schema = schemas.unmasked_schema(limits.max_seq_length)
+        masked = columns["num_to_predict"][:, 0]
+    schema = schemas.packed_schema(schema, limits.max_sequences_per_row)
+    counts = masked.tolist()
     lengths = np.count_nonzero(columns["input_mask"], axis=1).tolist()
-    counts = np.count_nonzero(columns["masked_lm_weights"], axis=1).tolist()
     rows = best_fit(lengths, counts, limits)
     packed = {
         name: np.zeros((len(rows), f.length), "f4" if f.is_float else "i4")
-        for name, f in schemas.packed_schema(*limits).items()
+        for name, f in schema.items()
     }
     for row, members in enumerate(rows):
         start = first = 0  # The next token and prediction of the row.
@@ -103,10 +111,17 @@ def pack(columns: Columns, limits: Limits) -> Columns:
             for name in ("input_ids", "segment_ids"):
                 packed[name][row, start:end] = columns[name][member, :length]
             packed["input_mask"][row, start:end] = place + 1
-            for name in ("masked_lm_positions", "masked_lm_ids"):
-                packed[name][row, first:last] = columns[name][member, :count]
-            packed["masked_lm_positions"][row, first:last] += start
-            packed["masked_lm_weights"][row, first:last] = 1
+            if is_masked:
+                for name in ("masked_lm_positions", "masked_lm_ids"):
+                    values = columns[name][member, :count]
+                    packed[name][row, first:last] = values
+                packed["masked_lm_positions"][row, first:last] += start
+                packed["masked_lm_weights"][row, first:last] = 1
+            else:
+                words = columns["word_starts"][member, :length]
+                words = np.where(words > 0, words + start, 0)
+                packed["word_starts"][row, start:end] = words
+                packed["num_to_predict"][row, place] = count
             label = columns["next_sentence_labels"][member, 0]
             packed["next_sentence_labels"][row, place] = label
             packed["next_sentence_positions"][row, place] = start

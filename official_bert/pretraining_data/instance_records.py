@@ -14,7 +14,7 @@ from absl import logging
 from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
-from official_bert.inputs import tfrecords
+from official_bert.inputs import schemas, tfrecords
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import instance_packing, masking
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
@@ -66,6 +66,19 @@ class Settings:
         lengths = np.arange(options.max_seq_length + 1)
         wanted = np.rint(lengths * options.masked_lm_prob).astype(np.int64)
         return np.clip(wanted, 1, options.max_predictions_per_seq)
+
+    @functools.cached_property
+    def dynamic_masking(self) -> schemas.Masking:
+        """How training masks unmasked instances."""
+        vocab, options = self.tokenizer.vocab, self.options
+        return schemas.Masking(
+            options.max_predictions_per_seq,
+            options.max_ngram,
+            vocab["[MASK]"],
+            max(vocab.values()) + 1,
+            options.mask_share,
+            options.random_share,
+        )
 
     @functools.cached_property
     def replacements(self) -> masking.Replacements:
@@ -140,15 +153,40 @@ def make_features(
     )
     made = np.stack([positions, labels, np.ones_like(labels)])
     predictions[:, rows, masking.ranks(rows)] = made
+    return {
+        **_text_features(pairs, input_ids),
+        "masked_lm_positions": predictions[0],
+        "masked_lm_ids": predictions[1],
+        "masked_lm_weights": predictions[2].astype(np.float32),
+    }
+
+
+def make_unmasked_features(
+    pairs: Offsets,
+    input_ids: Ints,
+    is_maskable: npt.NDArray[np.bool_],
+    settings: Settings,
+) -> Columns:
+    """Returns features of `unmasked_schema`."""
+    is_continuation = settings.is_continuation[input_ids]
+    is_start = masking.word_starts(is_maskable, is_continuation)
+    starts = np.where(is_start, np.arange(input_ids.shape[1]), 0)
+    starts = np.maximum.accumulate(starts, axis=1) * is_maskable
+    _, last = separators(pairs)
+    return {
+        **_text_features(pairs, input_ids),
+        "word_starts": starts,
+        "num_to_predict": settings.num_to_predict[last + 1][:, np.newaxis],
+    }
+
+
+def _text_features(pairs: Offsets, input_ids: Ints) -> dict[str, Any]:
     first, last = separators(pairs)[:, :, np.newaxis]
     places = np.arange(input_ids.shape[1])
     return {
         "input_ids": input_ids,
         "input_mask": (places <= last).astype(np.uint8),
         "segment_ids": ((first < places) & (places <= last)).astype(np.uint8),
-        "masked_lm_positions": predictions[0],
-        "masked_lm_ids": predictions[1],
-        "masked_lm_weights": predictions[2].astype(np.float32),
         "next_sentence_labels": pairs[:, 4:5],  # `is_random_next`.
     }
 
@@ -161,9 +199,10 @@ class EncodedRecords(NamedTuple):
 
 
 def encode(
-    batches: Iterable[Columns], options: CreatePretrainingData
+    batches: Iterable[Columns], settings: Settings
 ) -> Iterator[EncodedRecords]:
     """Encodes batches of features; records go to the output files in turn."""
+    options = settings.options
     if options.pack_sequences:
         limits = instance_packing.Limits(
             options.max_seq_length,
@@ -174,6 +213,10 @@ def encode(
     num_files = len(options.output_files())
     num_records = 0
     for columns in batches:
+        if options.masking == "dynamic":
+            number = len(columns["input_ids"])
+            constant = _repeated(settings.dynamic_masking, number)
+            columns = {**columns, **constant}
         records = list(tfrecords.encode_examples(columns))
         firsts = [(i - num_records) % num_files for i in range(num_files)]
         data = [
@@ -205,6 +248,15 @@ def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
         tokens=int(np.count_nonzero(instances)),
         kept=int(num_kept - num_special + np.count_nonzero(is_random)),
     )
+
+
+def _repeated(values: schemas.Masking, num_records: int) -> Columns:
+    """Returns the features of a `Masking`, the same in all records."""
+    shape = num_records, 1
+    return {
+        name: np.full(shape, value, "f4" if isinstance(value, float) else "i4")
+        for name, value in values._asdict().items()
+    }
 
 
 def write(

@@ -13,6 +13,7 @@ implementation. In `mask_sequences` they depend only on the key of a sequence
 and the position, so that any sequences can be masked together.
 """
 
+import itertools
 import random
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -54,6 +55,7 @@ def mask_sequence(
     num_to_predict: int,
     replacements: Replacements,
     rng: random.Random,
+    max_ngram: int = 1,
 ) -> tuple[list[int], list[int]]:
     """Masks at most `num_to_predict` tokens of a sequence.
 
@@ -62,7 +64,12 @@ def mask_sequence(
     replacements: ids or `KEEP`.
     """
     mask_id, token_ids, mask_share, random_share, keep_share = replacements
-    rng.shuffle(candidates)
+    if max_ngram > 1:
+        ngrams = divide_into_ngrams(candidates, max_ngram, rng)
+        rng.shuffle(ngrams)
+        candidates = [*itertools.chain(*ngrams)]
+    else:
+        rng.shuffle(candidates)
     # The share among tokens that are not replaced by [MASK]: exactly 0.5 by
     # default, as in the original.
     keep_share /= (keep_share + random_share) or 1.0
@@ -102,12 +109,38 @@ def whole_words(
     return [*words]
 
 
+def ngram_probabilities(max_ngram: int) -> npt.NDArray[np.float64]:
+    """Returns the probabilities of n-grams of 1 to `max_ngram` words.
+
+    They are proportional to 1/n: section 4.1 of Lan et al., 2019 (ALBERT).
+    """
+    weights = 1 / np.arange(1, max_ngram + 1)
+    return weights / weights.sum()
+
+
+def divide_into_ngrams(
+    words: list[Sequence[int]], max_ngram: int, rng: random.Random
+) -> list[list[Sequence[int]]]:
+    """Divides the words of a sequence into consecutive n-grams.
+
+    An n-gram can contain the end of A and the start of B, as in ALBERT's code.
+    The last one may be cut off. N-grams do not overlap, as in section 3.1 of
+    Joshi et al., 2019 (SpanBERT).
+    """
+    weights = ngram_probabilities(max_ngram).tolist()
+    lengths = rng.choices(range(1, max_ngram + 1), weights, k=len(words))
+    ends = [*itertools.accumulate(lengths)]
+    parts = itertools.pairwise([0, *ends])
+    return [words[start:end] for start, end in parts if start < len(words)]
+
+
 def mask_sequences(
     is_maskable: _Bools,
     is_continuation: _Bools,
     num_to_predict: _Ints,
     replacements: Replacements,
     keys: _Keys,
+    max_ngram: int = 1,
 ) -> MaskedTokens:
     """Masks at most `num_to_predict` tokens in each of n sequences.
 
@@ -117,11 +150,19 @@ def mask_sequences(
         num_to_predict: [n], at most S.
         replacements: What replaces chosen tokens.
         keys: [n], a random number for each sequence.
+        max_ngram: The number of words or tokens that are masked together.
     """
     length = is_maskable.shape[1]
     order = random_numbers(keys[:, np.newaxis], np.arange(length))
+    is_start = word_starts(is_maskable, is_continuation)
+    if max_ngram > 1:
+        drawn = random_numbers(
+            keys[:, np.newaxis], 2 * length + np.arange(length)
+        )
+        ngram = _number_ngrams(is_start, drawn, max_ngram)
+        order = np.take_along_axis(order, ngram, axis=1)
     rows, positions = np.nonzero(
-        _choose(order, is_maskable, is_continuation, num_to_predict)
+        _choose(order, is_maskable, is_start, num_to_predict)
     )
     drawn = random_numbers(keys[rows], length + ranks(rows))
     return MaskedTokens(rows, positions, _draw(replacements, drawn))
@@ -146,15 +187,32 @@ def random_numbers(keys: _Keys, indices: _Ints) -> _Keys:
     return z
 
 
+def word_starts(is_maskable: _Bools, is_continuation: _Bools) -> _Bools:
+    """Marks the first token of each word, [n, S]; see `mask_sequences`."""
+    is_first = np.cumsum(is_maskable, axis=1) <= 1
+    return is_maskable & (is_first | ~is_continuation)
+
+
+def _number_ngrams(is_start: _Bools, drawn: _Keys, max_ngram: int) -> _Ints:
+    """Returns the number [n, S] of each token's n-gram in its sequence."""
+    shares = (drawn >> np.uint64(11)) * 2.0**-53
+    limits = np.cumsum(ngram_probabilities(max_ngram))[:-1]
+    ends = np.cumsum(1 + np.searchsorted(limits, shares, "right"), axis=1)
+    word = np.maximum(np.cumsum(is_start, axis=1) - 1, 0)
+    # The number of n-grams that end before the word, for all rows at once.
+    row, last = np.arange(len(ends))[:, np.newaxis], ends.max(initial=0) + 1
+    ends, word = ends + row * last, word + row * last
+    before = np.searchsorted(ends.ravel(), word.ravel(), "right")
+    return before.reshape(word.shape) - row * word.shape[1]
+
+
 def _choose(
     order: _Keys,
     is_maskable: _Bools,
-    is_continuation: _Bools,
+    is_start: _Bools,
     num_to_predict: _Ints,
 ) -> _Bools:
-    """Marks whole words in random order while there is room."""
-    is_first = np.cumsum(is_maskable, axis=1) <= 1
-    is_start = is_maskable & (is_first | ~is_continuation)
+    """Marks whole words in this order while there is room."""
     word_of_place = np.cumsum(is_start, axis=1) - 1  # [n, S]
     n, length = is_maskable.shape
     rows = np.arange(n)
@@ -163,7 +221,7 @@ def _choose(
     order = np.where(is_start, order, _LAST)
     is_taken = np.zeros(is_maskable.shape, np.bool_)  # By word.
     room = num_to_predict.copy()
-    ranked = np.argsort(order, axis=1).T
+    ranked = np.argsort(order, axis=1, kind="stable").T
     for places in ranked[: is_start.sum(axis=1).max(initial=0)]:
         word = word_of_place[rows, places]
         size = sizes[rows, word]

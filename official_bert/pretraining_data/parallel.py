@@ -215,18 +215,20 @@ def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:
     pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, -1]))]
     with corpus.stored(settings.corpus_directory) as text:
         batches = (
-            _masked_features(pairs[start : start + BATCH_SIZE], text, settings)
+            _features(pairs[start : start + BATCH_SIZE], text, settings)
             for start in range(0, len(pairs), BATCH_SIZE)
         )
-        return list(instance_records.encode(batches, settings.options))
+        return list(instance_records.encode(batches, settings))
 
 
-def _masked_features(
-    pairs: KeyedPairs, text: Corpus, settings: Settings
-) -> Columns:
+def _features(pairs: KeyedPairs, text: Corpus, settings: Settings) -> Columns:
     input_ids, is_maskable = instance_records.make_sequences(
         text, pairs, settings
     )
+    if settings.options.masking == "dynamic":
+        return instance_records.make_unmasked_features(
+            pairs, input_ids, is_maskable, settings
+        )
     _, last = instance_records.separators(pairs)
     masked = masking.mask_sequences(
         is_maskable,
@@ -234,5 +236,6 @@ def _masked_features(
         settings.num_to_predict[last + 1],
         settings.replacements,
         pairs[:, -1].astype(np.uint64),
+        settings.options.max_ngram,
     )
     return instance_records.make_features(pairs, input_ids, masked, settings)

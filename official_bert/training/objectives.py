@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from official_bert.inputs.schemas import Masking
 from official_bert.modeling.layers import Training
 from official_bert.modeling.losses import cross_entropy
 from official_bert.modeling.pretraining_model import (
@@ -16,6 +17,7 @@ from official_bert.modeling.pretraining_model import (
     PretrainingOutput,
 )
 from official_bert.tasks.task import Task
+from official_bert.training import dynamic_masking
 
 Batch = dict[str, Any]
 Scalars = dict[str, Any]
@@ -26,11 +28,19 @@ class PretrainingObjective:
     """Masked LM and next sentence prediction: section 3.1 of the paper.
 
     `token_task` is `masked_lm` or `lm`, `pair_task` is `next_sentence`,
-    `sentence_order` or None. The sum of both losses is minimized.
+    `sentence_order` or None. The sum of both losses is minimized. With
+    `masking`, batches are masked in each training step.
     """
 
     token_task: str = "masked_lm"
     pair_task: str | None = "next_sentence"
+    masking: Masking | None = None
+
+    def prepare(self, batch: Batch, seed: Any) -> Batch:
+        """Returns the batch of a training step; `seed` is int32 [2]."""
+        if self.masking is None:
+            return batch
+        return dynamic_masking.mask_batch(batch, self.masking, seed)
 
     def loss_weights(self, batch: Batch) -> Scalars:
         """Returns {loss: number of masked tokens, or of instances}."""
@@ -96,6 +106,10 @@ class FinetuningObjective:
 
     def __init__(self, task: Task) -> None:
         self.task = task
+
+    def prepare(self, batch: Batch, seed: Any) -> Batch:
+        """Returns the batch unchanged."""
+        return batch
 
     def loss_weights(self, batch: Batch) -> Scalars:
         """Returns the number of examples, or tokens, that have a label."""

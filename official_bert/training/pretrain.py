@@ -10,6 +10,7 @@ from official_bert import files, plots
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.inputs.records import RecordFiles
+from official_bert.inputs.schemas import Masking
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
@@ -58,11 +59,18 @@ def _run(options: RunPretraining) -> None:
     if options.do_train:
         resuming.require_resumable(options, paths)
     sizes = (options.max_seq_length, options.max_predictions_per_seq)
+    masking = records.read_masking(paths[0])
     schema = schemas.pretraining_schema(*sizes)
+    if masking:
+        schema = schemas.unmasked_schema(options.max_seq_length)
     if options.pack_sequences:
-        schema = schemas.packed_schema(*sizes, options.max_sequences_per_row)
-    data = RecordFiles(paths, schema)
+        schema = schemas.packed_schema(schema, options.max_sequences_per_row)
+    data = RecordFiles(paths, schema, masking)
     records.check_files(data, config.vocab_size)
+    if masking and masking.max_predictions_per_seq != sizes[1]:
+        number = masking.max_predictions_per_seq
+        message = f"must be {number}, as in the records."
+        raise options.error("max_predictions_per_seq", message)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
@@ -104,7 +112,7 @@ def train(
     schedule = LinearWarmupDecay(
         options.learning_rate, options.num_train_steps, options.num_warmup_steps
     )
-    objective = _objective(model.config, options)
+    objective = _objective(model.config, options, data.masking)
     trainer = loop.Trainer(
         model, objective, weights, schedule, options, strategy
     )
@@ -141,12 +149,17 @@ def evaluate_model(
     They are accuracies and losses, as in the original implementation; for
     left-to-right models also the perplexity.
     """
-    objective = _objective(model.config, options)
+    objective = _objective(model.config, options, data.masking)
     num_batches = options.max_eval_steps
     batches = datasets.evaluation_batches(
         data, options.eval_batch_size, num_batches
     )
     batches = _model_inputs(batches, model.config)
+    if objective.masking:
+        # Before the batches are divided among replicas.
+        batches = batches.enumerate().map(
+            lambda number, batch: objective.prepare(batch, [0, number])
+        )
     metrics = evaluate.pretraining_metrics(
         model, objective, batches, strategy, num_batches
     )
@@ -161,10 +174,12 @@ def evaluate_model(
 
 
 def _objective(
-    config: BertConfig, options: RunPretraining
+    config: BertConfig, options: RunPretraining, masking: Masking | None
 ) -> PretrainingObjective:
-    token_task = "lm" if config.is_left_to_right else "masked_lm"
-    return PretrainingObjective(token_task, _PAIR_TASKS[options.nsp])
+    pair_task = _PAIR_TASKS[options.nsp]
+    if config.is_left_to_right:
+        return PretrainingObjective("lm", pair_task)
+    return PretrainingObjective("masked_lm", pair_task, masking)
 
 
 def _model_inputs(
@@ -174,7 +189,7 @@ def _model_inputs(
 
     def prepare(batch: dict[str, Any]) -> dict[str, Any]:
         # Without this, only CPUs without XLA report an id out of range.
-        for name in ("input_ids", "masked_lm_ids"):
+        for name in {"input_ids", "masked_lm_ids"} & set(batch):
             tf.debugging.assert_non_negative(batch[name])
             tf.debugging.assert_less(batch[name], config.vocab_size)
         if config.is_left_to_right:

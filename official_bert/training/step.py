@@ -42,8 +42,11 @@ def train_step(
         replicas. With float16 also the `loss_scale` used in this step.
     """
     replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-    loss_weights = sum_over_replicas(objective.loss_weights(batch))
     mask_seed = dropout_seed(seed, optimizer.step, replica)
+    # Not the seed of a micro-batch, which has a number of at least 0.
+    token_seed = tf.random.experimental.stateless_fold_in(mask_seed, -1)
+    batch = objective.prepare(batch, token_seed)
+    loss_weights = sum_over_replicas(objective.loss_weights(batch))
     scale = loss_scale.value.read_value() if loss_scale else None
     find_gradients: Callable[..., Any] = accumulate_gradients
     if compiles_gradients:

@@ -35,7 +35,8 @@ def test_two_instances_are_packed_into_one_row():
         "next_sentence_positions": [[0, 6, 0]],
         "next_sentence_weights": [[1, 1, 0]],
     }
-    for name, feature in schemas.packed_schema(13, 4, 3).items():
+    single = schemas.pretraining_schema(13, 4)
+    for name, feature in schemas.packed_schema(single, 3).items():
         assert packed[name].shape == (1, feature.length)
         assert (packed[name].dtype == np.float32) == feature.is_float
 

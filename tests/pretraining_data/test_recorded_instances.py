@@ -42,7 +42,7 @@ def test_instances_and_records_equal_the_recorded_ones(
     text = generator.read_corpus(settings, inputs)
     instances = generator.create_instances(text, settings, rng)
     batches = generator.feature_batches(instances, text, settings)
-    records = instance_records.encode(batches, options)
+    records = instance_records.encode(batches, settings)
     instance_records.write(records, options, text.num_tokens)
 
     with gzip.open(directory / name / "instances.jsonl.gz", "rt") as lines:

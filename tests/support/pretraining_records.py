@@ -33,15 +33,18 @@ def make(inputs, output_file, **changes):
     return [pathlib.Path(name).read_bytes() for name in options.output_files()]
 
 
-def parse(path, max_seq_length, max_predictions_per_seq, packed=None):
+def parse(
+    path, max_seq_length, max_predictions_per_seq, packed=None, is_dynamic=False
+):
     """Returns {feature: array} of all records of a file.
 
     `packed` is the `max_sequences_per_row` of packed records.
     """
     sizes = max_seq_length, max_predictions_per_seq
+    schema = schemas.pretraining_schema(*sizes)
+    if is_dynamic:
+        schema = schemas.unmasked_schema(max_seq_length)
     if packed:
-        schema = schemas.packed_schema(*sizes, packed)
-    else:
-        schema = schemas.pretraining_schema(*sizes)
+        schema = schemas.packed_schema(schema, packed)
     batch = records.parse(schema, list(tfrecords.read(str(path))))
     return {name: values.numpy() for name, values in batch.items()}

@@ -1,0 +1,224 @@
+"""Unmasked records, from text to a trained model."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from support import pretraining_records, pretraining_runs, recorded
+from support.review_runs import assert_same_weights, weights
+
+from official_bert.errors import InputError
+from official_bert.inputs import datasets
+
+SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 12}
+WORDS = ["the", "cat", "##s", "sat", "on", "mat", ".", "it", "was", "warm"]
+CONFIG = recorded.SMALL_CONFIG.to_dict() | {"max_position_embeddings": 64}
+DOCUMENT = "the cats sat on the mats .\nit was warm .\nthe mats sat .\n\n"
+RECORDS = {
+    "static": {"masking": "static"},
+    "dynamic": {},
+    "words": {"do_whole_word_mask": True, "max_ngram": 3},
+    "packed": {"pack_sequences": True},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A directory with a config, and the same instances in several forms."""
+    folder = tmp_path_factory.mktemp("dynamic")
+    pretraining_records.write_inputs(folder, DOCUMENT * 6, WORDS)
+    (folder / "bert_config.json").write_text(json.dumps(CONFIG))
+    for name, changes in RECORDS.items():
+        changes = {"masking": "dynamic", "num_workers": 1, **SIZES, **changes}
+        pretraining_records.make(folder, folder / name, **changes)
+    return folder
+
+
+def parse(folder, name):
+    packed = 16 if name == "packed" else None
+    path = folder / name
+    return pretraining_records.parse(path, 64, 12, packed, name != "static")
+
+
+def run(folder, tmp_path, records, **changes):
+    settings = SIZES | {"pack_sequences": records == "packed"} | changes
+    input_file = ",".join(str(folder / name) for name in records.split())
+    output_dir = str(tmp_path / settings.pop("output_dir", "out"))
+    return pretraining_runs.run(
+        folder, output_dir, input_file=input_file, **settings
+    )
+
+
+def test_unmasked_records_hold_the_instances_of_masked_ones(folder):
+    static, dynamic = parse(folder, "static"), parse(folder, "dynamic")
+    unmasked = datasets.to_next_tokens(static)["input_ids"].numpy()
+    np.testing.assert_array_equal(dynamic["input_ids"], unmasked)
+    for name in ("input_mask", "segment_ids", "next_sentence_labels"):
+        np.testing.assert_array_equal(dynamic[name], static[name])
+    counts = static["masked_lm_weights"].sum(1)
+    np.testing.assert_array_equal(dynamic["num_to_predict"][:, 0], counts)
+
+
+@pytest.mark.parametrize("name", ["dynamic", "words"])
+def test_word_starts_are_positions_of_tokens_that_may_be_masked(folder, name):
+    found = parse(folder, name)
+    for row, ids in enumerate(found["input_ids"]):
+        for place, token in enumerate(ids):
+            start = found["word_starts"][row, place]
+            if token < 5:  # [PAD], [CLS] or [SEP].
+                assert start == 0
+            elif name == "words" and token == 7 and place > 1:
+                assert 0 < start < place  # "##s"
+            else:
+                assert start == place
+
+
+def test_packed_rows_hold_the_unmasked_instances(folder):
+    def instances(name):
+        found = parse(folder, name)
+        for row, numbers in enumerate(found["input_mask"]):
+            for number in range(1, numbers.max() + 1):
+                here = numbers == number
+                starts = found["word_starts"][row, here]
+                starts = np.where(starts > 0, starts - np.argmax(here), 0)
+                count = found["num_to_predict"][row, number - 1]
+                ids = found["input_ids"][row, here]
+                yield ids.tolist(), starts.tolist(), int(count)
+
+    assert sorted(instances("packed")) == sorted(instances("dynamic"))
+    rows = {name: len(parse(folder, name)["input_ids"]) for name in RECORDS}
+    assert rows["packed"] < rows["dynamic"] / 2
+
+
+def test_default_mode_writes_unmasked_records_too(folder, tmp_path):
+    changes = {"masking": "dynamic", "do_whole_word_mask": True, **SIZES}
+    pretraining_records.make(folder, tmp_path / "out", **changes)
+    found = pretraining_records.parse(tmp_path / "out", 64, 12, None, True)
+    assert not np.any(found["input_ids"] == 4)  # [MASK]
+    np.testing.assert_array_equal(
+        found["word_starts"] > 0, found["input_ids"] > 4
+    )
+
+
+@pytest.mark.parametrize("records", ["dynamic", "words", "packed"])
+def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
+    folder, tmp_path, records
+):
+    settings = {"do_train": True, "num_train_steps": 6}
+    whole = run(folder, tmp_path, records, **settings)
+    resumed = tmp_path / "resumed"
+    shutil.copytree(whole, resumed)
+    for path in resumed.glob("model.ckpt-6*"):
+        path.unlink()
+    run(folder, tmp_path, records, **settings, output_dir="resumed")
+    assert_same_weights(resumed, whole)
+
+
+def write_config(folder, tmp_path, **changes):
+    path = tmp_path / "bert_config.json"
+    path.write_text(json.dumps(CONFIG | changes))
+    return str(path)
+
+
+WITHOUT_DROPOUT = dict.fromkeys(
+    ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
+)
+
+
+def test_micro_batches_have_the_masks_of_the_whole_batch(folder, tmp_path):
+    config = write_config(folder, tmp_path, **WITHOUT_DROPOUT)
+    whole, parts = (
+        weights(
+            run(
+                folder,
+                tmp_path,
+                "words",
+                bert_config_file=config,
+                do_train=True,
+                num_train_steps=2,
+                gradient_accumulation_steps=number,
+                output_dir=f"of_{number}",
+            )
+        )
+        for number in (1, 4)
+    )
+    for name, values in whole.items():
+        np.testing.assert_allclose(parts[name], values, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("records", ["static", "dynamic"])
+def test_every_step_masks_anew(folder, tmp_path, records):
+    config = write_config(folder, tmp_path, **WITHOUT_DROPOUT)
+    output = run(
+        folder,
+        tmp_path,
+        records,
+        bert_config_file=config,
+        do_train=True,
+        learning_rate=0.0,
+        num_train_steps=20,
+        train_batch_size=len(parse(folder, records)["input_ids"]),
+    )
+    events = pretraining_runs.event_values(output)
+    losses = [events[step, "masked_lm_loss"] for step in (10, 20)]
+    is_equal = losses[0] == pytest.approx(losses[1], rel=1e-6)
+    assert is_equal == (records == "static")
+
+
+def test_evaluation_has_the_same_masks_every_time(folder, tmp_path):
+    settings = {"do_eval": True, "eval_batch_size": 8}
+    output = run(folder, tmp_path, "words", do_train=True, **settings)
+    first = pretraining_runs.results(output)
+    assert pretraining_runs.results(
+        run(folder, tmp_path, "words", seed=7, **settings)
+    ) == pytest.approx(first, rel=1e-6)
+    mirrored = {**settings, "distribution_strategy": "mirrored"}
+    assert pretraining_runs.results(
+        run(folder, tmp_path, "words", **mirrored)
+    ) == pytest.approx(first, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"distribution_strategy": "mirrored", "iterations_per_loop": 2},
+        {"jit_compile": True},
+    ],
+)
+def test_replicas_and_xla_train_on_unmasked_records(folder, tmp_path, changes):
+    run(folder, tmp_path, "packed", do_train=True, **changes)
+
+
+def test_left_to_right_models_read_unmasked_records(folder, tmp_path):
+    settings = {"left_to_right": True, "do_eval": True}
+    output = run(folder, tmp_path, "static", do_train=True, **settings)
+    expected = pretraining_runs.results(output)
+    found = pretraining_runs.results(
+        run(folder, tmp_path, "dynamic", **settings)
+    )
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("records", "changes", "message"),
+    [
+        ("dynamic", {"max_predictions_per_seq": 8}, "=8 must be 12"),
+        ("dynamic", {"max_seq_length": 32}, "--max_seq_length=64"),
+        ("dynamic", {"pack_sequences": True}, "--pack_sequences"),
+        ("packed", {"pack_sequences": False}, "--pack_sequences"),
+        ("packed", {"max_sequences_per_row": 8}, "--max_sequences_per_row=16"),
+        ("static dynamic", {}, r"dynamic: record 1 .*Received.*mask_id=4"),
+        ("dynamic static", {}, "static: record 1 .*Received: static"),
+        ("dynamic words", {}, "words: record 1 .*max_ngram=3"),
+        ("dynamic", {"bert_config_file": "small"}, "vocabulary of 15 tokens"),
+    ],
+)
+def test_records_that_do_not_fit_the_flags_are_an_error(
+    folder, tmp_path, monkeypatch, records, changes, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small").write_text(json.dumps(CONFIG | {"vocab_size": 14}))
+    with pytest.raises(InputError, match=message):
+        run(folder, tmp_path, records, do_train=True, **changes)
+    assert not list(tmp_path.glob("*/model.ckpt*"))
