@@ -10,6 +10,8 @@ r"""Writes the outputs of BERT's layers for each line of a file.
   {"linex_index": 0, "features": [{"token": "[CLS]", "layers":
   [{"index": -1, "values": [...]}, ...]}, ...]}
 
+Without a model, the command uses bert_tiny_demo, which needs no network.
+
 --pooling=mean writes one vector per line and layer, and then
 --output_file=/tmp/output.npy one array of all lines.
 """

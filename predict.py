@@ -13,6 +13,9 @@ The output has a JSON object per line, with the `input` and the predictions:
   {"input": "Good.", "label": "1", "probabilities": {"0": 0.1, "1": 0.9}}
   {"input": "A [MASK].", "guesses": [[{"token": "cat", "probability": 0.2}]]}
 
+With --fill_mask or --score, but without a model, the command uses
+bert_tiny_demo, which needs no network.
+
 With --score: `pseudo_log_likelihood`, `num_tokens` and `perplexity`.
 """
 

@@ -11,12 +11,12 @@ import pathlib
 import runpy
 import sys
 
+from official_bert.released_models import commands_directory
+
 
 def main() -> None:
     """Runs the command that the first argument names, with the others."""
-    package = pathlib.Path(__file__).parent
-    installed = package / "commands"  # Only in wheels; see pyproject.toml.
-    directory = installed if installed.is_dir() else package.parent
+    directory = pathlib.Path(commands_directory())
     commands = {path.stem: path for path in sorted(directory.glob("*.py"))}
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in commands:

@@ -19,7 +19,12 @@ from typing import NamedTuple, NoReturn
 from official_bert import files, huggingface_files, json_files, task_file
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
-from official_bert.released_models import released
+from official_bert.released_models import (
+    DEMO,
+    DEMO_ROW,
+    commands_directory,
+    released,
+)
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(@.+)?")
 _ARCHIVES = "https://storage.googleapis.com/bert_models/"
@@ -85,8 +90,8 @@ def find(model: str) -> ModelFiles:
     """Returns the files of a model; downloads all but its weights.
 
     Args:
-        model: A directory, a name in `released`, or OWNER/NAME on the Hugging
-            Face Hub. See `download_weights`.
+        model: A directory, `DEMO`, a name in `released`, or OWNER/NAME on the
+            Hugging Face Hub. See `download_weights`.
 
     Raises:
         InputError: There is no such model, it cannot be downloaded, or it is
@@ -191,14 +196,15 @@ def download(model: str) -> str:
 
 
 def is_name(model: str) -> bool:
-    """Whether this can be a released model or OWNER/NAME[@REVISION]."""
-    return model in released() or bool(_REPOSITORY.fullmatch(model))
+    """Whether this can be `DEMO`, a released model or OWNER/NAME[@REVISION]."""
+    is_own = model == DEMO or model in released()
+    return is_own or bool(_REPOSITORY.fullmatch(model))
 
 
 def show_released() -> NoReturn:
-    """Prints a table of the released models and exits: `--model=list`."""
+    """Prints a table of `DEMO` and the released models: `--model=list`."""
     print(f"{'name':28} layers hidden heads casing  repository")
-    for name, row in released().items():
+    for name, row in {DEMO: DEMO_ROW, **released()}.items():
         print(
             f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
             f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
@@ -268,9 +274,12 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
     """Returns the directory of a repository's files in the Hub's cache.
 
     Files in the cache are not downloaded again. `commit` is the one to use.
+    `DEMO` is already there.
     """
+    if model == DEMO:
+        return os.path.join(commands_directory(), DEMO_ROW["repository"])
     if not is_name(model):
-        near = difflib.get_close_matches(model, released(), 1, 0.8)
+        near = difflib.get_close_matches(model, [DEMO, *released()], 1, 0.8)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise InputError(
             f"{model!r} must be a directory, the name of a released model, or "

@@ -5,6 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from support.conversions import (
     assert_arrays,
     assert_equal_files,
@@ -117,6 +118,51 @@ def test_model_card_has_licence_metrics_and_usage(tmp_path):
     (tmp_path / "a" / "eval_results.txt").write_text(results)
     second = (to_hf(tmp_path / "a", name="c") / "README.md").read_text()
     assert "\n| eval_accuracy | 0.75 |\n| global_step | 7 |\n" in second
+
+
+def test_model_card_includes_the_text_of_the_flag(tmp_path):
+    released(tmp_path / "a", "encoder")
+    (tmp_path / "text.md").write_text("## Data\n\n{{ name }}\n")
+    hf = to_hf(tmp_path / "a", model_card=tmp_path / "text.md")
+    assert (
+        "\n```\n\n## Data\n\n{{ name }}\n\n## Licence"
+        in (hf / "README.md").read_text()
+    )
+
+
+def test_float16_weights_are_the_nearest_and_load_as_float32(tmp_path, capsys):
+    arrays = released(tmp_path / "a", "pretraining")
+    hf = to_hf(tmp_path / "a", dtype="float16")
+    stored = load_file(hf / "model.safetensors")
+    assert {array.dtype.name for array in stored.values()} == {"float16"}
+    report = capsys.readouterr().out
+    assert "Not kept by huggingface: digits of weights, at most 0.0" in report
+    back = to_tf1(hf)
+    nearest = {n: a.astype("float16").astype("f") for n, a in arrays.items()}
+    assert_arrays(back, nearest)
+
+
+def test_weight_that_float16_cannot_hold_is_an_error(tmp_path):
+    arrays = released(tmp_path / "a", "encoder")
+    name = "bert/pooler/dense/bias"
+    arrays[name][:] = 65520  # The smallest that rounds to infinity.
+    tf1.write(str(tmp_path / "a" / "bert_model.ckpt"), arrays)
+    with pytest.raises(InputError, match=f"{name} has values up to 65520"):
+        to_hf(tmp_path / "a", dtype="float16")
+    assert not (tmp_path / "hf").exists()
+
+
+@pytest.mark.parametrize("flag", ["dtype", "model_card"])
+def test_flags_of_hugging_face_need_its_format(tmp_path, flag):
+    released(tmp_path / "a", "encoder")
+    value = "float16" if flag == "dtype" else tmp_path / "a" / "vocab.txt"
+    with pytest.raises(InputError, match=f"{flag}=.* needs --to=huggingface"):
+        convert(
+            input=tmp_path / "a",
+            output=tmp_path / "b",
+            to="keras_hub",
+            **{flag: value},
+        )
 
 
 @pytest.mark.parametrize("is_fast", [False, True])

@@ -94,6 +94,28 @@ def test_command_of_wheel_reads_flagfile_and_writes_results(wheel, tmp_path):
     assert len((tmp_path / "vocab.txt").read_text().split()) == 200
 
 
+def test_wheel_has_the_demo_model(wheel):
+    found = wheel / "official_bert" / "commands" / "data" / "bert_tiny"
+    directory = ROOT / "data" / "bert_tiny"
+    if not directory.exists():
+        pytest.skip(f"{directory} is missing")
+    names = {path.name for path in directory.iterdir()}
+    assert {path.name for path in found.iterdir()} == names
+    code = (
+        "from official_bert import pretrained\n"
+        "print(pretrained.find('bert_tiny_demo').init_checkpoint)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(wheel), "HF_HUB_OFFLINE": "1"},
+        cwd=wheel.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == str(found)
+
+
 def test_tested_versions_are_in_the_required_ranges(required):
     ranges = {item.name: item.specifier for item in required}
     for pin in [*pinned("requirements.txt"), *pinned("requirements-dev.txt")]:

@@ -29,7 +29,7 @@ WRONG = [
     (f"{TUNED} --do_lower_case", "--do_lower_case needs"),
     (f"{TUNED} --vocab_file=v", "conflicts with --vocab_file=v"),
     ("--fill_mask --score", "--fill_mask conflicts with --score"),
-    ("--fill_mask", "--model, --model_dir or .*--init_checkpoint must be"),
+    ("--score --model=", "--model, --model_dir or .*--init_checkpoint must be"),
     (f"{SCORE} --vocab_file=v", "conflicts with --vocab_file"),
     ("--score --vocab_file=v", "--bert_config_file, --init_checkpoint must"),
     (

@@ -7,6 +7,7 @@ import pytest
 from support import command_lines, conversions
 
 from official_bert.options import (
+    ConvertCheckpoint,
     CreatePretrainingData,
     RunClassifier,
     RunPretraining,
@@ -16,6 +17,7 @@ from official_bert.options import (
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RECIPES = sorted((ROOT / "recipes").glob("*.cfg"))
 OPTIONS = {
+    "convert_checkpoint.py": ConvertCheckpoint,
     "create_pretraining_data.py": CreatePretrainingData,
     "run_classifier.py": RunClassifier,
     "run_pretraining.py": RunPretraining,
@@ -50,7 +52,7 @@ def with_existing_files(flags, model):
     found = []
     for flag in flags.split():
         name, _, value = flag.lstrip("-").partition("=")
-        if name in ("model", "data_dir"):
+        if name in ("model", "data_dir", "input"):
             value = model
         elif name == "init_checkpoint":
             value = model / "bert_model.ckpt"

@@ -125,7 +125,7 @@ WRONG = [
     (f"{WORD} --input_file=none", "--input_file=none"),
     (f"{ATTENTION} --text_a=", "--text_a"),
     (f"{ATTENTION} --text_b=caf\udce9", "--text_b=.* UTF-8"),
-    ("--text_a=cat", "--model, --model_dir or .*--init_checkpoint must be"),
+    ("--text_a=cat --model=", "--model, --model_dir or .*ckpoint must be"),
     (f"{ATTENTION} --vocab_file=v", "conflicts with --vocab_file"),
     (FILES, "--init_checkpoint.* must be given"),
     ("--model_dir=none --text_a=cat", "--model_dir=none"),

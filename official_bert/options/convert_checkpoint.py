@@ -22,7 +22,7 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
     input: str = option(
         "The model: a TF1 or Model Garden (TF2) checkpoint, a run directory, a "
         "Hugging Face directory, a KerasHub preset, or a name as --model of "
-        "the other commands. list: shows the released models."
+        "the other commands. list: shows the names."
     )
     output: str = option("The directory to write; new or empty.")
     to: str = option(
@@ -45,6 +45,16 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
     head: str | None = optional(
         "The type of a fine-tuned model, if its files do not name it.",
         choices=CLASSIFIERS,
+    )
+    dtype: str = choice(
+        "Hugging Face: the type of the stored weights. float16 halves the size "
+        "and rounds; loading gives float32 again.",
+        "float32|float16",
+    )
+    model_card: str | None = checks.file_option(
+        "Hugging Face: Markdown to insert in the model card, such as data, "
+        "recipe, results and limits.",
+        None,
     )
     skip: str | None = checks.regex_option(
         "Regular expression of weights to leave out, such as ^cls/.", None
@@ -77,7 +87,10 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
             raise self.error("output", "must be a local directory.")
         # Of a run directory, the best checkpoint may be read.
         best = os.path.join(self.input, files.BEST_DIRECTORY)
-        inputs = [self.input, best, self.bert_config_file, self.vocab_file]
+        inputs = [
+            *(self.input, best, self.bert_config_file),
+            *(self.vocab_file, self.model_card),
+        ]
         files.require_free_directory(
             "--output", self.output, self.overwrite, filter(None, inputs)
         )
@@ -102,6 +115,9 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
                 )
         elif self.to in (found, self.input_format):
             refuse_same_format(self.to)
+        for name in ("dtype", "model_card"):
+            if self.is_set(name) and self.to != "huggingface":
+                raise self.error(name, "needs --to=huggingface. Omit it.")
         if self.bert_config_file and found != "checkpoint":
             message = "is only for TF1 and Model Garden checkpoints. Omit it."
             raise self.error("bert_config_file", message)

@@ -1,6 +1,7 @@
 """Options of `extract_features.py`."""
 
 import os
+from typing import Any
 
 from official_bert import files
 from official_bert.cli import LEGACY, choice, count, option, optional, switch
@@ -8,6 +9,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel, require_released
+from official_bert.released_models import DEMO
 
 POOLINGS = ("none", "cls", "mean", "max")
 
@@ -61,6 +63,18 @@ class ExtractFeatures(NamedModel, heading="Data"):
     master: str | None = optional("No effect.")
     num_tpu_cores: int = option("No effect.", 8)
     use_one_hot_embeddings: bool = switch("No effect.")
+
+    @classmethod
+    def _has_default(cls, given: dict[str, Any]) -> bool:
+        return True
+
+    @classmethod
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Adds the files of the model; of `DEMO`, also all its layers."""
+        given = super().complete(given)
+        if given.get("model") != DEMO:
+            return given
+        return {"layers": "-1,-2", **given}
 
     @property
     def resolved_format(self) -> str:

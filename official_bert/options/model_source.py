@@ -19,6 +19,7 @@ from official_bert.cli import optional
 from official_bert.errors import InputError
 from official_bert.options.checks import existing_checkpoint
 from official_bert.pretrained import ModelFiles
+from official_bert.released_models import DEMO
 from official_bert.tokenization import validate_case_matches_checkpoint
 
 # The files of a released model.
@@ -29,21 +30,31 @@ class NamedModel(cli.Options, heading="Model"):
     """A model by its name, which implies the flags of its files."""
 
     model: str | None = optional(
-        "The model: a released model, OWNER/NAME on the Hugging Face Hub, or a "
-        "directory in any format that convert_checkpoint.py reads. It gives "
-        "config, vocabulary, casing and weights, unless other flags do. "
-        "--model=list shows the released models."
+        "The model: bert_tiny_demo, which needs no network, a released model, "
+        "OWNER/NAME on the Hugging Face Hub, or a directory in any format that "
+        "convert_checkpoint.py reads. It gives config, vocabulary, casing and "
+        "weights, unless other flags do. --model=list shows the names."
     )
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Adds the files and the casing of --model."""
         given = super().complete(given)
+        if cls._has_default(given) and given.keys().isdisjoint(
+            ("model", "model_dir", *RELEASED)
+        ):
+            logging.info("No model is given. Default: --model=%s", DEMO)
+            given = {**given, "model": DEMO}
         if not given.get("model"):
             return given
         if given["model"] == "list":
             pretrained.show_released()
         return cls._files_of_model(given["model"]) | given
+
+    @classmethod
+    def _has_default(cls, given: dict[str, Any]) -> bool:
+        """Whether the command uses `DEMO` if it is given no model."""
+        return False
 
     @classmethod
     def _files_of_model(cls, model: str) -> dict[str, Any]:

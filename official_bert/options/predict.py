@@ -1,6 +1,7 @@
 """Options of `predict.py`."""
 
 import sys
+from typing import Any
 
 from official_bert import huggingface_files, task_file
 from official_bert.cli import choice, count, optional, switch
@@ -30,7 +31,8 @@ class Predict(ModelOptions, heading="Data"):
     model: str | None = optional(
         "A run directory, or a model fine-tuned with transformers: OWNER/NAME "
         "on the Hugging Face Hub or a directory. With --fill_mask or --score, "
-        "any pre-trained model; --model=list shows the released ones."
+        "any pre-trained model, by default bert_tiny_demo; --model=list shows "
+        "the names."
     )
     model_dir: str | None = optional(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
@@ -73,6 +75,10 @@ class Predict(ModelOptions, heading="Data"):
     score: bool = switch(
         "Compute each text's pseudo-log-likelihood and perplexity."
     )
+
+    @classmethod
+    def _has_default(cls, given: dict[str, Any]) -> bool:
+        return bool(given.get("fill_mask") or given.get("score"))
 
     @property
     def is_masked_lm(self) -> bool:

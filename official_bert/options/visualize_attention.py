@@ -1,5 +1,7 @@
 """Options of `visualize_attention.py`."""
 
+from typing import Any
+
 from official_bert import task_file
 from official_bert.cli import option, optional
 from official_bert.options.checks import file_option, require_outputs
@@ -44,6 +46,10 @@ class VisualizeAttention(ModelOptions, heading="Data"):
     max_seq_length: int = option(
         "Maximum number of tokens; longer texts are an error.", 128, at_least=3
     )
+
+    @classmethod
+    def _has_default(cls, given: dict[str, Any]) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -85,6 +85,28 @@ def _with_raw_targets(model: Model, description: Description) -> Model:
     )
 
 
+def _rounded(model: Model, dtype: str) -> Model:
+    """Returns a model whose weights are rounded to a type.
+
+    Reading raises `InputError` if the type cannot hold a weight.
+    """
+
+    def read(name: str) -> np.ndarray:
+        array = model.arrays.read(name)
+        try:
+            with np.errstate(over="raise"):
+                return array.astype(dtype)
+        except FloatingPointError as error:
+            raise InputError(
+                f"{model.arrays.where}: {name} has values up to "
+                f"{np.abs(array).max():g}, which {dtype} cannot hold. Omit "
+                f"--dtype={dtype}."
+            ) from error
+
+    arrays = dataclasses.replace(model.arrays, read=read)
+    return dataclasses.replace(model, arrays=arrays, dtype=dtype)
+
+
 def _complete(
     description: Description, options: ConvertCheckpoint
 ) -> Description:
@@ -124,12 +146,16 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     Raises `InputError` if the format cannot hold the model, and `RuntimeError`
     if the model read back is not the one written.
     """
+    exact = model
+    if options.dtype != model.dtype:
+        model = _rounded(model, options.dtype)
     with files.replacing_directory(options.output) as directory:
         output_format = FORMATS.get(options.to, tf1_directory)
         output_format.write(model, directory)
         if options.to == "huggingface":
             name = os.path.basename(os.path.abspath(options.output))
-            model_card.write(model, name, directory)
+            text = options.model_card and files.read_text(options.model_card)
+            model_card.write(model, name, directory, text or "")
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
         # In TF1 without a task.json, only --head has a classifier's type.
@@ -144,6 +170,9 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
                 f"difference of {difference}. Nothing was kept."
             )
         lost = list(_lost(model.description, again.description))
+        if model.dtype != exact.dtype:
+            gap = _difference(model.stored, exact.read, model.read)
+            lost.append(f"digits of weights, at most {gap:.1g}")
     return _report(model, len(again.stored), lost, options)
 
 
@@ -189,7 +218,7 @@ def _report(
     left_out = set(model.left_out)
     state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
     lines = [
-        _table(read, written, options.output),
+        _table(read, written, options.output, np.dtype(model.dtype).itemsize),
         f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "
         "difference 0.",
     ]
@@ -205,13 +234,15 @@ def _report(
     return "\n".join(lines)
 
 
-def _table(before: Arrays, after: Mapping[str, Shape], output: str) -> str:
+def _table(
+    before: Arrays, after: Mapping[str, Shape], output: str, itemsize: int = 4
+) -> str:
     lines = [f"{'':7}{'arrays':>7}{'MB':>9}"]
-    for name, shapes, path in [
-        ("input", before.shapes, before.where),
-        ("output", after, output),
+    for name, shapes, path, size in [
+        ("input", before.shapes, before.where, 4),
+        ("output", after, output, itemsize),
     ]:
-        megabytes = 4e-6 * sum(map(math.prod, shapes.values()))
+        megabytes = size * 1e-6 * sum(map(math.prod, shapes.values()))
         lines.append(f"{name:7}{len(shapes):7,}{megabytes:9,.1f}  {path}")
     return "\n".join(lines)
 

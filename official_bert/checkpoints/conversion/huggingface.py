@@ -186,7 +186,10 @@ def write(model: Model, directory: str) -> None:
     json_files.write(config_file, _make_config(model), sort_keys=True)
     write_tokenizer_and_task(model.description, directory)
     path = os.path.join(directory, _WEIGHTS)
-    arrays = dict(model.to_format(NAMES, model.stored))
+    arrays = {
+        name: array.astype(model.dtype, copy=False)
+        for name, array in model.to_format(NAMES, model.stored)
+    }
     # transformers requires the format.
     save_file(arrays, path, metadata={"format": "pt"})
     # save_file lets only the owner read it.

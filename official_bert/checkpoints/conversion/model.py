@@ -142,6 +142,7 @@ class Model:
     stored: Mapping[str, str]
     arrays: Arrays
     left_out: Sequence[str]  # The stored names that are not used.
+    dtype: str = "float32"  # Of the weights in Hugging Face's files.
 
     @property
     def labels(self) -> tuple[str, ...]:

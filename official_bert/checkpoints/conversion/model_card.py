@@ -9,10 +9,10 @@ from official_bert import files
 from official_bert.checkpoints.conversion.model import Model
 
 
-def write(model: Model, name: str, directory: str) -> None:
+def write(model: Model, name: str, directory: str, text: str = "") -> None:
     """Writes `README.md`, with the metrics of the model's run if it has them.
 
-    `name` is that of the converted model.
+    `name` is that of the converted model, and `text` Markdown to insert.
     """
     results = files.beside_checkpoint(model.arrays.where, "eval_results.txt")
     lines = files.read_text(results).splitlines() if results else []
@@ -28,6 +28,7 @@ def write(model: Model, name: str, directory: str) -> None:
         do_lower_case=model.description.do_lower_case,
         head=model.head,
         labels=model.description.labels,
+        text=text.strip(),
         metrics=dict(line.split(" = ", 1) for line in lines),
     )
     files.write_text(os.path.join(directory, "README.md"), card)

@@ -33,6 +33,7 @@ from official_bert.checkpoints import weights
 from official_bert.checkpoints.conversion import huggingface
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.released_models import commands_directory
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "transformers"
 
@@ -295,6 +296,19 @@ def test_transformers_has_the_same_outputs_with_our_files(
     assert loading["missing_keys"] == []
     assert all("pooler" in name for name in loading["unexpected_keys"])
     assert_same_outputs(hf, tmp_path / "a", head)
+
+
+@pytest.mark.nightly
+def test_transformers_has_the_same_outputs_with_the_demo_model(
+    tmp_path, transformers
+):
+    directory = pathlib.Path(commands_directory()) / "data" / "bert_tiny"
+    if not directory.exists():
+        pytest.skip(f"{directory} is missing")
+    hf = shutil.copytree(directory, tmp_path / "hf")
+    transformers("run", "BertForPreTraining", hf)
+    assert read_json(hf / "loading.json")["missing_keys"] == []
+    assert_same_outputs(hf, to_tf1(hf), "pretraining")
 
 
 @pytest.mark.nightly

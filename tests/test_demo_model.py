@@ -1,0 +1,123 @@
+"""bert_tiny_demo: its files, and the commands that use it."""
+
+import json
+import pathlib
+
+import pytest
+from support import command_lines
+
+from official_bert import pretrained
+from official_bert.checkpoints import tf1
+from official_bert.errors import InputError
+from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.options import (
+    ConvertCheckpoint,
+    CreatePretrainingData,
+    ExportTfhub,
+    ExtractFeatures,
+    Predict,
+    RunClassifier,
+    RunPretraining,
+    RunSquad,
+    VisualizeAttention,
+)
+from official_bert.tokenization import Tokenizer
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DIRECTORY = ROOT / "data" / "bert_tiny"
+
+pytestmark = pytest.mark.skipif(
+    not DIRECTORY.exists(), reason=f"{DIRECTORY} is missing"
+)
+
+
+@pytest.fixture(autouse=True)
+def text(tmp_path, monkeypatch):
+    """A directory with a text, an empty cache and no network."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_text("a")
+
+
+def test_files_have_at_most_10_mb():
+    sizes = {path.name: path.stat().st_size for path in DIRECTORY.iterdir()}
+    assert sizes.keys() == {
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+        "vocab.txt",
+    }
+    assert sum(sizes.values()) <= 10_000_000
+
+
+def test_config_is_that_of_the_smallest_released_model():
+    config = json.loads((DIRECTORY / "config.json").read_text())
+    assert config["hidden_act"] == "gelu_pytorch_tanh"
+    recipe = ROOT / "recipes" / "bert_tiny" / "bert_config.json"
+    expected = json.loads(recipe.read_text())
+    found = pretrained.find("bert_tiny_demo").read_config().to_dict()
+    assert expected.items() <= found.items()
+    assert expected["hidden_dropout_prob"] == 0.1
+
+
+def test_name_loads_weights_as_float32_with_tokenizer():
+    model = PretrainingModel.from_pretrained("bert_tiny_demo")
+    arrays = tf1.by_name(model.trainable_variables)
+    assert {variable.dtype for variable in arrays.values()} == {"float32"}
+    tokenizer = Tokenizer.from_pretrained("bert_tiny_demo")
+    assert len(tokenizer.vocab) == 30522
+    assert tokenizer.tokenize("Caf\u00e9s") == ["cafes"]
+
+
+OUTPUT = "--output_file=b"
+COMMANDS = [
+    (CreatePretrainingData, f"--input_file=a {OUTPUT}"),
+    (RunPretraining, "--input_file=a --output_dir=b --do_train"),
+    (RunClassifier, "--task_name=rte --data_dir=. --output_dir=b --do_train"),
+    (RunSquad, "--train_file=a --output_dir=b --do_train"),
+    (ExportTfhub, "--export_path=b"),
+    (ExtractFeatures, f"--input_file=a {OUTPUT}"),
+    (Predict, "--fill_mask"),
+    (Predict, "--score"),
+    (VisualizeAttention, f"--text_a=a {OUTPUT}"),
+]
+DEFAULTS = COMMANDS[-4:]
+
+
+@pytest.mark.parametrize(("options_class", "line"), COMMANDS)
+def test_command_takes_the_name(options_class, line):
+    found = command_lines.parse(options_class, f"{line} --model=bert_tiny_demo")
+    assert pathlib.Path(found.vocab_file).read_text().count("\n") == 30522
+    if options_class is not CreatePretrainingData:
+        assert found.init_checkpoint == str(DIRECTORY)
+        found.download_weights()
+
+
+def test_conversion_takes_the_name():
+    line = "--input=bert_tiny_demo --to=tf1 --output=b"
+    found = command_lines.parse(ConvertCheckpoint, line)
+    assert found.input == str(DIRECTORY)
+
+
+@pytest.mark.parametrize(("options_class", "line"), DEFAULTS)
+def test_model_is_the_default_with_a_line_in_the_log(
+    options_class, line, caplog
+):
+    caplog.set_level("INFO", logger="absl")
+    found = command_lines.parse(options_class, line)
+    assert found.init_checkpoint == str(DIRECTORY)
+    assert "Default: --model=bert_tiny_demo" in caplog.text
+    if options_class is ExtractFeatures:
+        assert found.layer_indexes == [-1, -2]
+
+
+@pytest.mark.parametrize("flag", ["vocab_file", "init_checkpoint", "model"])
+@pytest.mark.parametrize(("options_class", "line"), DEFAULTS)
+def test_model_is_no_default_beside_other_flags_of_a_model(
+    options_class, line, flag
+):
+    value = "" if flag == "model" else "a"
+    with pytest.raises(InputError, match=r"required|must be given"):
+        command_lines.parse(options_class, f"{line} --{flag}={value}")
