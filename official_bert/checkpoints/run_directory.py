@@ -120,8 +120,13 @@ def read_resume_state(prefix: str) -> ResumeState | None:
     if not files.exists(name):
         return None
     try:
-        return ResumeState(**json.loads(files.read_text(name)))
-    except (TypeError, ValueError) as error:
+        state = ResumeState(**json.loads(files.read_text(name)))
+        for found, limit in zip(state, (2**32, 2**63), strict=True):
+            if type(found) is not int or not 0 <= found < limit:
+                raise ValueError(f"{found!r:.50} is not a number below {limit}")
+        return state
+    # RecursionError for deep JSON.
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"{name} is not as training wrote it: {error}. Remove it to resume "
             "from the checkpoint at another position in the data."

@@ -275,7 +275,18 @@ def test_unreadable_list_does_not_restart_a_run(tmp_path, text):
         run_directory.latest(str(tmp_path))
 
 
-@pytest.mark.parametrize("text", ["{", "{}", "5", '{"seed": 1, "a": 2}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "{}", "5", "[" * 200_000, '{"seed": 1, "a": 2}'),
+        '{"seed": 1e308, "examples_seen": 8}',
+        '{"seed": true, "examples_seen": 8}',
+        '{"seed": 1, "examples_seen": "8"}',
+        '{"seed": 1, "examples_seen": -1}',
+        '{"seed": 1, "examples_seen": 9223372036854775808}',
+    ],
+    ids=lambda text: text[:40],
+)
 def test_damaged_resume_state_is_named(tmp_path, text):
     prefix = save(tmp_path, 1)
     with open(prefix + ".resume.json", "w") as file:

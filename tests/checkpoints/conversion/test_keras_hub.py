@@ -214,6 +214,15 @@ def test_damaged_preset_is_an_error(preset, size):
         to_tf1(preset)
 
 
+@pytest.mark.parametrize("signature", [b"SNOD", b"TREE", b"HEAP"])
+def test_preset_with_a_damaged_directory_is_an_error(preset, signature):
+    path = preset / "model.weights.h5"
+    before, _, after = path.read_bytes().rpartition(signature)
+    path.write_bytes(before + b"XXXX" + after)
+    with pytest.raises(InputError, match="complete preset that KerasHub"):
+        to_tf1(preset)
+
+
 def test_other_treatment_of_accents_is_reported(preset, caplog):
     path = preset / "tokenizer.json"
     config = {**read_json(path)["config"], "strip_accents": False}

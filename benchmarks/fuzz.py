@@ -1,0 +1,375 @@
+"""Damages the files and flags that the commands read, and calls the commands.
+
+  python -m benchmarks.fuzz --minutes=10 --seed=1
+
+Prints a row for each reader, or each of --readers. An input is rejected if the
+command raises `InputError`; every other exception is a traceback. Inputs with a
+fault are kept in --faults, each in a directory with the command and the
+traceback. The first run writes the valid inputs to --inputs within a minute.
+
+Commands run in this process. Most stop where the first step of training or
+evaluation would be compiled, which takes seconds; one in 50 runs to its end.
+"""
+
+import argparse
+import contextlib
+import faulthandler
+import gc
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import typing
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import hypothesis
+import tensorflow as tf
+from absl import flags, logging
+from hypothesis import strategies as st
+
+from benchmarks import fuzz_cases, fuzz_mutations
+from benchmarks.fuzz_cases import CASES, Case
+from official_bert.errors import InputError
+from official_bert.training import evaluate, loop
+
+READERS = tuple(dict.fromkeys(case.reader for case in CASES))
+FAULTS = ("tracebacks", "hangs", "over 1 GB", "changed")
+COLUMNS = ("tried", "accepted", "rejected", *FAULTS)
+
+_TIME_LIMIT = 20  # Seconds for each input.
+_MEMORY_LIMIT = 2**30
+_ADDRESS_LIMIT = 8 * 2**30  # Beyond what the process has after its start.
+_ROUND = 20  # Inputs of a reader before the next one's turn.
+
+# Flags that start processes or connections, which this process must not.
+_NO_FLAGS = [
+    *("num_workers", "runner", "beam_options", "use_tpu", "tpu_name"),
+    *("tpu_zone", "gcp_project", "master", "num_tpu_cores"),
+    *("distribution_strategy", "jit_compile", "do_export"),
+]
+
+
+class _Hang(BaseException):
+    """Raised in a command that takes too long."""
+
+
+class _Reached(BaseException):
+    """Raised where a command has read all input and would compute."""
+
+
+@st.composite
+def _inputs(draw: Any, cases: Sequence[Case]) -> Any:
+    """Draws a case, {file: damaged bytes}, flags, and whether to run it all."""
+    case = draw(st.sampled_from(cases))
+    runs_all = draw(st.integers(0, 49)) == 7
+    if case.form:
+        damage = fuzz_mutations.damaged(case.form, case.file)
+        return case, draw(damage), (), runs_all
+    fields = typing.get_type_hints(fuzz_cases.options_class(case.command))
+    names = sorted(n for n, t in fields.items() if t in _VALUES)
+    given = draw(st.lists(st.sampled_from(names), min_size=1, max_size=4))
+    more = tuple(f"--{n}={draw(_VALUES[fields[n]])}" for n in given)
+    kept = tuple(
+        flag for flag in more if flag[2:].split("=")[0] not in _NO_FLAGS
+    )
+    return case, {}, kept, runs_all
+
+
+_numbers = st.sampled_from([-1, 0, 1, 2, 3, 5, 8, 2**31, 10**30])
+_rates = st.floats() | st.floats(0, 1) | _numbers
+_WORDS = [
+    *("lines.txt", "vocab.txt", "tuned", "pretrained", "hf", "preset", "ner"),
+    *("a.tfrecord", "squad.json", "old.jsonl", "old.tfrecord", "train.tsv"),
+    *("missing", "missing/a", "/dev/null", "pretrained/model.ckpt-1"),
+    *("bert_config.json", "data.csv", "*.txt", ",", "text", "label", "1"),
+    *("classification", "cola", "swag", "ner", "csv", "max", "mean"),
+    *("embeddings,0", "-1,0"),
+]
+_strings = st.sampled_from(_WORDS) | fuzz_mutations.texts
+_VALUES: dict[Any, Any] = {
+    bool: st.booleans(),
+    bool | None: st.booleans(),
+    int: _numbers,
+    int | None: _numbers,
+    float: _rates,
+    str: _strings,
+    str | None: _strings,
+}
+
+
+class Fuzzer:
+    """Tries inputs in the current directory, which it restores after each.
+
+    Attributes:
+        counts: {reader: numbers of `COLUMNS`}.
+        seconds: {reader: time in its commands}.
+    """
+
+    def __init__(self, pristine: str, faults: str) -> None:
+        self.counts: dict[str, Counter[str]] = {r: Counter() for r in READERS}
+        self.seconds = dict.fromkeys(READERS, 0.0)
+        self._pristine, self._faults = pristine, faults
+        self._files = _stats()
+
+    def try_inputs(self, reader: str, number: int, seed: int) -> None:
+        """Tries a number of inputs of a reader."""
+        cases = [case for case in CASES if case.reader == reader]
+
+        @hypothesis.seed(seed)
+        @hypothesis.settings(
+            max_examples=number,
+            deadline=None,
+            database=None,
+            phases=[hypothesis.Phase.generate],
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+        @hypothesis.given(_inputs(cases))
+        def try_all(drawn: Any) -> None:
+            self._try(*drawn)
+
+        try_all()
+        gc.collect()
+
+    def _try(
+        self,
+        case: Case,
+        damaged: dict[str, bytes],
+        more: tuple[str, ...],
+        runs_all: bool,
+    ) -> None:
+        for path, content in damaged.items():
+            with open(path, "wb") as file:
+                file.write(content)
+        before = _stats()
+        memory = _reset_peak_memory()
+        start = time.monotonic()
+        found, error = _outcome(
+            lambda: fuzz_cases.run(case.command, more), runs_all
+        )
+        elapsed = time.monotonic() - start
+        outcomes = ["tried", found]
+        if elapsed > _TIME_LIMIT and found != "hangs":
+            outcomes.append("hangs")
+        if _peak_memory() - memory > _MEMORY_LIMIT:
+            outcomes.append("over 1 GB")
+        after = _stats()
+        # Records are a cache that every run may replace.
+        changed = [
+            path
+            for path, stat in before.items()
+            if after.get(path) != stat and "train.tf_record" not in path
+        ]
+        if changed and found != "accepted":
+            outcomes.append("changed")
+            error += f"\nChanged: {changed}"
+        self.counts[case.reader].update(outcomes)
+        self.seconds[case.reader] += elapsed
+        if {*outcomes} & {*FAULTS}:
+            self._keep(case, damaged, more, f"{outcomes}\n{error}")
+        self._restore(after)
+
+    def _keep(
+        self,
+        case: Case,
+        damaged: dict[str, bytes],
+        more: tuple[str, ...],
+        report: str,
+    ) -> None:
+        """Writes an input with a fault to its own directory."""
+        os.makedirs(self._faults, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix=f"{case.reader}-", dir=self._faults)
+        for path, content in damaged.items():
+            name = os.path.join(folder, path.replace("/", "-"))
+            with open(name, "wb") as file:
+                file.write(content)
+        with open(os.path.join(folder, "report.txt"), "w") as text:
+            text.write(f"{case.command}\n{more!r}\n{[*damaged]}\n{report}\n")
+
+    def _restore(self, found: dict[str, tuple[int, int]]) -> None:
+        for path in found.keys() - self._files.keys():
+            os.remove(path)
+        for path, stat in self._files.items():
+            if found.get(path) != stat:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                shutil.copy2(os.path.join(self._pristine, path), path)
+
+    def table(self) -> str:
+        """Returns a row for each reader, and their sums."""
+        rows = [["reader", *COLUMNS, "inputs/minute"]]
+        total: Counter[str] = Counter()
+        for reader, counts in self.counts.items():
+            total.update(counts)
+            speed = counts["tried"] / max(self.seconds[reader], 1e-9) * 60
+            rows.append(_row(reader, counts, f"{speed:,.0f}"))
+        rows.append(_row("all", total, ""))
+        return "\n".join(
+            row[0].ljust(20) + "".join(cell.rjust(14) for cell in row[1:])
+            for row in rows
+        )
+
+    @property
+    def num_faults(self) -> int:
+        """The number of faults of all readers."""
+        return sum(c[name] for c in self.counts.values() for name in FAULTS)
+
+
+def _row(name: str, counts: Counter[str], speed: str) -> list[str]:
+    return [name, *(f"{counts[column]:,}" for column in COLUMNS), speed]
+
+
+def _outcome(call: Callable[[], None], runs_all: bool) -> tuple[str, str]:
+    """Returns the column for what a call does, and a traceback or message."""
+    signal.alarm(_TIME_LIMIT)
+    try:
+        with contextlib.nullcontext() if runs_all else _stopping():
+            call()
+    except (InputError, flags.Error) as error:
+        return "rejected", str(error)
+    except SystemExit as error:
+        return "accepted" if not error.code else "rejected", str(error)
+    except _Reached:
+        pass
+    except _Hang:
+        return "hangs", traceback.format_exc()
+    except BaseException:
+        return "tracebacks", traceback.format_exc()
+    finally:
+        signal.alarm(0)
+    return "accepted", ""
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[None]:
+    """Stops commands before training and evaluation."""
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise _Reached
+
+    places = [(loop, "train"), (evaluate, "evaluate"), (evaluate, "predict")]
+    places.append((evaluate, "pretraining_metrics"))
+    originals = [getattr(module, name) for module, name in places]
+    for module, name in places:
+        setattr(module, name, stop)
+    try:
+        yield
+    finally:
+        for (module, name), function in zip(places, originals, strict=True):
+            setattr(module, name, function)
+
+
+def _stats() -> dict[str, tuple[int, int]]:
+    """Returns {path: size and time of change} of all files here."""
+    found = {}
+    for folder, _, names in os.walk("."):
+        for name in names:
+            path = os.path.join(folder, name)
+            stat = os.stat(path, follow_symlinks=False)
+            found[path] = (stat.st_size, stat.st_mtime_ns)
+    return found
+
+
+def _reset_peak_memory() -> int:
+    """Returns the resident memory, which is then also the peak."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    return _memory("VmRSS")
+
+
+def _peak_memory() -> int:
+    return _memory("VmHWM")
+
+
+def _memory(name: str) -> int:
+    with open("/proc/self/status") as file:
+        (line,) = (line for line in file if line.startswith(f"{name}:"))
+    return int(line.split()[1]) * 1024
+
+
+def _on_alarm(*_: Any) -> None:
+    raise _Hang
+
+
+def _prepare_process() -> None:
+    logging.set_verbosity(logging.FATAL)
+    tf.get_logger().setLevel("ERROR")
+    signal.signal(signal.SIGALRM, _on_alarm)
+    faulthandler.enable()
+
+
+@contextlib.contextmanager
+def fuzzer(inputs: str, faults: str) -> Iterator[Fuzzer]:
+    """Yields a fuzzer in a temporary directory, which becomes the current.
+
+    The valid inputs are in the directory `inputs`, or are written to it.
+    """
+    origin, faults = os.getcwd(), os.path.abspath(faults)
+    inputs = os.path.abspath(inputs)
+    handler = signal.getsignal(signal.SIGALRM)
+    with tempfile.TemporaryDirectory() as folder:
+        work = os.path.join(folder, "work")
+        try:
+            _prepare_process()
+            with _quiet():
+                if not os.path.isdir(inputs):
+                    os.makedirs(f"{inputs}.new")
+                    os.chdir(f"{inputs}.new")
+                    fuzz_cases.write_inputs()
+                    os.rename(f"{inputs}.new", inputs)
+                shutil.copytree(inputs, work)
+                os.chdir(work)
+                yield Fuzzer(inputs, faults)
+        finally:
+            os.chdir(origin)
+            signal.signal(signal.SIGALRM, handler)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with (
+        open(os.devnull, "w") as null,
+        contextlib.redirect_stdout(null),
+        contextlib.redirect_stderr(null),
+    ):
+        yield
+
+
+def _limit_address_space() -> None:
+    limit = _memory("VmSize") + _ADDRESS_LIMIT
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def main() -> None:
+    """Tries inputs for the given time; exits with 1 if there was a fault."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--readers", nargs="*", default=READERS)
+    parser.add_argument("--faults", default="build/fuzz/faults")
+    parser.add_argument("--inputs", default="build/fuzz/inputs")
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
+    stdout = sys.stdout
+    with fuzzer(arguments.inputs, arguments.faults) as found:
+        end = time.monotonic() + 60 * arguments.minutes
+        _limit_address_space()
+        while time.monotonic() < end:
+            for reader in arguments.readers:
+                if time.monotonic() < end:
+                    found.try_inputs(reader, _ROUND, rng.getrandbits(64))
+                print(reader, end=" ", file=stdout, flush=True)
+        print(f"\n{found.table()}", file=stdout, flush=True)
+    sys.exit(1 if found.num_faults else 0)
+
+
+if __name__ == "__main__":
+    main()
