@@ -135,6 +135,7 @@ def test_float16_weights_are_the_nearest_and_load_as_float32(tmp_path, capsys):
     hf = to_hf(tmp_path / "a", dtype="float16")
     stored = load_file(hf / "model.safetensors")
     assert {array.dtype.name for array in stored.values()} == {"float16"}
+    assert read_json(hf / "config.json")["dtype"] == "float32"  # To load.
     report = capsys.readouterr().out
     assert "Not kept by huggingface: digits of weights, at most 0.0" in report
     back = to_tf1(hf)

@@ -222,6 +222,9 @@ def _make_config(model: Model) -> dict[str, Any]:
         "layer_norm_eps": huggingface_files.FIXED["layer_norm_eps"],
         "pad_token_id": 0,
     }
+    if model.dtype != "float32":
+        # transformers 5 would train and predict in the type of the file.
+        found["dtype"] = "float32"
     if labels := model.labels:
         found |= {
             "classifier_dropout": _CLASSIFIER_DROPOUT,
