@@ -9,12 +9,16 @@ process of its own, this project and the peers in turn, on all cores. NAME is
 `transformers`, `KerasHub` or `Model Garden`, and PYTHON has torch and
 transformers, keras-nlp, or tf-models-official. The last columns are the seconds
 of the fastest peer over ours, and our floating-point rate as a share of that of
-a large matrix product, measured in the same run.
+a large matrix product, measured in the same run. The first line names the
+processor and says whether TensorFlow uses oneDNN, which it does by itself only
+on processors with AVX-512 VNNI; our commands set TF_ENABLE_ONEDNN_OPTS=1.
 """
 
 import argparse
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +28,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.util import _pywrap_util_port
 
 from benchmarks import step_peers
 from benchmarks.sizes import SIZES
@@ -40,6 +45,8 @@ from official_bert.training.objectives import (
 from official_bert.training.step import train_step
 
 ROUNDS = 5
+# In the order in which oneDNN prefers them.
+INSTRUCTION_SETS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 KINDS = ("pretraining", "classifier", "prediction", "forward")
 
 
@@ -157,6 +164,21 @@ def matmul_rate(size: int = 2048) -> float:
     return 2.0 * size**3 / min(step_peers.seconds(product, ROUNDS))
 
 
+def machine() -> str:
+    """Describes the processor, its instruction set, and the use of oneDNN."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        fields = dict(re.findall(r"(.*?)\t*: (.*)", file.read()))
+    flags = fields.get("flags", "").split()
+    known = [name for name in INSTRUCTION_SETS if name in flags]
+    name = fields.get("model name", platform.machine())
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "none")
+    return (
+        f"{name}, {os.cpu_count()} cores, {' '.join(known[-1:]) or 'other'}; "
+        f"oneDNN {'on' if _pywrap_util_port.IsMklEnabled() else 'off'}, "
+        f"its limit of instruction sets: {limit}"
+    )
+
+
 def run_ours(cell: str, kind: str) -> list[float]:
     """Measures ours in a new process."""
     command = [sys.executable, "-m", "benchmarks.step", "--ours", cell, kind]
@@ -199,6 +221,7 @@ def main() -> None:
         return
     peers = dict(peer.split("=", 1) for peer in options.peer)
     rate = matmul_rate()
+    print(machine())
     print(f"matrix products of 2048: {rate / 1e9:.0f} GFLOP/s")
     names = "".join(f"{name:>14}" for name in peers)
     print(f"{'kind':12}{'model':10}{'ours':>8}{names}  fastest/ours  share")

@@ -35,7 +35,7 @@ LOSSES = ("loss", "masked_lm_loss", "next_sentence_loss")
 
 
 def resume(folder, **changes):
-    return run(folder, do_train=True, num_train_steps=8, **changes)
+    return run(folder, **{"do_train": True, "num_train_steps": 8, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -259,6 +259,19 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     assert re.search(logged, caplog.text)
 
 
+def test_resuming_reads_each_array_once_in_the_order_of_the_file(
+    copy, folder, monkeypatch
+):
+    def read_array(reader, prefix, name):
+        names.append(name)
+        return original(reader, prefix, name)
+
+    names, original = [], tf1.read_array
+    monkeypatch.setattr(tf1, "read_array", read_array)
+    resume(folder, num_train_steps=9)
+    assert names == sorted(weights(copy))
+
+
 def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
     def save(output_dir, step, *others):
         if step == 4:
@@ -269,8 +282,10 @@ def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
     monkeypatch.setattr(run_directory, "save", save)
     with pytest.raises(SystemExit, match=r"^0$"):
         resume(folder, do_eval=True)
-    # The signal came while step 4 was saved; step 5 was the next to end.
-    assert "Stopped by SIGTERM after step 5, saved as" in caplog.text
+    # The signal came while step 4 was written, and later steps trained.
+    assert re.search(
+        r"Stopped by SIGTERM after step [5-8], saved as", caplog.text
+    )
     files = {path.name for path in (folder / "out").iterdir()}
     assert not files & {"eval_results.txt", "run.lock"}
     monkeypatch.undo()

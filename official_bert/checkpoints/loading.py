@@ -104,9 +104,9 @@ def load(
             "--may_initialize and --may_skip allow missing and unused names, "
             "but not other shapes."
         )
-    arrays = {
-        name: checkpoint.read(name) for name in variables if name in stored
-    }
+    # In the order of the file: TensorFlow reads ahead.
+    names = sorted(set(variables) & set(stored))
+    arrays = {name: checkpoint.read(name) for name in names}
     for name, array in arrays.items():
         variables[name].assign(array)
     return Loaded(checkpoint.where, initialized)

@@ -7,9 +7,11 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
+from concurrent import futures
 from typing import Any, NamedTuple
 
 import keras
+import tensorflow as tf
 from absl import logging
 
 from official_bert import files
@@ -242,23 +244,65 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
         )
 
 
-def save(
-    state: Mapping[str, Any],
-    step: int,
-    start: StartingPoint,
-    options: TrainingOptions,
-) -> None:
-    """Writes the checkpoint of a step, if this process is the chief."""
-    if not options.is_chief:
-        return
-    arrays = {name: variable.numpy() for name, variable in state.items()}
-    examples_seen = start.examples_seen_at(step, options.train_batch_size)
-    resume_state = run_directory.ResumeState(start.seed, examples_seen)
-    keep = options.keep_checkpoint_max
-    prefix = run_directory.save(
-        options.output_dir, step, arrays, resume_state, keep
-    )
-    logging.info("Saved %s", prefix)
+class BackgroundSaver:
+    """Writes checkpoints of a run in a thread while training continues.
+
+    At most one is being written, from a snapshot of the variables. Only the
+    chief writes. At the end of the context, no checkpoint is left unfinished.
+
+    `state` is {name: variable} of everything a checkpoint holds.
+    """
+
+    def __init__(
+        self,
+        state: Mapping[str, Any],
+        start: StartingPoint,
+        options: TrainingOptions,
+    ) -> None:
+        self._state, self._start, self._options = state, start, options
+        self._executor = futures.ThreadPoolExecutor(1)
+        self._last: futures.Future[None] | None = None
+
+    def __enter__(self) -> "BackgroundSaver":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._executor.shutdown()
+
+    def save(self, step: int) -> None:
+        """Starts to write the checkpoint of a step, once the last is written.
+
+        Raises the error of the last.
+        """
+        self.wait()
+        if not self._options.is_chief:
+            return
+        # On CPUs a snapshot shares the memory of the variables, and those get
+        # new memory when they are next updated.
+        with tf.device("CPU:0"):
+            arrays = {n: tf.identity(v) for n, v in self._state.items()}
+        self._last = self._executor.submit(self._write, step, arrays)
+
+    def raise_error(self) -> None:
+        """Raises the error of the last checkpoint if it has failed already."""
+        if self._last and self._last.done():
+            self.wait()
+
+    def wait(self) -> None:
+        """Returns when the last checkpoint is written, or raises its error."""
+        if self._last:
+            last, self._last = self._last, None
+            last.result()
+
+    def _write(self, step: int, arrays: Mapping[str, Any]) -> None:
+        options, start = self._options, self._start
+        examples_seen = start.examples_seen_at(step, options.train_batch_size)
+        resume_state = run_directory.ResumeState(start.seed, examples_seen)
+        keep = options.keep_checkpoint_max
+        prefix = run_directory.save(
+            options.output_dir, step, arrays, resume_state, keep
+        )
+        logging.info("Saved %s", prefix)
 
 
 def require_same_model(options: TrainingOptions, config: BertConfig) -> None:

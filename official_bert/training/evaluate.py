@@ -4,7 +4,7 @@ import collections
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,14 +217,21 @@ class Evaluations:
             if entry["global_step"] <= first_step:
                 self._history.append(entry)
 
-    def should_stop(self, step: int, num_steps: int) -> bool:
+    def should_stop(
+        self,
+        step: int,
+        num_steps: int,
+        wait_for_checkpoint: Callable[[], object] = lambda: None,
+    ) -> bool:
         """Evaluates the model if that is due; returns whether to stop early.
 
         The last of the run's `num_steps` steps is always evaluated.
+        `wait_for_checkpoint` is called before an evaluation.
         """
         is_due = step % self.every == 0 or step == num_steps
         # An earlier run may have evaluated this step before it was killed.
         if is_due and step not in [e["global_step"] for e in self._history]:
+            wait_for_checkpoint()
             self._evaluate(step)
         scores = [entry[self._metric] for entry in self._history]
         best = scores.index(max(scores)) if scores else -1

@@ -98,8 +98,6 @@ def train(
     step = start.step
     sharded = distribution.shard_batches(batches, strategy)
     runner = StepRunner(trainer, start.seed, sharded.element_spec)
-    if step == 0:
-        checkpointing.save(trainer.state, step, start, options)
     writer = tf.summary.create_noop_writer()
     if options.is_chief:
         writer = tf.summary.create_file_writer(options.output_dir)
@@ -115,7 +113,10 @@ def train(
             disable=not options.is_chief,
         ) as bar,
         interruption.watched() as received,
+        checkpointing.BackgroundSaver(trainer.state, start, options) as saver,
     ):
+        if step == 0:
+            saver.save(step)
         data = iter(sharded)
         while step < num_steps:
             num_in_call = steps_until_milestone(
@@ -128,15 +129,19 @@ def train(
                 _require_finite(step, scalars, options)
                 if options.is_chief:
                     _report(bar, step, scalars, options.train_batch_size)
+            saver.raise_error()
             stop = distribution.stop_requested(strategy, received.signal)
             is_due = any(step % every == 0 for every in intervals)
             if stop or step == num_steps or is_due:
-                checkpointing.save(trainer.state, step, start, options)
                 writer.flush()  # Curves must not lag behind checkpoints.
+                saver.save(step)
             if stop:
                 break
-            if evaluations and evaluations.should_stop(step, num_steps):
+            if evaluations and evaluations.should_stop(
+                step, num_steps, saver.wait
+            ):
                 break
+        saver.wait()
         # A signal may also come while a checkpoint is saved or evaluated.
         if stop := distribution.stop_requested(strategy, received.signal):
             path = os.path.join(options.output_dir, f"model.ckpt-{step}")

@@ -1,0 +1,165 @@
+"""Checkpoints are written while training continues."""
+
+import threading
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import pretraining_runs
+from support.review_runs import weights
+
+from official_bert.checkpoints import run_directory
+from official_bert.errors import InputError
+from official_bert.training import checkpointing, distribution, loop
+
+START = checkpointing.StartingPoint(step=0, seed=1, examples_seen=0)
+TIMEOUT = 60  # Seconds. Reached only by tests that fail.
+
+
+@pytest.fixture
+def output(tmp_path):
+    return tmp_path
+
+
+@pytest.fixture
+def state():
+    """Variables of a model and an optimizer, on one and on two devices."""
+    with distribution.get_strategy("mirrored").scope():
+        replicated = tf.Variable(tf.fill([300], 1.0))
+    return {
+        "global_step": tf.Variable(1, dtype=tf.int64),
+        "kernel": keras.Variable(np.full([40, 50], 1.0, np.float32)),
+        "replicated": replicated,
+        "slot": tf.Variable(tf.fill([40, 50], 1.0)),
+    }
+
+
+def saver(state, output):
+    options = types.SimpleNamespace(
+        is_chief=True,
+        output_dir=str(output),
+        train_batch_size=4,
+        keep_checkpoint_max=9,
+    )
+    return checkpointing.BackgroundSaver(state, START, options)
+
+
+def assert_saved(output, step):
+    """Every number in the checkpoint of a step is the step."""
+    arrays = weights(output, step)
+    assert len(arrays) == 4
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, step, err_msg=name)
+    prefix = str(output / f"model.ckpt-{step}")
+    assert run_directory.read_resume_state(prefix) == (1, 4 * step)
+
+
+@pytest.fixture
+def writing(monkeypatch):
+    """`run_directory.save` waits for the event `may_write` before it writes."""
+
+    class Writing:
+        may_write = threading.Event()
+        error = None
+
+    def save(*arguments):
+        assert Writing.may_write.wait(TIMEOUT)
+        if Writing.error:
+            raise Writing.error
+        return original(*arguments)
+
+    original = run_directory.save
+    monkeypatch.setattr(run_directory, "save", save)
+    return Writing
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_checkpoint_holds_the_values_of_its_step(
+    state, output, writing, jit_compile
+):
+    @tf.function(jit_compile=jit_compile)
+    def update():
+        for name in ("global_step", "slot"):
+            state[name].assign_add(tf.ones_like(state[name]))
+        state["kernel"].value.assign(state["kernel"].value + 1.0)
+
+    with saver(state, output) as saves:
+        saves.save(1)
+        for _ in range(3):
+            update()
+            state["replicated"].assign_add(tf.ones([300]))
+        saves.raise_error()  # There is none.
+        assert run_directory.latest(str(output)) is None
+        writing.may_write.set()
+        saves.save(4)
+        # One is written at a time.
+        assert_saved(output, 1)
+    assert_saved(output, 4)
+
+
+@pytest.mark.parametrize("notice", ["wait", "raise_error", "save"])
+def test_failed_checkpoint_ends_the_run(state, output, writing, notice):
+    writing.may_write.set()
+    with saver(state, output) as saves:
+        saves.save(1)
+        saves.wait()
+        writing.error = InputError("No space left on device")
+        saves.save(2)
+        saves._last.exception(TIMEOUT)  # Returns when the thread has failed.
+        arguments = [3] if notice == "save" else []
+        with pytest.raises(InputError, match="No space left"):
+            getattr(saves, notice)(*arguments)
+    assert_saved(output, 1)
+    assert run_directory.latest(str(output)).endswith("model.ckpt-1")
+
+
+def test_checkpoint_is_completed_when_a_run_ends_by_an_error(
+    state, output, writing
+):
+    threading.Timer(0.1, writing.may_write.set).start()
+
+    def train():
+        with saver(state, output) as saves:
+            saves.save(1)
+            raise loop.DivergedError("The loss must be finite.")
+
+    with pytest.raises(loop.DivergedError):
+        train()
+    assert_saved(output, 1)
+
+
+def test_steps_follow_while_a_checkpoint_is_written(
+    tmp_path, writing, monkeypatch
+):
+    def report(bar, step, *others):
+        if step == 6:
+            writing.may_write.set()
+
+    monkeypatch.setattr(loop, "_report", report)
+    pretraining_runs.write(tmp_path)
+    flags = {"do_train": True, "num_train_steps": 8}
+    # Step 0 waits for step 6 here.
+    output = pretraining_runs.run(
+        tmp_path, "background", save_checkpoints_steps=7, **flags
+    )
+    for step in (0, 7, 8):
+        assert weights(output, step)["global_step"] == step
+
+
+def test_run_ends_with_the_error_of_its_checkpoint(
+    tmp_path, writing, monkeypatch
+):
+    steps = []
+    monkeypatch.setattr(
+        loop, "_report", lambda _, step, *__: steps.append(step)
+    )
+    writing.may_write.set()
+    writing.error = InputError("No space left on device")
+    pretraining_runs.write(tmp_path)
+    with pytest.raises(InputError, match="No space left"):
+        pretraining_runs.run(tmp_path, do_train=True, num_train_steps=1000)
+    assert len(steps) < 1000
+    assert not list(tmp_path.glob("out/model.ckpt*"))
+    assert not (tmp_path / "out" / "run.lock").exists()
