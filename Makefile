@@ -5,11 +5,12 @@ BIN := .venv/bin
 
 .PHONY: demo docs test test-all pytest lint clean
 
+# Only the packages that the commands need.
 demo: .venv/installed
 	$(BIN)/python demo.py
 
 # The linters run beside the tests.
-test: .venv/installed
+test: .venv/tests-installed
 	$(MAKE) --jobs 2 lint pytest
 
 # TensorFlow keeps memory of every model that a process has run: each group of
@@ -21,17 +22,17 @@ TEST_GROUPS := \
   tests/[t-z][r-z]*/test_[a-l]*.py tests/[t-z][r-z]*/test_[m-z]*.py \
   tests/test_[a-e]*.py tests/test_[f-q]*.py tests/test_[r-z]*.py
 
-pytest: .venv/installed
+pytest: .venv/tests-installed
 	@status=0; for group in $(foreach g,$(TEST_GROUPS),"$g"); do \
 	  echo "== $$group"; \
 	  $(BIN)/python -m pytest --numprocesses 2 --dist loadfile \
 	    -m "not nightly" $$group || status=$$?; \
 	done; exit $$status
 
-test-all: .venv/installed lint
+test-all: .venv/tests-installed lint
 	$(BIN)/python -m pytest -m ""
 
-lint: .venv/installed
+lint: .venv/tests-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -43,17 +44,22 @@ docs: .venv/docs-installed
 clean:
 	rm -rf .venv build demo
 
-# The versions that were tested together, not the ranges of pyproject.toml.
-.venv/installed: requirements.txt requirements-dev.txt pyproject.toml
+# The versions that were tested together, not the ranges of pyproject.toml. pip
+# shows its progress: TensorFlow is large.
+.venv/installed: requirements.txt pyproject.toml
 	$(PYTHON) -c "import sys; v = sys.version_info[:2]; \
 	  (3, 10) <= v <= (3, 13) or sys.exit('Python must be 3.10 to 3.13.' \
 	  ' Received: %d.%d. Name another: make PYTHON=python3.12' % v)"
 	@echo "Installing into .venv, which takes a few minutes."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt \
+	$(BIN)/python -m pip install --requirement requirements.txt --editable .
+	touch $@
+
+.venv/tests-installed: .venv/installed requirements-dev.txt
+	$(BIN)/python -m pip install --requirement requirements.txt \
 	  --requirement requirements-dev.txt --editable .
 	touch $@
 
-.venv/docs-installed: .venv/installed requirements-docs.txt
-	$(BIN)/python -m pip install --quiet --requirement requirements-docs.txt
+.venv/docs-installed: .venv/tests-installed requirements-docs.txt
+	$(BIN)/python -m pip install --requirement requirements-docs.txt
 	touch $@

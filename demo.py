@@ -1,43 +1,72 @@
-"""Pre-trains a small BERT, fine-tunes it and predicts with it, in minutes.
+"""Shows in a few minutes what BERT does, and the commands that do it.
 
   python demo.py
 
-The text is the English in Python's own documentation. The demo runs the
-commands of a real project one after the other, and prints each as you would
-type it. Its report compares the model with baselines on masked LM, and on
-whether a summary belongs to a function. Finished steps of an earlier run are
-skipped; to start again, remove the output directory.
+1. bert_tiny_demo, the model in data/bert_tiny, fills in blanks.
+2. It is fine-tuned: does a summary belong to a function of Python?
+3. Another BERT is pre-trained from scratch on the English text in Python.
+
+Each command is printed as you would type it, and demo/report.html shows the
+results. Finished steps of an earlier run are skipped; to start again, remove
+the output directory.
 """
 
-import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
 from typing import NamedTuple
 
-from official_bert import cli, files, json_files, signals
-from official_bert.errors import InputError
+from official_bert import cli, files, signals
+from official_bert.config import BertConfig
 from official_bert.options import Demo
-from official_bert.options.demo import FINETUNED, PREDICTIONS
+from official_bert.released_models import DEMO as MODEL
 
 ROOT = os.path.dirname(os.path.abspath(__file__))
 
-SENTENCES = (
-    "This function returns [MASK] if the file does not exist.",
-    "The [MASK] of the list are evaluated from left to right.",
-    "If the key is not found, a KeyError is [MASK].",
-    "Return the [MASK] of bytes that were read.",
-    "An instance of a class is created by calling the [MASK] object.",
+BLANKS = (
+    "She opened the [MASK] and went in.",
+    "He was born in the [MASK] of New York.",
+    "They have two sons and a [MASK].",
+    "The sun rises in the [MASK].",
+    "The river flows into the [MASK].",
+    "I do not [MASK] what you mean.",
 )
+TEXT_A = "The old man opened the door."
+TEXT_B = "He was tired, and he sat down."
 PAIRS = (
     ("Shelf.add_book(book)", "Put another book on the shelf."),
     ("Shelf.add_book(book)", "Return the day of the week."),
     ("read_file(path, encoding)", "Open a file and return its text."),
     ("read_file(path, encoding)", "Wait until the thread has ended."),
 )
+
+# About a minute of pre-training on two slow cores.
+NUM_TRAIN_STEPS = 1000
+# Masked LM starts with a plateau, where all tokens get their frequency in the
+# text. With small initial weights or dropout, a minute ends there.
+CONFIG = BertConfig(
+    vocab_size=4000,
+    hidden_size=128,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=512,
+    initializer_range=0.1,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+
+NEXT = """\
+Next, fine-tune on your own CSV file. Here, it has the columns review and
+opinion:
+
+  python run_classifier.py --model=bert_tiny_demo --output_dir=out \\
+    --train_file=reviews.csv --text_column=review --label_column=opinion
+  python predict.py --model_dir=out --input_file=new.csv
+
+Guides: docs/quickstart_csv.md (this, step by step), docs/models.md (other
+models), docs/pretraining.md (your own text)."""
 
 
 class Step(NamedTuple):
@@ -49,46 +78,31 @@ class Step(NamedTuple):
 
 
 def main(options: Demo) -> None:
-    """Runs all unfinished steps, then writes and prints the report."""
-    files.make_directory(options.output_dir)
-    check_options(options)
-    write_examples(options.output_dir)
-    outdated = False
-    for step in steps(options):
-        if not outdated and files.exists(step.result):
-            print(f"# {step.title}: already done, see {step.result}")
-            continue
-        if outdated and "--do_train" in step.command:
-            # Training must not resume from a model of the old records.
-            shutil.rmtree(os.path.dirname(step.result), ignore_errors=True)
-        run(step)
-        # Results of later steps, if any, are from old inputs.
-        outdated = True
-    # Imported here: TensorFlow takes seconds, errors in flags should not.
+    """Runs all unfinished steps, then writes the report."""
+    directory = options.output_dir
+    write_inputs(directory)
+    for chapter, steps in chapters(directory).items():
+        print(f"\n=== {chapter} ===")
+        for step in steps:
+            if files.exists(step.result):
+                print(f"# {step.title}: already done, see {step.result}")
+            else:
+                run(step)
+    # Imported here: matplotlib takes a second, errors in flags should not.
     with cli.quiet_imports():
         from official_bert.inference import demo_report
 
-    print(demo_report.write(options))
+    print(f"\n{demo_report.write(directory, MODEL, NEXT)}\n\n{NEXT}\n")
+    print(f"All results are on one page: {directory}/report.html")
 
 
-def check_options(options: Demo) -> None:
-    """Raises `InputError` if the directory has results of other options."""
-    path = os.path.join(options.output_dir, "demo_options.json")
-    text = options.to_json("demo.py")
-    if files.exists(path) and json_files.read(path) != json.loads(text):
-        raise InputError(
-            f"{path} differs from the options of this run. Use another "
-            "--output_dir, or remove this one."
-        )
-    files.write_text(path, text)
-
-
-def write_examples(directory: str) -> None:
-    """Writes the examples that the models predict at the end."""
-    # With the columns of the training data.
+def write_inputs(directory: str) -> None:
+    """Writes the files that are not results of a command."""
     pairs = ["\t".join(pair) for pair in [("signature", "summary"), *PAIRS]]
-    for name, lines in (("blanks.txt", SENTENCES), ("pairs.tsv", pairs)):
+    for name, lines in (("blanks.txt", BLANKS), ("pairs.tsv", pairs)):
         files.write_text(f"{directory}/{name}", "\n".join(lines) + "\n")
+    config = f"{directory}/pretraining/bert_config.json"
+    files.write_text(config, CONFIG.to_json_string())
 
 
 def run(step: Step) -> None:
@@ -124,193 +138,149 @@ def wait_for(process: subprocess.Popen[bytes]) -> int:
     return -stopped_by[0] if stopped_by else status
 
 
-def steps(options: Demo) -> list[Step]:
-    """Returns all steps in order."""
-    return [
-        *data_steps(options),
-        *pretraining_steps(options),
-        *finetuning_steps(options),
-    ]
+def chapters(directory: str) -> dict[str, list[Step]]:
+    """Returns all steps in order, by the title of their chapter."""
+    return {
+        f"1. The model of data/bert_tiny, --model={MODEL}": first(directory),
+        "2. Fine-tuning": finetuning(directory),
+        "3. Pre-training from scratch": pretraining(directory),
+    }
 
 
-def data_steps(options: Demo) -> list[Step]:
-    """Returns the steps from Python's source to a vocabulary and records."""
-    directory = options.output_dir
+def first(directory: str) -> list[Step]:
+    """Returns the steps that use the model as it is."""
+    fill = ["predict.py", "--fill_mask", f"--model={MODEL}"]
+    page = f"{directory}/attention.html"
     return [
+        prediction(f"{directory}/blanks.txt", "Fill in the blanks", *fill),
         Step(
-            "Extract the English text from Python's source code",
-            f"{directory}/text/held_out.txt",
-            ["data/python_english.py", f"--output_dir={directory}/text"],
-        ),
-        Step(
-            "Learn a vocabulary",
-            f"{directory}/bert_config.json",
+            "Draw the attention between the tokens of two sentences",
+            page,
             [
-                "build_vocab.py",
-                f"--input_file={directory}/text/train.txt",
-                f"--vocab_size={options.vocab_size}",
-                f"--hidden_size={options.hidden_size}",
-                f"--num_hidden_layers={options.num_hidden_layers}",
-                f"--num_attention_heads={options.num_attention_heads}",
-                f"--vocab_file={directory}/vocab.txt",
-                f"--bert_config_file={directory}/bert_config.json",
+                "visualize_attention.py",
+                f"--model={MODEL}",
+                f"--text_a={TEXT_A}",
+                f"--text_b={TEXT_B}",
+                f"--output_file={page}",
             ],
         ),
-        masking(options, "train", options.dupe_factor),
-        masking(options, "held_out", 2),
     ]
 
 
-def masking(options: Demo, name: str, dupe_factor: int) -> Step:
-    """Returns the step that creates the records of a text."""
-    directory = options.output_dir
-    return Step(
-        f"Create masked instances: {name}",
-        f"{directory}/{name}.tfrecord",
-        [
-            "create_pretraining_data.py",
-            f"--input_file={directory}/text/{name}.txt",
-            f"--output_file={directory}/{name}.tfrecord",
-            f"--dupe_factor={dupe_factor}",
-            f"--vocab_file={directory}/vocab.txt",
-            *lengths(options),
-        ],
-    )
+def prediction(examples: str, title: str, *command: str) -> Step:
+    """Returns the step that predicts examples of `write_inputs`."""
+    answers = os.path.splitext(examples)[0] + ".jsonl"
+    flags = [f"--input_file={examples}", f"--output_file={answers}"]
+    return Step(title, answers, [*command, *flags])
 
 
-def lengths(options: Demo) -> list[str]:
-    """Returns the flags that must be equal for records and training."""
-    return [
-        f"--max_seq_length={options.max_seq_length}",
-        f"--max_predictions_per_seq={options.max_predictions_per_seq}",
-    ]
-
-
-def pretraining_steps(options: Demo) -> list[Step]:
-    """Returns the steps from records to a pre-trained model."""
-    directory = options.output_dir
-    return [
-        Step(
-            "Pre-train",
-            f"{pretrained(options)}.index",
-            [
-                "run_pretraining.py",
-                "--do_train",
-                f"--input_file={directory}/train.tfrecord",
-                f"--output_dir={directory}/model",
-                f"--train_batch_size={options.train_batch_size}",
-                f"--learning_rate={options.learning_rate}",
-                f"--num_train_steps={options.num_train_steps}",
-                f"--num_warmup_steps={options.num_train_steps // 10}",
-                f"--save_checkpoints_steps={-(-options.num_train_steps // 4)}",
-                # The first checkpoint is evaluated later.
-                "--keep_checkpoint_max=1000",
-                f"--bert_config_file={directory}/bert_config.json",
-                f"--vocab_file={directory}/vocab.txt",
-                *lengths(options),
-            ],
-        ),
-        evaluation(
-            options,
-            "Evaluate the model before training, on held-out documents",
-            "untrained",
-            f"--init_checkpoint={directory}/model/model.ckpt-0",
-        ),
-        evaluation(options, "Evaluate the model after training", "model"),
-        predicting(directory, "model", "blanks.txt", "--fill_mask"),
-    ]
-
-
-def evaluation(options: Demo, title: str, output: str, *more: str) -> Step:
-    """Returns the step that evaluates a model on held-out documents."""
-    directory = options.output_dir
-    return Step(
-        title,
-        f"{directory}/{output}/eval_results.txt",
-        [
-            "run_pretraining.py",
-            "--do_eval",
-            f"--input_file={directory}/held_out.tfrecord",
-            f"--output_dir={directory}/{output}",
-            f"--bert_config_file={directory}/bert_config.json",
-            *lengths(options),
-            *more,
-        ],
-    )
-
-
-def finetuning_steps(options: Demo) -> list[Step]:
+def finetuning(directory: str) -> list[Step]:
     """Returns the steps from labelled pairs to predictions of new ones."""
-    directory = options.output_dir
     data = f"{directory}/signatures"
-    pretrained_model, random_model = FINETUNED.values()
+    runs = f"{directory}/finetuning"
+
+    def train(title: str, output: str, *more: str) -> Step:
+        return Step(
+            title,
+            f"{output}/eval_results.json",
+            [
+                "run_classifier.py",
+                f"--model={MODEL}",
+                *more,
+                f"--train_file={data}/train.tsv",
+                f"--dev_file={data}/dev.tsv",
+                "--text_a_column=signature",
+                "--text_b_column=summary",
+                "--learning_rate=3e-4",
+                f"--output_dir={output}",
+            ],
+        )
+
     return [
         Step(
-            "Pair Python's functions with summaries",
+            "Pair Python's functions with right and wrong summaries",
             f"{data}/test.tsv",
             ["data/python_signatures.py", f"--output_dir={data}"],
         ),
-        finetuning(
-            options,
-            "Fine-tune the model: does the summary belong to the function?",
-            pretrained_model,
-            f"--init_checkpoint={pretrained(options)}",
+        train("Does the summary belong to the function?", f"{runs}/pretrained"),
+        train(
+            "The same without the model's weights: from random ones",
+            f"{runs}/random",
+            "--init_checkpoint=",
         ),
-        finetuning(
-            options, "Fine-tune a model with random weights", random_model
+        prediction(
+            f"{directory}/pairs.tsv",
+            "Predict new pairs",
+            "predict.py",
+            f"--model_dir={runs}/pretrained",
         ),
-        predicting(directory, pretrained_model, "pairs.tsv"),
     ]
 
 
-def finetuning(options: Demo, title: str, output: str, *more: str) -> Step:
-    """Returns the step that fine-tunes and tests a model of the pairs."""
-    directory = options.output_dir
-    return Step(
-        title,
-        f"{directory}/{output}/{PREDICTIONS}",
-        [
-            "run_classifier.py",
-            "--do_train",
-            "--do_eval",
-            "--do_predict",
-            "--task_name=tsv",
-            f"--data_dir={directory}/signatures",
-            "--text_a_column=signature",
-            "--text_b_column=summary",
-            "--label_column=label",
-            f"--vocab_file={directory}/vocab.txt",
-            f"--bert_config_file={directory}/bert_config.json",
-            f"--max_seq_length={options.max_seq_length}",
-            "--pad_to=bucket",
-            f"--train_batch_size={options.train_batch_size}",
-            f"--learning_rate={options.finetuning_learning_rate}",
-            f"--num_train_epochs={options.num_train_epochs}",
-            f"--output_dir={directory}/{output}",
-            *more,
-        ],
-    )
+def pretraining(directory: str) -> list[Step]:
+    """Returns the steps from text to a pre-trained model."""
+    data = f"{directory}/pretraining"
+    vocab_file = f"--vocab_file={data}/vocab.txt"
+    # Records and training must agree about these.
+    shape = ["--nsp=none", "--max_seq_length=32", "--max_predictions_per_seq=5"]
 
+    def records(title: str, name: str, *more: str) -> Step:
+        output = f"{data}/{name}.tfrecord"
+        text = f"--input_file={data}/{name}.txt"
+        command = ["create_pretraining_data.py", text, vocab_file]
+        flags = [f"--output_file={output}", "--dupe_factor=1", *more, *shape]
+        return Step(title, output, command + flags)
 
-def predicting(directory: str, model: str, examples: str, *more: str) -> Step:
-    """Returns the step that predicts examples of `write_examples`."""
-    answers = f"{directory}/{model}_answers.jsonl"
-    return Step(
-        f"Predict {examples}",
-        answers,
-        [
-            "predict.py",
-            f"--model_dir={directory}/{model}",
-            f"--input_file={directory}/{examples}",
-            f"--output_file={answers}",
-            *more,
-        ],
-    )
+    def evaluation(title: str, name: str, *more: str) -> Step:
+        command = ["run_pretraining.py", "--do_eval", *more, *shape]
+        flags = [
+            f"--input_file={data}/held_out.tfrecord",
+            f"--bert_config_file={data}/bert_config.json",
+            f"--output_dir={data}/{name}",
+        ]
+        return Step(title, f"{data}/{name}/eval_results.txt", command + flags)
 
-
-def pretrained(options: Demo) -> str:
-    """Returns the prefix of the last checkpoint of pre-training."""
-    return f"{options.output_dir}/model/model.ckpt-{options.num_train_steps}"
+    return [
+        Step(
+            "Extract the English text from Python's source code",
+            f"{data}/held_out.txt",
+            ["data/python_english.py", f"--output_dir={data}"],
+        ),
+        Step(
+            "Learn a vocabulary",
+            f"{data}/vocab.txt",
+            [
+                "build_vocab.py",
+                f"--input_file={data}/train.txt",
+                f"--vocab_size={CONFIG.vocab_size}",
+                vocab_file,
+            ],
+        ),
+        records("Text to records", "train", "--masking=dynamic"),
+        records("Text to records, masked: the held-out documents", "held_out"),
+        Step(
+            "Pre-train",
+            f"{data}/model/model.ckpt-{NUM_TRAIN_STEPS}.index",
+            [
+                "run_pretraining.py",
+                "--do_train",
+                f"--input_file={data}/train.tfrecord",
+                f"--bert_config_file={data}/bert_config.json",
+                vocab_file,
+                *shape,
+                "--learning_rate=1e-3",
+                f"--num_train_steps={NUM_TRAIN_STEPS}",
+                f"--num_warmup_steps={NUM_TRAIN_STEPS // 10}",
+                f"--output_dir={data}/model",
+            ],
+        ),
+        evaluation(
+            "Evaluate the initial weights on the held-out documents",
+            "untrained",
+            f"--init_checkpoint={data}/model/model.ckpt-0",
+        ),
+        evaluation("Evaluate the model on the held-out documents", "model"),
+    ]
 
 
 if __name__ == "__main__":

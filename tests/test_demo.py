@@ -1,4 +1,4 @@
-"""The demo runs all of its steps, and skips those that are done."""
+"""The demo runs all of its steps, skips those that are done, and reports."""
 
 import dataclasses
 import os
@@ -10,60 +10,101 @@ import sys
 import threading
 
 import pytest
+from support import chromium, conversions, tiny
 
 import demo
+from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import Demo
 
 SMALL = {
     "hidden_size": 8,
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
-    "max_seq_length": 32,
-    "max_predictions_per_seq": 5,
-    "vocab_size": 2000,
-    "dupe_factor": 1,
-    "train_batch_size": 8,
-    "num_train_steps": 9,
-    "num_train_epochs": 0.01,
+    "intermediate_size": 8,
 }
+
+
+def all_steps(directory):
+    chapters = demo.chapters(directory).values()
+    return [step for steps in chapters for step in steps]
 
 
 def test_every_step_runs_an_existing_command():
     root = pathlib.Path(demo.ROOT)
-    for step in demo.steps(Demo()):
+    steps = all_steps("demo")
+    for step in steps:
         assert (root / step.command[0]).is_file()
         assert step.result.startswith("demo/")
+    assert len({step.result for step in steps}) == len(steps)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Runs the demo with small models; returns its directory."""
+    folder = tmp_path_factory.mktemp("demo")
+    words = {word for text in demo.BLANKS for word in text.lower().split()}
+    vocab = [*tiny.VOCAB, *sorted(words)]
+    config = {**tiny.CONFIG, **SMALL, "vocab_size": len(vocab)}
+    config["max_position_embeddings"] = 128
+    model = PretrainingModel(BertConfig.from_dict(config))
+    tiny.save(folder / "tf1", model, config, 5)
+    tiny.write_model_files(folder / "tf1", config, vocab)
+    conversions.to_hf(folder / "tf1", name="model")
+    chapters = demo.chapters
+
+    def shorten(directory):
+        found = chapters(directory)
+        for step in found["2. Fine-tuning"]:
+            if step.command[0] == "run_classifier.py":
+                step.command.append("--num_train_epochs=0.01")
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "MODEL", str(folder / "model"))
+        patch.setattr(demo, "NUM_TRAIN_STEPS", 9)
+        patch.setattr(demo, "CONFIG", dataclasses.replace(demo.CONFIG, **SMALL))
+        patch.setattr(demo, "chapters", shorten)
+        demo.main(Demo(output_dir=str(folder / "demo")))
+        yield folder / "demo"
 
 
 @pytest.mark.slow
-def test_demo_reports_accuracies_and_skips_finished_steps(tmp_path, capfd):
-    options = Demo(output_dir=str(tmp_path / "demo"), **SMALL)
-    demo.main(options)
-    report = (tmp_path / "demo" / "report.txt").read_text()
-    assert report in capfd.readouterr().out
-    rows = ["  this model", "before training", "always 'the', NotNext"]
-    for row in (*rows, "from this model", "from random weights"):
-        (line,) = (line for line in report.splitlines() if row in line)
-        assert line.count("%") == 2
-    # Half of the pairs are right.
-    assert re.search(r"  always '(yes' +50.0% +66.7|no' +50.0% +0.0)%", report)
-    for question in (*demo.SENTENCES, *map("  ".join, demo.PAIRS)):
-        _, answer = report.split(f"\n{question}\n    ")
-        assert re.match(r"\S+ \d+%", answer)
-
-    demo.main(options)
+def test_finished_steps_are_skipped(finished, capfd):
+    (finished / "pretraining" / "held_out.tfrecord").unlink()
+    demo.main(Demo(output_dir=str(finished)))
     shown = capfd.readouterr().out
-    assert shown.count("already done") == len(demo.steps(options))
-    assert report in shown
+    assert shown.count("already done") == len(all_steps("demo")) - 1
+    assert shown.count("\npython ") == 1
+    rows = re.findall(r"^  (.*?) +([\d.]+)%", shown, re.M)
+    values = {name: float(value) for name, value in rows}
+    # Half of the pairs are right, and "the" is the most frequent word.
+    assert 50 in (values.get("always 'yes'"), values.get("always 'no'"))
+    assert 3 < values["always 'the'"] < 9
+    assert {"from random weights", "after 0 steps", "after 9 steps"} < {*values}
 
-    with pytest.raises(InputError, match="demo_options"):
-        demo.main(dataclasses.replace(options, num_train_steps=10))
 
-    (tmp_path / "demo" / "held_out.tfrecord").unlink()
-    demo.main(options)
-    shown = capfd.readouterr().out
-    assert shown.count("already done") == 3
+@pytest.mark.slow
+def test_page_shows_results_and_attention(finished):
+    with chromium.browser() as driver:
+        chromium.show(driver, finished / "report.html")
+
+        def texts(selector):
+            found = driver.find_elements("css selector", selector)
+            return [element.text for element in found]
+
+        assert texts("#blanks th") == [*demo.BLANKS]
+        names = ("always 'the'", "after 0 steps", "after 9 steps")
+        assert {*texts("#pretraining tbody th")} == {*names}
+        assert len(texts("#finetuning tbody th")) == 3 + len(demo.PAIRS)
+        for section in ("finetuning", "pretraining"):
+            (plot,) = driver.find_elements("css selector", f"#{section} svg")
+            assert plot.size["width"] > 600
+        driver.switch_to.frame(driver.find_element("css selector", "iframe"))
+        assert texts("#text-a") == [demo.TEXT_A]
+        assert driver.find_elements("css selector", "#lines path")
+        assert chromium.console_messages(driver) == []
 
 
 SLOW = "import time; print(0, flush=True); time.sleep(60)"
@@ -97,17 +138,6 @@ def test_step_without_result_ends_the_demo(tmp_path, monkeypatch):
         demo.run(step)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"output_dir": "de mo [1]"}, "de mo "),
-        ({"finetuning_learning_rate": -1.0}, "--finetuning_learning_rate=-1"),
-        ({"max_seq_length": 600}, "--max_seq_length=600"),
-        ({"hidden_size": 30}, "num_attention_heads=4.*30"),
-    ],
-)
-def test_invalid_options_of_later_steps_are_an_error_at_the_start(
-    changes, message
-):
-    with pytest.raises(InputError, match=message):
-        Demo(**changes)
+def test_directory_that_a_step_cannot_use_is_an_error_at_the_start():
+    with pytest.raises(InputError, match="de mo "):
+        Demo(output_dir="de mo [1]")

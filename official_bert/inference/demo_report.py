@@ -1,123 +1,145 @@
-"""The report of `demo.py`.
+"""The report of `demo.py`: a summary as text, and everything as one page."""
 
-Accuracies are compared with those of models that were not pre-trained, and of
-baselines that always give the most frequent answer.
-"""
-
+import collections
 import json
-from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-import tensorflow as tf
+from official_bert import files, json_files, pages
+from official_bert.plots import figures, training_curves
+from official_bert.tokenization import Tokenizer
 
-from official_bert import files
-from official_bert.inputs import records
-from official_bert.inputs.records import RecordFiles
-from official_bert.inputs.schemas import pretraining_schema
-from official_bert.metrics.classification import accuracy_and_f1
-from official_bert.options import Demo
-from official_bert.options.demo import FINETUNED, PREDICTIONS
-from official_bert.tasks import tables
+_COLORS = ("#1d5fbf", "#b8470f")
+# The directories of the fine-tuned models: pre-trained, and random weights.
+_RUNS = ("finetuning/pretrained", "finetuning/random")
 
 
-def write(options: Demo) -> str:
-    """Writes `report.txt` and returns its text."""
-    lines = [*_pretraining(options), "", *_finetuning(options.output_dir)]
-    text = "\n".join(["", *lines]) + "\n"
-    files.write_text(f"{options.output_dir}/report.txt", text)
-    return text
+class Table(NamedTuple):
+    """A table of the report: a row is a name and its values, as text."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+    def text(self) -> str:
+        """Returns the table with aligned columns."""
+        indented = ((f"  {name}", *values) for name, *values in self.rows)
+        lines = [(self.title, *self.columns), *indented]
+        return "\n".join(
+            name.ljust(42) + "".join(f"{value:>12}" for value in values)
+            for name, *values in lines
+        )
 
 
-def _pretraining(options: Demo) -> list[str]:
-    directory = options.output_dir
-    schema = pretraining_schema(
-        options.max_seq_length, options.max_predictions_per_seq
-    )
-    train = RecordFiles([f"{directory}/train.tfrecord"], schema)
-    held_out = RecordFiles([f"{directory}/held_out.tfrecord"], schema)
-    token_id, token_accuracy = most_frequent_label(
-        train, held_out, "masked_lm_ids", "masked_lm_weights"
-    )
-    label, label_accuracy = most_frequent_label(
-        train, held_out, "next_sentence_labels"
-    )
-    token = list(files.read_lines(f"{directory}/vocab.txt"))[token_id]
-    baseline = f"always {token!r}, {('IsNext', 'NotNext')[label]}"
-    lines = [
-        "Accuracy on held-out documents   masked LM   next sentence",
-        _row("this model", *_accuracies(f"{directory}/model")),
-        _row("before training", *_accuracies(f"{directory}/untrained")),
-        _row(baseline, token_accuracy, label_accuracy),
-        "",
-    ]
-    for answer in _answers(f"{directory}/model_answers.jsonl"):
-        (guesses,) = answer["guesses"]
-        shown = (f"{g['token']} {g['probability']:.0%}" for g in guesses)
-        lines += [answer["input"], "    " + "  ".join(shown)]
-    return lines
+def write(directory: str, model: str, next_steps: str) -> str:
+    """Writes `report.html`, and returns its tables as text.
 
-
-def most_frequent_label(
-    train: RecordFiles,
-    held_out: RecordFiles,
-    feature: str,
-    weight: str | None = None,
-) -> tuple[int, float]:
-    """Returns the most frequent training label and its held-out accuracy.
-
-    The labels are `feature`, without those whose `weight` is 0.
+    Args:
+        directory: The demo's directory, with all steps finished.
+        model: The name of the model.
+        next_steps: What the page says at its end.
     """
-    answer = int(np.bincount(_labels(train, feature, weight)).argmax())
-    labels = _labels(held_out, feature, weight)
-    return answer, float(np.mean(labels == answer))
-
-
-def _labels(data: RecordFiles, feature: str, weight: str | None) -> np.ndarray:
-    labels = []
-    for serialized in tf.data.TFRecordDataset(list(data.names)).batch(1000):
-        batch = records.parse(data.schema, serialized)
-        values = batch[feature].numpy()
-        labels.append(values[batch[weight].numpy() > 0] if weight else values)
-    return np.concatenate([part.ravel() for part in labels])
-
-
-def _accuracies(directory: str) -> list[float]:
-    lines = files.read_text(f"{directory}/eval_results.txt").splitlines()
-    results = dict(line.split(" = ") for line in lines)
-    names = ("masked_lm_accuracy", "next_sentence_accuracy")
-    return [float(results[name]) for name in names]
+    blanks = _answers(f"{directory}/blanks.jsonl")
+    pretraining_data = f"{directory}/pretraining"
+    finetuning = _finetuning(directory, model)
+    pretraining = _pretraining(pretraining_data)
+    pretrained_run, random_run = (f"{directory}/{name}" for name in _RUNS)
+    page = pages.render(
+        "demo_report.html",
+        model=model,
+        blanks=blanks,
+        attention=files.read_text(f"{directory}/attention.html"),
+        finetuning=finetuning,
+        finetuning_loss=_plot(
+            "loss",
+            {
+                f"from {model}": pretrained_run,
+                "from random weights": random_run,
+            },
+        ),
+        pairs=_answers(f"{directory}/pairs.jsonl"),
+        pretraining=pretraining,
+        pretraining_loss=_plot(
+            "masked_lm_loss", {"training": f"{pretraining_data}/model"}
+        ),
+        next_steps=next_steps,
+    )
+    files.write_text(f"{directory}/report.html", page)
+    guesses: list[tuple[str, ...]] = [
+        (blank["input"], blank["guesses"][0][0]["token"]) for blank in blanks
+    ]
+    filled = Table("Fill in the blank", ("best guess",), guesses)
+    tables = (filled, finetuning, pretraining)
+    return "\n\n".join(table.text() for table in tables)
 
 
 def _answers(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files.read_lines(path)]
 
 
-def _finetuning(directory: str) -> list[str]:
-    expected = _column(f"{directory}/signatures/test.tsv", "label")
-    learned = _column(f"{directory}/signatures/train.tsv", "label")
-    ((most_frequent, _),) = Counter(learned).most_common(1)
-    predicted = {
-        name: _column(f"{directory}/{output}/{PREDICTIONS}", "prediction")
-        for name, output in FINETUNED.items()
+def _finetuning(directory: str, model: str) -> Table:
+    pretrained, random = (
+        json_files.read_object(f"{directory}/{name}/eval_results.json")
+        for name in _RUNS
+    )
+    support = {
+        label: scores["support"]
+        for label, scores in pretrained["per_class"].items()
     }
-    predicted[f"always {most_frequent!r}"] = [most_frequent] * len(expected)
-    lines = ["Does the summary belong?          accuracy       F1 of yes"]
-    targets = [label == "yes" for label in expected]
-    for name, labels in predicted.items():
-        scores = accuracy_and_f1(targets, [label == "yes" for label in labels])
-        lines.append(_row(name, scores["accuracy"], scores["f1"]))
-    lines.append("")
-    for answer in _answers(f"{directory}/finetuned_answers.jsonl"):
-        share = answer["probabilities"][answer["label"]]
-        verdict = f"    {answer['label']} {share:.0%}"
-        lines += ["  ".join(answer["input"].values()), verdict]
-    return lines
+    most_frequent = max(support, key=lambda label: support[label])
+    accuracies = {
+        f"from {model}": pretrained["accuracy"],
+        "from random weights": random["accuracy"],
+        f"always {most_frequent!r}": support[most_frequent]
+        / sum(support.values()),
+    }
+    return Table(
+        "Does the summary belong?",
+        ("accuracy",),
+        [(name, f"{value:.1%}") for name, value in accuracies.items()],
+    )
 
 
-def _column(path: str, name: str) -> list[str]:
-    return [row.name(name) for row in tables.read(path, "tsv")]
+def _pretraining(data: str) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for name in ("untrained", "model"):
+        lines = files.read_text(f"{data}/{name}/eval_results.txt").splitlines()
+        results = dict(line.split(" = ") for line in lines)
+        accuracy = float(results["masked_lm_accuracy"])
+        loss = float(results["masked_lm_loss"])
+        title = f"after {int(results['global_step']):,} steps"
+        rows.append((title, f"{accuracy:.1%}", f"{loss:.2f}"))
+    token, share = most_frequent_token(data)
+    rows.append((f"always {token!r}", f"{share:.1%}", "-"))
+    columns = ("accuracy", "loss")
+    return Table("Masked words of held-out documents", columns, rows)
 
 
-def _row(name: str, first: float, second: float) -> str:
-    return f"  {name}".ljust(33) + f"{first:9.1%}{second:16.1%}"
+def most_frequent_token(data: str) -> tuple[str, float]:
+    """Returns the most frequent token of `held_out.txt`, and its share.
+
+    The share is the expected accuracy of that answer for every [MASK].
+    """
+    tokenizer = Tokenizer(f"{data}/vocab.txt")
+    counts = collections.Counter(
+        token
+        for line in files.read_lines(f"{data}/held_out.txt")
+        for token in tokenizer.tokenize(line)
+    )
+    ((token, count),) = counts.most_common(1)
+    return token, count / counts.total()
+
+
+def _plot(scalar: str, runs: dict[str, str]) -> str:
+    """Returns an `svg` element with the training losses of {name: run}."""
+    with figures.figure(8, 3) as figure:
+        axis = figure.subplots()
+        for color, (name, run) in zip(_COLORS, runs.items(), strict=False):
+            curves = training_curves.read(run)
+            points = curves.training[scalar] if curves else []
+            steps = [point.step for point in points]
+            values = training_curves.smooth(points)
+            axis.plot(steps, values, color=color, label=name)
+        axis.set(xlabel="step", ylabel="training loss")
+        if len(runs) > 1:
+            axis.legend()
+        return figures.to_svg(figure)

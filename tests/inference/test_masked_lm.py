@@ -1,4 +1,4 @@
-"""Filling in blanks, scoring texts, and the baseline of the demo."""
+"""Filling in blanks, and scoring texts."""
 
 import dataclasses
 
@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from scipy import special
-from support import record_files, recorded, tiny, untrained_models
+from support import recorded, tiny, untrained_models
 
 from official_bert.errors import InputError
-from official_bert.inference import demo_report, masked_lm
+from official_bert.inference import masked_lm
 from official_bert.inference.trained_models import load_masked_lm
-from official_bert.inputs import records, schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.pretrained import ModelFiles
 
@@ -160,23 +159,3 @@ def test_invalid_arguments_of_fill_are_errors(model, tokenizer):
         masked_lm.fill(model, tokenizer, "The cat is")
     with pytest.raises(InputError, match=r"`num_guesses`.* 0"):
         masked_lm.fill(model, tokenizer, "the [MASK]", 0)
-
-
-def test_baseline_is_the_most_frequent_training_label(tmp_path):
-    schema = {
-        "labels": schemas.Feature(2),
-        "weights": schemas.Feature(2, is_float=True),
-    }
-
-    def write(name, *rows):
-        examples = [{"labels": a, "weights": b} for a, b in rows]
-        path = record_files.write(tmp_path / name, examples)
-        return records.RecordFiles([path], schema)
-
-    first, both, second = [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]
-    train = write("a", ([3, 7], first), ([3, 7], first), ([7, 5], both))
-    held_out = write("b", ([3, 3], first), ([5, 4], both), ([3, 3], second))
-    baseline = demo_report.most_frequent_label(
-        train, held_out, "labels", "weights"
-    )
-    assert baseline == (3, 0.5)
