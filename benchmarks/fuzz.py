@@ -40,13 +40,16 @@ from hypothesis import strategies as st
 from benchmarks import fuzz_cases, fuzz_mutations
 from benchmarks.fuzz_cases import CASES, Case
 from official_bert.errors import InputError
+from official_bert.tasks.forward import Forward
 from official_bert.training import evaluate, loop
 
 READERS = tuple(dict.fromkeys(case.reader for case in CASES))
 FAULTS = ("tracebacks", "hangs", "over 1 GB", "changed")
 COLUMNS = ("tried", "accepted", "rejected", *FAULTS)
 
-_TIME_LIMIT = 20  # Seconds for each input.
+# Seconds for each input: of all processors, which other processes do not
+# lengthen, and on the clock.
+_TIME_LIMIT, _CLOCK_LIMIT = 20, 200
 _MEMORY_LIMIT = 2**30
 _ADDRESS_LIMIT = 8 * 2**30  # Beyond what the process has after its start.
 _ROUND = 20  # Inputs of a reader before the next one's turn.
@@ -152,11 +155,15 @@ class Fuzzer:
                 file.write(content)
         before = _stats()
         memory = _reset_peak_memory()
-        start = time.monotonic()
+        start, clock = time.process_time(), time.monotonic()
+        stops = [] if runs_all else _SLOW
+        if any(len(content) > 2**20 for content in damaged.values()):
+            stops = _SLOW_WITH_LONG_LINES
         found, error = _outcome(
-            lambda: fuzz_cases.run(case.command, more), runs_all
+            lambda: fuzz_cases.run(case.command, more), _stopping_at(stops)
         )
-        elapsed = time.monotonic() - start
+        elapsed = time.process_time() - start
+        self.seconds[case.reader] += time.monotonic() - clock
         outcomes = ["tried", found]
         if elapsed > _TIME_LIMIT and found != "hangs":
             outcomes.append("hangs")
@@ -173,7 +180,6 @@ class Fuzzer:
             outcomes.append("changed")
             error += f"\nChanged: {changed}"
         self.counts[case.reader].update(outcomes)
-        self.seconds[case.reader] += elapsed
         if {*outcomes} & {*FAULTS}:
             self._keep(case, damaged, more, f"{outcomes}\n{error}")
         self._restore(after)
@@ -227,11 +233,14 @@ def _row(name: str, counts: Counter[str], speed: str) -> list[str]:
     return [name, *(f"{counts[column]:,}" for column in COLUMNS), speed]
 
 
-def _outcome(call: Callable[[], None], runs_all: bool) -> tuple[str, str]:
+def _outcome(
+    call: Callable[[], None], stops: contextlib.AbstractContextManager[None]
+) -> tuple[str, str]:
     """Returns the column for what a call does, and a traceback or message."""
-    signal.alarm(_TIME_LIMIT)
+    signal.setitimer(signal.ITIMER_PROF, _TIME_LIMIT)
+    signal.alarm(_CLOCK_LIMIT)
     try:
-        with contextlib.nullcontext() if runs_all else _stopping():
+        with stops:
             call()
     except (InputError, flags.Error) as error:
         return "rejected", str(error)
@@ -244,27 +253,34 @@ def _outcome(call: Callable[[], None], runs_all: bool) -> tuple[str, str]:
     except BaseException:
         return "tracebacks", traceback.format_exc()
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
     return "accepted", ""
 
 
+# What compiles for seconds, and what a long line keeps busy for minutes.
+_SLOW: list[tuple[Any, str]] = [
+    *((loop, "train"), (evaluate, "pretraining_metrics")),
+    *((evaluate, "evaluate"), (evaluate, "predict")),
+]
+_SLOW_WITH_LONG_LINES = [*_SLOW, (Forward, "run")]
+
+
 @contextlib.contextmanager
-def _stopping() -> Iterator[None]:
-    """Stops commands before training and evaluation."""
+def _stopping_at(places: Sequence[tuple[Any, str]]) -> Iterator[None]:
+    """Ends commands where they call one of the functions."""
 
     def stop(*_: Any, **__: Any) -> None:
         raise _Reached
 
-    places = [(loop, "train"), (evaluate, "evaluate"), (evaluate, "predict")]
-    places.append((evaluate, "pretraining_metrics"))
-    originals = [getattr(module, name) for module, name in places]
-    for module, name in places:
-        setattr(module, name, stop)
+    originals = [getattr(owner, name) for owner, name in places]
+    for owner, name in places:
+        setattr(owner, name, stop)
     try:
         yield
     finally:
-        for (module, name), function in zip(places, originals, strict=True):
-            setattr(module, name, function)
+        for (owner, name), function in zip(places, originals, strict=True):
+            setattr(owner, name, function)
 
 
 def _stats() -> dict[str, tuple[int, int]]:
@@ -302,7 +318,8 @@ def _on_alarm(*_: Any) -> None:
 def _prepare_process() -> None:
     logging.set_verbosity(logging.FATAL)
     tf.get_logger().setLevel("ERROR")
-    signal.signal(signal.SIGALRM, _on_alarm)
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, _on_alarm)
     faulthandler.enable()
 
 
@@ -314,7 +331,6 @@ def fuzzer(inputs: str, faults: str) -> Iterator[Fuzzer]:
     """
     origin, faults = os.getcwd(), os.path.abspath(faults)
     inputs = os.path.abspath(inputs)
-    handler = signal.getsignal(signal.SIGALRM)
     with tempfile.TemporaryDirectory() as folder:
         work = os.path.join(folder, "work")
         try:
@@ -330,7 +346,8 @@ def fuzzer(inputs: str, faults: str) -> Iterator[Fuzzer]:
                 yield Fuzzer(inputs, faults)
         finally:
             os.chdir(origin)
-            signal.signal(signal.SIGALRM, handler)
+            for number in (signal.SIGPROF, signal.SIGALRM):
+                signal.signal(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, TypeVar
 
 from absl import app, flags, logging
 
-from official_bert.errors import InputError, short_reason
+from official_bert.errors import InputError, quoted, short_reason
 
 if sys.version_info >= (3, 11):
     from typing import dataclass_transform
@@ -228,6 +228,25 @@ class Options:
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Adds to the flags that are `given` the values that they imply."""
         return given
+
+    @classmethod
+    def require_types(cls, values: dict[str, Any], path: str) -> None:
+        """Raises `InputError` for values that no flag can have, from a file.
+
+        `values` are {option: value}.
+        """
+        field_types = typing.get_type_hints(cls)
+        for name, value in values.items():
+            annotation = field_types[name]
+            allowed = typing.get_args(annotation) or (annotation,)
+            if type(value) not in allowed and not (
+                type(value) is int and float in allowed
+            ):
+                kind = plain_type(annotation).__name__
+                raise InputError(
+                    f"{path}: `{name}` must be a {kind}. Received: "
+                    f"{quoted(value)}. Restore the file, or give --{name}."
+                )
 
     def to_json(self, command: str) -> str:
         """Returns JSON text of the options, to be kept with a run's results."""

@@ -14,6 +14,14 @@ from official_bert.errors import InputError, quoted
 
 NAME = "task.json"
 
+# The types of keys; the task itself checks its own.
+_TYPES = {
+    "kind": str,
+    "max_seq_length": int,
+    "do_lower_case": bool,
+    "hub_module": str,
+}
+
 
 def path_in(directory: str) -> str:
     """Returns the path of `task.json` in a directory."""
@@ -39,6 +47,12 @@ def read(directory: str) -> dict[str, Any]:
             f"{path}: `labels` must be a list of strings. Received: "
             f"{quoted(labels)}."
         )
+    for key, kind in _TYPES.items():
+        if key in content and type(content[key]) is not kind:
+            raise InputError(
+                f"{path}: `{key}` must be a {kind.__name__}. Received: "
+                f"{quoted(content[key])}."
+            )
     return content
 
 

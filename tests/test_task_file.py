@@ -26,3 +26,20 @@ def test_invalid_labels_are_an_error(tmp_path, labels):
     (tmp_path / "task.json").write_text(f'{{"labels": {labels}}}')
     with pytest.raises(InputError, match=r"task\.json: `labels`"):
         task_file.read(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("kind", ["text"]),
+        ("max_seq_length", "128"),
+        ("max_seq_length", float("inf")),
+        ("max_seq_length", True),
+        ("do_lower_case", 1),
+        ("hub_module", None),
+    ],
+)
+def test_values_of_other_types_are_an_error(tmp_path, key, value):
+    (tmp_path / "task.json").write_text(json.dumps({key: value}))
+    with pytest.raises(InputError, match=rf"task\.json: `{key}` must be"):
+        task_file.read(str(tmp_path))

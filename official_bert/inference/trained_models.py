@@ -158,8 +158,8 @@ def _load_task(
     """Loads the model that `task.json` in a directory describes."""
     try:
         task = tasks.from_json(description)
-        max_seq_length = int(description["max_seq_length"])
-    except (KeyError, TypeError, ValueError) as error:
+        max_seq_length = description["max_seq_length"]
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise InputError(
             f"{task_file.path_in(directory)}: not a task description as "
             f"fine-tuning writes it ({error})."

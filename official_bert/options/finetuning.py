@@ -8,10 +8,15 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, json_files, task_file
+from official_bert import files, task_file
 from official_bert.cli import amount, choice, count, option, share, switch
 from official_bert.options.checks import file_option, installed
-from official_bert.options.training import DeviceOptions, TrainingOptions
+from official_bert.options.training import (
+    RECORD,
+    DeviceOptions,
+    TrainingOptions,
+    read_record,
+)
 
 # Files that training copies to the run directory.
 _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
@@ -129,19 +134,17 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         There are none with --do_train. Options of a single run are left out.
         """
         run_directory = given.get("output_dir", "")
-        path = os.path.join(run_directory, "train_options.json")
-        if given.get("do_train") or not files.exists(path):
-            return {}
-        record = json_files.read_object(path)
+        path = os.path.join(run_directory, RECORD)
+        record = {} if given.get("do_train") else read_record(run_directory)
         command, trained = record.get("command"), record.get("options")
-        if not isinstance(trained, dict):
+        if not trained:
             return {}
         is_module = command == cls.module_command
         if is_module and task_file.is_in(run_directory):
             task = task_file.read(run_directory)
             if "hub_module" in task:
                 return {}
-            trained["do_lower_case"] = task["do_lower_case"]
+            trained["do_lower_case"] = task.get("do_lower_case", True)
         elif command != cls.command:
             return {}
         for name, copy in _COPIES.items():
@@ -152,11 +155,14 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         logging.info("Defaults of omitted flags are read from %s", path)
         names = {field.name for field in dataclasses.fields(cls)}
         names -= {field.name for field in dataclasses.fields(DeviceOptions)}
-        return {
+        names -= given.keys()
+        earlier = {
             name: value
             for name, value in trained.items()
             if name in names and not _NOT_TAKEN_OVER.fullmatch(name)
         }
+        cls.require_types(earlier, path)
+        return earlier
 
     @property
     def bilstm_units(self) -> int:

@@ -1,10 +1,40 @@
 """Options that all training commands share."""
 
-from official_bert import cli, files
+import os
+from typing import Any
+
+from official_bert import cli, files, json_files
 from official_bert.cli import amount, choice, count, option, optional, switch
 from official_bert.config import BertConfig
+from official_bert.errors import InputError
 from official_bert.options import checks, tf_config
 from official_bert.options.model_source import NamedModel
+
+RECORD = "train_options.json"
+
+
+def read_record(directory: str) -> dict[str, Any]:
+    """Returns what training wrote to `train_options.json`; {} without it.
+
+    `options` is an object, and `fingerprints` an object of lists; older
+    versions lack them. Raises `InputError` if the file is invalid.
+    """
+    path = os.path.join(directory, RECORD)
+    if not files.exists(path):
+        return {}
+    record = json_files.read_object(path)
+    lists = record.get("fingerprints", {})
+    if not (
+        isinstance(record.get("options", {}), dict)
+        and isinstance(lists, dict)
+        and all(isinstance(found, list) for found in lists.values())
+    ):
+        raise InputError(
+            f"{path}: `options` must be an object and `fingerprints` one of "
+            "lists, as training wrote them. Restore the file, or choose "
+            "another --output_dir."
+        )
+    return record
 
 
 class DeviceOptions(cli.Options, heading="Devices"):

@@ -17,10 +17,12 @@ from absl import logging
 from official_bert import files, json_files
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError, bullet_list
-from official_bert.options.training import TrainingOptions
+from official_bert.options.training import (
+    RECORD,
+    TrainingOptions,
+    read_record,
+)
 from official_bert.training import checkpointing
-
-RECORD = "train_options.json"
 
 # Options that decide what is trained.
 _FIXED = """
@@ -77,7 +79,7 @@ def require_resumable(
         _require_no_inputs(options, _files_of_model(options))
     if not (checkpoint := checkpointing.checkpoint_to_resume(options)):
         return
-    record = read_record(options)
+    record = read_record(options.output_dir)
     names = _FIXED.split()
     trained = record.get("options", {})
     if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):
@@ -101,7 +103,7 @@ def is_finished(
     if step < num_steps and not stops_early:
         return False
     names = _OF_STEPS.split()
-    changes = changed_options(read_record(options), options, names)
+    changes = changed_options(read_record(options.output_dir), options, names)
     problem = (
         f"{options.output_dir}: no step is left to train ({step} of "
         f"{num_steps} are done), so that these options have no effect:"
@@ -163,12 +165,6 @@ def _require_none(changes: list[str], problem: str) -> None:
             "it had. For another run, choose another --output_dir, or remove "
             "this one with --overwrite_output_dir."
         )
-
-
-def read_record(options: TrainingOptions) -> dict[str, Any]:
-    """Returns what `to_record` wrote in `output_dir`; {} without it."""
-    path = os.path.join(options.output_dir, RECORD)
-    return json_files.read_object(path) if files.exists(path) else {}
 
 
 def changed_options(

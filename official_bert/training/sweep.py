@@ -15,7 +15,7 @@ from absl import logging
 from official_bert import cli, files, json_files, plots, tasks
 from official_bert.errors import InputError, bullet_list
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
-from official_bert.options.training import DeviceOptions
+from official_bert.options.training import DeviceOptions, read_record
 from official_bert.tasks import tables
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop, resuming
@@ -120,7 +120,7 @@ def _require_same_flags(options: RunClassifier) -> None:
     names = {field.name for field in dataclasses.fields(options)} - _MAY_DIFFER
     if isinstance(options, RunClassifierWithTfhub):
         names -= _SET_BY_MODULE
-    record = resuming.read_record(options)
+    record = read_record(options.output_dir)
     if changes := resuming.changed_options(record, options, names):
         raise InputError(
             f"{options.output_dir} holds a run with other flags:"
