@@ -53,3 +53,20 @@ def test_slow_import_is_found(tmp_path):
     command = tmp_path / "slow.py"
     command.write_text("import numpy.linalg")
     assert run(command)[1] & SLOW == {"numpy"}
+
+
+@pytest.mark.slow
+def test_commands_start_without_packages_that_only_evaluation_needs():
+    code = """
+import os, sys
+from official_bert import cli
+
+os.environ[cli._LOG_LEVEL] = cli._NO_LINES
+with cli.quiet_imports():
+    import official_bert.inference.line_prediction
+    import official_bert.training.finetune
+found = {"matplotlib", "scipy.stats", "sklearn"} & set(sys.modules)
+assert not found, found
+import sklearn.metrics
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -1,11 +1,13 @@
-"""Metrics of classifiers with one label or any number of labels per example."""
+"""Metrics of classifiers with one label or any number of labels per example.
+
+scikit-learn takes seconds to import, so only the functions import it.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn import metrics
 
 
 def precision_recall_f1(
@@ -26,6 +28,8 @@ def precision_recall_f1(
 
 def accuracy(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
     """Returns `accuracy`, the fraction of equal class numbers, int [N > 0]."""
+    from sklearn import metrics
+
     return {"accuracy": float(metrics.accuracy_score(targets, predictions))}
 
 
@@ -33,6 +37,8 @@ def accuracy_and_f1(
     targets: ArrayLike, predictions: ArrayLike
 ) -> dict[str, float]:
     """Returns GLUE's metrics of MRPC and QQP: `accuracy`, `f1` of class 1."""
+    from sklearn import metrics
+
     f1 = metrics.f1_score(targets, predictions, zero_division=0.0)
     return {**accuracy(targets, predictions), "f1": float(f1)}
 
@@ -42,6 +48,8 @@ def matthews(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
 
     The correlation is 0.0 if all targets or all predictions are equal.
     """
+    from sklearn import metrics
+
     correlation = 0.0
     # scikit-learn warns about a single class.
     if np.ptp(targets) > 0 and np.ptp(predictions) > 0:
@@ -62,6 +70,8 @@ def per_class(
         `macro_f1`: the mean F1 of all C classes, 0.0 for absent ones.
         `confusion_matrix`: [C, C], a row for each target class.
     """
+    from sklearn import metrics
+
     classes = range(len(labels))
     matrix = metrics.confusion_matrix(targets, predictions, labels=classes)
     counts = np.stack([matrix.diagonal(), matrix.sum(0), matrix.sum(1)])

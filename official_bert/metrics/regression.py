@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 
 def pearson_and_spearman(
@@ -15,6 +14,8 @@ def pearson_and_spearman(
     Correlations are 0.0 if all targets or all predictions are equal, and NaN if
     a value is not finite.
     """
+    from scipy import stats  # Takes seconds.
+
     # float64, because sums of thousands of float32 values lose precision.
     target = np.asarray(targets, np.float64)
     predicted = np.asarray(predictions, np.float64)
