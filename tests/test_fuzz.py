@@ -5,7 +5,7 @@ import pytest
 from benchmarks import fuzz
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_damaged_inputs_raise_input_errors_and_change_no_file(tmp_path):
     inputs, faults = tmp_path / "inputs", tmp_path / "faults"
     with fuzz.fuzzer(str(inputs), str(faults)) as fuzzer:
