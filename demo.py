@@ -3,7 +3,7 @@
   python demo.py
 
 1. bert_tiny_demo, the model in data/bert_tiny, fills in blanks.
-2. It is fine-tuned: does a summary belong to a function of Python?
+2. It is fine-tuned: are the words of a sentence in order?
 3. Another BERT is pre-trained from scratch on the English text in Python.
 
 Each command is printed as you would type it, and demo/report.html shows the
@@ -35,11 +35,11 @@ BLANKS = (
 )
 TEXT_A = "The old man opened the door."
 TEXT_B = "He was tired, and he sat down."
-PAIRS = (
-    ("Shelf.add_book(book)", "Put another book on the shelf."),
-    ("Shelf.add_book(book)", "Return the day of the week."),
-    ("read_file(path, encoding)", "Open a file and return its text."),
-    ("read_file(path, encoding)", "Wait until the thread has ended."),
+SENTENCES = (
+    "She opened the door and went in.",
+    "She opened door the and went in.",
+    "Two of the books are on the table.",
+    "Two of the books on are the table.",
 )
 
 # About a minute of pre-training on two slow cores.
@@ -98,9 +98,9 @@ def main(options: Demo) -> None:
 
 def write_inputs(directory: str) -> None:
     """Writes the files that are not results of a command."""
-    pairs = ["\t".join(pair) for pair in [("signature", "summary"), *PAIRS]]
-    for name, lines in (("blanks.txt", BLANKS), ("pairs.tsv", pairs)):
-        files.write_text(f"{directory}/{name}", "\n".join(lines) + "\n")
+    for name, lines in (("blanks", BLANKS), ("sentences", SENTENCES)):
+        text = "\n".join(lines) + "\n"
+        files.write_text(f"{directory}/{name}.txt", text)
     config = f"{directory}/pretraining/bert_config.json"
     files.write_text(config, CONFIG.to_json_string())
 
@@ -175,8 +175,8 @@ def prediction(examples: str, title: str, *command: str) -> Step:
 
 
 def finetuning(directory: str) -> list[Step]:
-    """Returns the steps from labelled pairs to predictions of new ones."""
-    data = f"{directory}/signatures"
+    """Returns the steps from labelled sentences to predictions of new ones."""
+    data = f"{directory}/word_order"
     runs = f"{directory}/finetuning"
 
     def train(title: str, output: str, *more: str) -> Step:
@@ -187,30 +187,28 @@ def finetuning(directory: str) -> list[Step]:
                 "run_classifier.py",
                 f"--model={MODEL}",
                 *more,
-                f"--train_file={data}/train.tsv",
-                f"--dev_file={data}/dev.tsv",
-                "--text_a_column=signature",
-                "--text_b_column=summary",
+                f"--train_file={data}/sentences.tsv",
                 "--learning_rate=3e-4",
+                "--num_train_epochs=2",
                 f"--output_dir={output}",
             ],
         )
 
     return [
         Step(
-            "Pair Python's functions with right and wrong summaries",
-            f"{data}/test.tsv",
-            ["data/python_signatures.py", f"--output_dir={data}"],
+            "Exchange two words in half of the sentences of Python's English",
+            f"{data}/sentences.tsv",
+            ["data/python_word_order.py", f"--output_dir={data}"],
         ),
-        train("Does the summary belong to the function?", f"{runs}/pretrained"),
+        train("Are the words in order?", f"{runs}/pretrained"),
         train(
             "The same without the model's weights: from random ones",
             f"{runs}/random",
             "--init_checkpoint=",
         ),
         prediction(
-            f"{directory}/pairs.tsv",
-            "Predict new pairs",
+            f"{directory}/sentences.txt",
+            "Predict new sentences",
             "predict.py",
             f"--model_dir={runs}/pretrained",
         ),

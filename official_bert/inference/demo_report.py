@@ -56,7 +56,7 @@ def write(directory: str, model: str, next_steps: str) -> str:
                 "from random weights": random_run,
             },
         ),
-        pairs=_answers(f"{directory}/pairs.jsonl"),
+        sentences=_answers(f"{directory}/sentences.jsonl"),
         pretraining=pretraining,
         pretraining_loss=_plot(
             "masked_lm_loss", {"training": f"{pretraining_data}/model"}
@@ -93,7 +93,7 @@ def _finetuning(directory: str, model: str) -> Table:
         / sum(support.values()),
     }
     return Table(
-        "Does the summary belong?",
+        "Are the words in order?",
         ("accuracy",),
         [(name, f"{value:.1%}") for name, value in accuracies.items()],
     )

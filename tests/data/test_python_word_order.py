@@ -1,0 +1,35 @@
+import random
+
+import python_word_order
+from python_word_order import PythonWordOrder
+
+
+def test_two_neighboring_words_inside_the_sentence_are_exchanged():
+    words = ["The", "first", "of", "all", "words", "is", "here."]
+    for seed in range(20):
+        text = " ".join(words)
+        swapped = python_word_order.swap(text, random.Random(seed)).split()
+        (n, _) = differ = [
+            n for n in range(len(words)) if words[n] != swapped[n]
+        ]
+        assert differ == [n, n + 1]
+        assert [swapped[n + 1], swapped[n]] == words[n : n + 2]
+        assert 0 < n < len(words) - 2
+
+
+def test_equal_neighbors_are_not_exchanged():
+    text = "It is is Is here."
+    assert python_word_order.swap(text, random.Random(1)) == text
+
+
+def test_half_of_the_sentences_are_swapped(tmp_path, capsys):
+    directory = str(tmp_path)
+    python_word_order.main(PythonWordOrder(output_dir=directory))
+    lines = (tmp_path / "sentences.tsv").read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines]
+    assert rows.pop(0) == ["text", "label"]
+    assert len(rows) > 10_000
+    labels = [label for _, label in rows]
+    assert labels.count("swapped") == len(rows) // 2
+    assert {len(text.split()) for text, _ in rows} == {*range(5, 25)}
+    assert f"{len(rows):,} sentences" in capsys.readouterr().out
