@@ -89,8 +89,7 @@ def main(options: Demo) -> None:
             else:
                 run(step)
     # Imported here: matplotlib takes a second, errors in flags should not.
-    with cli.quiet_imports():
-        from official_bert.inference import demo_report
+    from official_bert.inference import demo_report
 
     print(f"\n{demo_report.write(directory, MODEL, NEXT)}\n\n{NEXT}\n")
     print(f"All results are on one page: {directory}/report.html")

@@ -26,10 +26,6 @@ from official_bert.tokenization import Tokenizer
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DIRECTORY = ROOT / "data" / "bert_tiny"
 
-pytestmark = pytest.mark.skipif(
-    not DIRECTORY.exists(), reason=f"{DIRECTORY} is missing"
-)
-
 
 @pytest.fixture(autouse=True)
 def text(tmp_path, monkeypatch):
@@ -50,6 +46,13 @@ def test_files_have_at_most_10_mb():
         "vocab.txt",
     }
     assert sum(sizes.values()) <= 10_000_000
+
+
+def test_model_card_is_complete():
+    card = (DIRECTORY / "README.md").read_text()
+    for title in ("Data", "Recipe", "Results", "Limits", "Licence"):
+        assert f"\n## {title}\n" in card
+    assert "FILL IN" not in card
 
 
 def test_config_is_that_of_the_smallest_released_model():

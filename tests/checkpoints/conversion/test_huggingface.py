@@ -303,8 +303,6 @@ def test_transformers_has_the_same_outputs_with_the_demo_model(
     tmp_path, transformers
 ):
     directory = pathlib.Path(commands_directory()) / "data" / "bert_tiny"
-    if not directory.exists():
-        pytest.skip(f"{directory} is missing")
     hf = shutil.copytree(directory, tmp_path / "hf")
     transformers("run", "BertForPreTraining", hf)
     assert read_json(hf / "loading.json")["missing_keys"] == []
