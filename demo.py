@@ -91,7 +91,9 @@ def main(options: Demo) -> None:
     # Imported here: matplotlib takes a second, errors in flags should not.
     from official_bert.inference import demo_report
 
-    print(f"\n{demo_report.write(directory, MODEL, NEXT)}\n\n{NEXT}\n")
+    with cli.quiet_imports():  # TensorBoard imports TensorFlow to read curves.
+        summary = demo_report.write(directory, MODEL, NEXT)
+    print(f"\n{summary}\n\n{NEXT}\n")
     print(f"All results are on one page: {directory}/report.html")
 
 
