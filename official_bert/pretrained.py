@@ -202,7 +202,7 @@ def is_name(model: str) -> bool:
 
 
 def show_released() -> NoReturn:
-    """Prints a table of `DEMO` and the released models: `--model=list`."""
+    """Prints `DEMO` and the released models, and exits: `--model=list`."""
     print(f"{'name':28} layers hidden heads casing  repository")
     for name, row in {DEMO: DEMO_ROW, **released()}.items():
         print(

@@ -85,7 +85,8 @@ def read_masking(name: str) -> Masking | None:
     None if they are masked. Raises `InputError` as `check_files` does.
     """
     for serialized in itertools.islice(tfrecords.read(name), 1):
-        return _masking(_features(f"{name}: record 1", serialized))
+        where = f"{name}: record 1"
+        return _masking(where, _features(where, serialized))
     return None
 
 
@@ -100,19 +101,29 @@ def _features(where: str, serialized: bytes) -> Any:
         ) from error
 
 
-def _masking(features: Any) -> Masking | None:
+def _masking(where: str, features: Any) -> Masking | None:
+    """Returns the `Masking` of a record; None if the record is masked."""
     if not set(Masking._fields) <= set(features):
         return None
-    found = [features[name] for name in Masking._fields]
-    values = [(*f.int64_list.value, *f.float_list.value) for f in found]
-    return Masking(*(value for (value,) in values))
+    found = {}
+    for name, kind in Masking.__annotations__.items():
+        value_list = "int64_list" if kind is int else "float_list"
+        values = getattr(features[name], value_list).value
+        if len(values) != 1 or not values[0] >= 0:
+            raise InputError(
+                f"{where}: `{name}` must have one value in a {value_list}, at "
+                f"least 0. Received: {listed(values) or 'none'}. Create the "
+                "file again."
+            )
+        found[name] = values[0]
+    return Masking(**found)
 
 
 def _check_example(
     where: str, features: Any, data: RecordFiles, vocab_size: int
 ) -> None:
     schema = data.schema
-    if (masking := _masking(features)) != data.masking:
+    if (masking := _masking(where, features)) != data.masking:
         raise InputError(
             f"{where} must be masked as the first record of {data.names[0]}, "
             f"{data.masking or 'static'}. Received: {masking or 'static'}. "
@@ -150,11 +161,18 @@ def _check_example(
                 f"{where}: `{name}` must have {feature.length} values in a "
                 f"{kind}. Received: {length}.{advice}"
             )
-    for name in ("input_ids", "masked_lm_ids"):
+    fitting = "Use the bert_config.json that fits the records' vocabulary."
+    length = schema["input_ids"].length
+    limits = {
+        "input_ids": (vocab_size, f"the model's {vocab_size=}", fitting),
+        "masked_lm_ids": (vocab_size, f"the model's {vocab_size=}", fitting),
+        "masked_lm_positions": (length, f"{length}", "Create the file again."),
+        "word_starts": (length, f"{length}", "Create the file again."),
+    }
+    for name, (limit, shown, advice) in limits.items():
         for i in features[name].int64_list.value:
-            if not 0 <= i < vocab_size:
+            if not 0 <= i < limit:
                 raise InputError(
-                    f"{where}: `{name}` must be at least 0 and below the "
-                    f"model's vocab_size={vocab_size}. Received: {i}. Use the "
-                    "bert_config.json that fits the records' vocabulary."
+                    f"{where}: `{name}` must be at least 0 and below {shown}. "
+                    f"Received: {i}. {advice}"
                 )

@@ -4,7 +4,7 @@ import collections
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,22 +217,16 @@ class Evaluations:
             if entry["global_step"] <= first_step:
                 self._history.append(entry)
 
-    def should_stop(
-        self,
-        step: int,
-        num_steps: int,
-        wait_for_checkpoint: Callable[[], object] = lambda: None,
-    ) -> bool:
-        """Evaluates the model if that is due; returns whether to stop early.
+    def is_due(self, step: int, num_steps: int) -> bool:
+        """Whether to evaluate after a step, the last of `num_steps` included.
 
-        The last of the run's `num_steps` steps is always evaluated.
-        `wait_for_checkpoint` is called before an evaluation.
+        False if an earlier run evaluated this step before it was killed.
         """
         is_due = step % self.every == 0 or step == num_steps
-        # An earlier run may have evaluated this step before it was killed.
-        if is_due and step not in [e["global_step"] for e in self._history]:
-            wait_for_checkpoint()
-            self._evaluate(step)
+        return is_due and step not in [e["global_step"] for e in self._history]
+
+    def should_stop(self, step: int) -> bool:
+        """Whether `--early_stopping` ends the training after a step."""
         scores = [entry[self._metric] for entry in self._history]
         best = scores.index(max(scores)) if scores else -1
         num_since_best = len(scores) - 1 - best
@@ -241,7 +235,7 @@ class Evaluations:
             logging.info("Early stopping after step %d.", step)
         return stops
 
-    def _evaluate(self, step: int) -> None:
+    def evaluate(self, step: int) -> None:
         """Evaluates on the first development set and updates the history."""
         metrics = evaluate(self._run, self._forward, ["dev"])
         results = {"global_step": step, **metrics["dev"]}

@@ -242,7 +242,9 @@ def train(run: Run) -> None:
         evaluations = evaluate.Evaluations(run, start.step, kept)
         # An earlier run may have ended between a checkpoint and its evaluation.
         if start.step:
-            stops_early = evaluations.should_stop(start.step, num_steps)
+            if evaluations.is_due(start.step, num_steps):
+                evaluations.evaluate(start.step)
+            stops_early = evaluations.should_stop(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early):
         return
     _write_run_files(run, start.seed)

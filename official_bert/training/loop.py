@@ -137,10 +137,12 @@ def train(
                 saver.save(step)
             if stop:
                 break
-            if evaluations and evaluations.should_stop(
-                step, num_steps, saver.wait
-            ):
-                break
+            if evaluations:
+                if evaluations.is_due(step, num_steps):
+                    saver.wait()
+                    evaluations.evaluate(step)
+                if evaluations.should_stop(step):
+                    break
         saver.wait()
         # A signal may also come while a checkpoint is saved or evaluated.
         if stop := distribution.stop_requested(strategy, received.signal):

@@ -108,3 +108,44 @@ def test_wrong_record_in_the_middle_is_named(tmp_path):
     path.write_bytes(content[:-30] + b"????" + content[-26:])
     with pytest.raises(InputError, match=r"a\.tfrecord: record 5 "):
         records.check_files(data, 100, limit=None)
+
+
+MASKING = {
+    "max_predictions_per_seq": [2],
+    "max_ngram": [1],
+    "mask_id": [4],
+    "vocab_size": [50],
+    "mask_share": [0.8],
+    "random_share": [0.1],
+}
+UNMASKED = {
+    "input_ids": [2, 7, 3, 0, 0, 0],
+    "input_mask": [1, 1, 1, 0, 0, 0],
+    "segment_ids": [0] * 6,
+    "word_starts": [0, 1, 0, 0, 0, 0],
+    "num_to_predict": [1],
+    "next_sentence_labels": [1],
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"max_ngram": []}, "`max_ngram` must have one value.* none"),
+        ({"max_ngram": [1, 2]}, "`max_ngram` must have one value.* 1, 2"),
+        ({"max_ngram": [-1]}, "`max_ngram` .*at least 0.* -1"),
+        ({"mask_id": [0.5]}, "`mask_id` .* int64_list"),
+        ({"random_share": [float("nan")]}, "`random_share` .* nan"),
+        ({"word_starts": [0, 6, 0, 0, 0, 0]}, "`word_starts` .*below 6.* 6"),
+    ],
+)
+def test_damaged_unmasked_instance_is_named(tmp_path, damage, message):
+    def check_record(record):
+        name = record_files.write(tmp_path / "a.tfrecord", [record])
+        masking = records.read_masking(name)
+        schema = schemas.unmasked_schema(6)
+        records.check_files(RecordFiles([name], schema, masking), 100)
+
+    check_record({**UNMASKED, **MASKING})
+    with pytest.raises(InputError, match=f"record 1: {message}"):
+        check_record({**UNMASKED, **MASKING, **damage})

@@ -218,7 +218,7 @@ def _report(
     left_out = set(model.left_out)
     state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
     lines = [
-        _table(read, written, options.output, np.dtype(model.dtype).itemsize),
+        _table(read, written, options.output),
         f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "
         "difference 0.",
     ]
@@ -234,16 +234,14 @@ def _report(
     return "\n".join(lines)
 
 
-def _table(
-    before: Arrays, after: Mapping[str, Shape], output: str, itemsize: int = 4
-) -> str:
-    lines = [f"{'':7}{'arrays':>7}{'MB':>9}"]
-    for name, shapes, path, size in [
-        ("input", before.shapes, before.where, 4),
-        ("output", after, output, itemsize),
+def _table(before: Arrays, after: Mapping[str, Shape], output: str) -> str:
+    lines = [f"{'':7}{'arrays':>7}{'values':>14}"]
+    for name, shapes, path in [
+        ("input", before.shapes, before.where),
+        ("output", after, output),
     ]:
-        megabytes = size * 1e-6 * sum(map(math.prod, shapes.values()))
-        lines.append(f"{name:7}{len(shapes):7,}{megabytes:9,.1f}  {path}")
+        number = sum(map(math.prod, shapes.values()))
+        lines.append(f"{name:7}{len(shapes):7,}{number:14,}  {path}")
     return "\n".join(lines)
 
 
