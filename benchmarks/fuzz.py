@@ -260,7 +260,7 @@ def _outcome(
 
 # What compiles for seconds, and what a long line keeps busy for minutes.
 _SLOW: list[tuple[Any, str]] = [
-    *((loop, "train"), (evaluate, "pretraining_metrics")),
+    *((loop, "train"), (evaluate.PretrainingEvaluation, "metrics")),
     *((evaluate, "evaluate"), (evaluate, "predict")),
 ]
 _SLOW_WITH_LONG_LINES = [*_SLOW, (Forward, "run")]

@@ -12,7 +12,12 @@ import types
 
 import numpy as np
 import pytest
-from support import command_lines, pretraining_runs, recorded
+from support import (
+    command_lines,
+    pretraining_runs,
+    record_files,
+    recorded,
+)
 from support.pretraining_runs import (
     CONFIG,
     WITHOUT_DROPOUT,
@@ -118,6 +123,19 @@ def test_data_are_shuffled_with_seeds_that_tensorflow_takes_for_0(folder, seed):
 
     in_order = first_ids(datasets.evaluation_batches(data, 20, 2))
     assert first_shuffled() == first_shuffled() != in_order
+
+
+def test_evaluations_during_training_do_not_change_it(folder, finished):
+    held_out = str(folder / "held_out.tfrecord")
+    record_files.write(held_out, pretraining_runs.make_examples(60)[40:])
+    given = {"eval_file": held_out, "eval_every": 3, "do_eval": True}
+    output = resume(folder, eval_batch_size=4, **given)
+    lines = (output / "eval_history.jsonl").read_text().splitlines()
+    history = [json.loads(line) for line in lines]
+    assert [entry["global_step"] for entry in history] == [3, 6, 8]
+    assert history[-1] == pytest.approx(results(output), rel=1e-6)
+    assert history[-1]["loss"] != results(finished)["loss"]
+    assert_same_weights(finished, output)
 
 
 def test_evaluation_on_replicas_gives_the_metrics_of_one_device(copy, folder):

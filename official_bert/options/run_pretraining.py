@@ -1,6 +1,6 @@
 """Options of `run_pretraining.py`."""
 
-from official_bert.cli import amount, count, option, switch
+from official_bert.cli import amount, count, option, optional, switch
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
 from official_bert.options.training import TrainingOptions
@@ -13,7 +13,7 @@ class RunPretraining(TrainingOptions, heading="Data"):
     one_of = ("do_train", "do_eval")
     common = TrainingOptions.common + (
         "model vocab_file init_checkpoint max_predictions_per_seq "
-        "num_train_steps num_warmup_steps nsp plots"
+        "num_train_steps num_warmup_steps nsp eval_file plots"
     )
 
     input_file: str = option(
@@ -43,7 +43,20 @@ class RunPretraining(TrainingOptions, heading="Data"):
         "next",
         choices=create_pretraining_data.PAIR_TASKS,
     )
-    do_eval: bool = switch("Evaluate on --input_file.", heading="Evaluation")
+    do_eval: bool = switch(
+        "Evaluate on --eval_file, or else on --input_file.",
+        heading="Evaluation",
+    )
+    eval_file: str | None = optional(
+        "TFRecord files to evaluate on, such as held-out ones.",
+        check=existing_files,
+    )
+    eval_every: int = amount(
+        "Training steps between evaluations on --eval_file; 0: evaluate only "
+        "at the end.",
+        0,
+        needs="eval_file",
+    )
     eval_batch_size: int = count("Instances per evaluation step.", 8)
     max_eval_steps: int = count("Maximum number of evaluation steps.", 100)
     vocab_file: str | None = file_option(

@@ -4,7 +4,7 @@ import collections
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from absl import logging
 from official_bert import files, json_files, progress
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
-from official_bert.options import FinetuningOptions
+from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
@@ -52,48 +52,60 @@ class Run(NamedTuple):
         )
 
 
-def pretraining_metrics(
-    model: Any,
-    objective: PretrainingObjective,
-    batches: tf.data.Dataset,
-    strategy: tf.distribute.Strategy,
-    num_batches: int,
-) -> dict[str, np.float32]:
-    """Returns losses and accuracies, and `loss`, the mean over batches.
+class PretrainingEvaluation:
+    """Evaluates a model on batches, as often as wanted; compiled once.
 
-    Without any masked token, loss and accuracy of masked LM are 0, as in the
-    original implementation. The progress bar shows `num_batches`.
+    The progress bar shows `num_batches`.
     """
 
-    def step(batch: Batch) -> dict[str, tuple[Any, Any]]:
-        sums = sum_over_replicas(objective.evaluation_sums(model, batch))
-        weights = sum_over_replicas(objective.loss_weights(batch))
-        losses = objective.mean_losses(sums, weights)
-        metrics = {
-            # An accuracy has the weight of its loss.
-            name: (value, weights[name.replace("_accuracy", "_loss")])
-            for name, value in sums.items()
-        }
-        metrics["loss"] = (tf.add_n(list(losses.values())), tf.constant(1.0))
-        return metrics
+    def __init__(
+        self,
+        model: Any,
+        objective: PretrainingObjective,
+        batches: tf.data.Dataset,
+        strategy: tf.distribute.Strategy,
+        num_batches: int,
+    ) -> None:
+        def step(batch: Batch) -> dict[str, tuple[Any, Any]]:
+            sums = sum_over_replicas(objective.evaluation_sums(model, batch))
+            weights = sum_over_replicas(objective.loss_weights(batch))
+            losses = objective.mean_losses(sums, weights)
+            metrics = {
+                # An accuracy has the weight of its loss.
+                name: (value, weights[name.replace("_accuracy", "_loss")])
+                for name, value in sums.items()
+            }
+            total = tf.add_n(list(losses.values()))
+            return {**metrics, "loss": (total, tf.constant(1.0))}
 
-    compiled = tf.function(lambda batch: strategy.run(step, args=(batch,)))
-    # In float64, so that the order of batches does not matter.
-    totals: dict[str, Any] = collections.defaultdict(lambda: np.zeros(2))
-    for batch in progress.bar(
-        distribution.shard_batches(batches, strategy),
-        description="Evaluating",
-        total=num_batches,
-        unit="batch",
-        unit_scale=False,
-    ):
-        metrics = distribution.first_replica(strategy, compiled(batch))
-        for name, (value, weight) in metrics.items():
-            totals[name] += float(value), float(weight)
-    return {
-        name: np.float32(total / (weight or 1.0))
-        for name, (total, weight) in totals.items()
-    }
+        self._strategy, self._num_batches = strategy, num_batches
+        self._batches = distribution.shard_batches(batches, strategy)
+        self._step = tf.function(
+            lambda batch: strategy.run(step, args=(batch,))
+        )
+
+    def metrics(self) -> dict[str, np.float32]:
+        """Returns losses and accuracies, and `loss`, the mean over batches.
+
+        Without any masked token, loss and accuracy of masked LM are 0, as in
+        the original implementation.
+        """
+        # In float64, so that the order of batches does not matter.
+        totals: dict[str, Any] = collections.defaultdict(lambda: np.zeros(2))
+        for batch in progress.bar(
+            self._batches,
+            description="Evaluating",
+            total=self._num_batches,
+            unit="batch",
+            unit_scale=False,
+        ):
+            sums = distribution.first_replica(self._strategy, self._step(batch))
+            for name, (value, weight) in sums.items():
+                totals[name] += float(value), float(weight)
+        return {
+            name: np.float32(total / (weight or 1.0))
+            for name, (total, weight) in totals.items()
+        }
 
 
 def evaluate(
@@ -190,22 +202,29 @@ def _mean_losses(losses: np.ndarray, batch_size: int) -> dict[str, float]:
 class Evaluations:
     """Evaluations during training, for `--eval_every` and `--early_stopping`.
 
-    Each one is a line of `eval_history.jsonl`. The weights with the best main
-    metric are kept in `best`.
+    Each one is a line of `eval_history.jsonl`. Those after `first_step`, at
+    which training resumes, are forgotten: training will come to them again.
 
-    Evaluations after `first_step`, at which training resumes, are forgotten:
-    training will come to them again. `weights` is {name in a checkpoint:
-    variable} to keep of the best model, `global_step` included.
+    `measure` evaluates a step: it returns {name: value}, `global_step` and the
+    main metric included. The weights with the best metric are kept in `best`:
+    `weights`, {name in a checkpoint: variable}, `global_step` included. With
+    None, no weights are kept.
     """
 
     def __init__(
-        self, run: Run, first_step: int, weights: Mapping[str, Any]
+        self,
+        options: FinetuningOptions | RunPretraining,
+        first_step: int,
+        measure: Callable[[int], Mapping[str, Any]],
+        metric: str,
+        weights: Mapping[str, Any] | None = None,
+        patience: int = 0,
     ) -> None:
-        self.every = run.options.eval_every
-        self._run, self._weights = run, weights
-        self._forward = run.forward(run.options.eval_batch_size)
-        self._metric = run.task.main_metric
-        self._path = os.path.join(run.options.output_dir, _HISTORY)
+        self.every = options.eval_every
+        self._options, self._measure = options, measure
+        self._metric, self._weights = metric, weights
+        self._patience = patience
+        self._path = os.path.join(options.output_dir, _HISTORY)
         self._history = []
         lines = files.read_lines(self._path) if files.exists(self._path) else []
         for number, line in enumerate(lines, start=1):
@@ -222,35 +241,33 @@ class Evaluations:
 
         False if an earlier run evaluated this step before it was killed.
         """
-        is_due = step % self.every == 0 or step == num_steps
+        is_due = step > 0 and (step % self.every == 0 or step == num_steps)
         return is_due and step not in [e["global_step"] for e in self._history]
 
     def should_stop(self, step: int) -> bool:
-        """Whether `--early_stopping` ends the training after a step."""
+        """Whether `patience` ends the training after a step."""
         scores = [entry[self._metric] for entry in self._history]
         best = scores.index(max(scores)) if scores else -1
         num_since_best = len(scores) - 1 - best
-        stops = 0 < self._run.options.early_stopping <= num_since_best
+        stops = 0 < self._patience <= num_since_best
         if stops:
             logging.info("Early stopping after step %d.", step)
         return stops
 
     def evaluate(self, step: int) -> None:
-        """Evaluates on the first development set and updates the history."""
-        metrics = evaluate(self._run, self._forward, ["dev"])
-        results = {"global_step": step, **metrics["dev"]}
+        """Evaluates and updates the history."""
+        results = self._measure(step)
         score = results[self._metric]
         is_best = all(score > entry[self._metric] for entry in self._history)
         self._history.append(reporting.numbers(results))
-        if self._run.options.is_chief:
-            if is_best:
-                output_dir = self._run.options.output_dir
-                best = os.path.join(output_dir, files.BEST_DIRECTORY)
+        if self._options.is_chief:
+            if is_best and self._weights:
+                best = os.path.join(
+                    self._options.output_dir, files.BEST_DIRECTORY
+                )
                 files.make_directory(best)
                 arrays = {name: w.numpy() for name, w in self._weights.items()}
                 run_directory.save(best, step, arrays, resume=None, keep=1)
             lines = [json.dumps(entry) + "\n" for entry in self._history]
             files.write_text(self._path, "".join(lines))
         logging.info("Step %d: %s = %.4f", step, self._metric, score)
-        summary = reporting.original_results(results, self._metric)
-        reporting.write_summary(self._run.directory, summary)

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+from typing import Any
 
 from absl import logging
 
@@ -238,13 +239,11 @@ def train(run: Run) -> None:
     resuming.remove_earlier_run(options)
     evaluations, stops_early = None, False
     if options.eval_every:
-        kept = {**trainer.weights, "global_step": trainer.optimizer.step}
-        evaluations = evaluate.Evaluations(run, start.step, kept)
+        evaluations = _evaluations(run, trainer, start.step)
         # An earlier run may have ended between a checkpoint and its evaluation.
-        if start.step:
-            if evaluations.is_due(start.step, num_steps):
-                evaluations.evaluate(start.step)
-            stops_early = evaluations.should_stop(start.step)
+        if evaluations.is_due(start.step, num_steps):
+            evaluations.evaluate(start.step)
+        stops_early = evaluations.should_stop(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early):
         return
     _write_run_files(run, start.seed)
@@ -259,6 +258,30 @@ def train(run: Run) -> None:
         start=start.examples_seen,
     )
     loop.train(trainer, batches, start, num_steps, evaluations)
+
+
+def _evaluations(
+    run: Run, trainer: loop.Trainer, first_step: int
+) -> evaluate.Evaluations:
+    """Returns evaluations on the first development set."""
+    forward = run.forward(run.options.eval_batch_size)
+    metric = run.task.main_metric
+
+    def measure(step: int) -> dict[str, Any]:
+        metrics = evaluate.evaluate(run, forward, ["dev"])["dev"]
+        results = {"global_step": step, **metrics}
+        summary = reporting.original_results(results, metric)
+        reporting.write_summary(run.directory, summary)
+        return results
+
+    return evaluate.Evaluations(
+        run.options,
+        first_step,
+        measure,
+        metric,
+        {**trainer.weights, "global_step": trainer.optimizer.step},
+        run.options.early_stopping,
+    )
 
 
 def _training_records(run: Run) -> tuple[RecordFiles, int]:

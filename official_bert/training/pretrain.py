@@ -1,6 +1,7 @@
 """Pre-training: a loss of masked or next tokens, and one of sentence pairs."""
 
 import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ from official_bert.training import (
 )
 from official_bert.training.objectives import PretrainingObjective
 
+# Evaluates a step: {name: value}, `global_step` included.
+Measure = Callable[[int], dict[str, Any]]
+
 # --nsp -> the name of the loss.
 _PAIR_TASKS = {"next": "next_sentence", "sop": "sentence_order", "none": None}
 
@@ -52,12 +56,57 @@ def _run(options: RunPretraining) -> None:
         checkpointing.require_same_model(options, config)
         if options.vocab_file:
             checkpointing.require_same_vocabulary(options, options.vocab_file)
-    modes = {"train": options.do_train, "eval": options.do_eval}
+    evaluates = options.do_eval or options.eval_every > 0
+    modes = {"train": options.do_train, "eval": evaluates}
     flags = [f"{mode}_batch_size" for mode, used in modes.items() if used]
     strategy = distribution.choose_strategy(options, flags)
     paths = records.without_empty(files.expand(options.input_file))
     if options.do_train:
         resuming.require_resumable(options, paths)
+    data = _checked_records(paths, config.vocab_size, options)
+    eval_data = data
+    if options.eval_file:
+        paths = records.without_empty(files.expand(options.eval_file))
+        eval_data = _checked_records(paths, config.vocab_size, options)
+    files.make_directory(options.output_dir)
+    checkpointing.set_seed(options.seed)
+    with strategy.scope(), precision.policy(options.mixed_precision):
+        model = PretrainingModel(config)
+    if options.remat:
+        model.bert.encoder.recompute = step.recompute_in_backward
+    try:
+        measure = None
+        if evaluates:
+            measure = _evaluation(model, eval_data, options, strategy)
+        if options.do_train:
+            global_step = train(model, data, options, strategy, measure)
+        else:
+            global_step = checkpointing.load_for_evaluation(model, options)
+            texts = {"eval_options.json": options.to_json(options.command)}
+            reporting.write_run_files(options, texts)
+        if measure and options.do_eval:
+            results = measure(global_step)
+            if options.is_chief:
+                path = os.path.join(options.output_dir, "eval_results.txt")
+                reporting.write_eval_results(path, results)
+                del results["global_step"]
+                title = f"Step {global_step}"
+                reporting.print_metrics(title, results, baseline={})
+    except (
+        tf.errors.DataLossError,
+        tf.errors.InvalidArgumentError,
+        UnicodeDecodeError,  # From a message that quotes a damaged record.
+    ):
+        # TensorFlow does not name the record: find the damaged one.
+        for checked in (data, eval_data):
+            records.check_files(checked, config.vocab_size, limit=None)
+        raise
+
+
+def _checked_records(
+    paths: Sequence[str], vocab_size: int, options: RunPretraining
+) -> RecordFiles:
+    """Returns the records of files, which fit the model and the options."""
     sizes = (options.max_seq_length, options.max_predictions_per_seq)
     masking = records.read_masking(paths[0])
     schema = schemas.pretraining_schema(*sizes)
@@ -66,34 +115,12 @@ def _run(options: RunPretraining) -> None:
     if options.pack_sequences:
         schema = schemas.packed_schema(schema, options.max_sequences_per_row)
     data = RecordFiles(paths, schema, masking)
-    records.check_files(data, config.vocab_size)
+    records.check_files(data, vocab_size)
     if masking and masking.max_predictions_per_seq != sizes[1]:
         number = masking.max_predictions_per_seq
         message = f"must be {number}, as in the records."
         raise options.error("max_predictions_per_seq", message)
-    files.make_directory(options.output_dir)
-    checkpointing.set_seed(options.seed)
-    with strategy.scope(), precision.policy(options.mixed_precision):
-        model = PretrainingModel(config)
-    if options.remat:
-        model.bert.encoder.recompute = step.recompute_in_backward
-    try:
-        if options.do_train:
-            global_step = train(model, data, options, strategy)
-        else:
-            global_step = checkpointing.load_for_evaluation(model, options)
-            texts = {"eval_options.json": options.to_json(options.command)}
-            reporting.write_run_files(options, texts)
-        if options.do_eval:
-            evaluate_model(model, data, options, strategy, global_step)
-    except (
-        tf.errors.DataLossError,
-        tf.errors.InvalidArgumentError,
-        UnicodeDecodeError,  # From a message that quotes a damaged record.
-    ):
-        # TensorFlow does not name the record: find the damaged one.
-        records.check_files(data, config.vocab_size, limit=None)
-        raise
+    return data
 
 
 def train(
@@ -101,6 +128,7 @@ def train(
     data: RecordFiles,
     options: RunPretraining,
     strategy: tf.distribute.Strategy,
+    measure: Measure | None,
 ) -> int:
     """Trains from the newest checkpoint or the start; returns the last step."""
     weights = list(model.trainable_variables)
@@ -119,9 +147,16 @@ def train(
     checkpointing.load_initial(model, options)
     start = checkpointing.resume(trainer.state, options, strategy)
     num_steps, batch_size = options.num_train_steps, options.train_batch_size
+    resuming.remove_earlier_run(options)
+    evaluations = None
+    if measure and options.eval_every:
+        metric = f"{objective.token_task}_accuracy"
+        evaluations = evaluate.Evaluations(options, start.step, measure, metric)
+        # An earlier run may have ended between a checkpoint and its evaluation.
+        if evaluations.is_due(start.step, num_steps):
+            evaluations.evaluate(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early=False):
         return start.step
-    resuming.remove_earlier_run(options)
     texts = {
         "bert_config.json": model.config.to_json_string(),
         resuming.RECORD: resuming.to_record(options, start.seed, data.names),
@@ -133,21 +168,20 @@ def train(
         data, batch_size, seed=start.seed, start=start.examples_seen
     )
     batches = _model_inputs(batches, model.config)
-    loop.train(trainer, batches, start, num_steps)
+    loop.train(trainer, batches, start, num_steps, evaluations)
     return int(trainer.optimizer.step.numpy())
 
 
-def evaluate_model(
+def _evaluation(
     model: PretrainingModel,
     data: RecordFiles,
     options: RunPretraining,
     strategy: tf.distribute.Strategy,
-    global_step: int,
-) -> None:
-    """Evaluates the model on records; prints and writes the results.
+) -> Measure:
+    """Returns a function that evaluates the model, as it is after a step.
 
-    They are accuracies and losses, as in the original implementation; for
-    left-to-right models also the perplexity.
+    It returns accuracies and losses, as the original implementation reports
+    them; for left-to-right models also the perplexity.
     """
     objective = _objective(model.config, options, data.masking)
     num_batches = options.max_eval_steps
@@ -160,17 +194,22 @@ def evaluate_model(
         batches = batches.enumerate().map(
             lambda number, batch: objective.prepare(batch, [0, number])
         )
-    metrics = evaluate.pretraining_metrics(
+    evaluation = evaluate.PretrainingEvaluation(
         model, objective, batches, strategy, num_batches
     )
-    if model.config.is_left_to_right:
-        metrics["lm_perplexity"] = np.exp(metrics["lm_loss"])
-    if options.is_chief:
-        results = {"global_step": global_step, **metrics}
-        path = os.path.join(options.output_dir, "eval_results.txt")
-        reporting.write_eval_results(path, results)
-        reporting.write_summary(options.output_dir, results)
-        reporting.print_metrics(f"Step {global_step}", metrics, baseline={})
+
+    def measure(step: int) -> dict[str, Any]:
+        results: dict[str, Any] = {
+            "global_step": step,
+            **evaluation.metrics(),
+        }
+        if model.config.is_left_to_right:
+            results["lm_perplexity"] = np.exp(results["lm_loss"])
+        if options.is_chief:
+            reporting.write_summary(options.output_dir, results)
+        return results
+
+    return measure
 
 
 def _objective(

@@ -145,9 +145,9 @@ def original_results(
 
 
 def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns those results that are numbers."""
+    """Returns those results that are numbers, as JSON can hold them."""
     return {
-        name: value
+        name: value.item() if isinstance(value, np.floating) else value
         for name, value in results.items()
         if isinstance(value, int | float | np.floating)
     }

@@ -42,7 +42,7 @@ _OF_STEPS = "num_train_epochs num_train_steps pad_to seed train_batch_size"
 # Options that name input files.
 _INPUTS = """
     model bert_config_file vocab_file init_checkpoint label_file train_file
-    dev_file test_file predict_file input_file
+    dev_file test_file predict_file input_file eval_file
 """
 
 # The files of a run that would be wrong beside another model. The next run

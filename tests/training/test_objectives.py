@@ -36,9 +36,10 @@ def metrics(weights, **tasks):
     losses = {name: float(loss) for name, loss in losses.items()}
     batches = tf.data.Dataset.from_tensors(batch)
     strategy = tf.distribute.get_strategy()
-    return losses, evaluate.pretraining_metrics(
+    evaluation = evaluate.PretrainingEvaluation(
         model, objective, batches, strategy, num_batches=1
     )
+    return losses, evaluation.metrics()
 
 
 def negative_log_probabilities(logits, labels):
