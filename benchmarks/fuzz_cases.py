@@ -90,6 +90,8 @@ _CONVERT = "convert_checkpoint --overwrite --output=converted"
 # In the order in which they can first be run.
 _SETUP = [
     f"{_INSTANCES} --input_file=text.txt",
+    f"{_INSTANCES} --input_file=text.txt --masking=dynamic "
+    "--output_file=unmasked.tfrecord",
     "build_vocab --input_file=text.txt --vocab_file=old_vocab.txt",
     f"{_PRETRAIN} --input_file=a.tfrecord --do_train --num_train_steps=1",
     f"{_PRETRAIN} --input_file=a.tfrecord --do_eval --max_eval_steps=1",
@@ -144,6 +146,10 @@ _ANEW = "--overwrite_output_dir"
 _RECORDS = f"{_PRETRAIN} --input_file=a.tfrecord"
 _DO_TRAIN = f"{_RECORDS} --do_train --num_train_steps=2"
 _DO_EVAL = f"{_RECORDS} --do_eval --max_eval_steps=1"
+_UNMASKED = (
+    "--input_file=unmasked.tfrecord --max_seq_length=16 "
+    "--max_predictions_per_seq=3"
+)
 _EVALUATE = "--do_eval --do_train=false"
 _CHECKPOINT = "pretrained/model.ckpt-1"
 
@@ -166,6 +172,15 @@ CASES = [
     Case("bert_config.json", "bert_config.json", "json", _EXTRACT),
     Case("TFRecords", "a.tfrecord", "records", f"{_DO_TRAIN} {_ANEW}"),
     Case("TFRecords", "a.tfrecord", "records", _DO_EVAL),
+    Case(
+        "TFRecords",
+        "unmasked.tfrecord",
+        "records",
+        f"{_DO_TRAIN} {_ANEW} {_UNMASKED}",
+    ),
+    Case(
+        "TFRecords", "unmasked.tfrecord", "records", f"{_DO_EVAL} {_UNMASKED}"
+    ),
     _glue("CoLA", "train.tsv"),
     _glue("MRPC", "mrpc/train.tsv"),
     _glue("STS-B", "stsb/train.tsv"),

@@ -54,15 +54,15 @@ def open_reader(prefix: str) -> Any:
 def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
     """Returns one array of a checkpoint, verified by its checksum.
 
-    Raises `DamagedCheckpointError` if it is missing, incomplete or damaged.
+    Raises `DamagedCheckpointError` if it is missing, incomplete or damaged, or
+    holds texts.
     """
-    try:
-        return np.asarray(reader.get_tensor(name))
-    except _UNREADABLE as error:
+    array = _read(reader, prefix, name)
+    if array.dtype == object:
         raise DamagedCheckpointError(
-            f"{prefix}: `{name}` cannot be read; the checkpoint is incomplete "
-            f"or damaged. {short_reason(error)}"
-        ) from error
+            f"{prefix}: `{name}` must hold numbers. Received: texts."
+        )
+    return array
 
 
 def verify(prefix: str) -> None:
@@ -72,7 +72,17 @@ def verify(prefix: str) -> None:
     """
     reader = open_reader(prefix)
     for name in reader.get_variable_to_shape_map():
-        read_array(reader, prefix, name)
+        _read(reader, prefix, name)
+
+
+def _read(reader: Any, prefix: str, name: str) -> np.ndarray:
+    try:
+        return np.asarray(reader.get_tensor(name))
+    except _UNREADABLE as error:
+        raise DamagedCheckpointError(
+            f"{prefix}: `{name}` cannot be read; the checkpoint is incomplete "
+            f"or damaged. {short_reason(error)}"
+        ) from error
 
 
 def write(prefix: str, arrays: Mapping[str, Any]) -> None:

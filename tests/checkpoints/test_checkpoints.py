@@ -102,6 +102,15 @@ def test_variables_that_may_be_missing_keep_their_values(prefix):
     np.testing.assert_array_equal(mine["a/kernel"], ARRAYS["a/kernel"])
 
 
+def test_texts_instead_of_numbers_are_an_error(tmp_path):
+    prefix = str(tmp_path / "texts")
+    tf1.write(prefix, {"a/kernel": np.full((2, 3), b"a")})
+    kernel = {"a/kernel": tf.Variable(tf.zeros([2, 3]))}
+    with pytest.raises(InputError, match=r"texts: `a/kernel` .* numbers"):
+        loading.load(kernel, prefix)
+    tf1.verify(prefix)
+
+
 def test_missing_foreign_or_incomplete_checkpoint_is_an_error(tmp_path):
     (tmp_path / "x.index").write_text("hello")
     for name in ("nowhere", "x"):
