@@ -3,7 +3,10 @@
 Each equals what automatic differentiation would give, up to rounding.
 """
 
+import functools
 import math
+import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +21,32 @@ def gelu(x: Any) -> Any:
     In the tanh form of the 2018 release. The exact (erf) form, which it had
     before February 2019, differs by up to 5e-4.
     """
-    return ops.gelu(x, approximate=True)
+    if _fusing_gelu_is_fast():
+        return ops.gelu(x, approximate=True)
+    # The same, because (1 + tanh(y)) / 2 = sigmoid(2 y), in a form and a shape
+    # that TensorFlow does not fuse with the product before it.
+    flat = ops.reshape(x, (-1,))
+    scale = 2.0 * math.sqrt(2.0 / math.pi)
+    y = flat * (scale + 0.044715 * scale * ops.square(flat))
+    return ops.reshape(flat * ops.sigmoid(y), ops.shape(x))
+
+
+@functools.cache
+def _fusing_gelu_is_fast() -> bool:
+    """Whether oneDNN's product with a fused gelu is fast on this processor.
+
+    It needs AVX-512. With AVX2, the gelu takes as long as the product: without
+    fusing, the forward pass is 1.03 (Base) to 1.13 (Tiny) times as fast.
+    """
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512").upper()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            flags = re.search(r"^flags\t*: (.*)", file.read(), re.MULTILINE)
+    except OSError:  # Only Linux has this file.
+        return True
+    if flags is None:  # Not an x86 processor.
+        return True
+    return "avx512f" in flags[1].split() and not limit.startswith("AVX2")
 
 
 def compiled_gelu(x: Any, compile_function: Callable[..., Any]) -> Any:
