@@ -17,7 +17,13 @@ from official_bert.config import BertConfig
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel
 
-RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
+RUNNERS = (
+    "DirectRunner",
+    "DaskRunner",
+    "FlinkRunner",
+    "SparkRunner",
+    "DataflowRunner",
+)
 
 # What the model learns from the two segments of an instance.
 PAIR_TASKS = ("next", "sop", "none")
@@ -103,13 +109,13 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     num_workers: int = amount(
         "Number of processes. 0: exactly the instances of the 2018 release. N: "
         "other random instances, the same for every N; memory depends on the "
-        "longest document.",
+        "longest document; the end of a file ends a document.",
         0,
         conflicts=("runner",),
     )
     runner: str | None = optional(
-        "Apache Beam runner, for the instances of --num_workers=1. Needs the "
-        "extra beam.",
+        "Apache Beam runner, such as a cluster, for the instances of "
+        "--num_workers=1. Needs the extra beam.",
         choices=RUNNERS,
     )
     beam_options: str | None = optional(

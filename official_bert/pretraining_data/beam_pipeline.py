@@ -1,97 +1,312 @@
-"""`parallel.py` as an Apache Beam pipeline, for more than one machine.
+"""`parallel.py` as an Apache Beam pipeline, for a cluster.
 
-The process that starts the pipeline tokenizes the text into a directory beside
-the first output file. All workers must reach this directory and the vocabulary
-under the same path: on a shared file system, or at a remote path (gs://...),
-which each machine copies once.
+```
+read_blocks    file -> blocks: consecutive documents, tokenized
+make_plan      sizes of all blocks -> the place of each block in the corpus
+begin_block    block, its place -> complete instances by bucket
+                                   pairs without a random B } by range of
+                                   documents                } documents
+finish_pairs   range of documents, pairs -> instances by bucket
+encode_bucket  bucket -> records, in a file
+join_buckets   bucket files -> an output file
+```
+
+Workers share the input files and the directory of the first output file,
+nothing else; the vocabulary is part of the pipeline. A random segment B is
+drawn where its document is: segment A and the key of the pair are sent there.
+So no worker needs the whole corpus.
+
+Steps may run twice, because their results depend only on their input, and files
+are replaced atomically. There are no side inputs, which the DaskRunner computes
+again for each use, no tagged outputs, and one last step.
 """
 
 import dataclasses
-import functools
+import json
 import os
-import pickle
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from official_bert import files
 from official_bert.errors import InputError
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data import corpus, instance_records, parallel
-from official_bert.pretraining_data.instance_records import (
-    EncodedRecords,
-    Settings,
+from official_bert.pretraining_data import (
+    corpus,
+    instance_records,
+    parallel,
+    sentences,
 )
-from official_bert.pretraining_data.parallel import KeyedPairs, WorkItem
-from official_bert.pretraining_data.workers import Workers
+from official_bert.pretraining_data.corpus import Corpus, Ints
+from official_bert.pretraining_data.instance_records import Settings
+from official_bert.pretraining_data.parallel import KeyedPairs
+from official_bert.pretraining_data.sentences import Summary
+
+# The file of a block and its place there; its text, or why there is none.
+BlockKey = tuple[int, int]
+Block = tuple[BlockKey, Corpus | str]
+
+# Pairs and their sequences; or pairs without a random B and the tokens of A.
+Instances = tuple[KeyedPairs, Ints]
+
+# Elements by bucket, and by range of documents.
+_BUCKET, _RANGE = 0, 1
+_DOCUMENTS_PER_RANGE = 16
+
+_PLAN, _COUNTS = "plan.json", "counts.json"
 
 
 def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     """Writes the instances of text files; see `generator.run`."""
     pipeline = _make_pipeline(options)
-    import apache_beam as beam  # An optional dependency.
-
-    # Workers may have other working directories.
-    first = _absolute(options.output_files()[0])
-    options = dataclasses.replace(
-        options, vocab_file=_absolute(options.vocab_file)
-    )
+    vocabulary = files.read_text(options.vocab_file)
+    outputs = options.output_files()
+    first = _absolute(outputs[0])
     with parallel.temporary_directory(first) as directory:
-        settings = Settings(options, directory)
+        settings = Settings(options, directory, vocabulary)
         settings.check_vocabulary()
-        with Workers(1, settings) as workers:
-            num_buckets = parallel.store_corpus(workers, names)
         with pipeline:
-            _ = (
-                pipeline
-                | "Work" >> beam.Create(parallel.work_items(settings))
-                | "Spread" >> beam.Reshuffle()
-                | "MakePairs"
-                >> beam.FlatMap(
-                    functools.partial(make_pairs, settings, num_buckets)
-                )
-                | "Shuffle" >> beam.GroupByKey()
-                | "Encode" >> beam.Map(functools.partial(encode, settings))
-            )
-        records = _read_records(directory, num_buckets)
-        with corpus.stored(directory) as text:
-            instance_records.write(records, options, text.num_tokens)
+            _build(pipeline, settings, [_absolute(name) for name in names])
+        plan = _read_json(settings, _PLAN)
+        if "error" in plan:
+            raise InputError(plan["error"])
+        summary = Summary(*plan.get("summary", (0, 0, 0, 0, False)))
+        sentences.report(summary, names, options)
+        counts = Counter[str](_read_json(settings, _COUNTS))
+        instance_records.require_records(counts)
+        for number, name in enumerate(outputs):
+            with files.replacing(name) as temporary:
+                files.replace(os.path.join(directory, str(number)), temporary)
+    instance_records.report(counts, options, summary.num_tokens)
+
+
+def _read_json(settings: Settings, name: str) -> Any:
+    path = os.path.join(settings.corpus_directory, name)
+    # Without text or records, there is no file.
+    return json.loads(files.read_text(path)) if files.exists(path) else {}
 
 
 def _absolute(path: str) -> str:
+    # Workers may have other working directories.
     return path if files.is_remote(path) else os.path.abspath(path)
 
 
-def make_pairs(
-    settings: Settings, num_buckets: int, item: WorkItem
-) -> Iterator[tuple[int, KeyedPairs]]:
-    """Yields the pairs of a work item by bucket."""
-    pairs = parallel.make_pairs(settings, item)
-    yield from parallel.by_bucket(pairs, num_buckets)
+def _build(pipeline: Any, settings: Settings, names: Sequence[str]) -> None:
+    import apache_beam as beam  # An optional dependency.
+
+    blocks = (
+        pipeline
+        | "Files" >> beam.Create([*enumerate(names)])
+        | "SpreadFiles" >> beam.Reshuffle()
+        | "ReadBlocks" >> beam.FlatMap(read_blocks, settings)
+    )
+    places = (
+        blocks
+        | "Measure" >> beam.Map(measure, settings)
+        | "GroupSizes" >> beam.GroupByKey()
+        | "MakePlan" >> beam.FlatMap(make_plan, settings)
+    )
+    begun = (
+        {"texts": blocks, "places": places}
+        | "GroupBlocks" >> beam.CoGroupByKey()
+        | "BeginBlock" >> beam.FlatMap(begin_block, settings)
+    )
+    complete, incomplete = (
+        begun | f"Kind{kind}" >> beam.Filter(_is_kind, kind)
+        for kind in (_BUCKET, _RANGE)
+    )
+    finished = (
+        incomplete
+        | "GroupRange" >> beam.GroupByKey()
+        | "FinishPairs" >> beam.FlatMap(finish_pairs, settings)
+    )
+    _ = (
+        (complete, finished)
+        | beam.Flatten()
+        | "GroupInstances" >> beam.GroupByKey()
+        | "EncodeBucket" >> beam.FlatMap(encode_bucket, settings)
+        | "GroupParts" >> beam.GroupByKey()
+        | "JoinBuckets" >> beam.Map(join_buckets, settings)
+    )
 
 
-def encode(
-    settings: Settings, bucket: tuple[int, Iterable[KeyedPairs]]
-) -> None:
-    """Writes the records of a bucket to a file of the corpus directory."""
-    number, pairs = bucket
-    records = parallel.encode(settings, np.concatenate(list(pairs)))
-    # Atomically, because Beam may run this twice.
-    with files.writing(_records(settings.corpus_directory, number)) as file:
-        file.write(pickle.dumps(records))
+def _is_kind(item: tuple[Any, Any], kind: int) -> bool:
+    return bool(item[0][0] == kind)
 
 
-def _records(directory: str, bucket: int) -> str:
-    return os.path.join(directory, f"records-{bucket}")
+class Place(NamedTuple):
+    """The place of a block in the corpus."""
+
+    first_document: int
+    first_token: int
+    num_documents: int  # Of the corpus.
+    num_buckets: int
 
 
-def _read_records(directory: str, num_buckets: int) -> Iterator[EncodedRecords]:
-    for bucket in range(num_buckets):
-        path = _records(directory, bucket)
-        if files.exists(path):  # Some buckets of small corpora are empty.
-            with files.open_binary(path) as file:
-                yield from pickle.loads(file.read())
+def read_blocks(file: tuple[int, str], settings: Settings) -> Iterator[Block]:
+    """Reads and tokenizes a file."""
+    number, name = file
+    try:
+        lines = sentences.lines_of_file(
+            files.read_lines(name), settings.options
+        )
+        blocks = corpus.blocks_of_lines(lines, whole_documents=True)
+        for place, block in enumerate(blocks):
+            parts = corpus.blocks_of_lines(block)
+            tokenized = (parallel.tokenize(settings, part) for part in parts)
+            yield (number, place), corpus.in_memory(tokenized)
+    # An exception would be repeated by the engine, and lose its type.
+    except InputError as error:
+        yield (number, -1), str(error)
+
+
+def measure(
+    block: Block, settings: Settings
+) -> tuple[int, tuple[BlockKey, Summary | str]]:
+    """Returns the size of a block; all have the same key."""
+    key, text = block
+    if isinstance(text, Corpus):
+        return 0, (key, sentences.summarize(text, settings))
+    return 0, (key, text)
+
+
+def make_plan(
+    measured: tuple[int, Iterable[tuple[BlockKey, Summary | str]]],
+    settings: Settings,
+) -> Iterator[tuple[BlockKey, Place]]:
+    """Yields the place of each block; writes the sum of sizes to a file."""
+    keys, found = zip(*sorted(measured[1]), strict=True)
+    sizes = [size for size in found if isinstance(size, Summary)]
+    errors = [text for text in found if isinstance(text, str)]
+    path = os.path.join(settings.corpus_directory, _PLAN)
+    if errors:
+        files.write_text(path, json.dumps({"error": "\n".join(errors)}))
+        return
+    *counts, num_wrapped = map(sum, zip(*sizes, strict=True))
+    summary = Summary._make((*counts, 2 * num_wrapped > len(sizes)))
+    files.write_text(path, json.dumps({"summary": summary}))
+    buckets = parallel.num_buckets(summary, settings.options)
+    document = token = 0
+    for key, size in zip(keys, sizes, strict=True):
+        yield key, Place(document, token, summary.num_documents, buckets)
+        document += size.num_documents
+        token += size.num_tokens
+
+
+def begin_block(
+    group: tuple[BlockKey, dict[str, Iterable[Any]]], settings: Settings
+) -> Iterator[tuple[Any, Any]]:
+    """Yields complete instances by bucket; the rest by range of documents."""
+    [text], places = group[1]["texts"], [*group[1]["places"]]
+    if not places:  # A file cannot be read.
+        return
+    [place] = places
+    options = settings.options
+    first, token, num_documents, _ = place
+    rounds = [
+        parallel.begin_pairs(text, (i, first, num_documents), options)
+        for i in range(options.dupe_factor)
+    ]
+    pairs = np.concatenate(rounds)
+    is_incomplete = parallel.lacks_segment(pairs, options)
+    complete, incomplete = pairs[~is_incomplete], pairs[is_incomplete]
+    sequences = instance_records.make_sequences(text, complete, settings)
+    complete[:, :2] += token
+    yield from _by_bucket(complete, sequences, place)
+    for number, rows in parallel.grouped(
+        incomplete[:, 2] // _DOCUMENTS_PER_RANGE
+    ):
+        part = incomplete[rows]
+        ids = text.tokens(part[:, 0], part[:, 1])
+        part[:, :2] += token
+        yield (_RANGE, number), (part, ids)
+    for number, rows in parallel.grouped(
+        np.arange(first, first + len(text)) // _DOCUMENTS_PER_RANGE
+    ):
+        start, end = int(rows[0]), int(rows[-1]) + 1
+        begins_at = place._replace(first_document=first + start)
+        yield (_RANGE, number), (begins_at, text.part(start, end))
+
+
+def finish_pairs(
+    group: tuple[Any, Iterable[tuple[Any, Any]]], settings: Settings
+) -> Iterator[tuple[Any, Instances]]:
+    """Adds segments B from a range of documents; yields the instances."""
+    values = list(group[1])
+    texts = [value for value in values if isinstance(value[0], Place)]
+    requests = [value for value in values if not isinstance(value[0], Place)]
+    if not requests:
+        return
+    incomplete, ids = map(np.concatenate, zip(*requests, strict=True))
+    lengths = incomplete[:, 1] - incomplete[:, 0]
+    shifts = np.cumsum(lengths) - lengths - incomplete[:, 0]
+    for place, text in texts:
+        numbers = incomplete[:, 2] - place.first_document
+        rows = (numbers >= 0) & (numbers < len(text))
+        pairs = incomplete[rows]
+        pairs[:, 2] = numbers[rows]
+        parallel.add_random_segments(pairs, text, settings.options)
+        spans = pairs.copy()  # In `ids`, followed by the text.
+        spans[:, :2] += shifts[rows, np.newaxis]
+        spans[:, 2:4] += len(ids)
+        both = dataclasses.replace(text, ids=np.concatenate([ids, text.ids]))
+        sequences = instance_records.make_sequences(both, spans, settings)
+        yield from _by_bucket(pairs, sequences, place)
+
+
+def _by_bucket(
+    pairs: KeyedPairs, sequences: Ints, place: Place
+) -> Iterator[tuple[Any, Instances]]:
+    for bucket, rows in parallel.by_bucket(pairs, place.num_buckets):
+        yield (_BUCKET, bucket), (pairs[rows], sequences[rows])
+
+
+def encode_bucket(
+    group: tuple[Any, Iterable[Instances]], settings: Settings
+) -> Iterator[tuple[int, Any]]:
+    """Writes the records of a bucket; yields where they are by output file.
+
+    The counts of the records have the number -1.
+    """
+    (_, bucket), parts = group
+    pairs, sequences = map(np.concatenate, zip(*parts, strict=True))
+    batches = (
+        (pairs[rows], sequences[rows])
+        for rows in parallel.batches_of_rows(pairs)
+    )
+    records = parallel.encode_batches(settings, batches)
+    columns = zip(*(some.data for some in records), strict=True)
+    data = [b"".join(column) for column in columns]
+    with files.writing(_bucket(settings, bucket)) as file:
+        file.write(b"".join(data))
+    start = 0
+    for number, size in enumerate(map(len, data)):
+        yield number, (bucket, start, size)
+        start += size
+    yield -1, sum((some.counts for some in records), Counter())
+
+
+def _bucket(settings: Settings, number: int) -> str:
+    return os.path.join(settings.corpus_directory, f"bucket-{number}")
+
+
+def join_buckets(group: tuple[int, Iterable[Any]], settings: Settings) -> None:
+    """Writes an output file, or the counts of all records."""
+    number, parts = group
+    directory = settings.corpus_directory
+    if number == -1:
+        counts = sum(parts, Counter[str]())
+        files.write_text(os.path.join(directory, _COUNTS), json.dumps(counts))
+        return
+    with files.writing(os.path.join(directory, str(number))) as file:
+        for bucket, start, size in sorted(parts):
+            with files.open_binary(_bucket(settings, bucket)) as source:
+                source.seek(start)
+                file.write(source.read(size))
+        file.flush()
+        files.sync(file.name)
 
 
 def _make_pipeline(options: CreatePretrainingData) -> Any:
@@ -99,13 +314,19 @@ def _make_pipeline(options: CreatePretrainingData) -> Any:
     try:
         import apache_beam
         from apache_beam.options.pipeline_options import PipelineOptions
+
+        runner = options.runner
+        if runner == "DaskRunner":  # Beam does not know its short name.
+            from apache_beam.runners.dask import dask_runner
+
+            runner = f"{dask_runner.__name__}.{runner}"
     except ImportError as error:
         raise InputError(
             f"--runner needs Apache Beam, which cannot be imported ({error}). "
             "Run pip install -e '.[beam]', or use --num_workers, "
             "which writes the same records."
         ) from error
-    flags = [f"--runner={options.runner}", *options.beam_flags()]
+    flags = [f"--runner={runner}", *options.beam_flags()]
     pipeline_options = PipelineOptions(flags)
     pipeline_options.get_all_options()  # Parses them now, not during the run.
     try:

@@ -12,14 +12,10 @@ both end with the end of the last one. The arrays are in memory, or in files of
 which only the requested parts are read.
 """
 
-import atexit
 import bisect
 import contextlib
 import dataclasses
-import functools
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -77,6 +73,17 @@ class Corpus:
             yield first, end
             first = end
 
+    def part(self, first: int, end: int) -> "Corpus":
+        """Returns some documents of a corpus in memory."""
+        documents = self.documents[first : end + 1]
+        sentences = self.sentences[documents[0] : documents[-1] + 1]
+        assert not isinstance(self.ids, int)
+        return Corpus(
+            self.ids[sentences[0] : sentences[-1]],
+            sentences - sentences[0],
+            documents - documents[0],
+        )
+
     def tokens(self, starts: Offsets, ends: Offsets) -> Ints:
         """Returns the ids of spans, one span after the other."""
         sizes = ends - starts
@@ -89,14 +96,17 @@ class Corpus:
         return self.ids[np.arange(sizes.sum()) + np.repeat(shifts, sizes)]
 
 
-def blocks_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yields lines in blocks for `tokenize_block`."""
+def blocks_of_lines(
+    lines: Iterable[str], whole_documents: bool = False
+) -> Iterator[list[str]]:
+    """Yields lines in blocks; with `whole_documents`, these may be larger."""
     block: list[str] = []
     room = _CHARACTERS_PER_BLOCK
     for line in lines:
         block.append(line)
         room -= len(line)
-        if len(block) == _LINES_PER_BLOCK or room <= 0:
+        is_full = len(block) >= _LINES_PER_BLOCK or room <= 0
+        if is_full and not (whole_documents and line.strip()):
             yield block
             block, room = [], _CHARACTERS_PER_BLOCK
     if block:
@@ -157,8 +167,6 @@ def store(blocks: Iterable[Block], directory: str) -> None:
 @contextlib.contextmanager
 def stored(directory: str) -> Iterator[Corpus]:
     """Opens a corpus written by `store`; its offsets are memory-mapped."""
-    if files.is_remote(directory):
-        directory = _local_copy(directory)
     ids, sentences, documents = [os.path.join(directory, f) for f in _FILES]
     with open(ids, "rb") as file:
         yield Corpus(
@@ -166,17 +174,3 @@ def stored(directory: str) -> Iterator[Corpus]:
             np.asarray(np.memmap(sentences, np.int64, "r")),
             np.asarray(np.memmap(documents, np.int64, "r")),
         )
-
-
-@functools.lru_cache(maxsize=1)
-def _local_copy(directory: str) -> str:
-    """Copies a remote corpus once; the copy is removed when Python exits."""
-    copy = tempfile.mkdtemp(prefix="pretraining-")
-    atexit.register(files.remove_directory, copy)
-    for name in _FILES:
-        with (
-            files.open_binary(os.path.join(directory, name)) as source,
-            open(os.path.join(copy, name), "wb") as target,
-        ):
-            shutil.copyfileobj(source, target, 2**20)
-    return copy

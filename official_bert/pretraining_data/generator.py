@@ -87,7 +87,8 @@ def read_corpus(settings: Settings, names: Sequence[str]) -> Corpus:
         corpus.tokenize_block(settings.tokenizer, block)
         for block in corpus.blocks_of_lines(lines)
     )
-    sentences.report(text, names, settings)
+    summary = sentences.summarize(text, settings)
+    sentences.report(summary, names, settings.options)
     return text
 
 
@@ -108,8 +109,12 @@ def create_instances(
         rounds, description="Making instances", unit="document"
     ):
         for pair in segment_pairs.document_pairs(
-            document, index, documents, options, rng
+            document, index, len(documents), options, rng
         ):
+            if options.nsp == "next" and pair.is_random_next:
+                pair = segment_pairs.add_random_segment(
+                    pair, documents, options, rng
+                )
             masks: tuple[list[int], list[int]] = ([], [])
             if options.masking == "static":
                 masks = masking.mask_sequence(
@@ -142,12 +147,10 @@ def feature_batches(
     remaining = iter(instances)
     while batch := [*itertools.islice(remaining, instance_records.BATCH_SIZE)]:
         pairs = np.array([pair for pair, _ in batch], np.int64)
-        input_ids, is_maskable = instance_records.make_sequences(
-            text, pairs, settings
-        )
+        input_ids = instance_records.make_sequences(text, pairs, settings)
         if settings.options.masking == "dynamic":
             yield instance_records.make_unmasked_features(
-                pairs, input_ids, is_maskable, settings
+                pairs, input_ids, settings
             )
             continue
         positions, replacements = zip(*(m for _, m in batch), strict=True)

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -31,21 +32,27 @@ _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 class Settings:
     """The options, and what each process derives from them once, when needed.
 
-    Only the two attributes are sent to other processes.
+    Only the attributes are sent to other processes.
     """
 
     options: CreatePretrainingData
     corpus_directory: str = ""  # Where the tokenized corpus is, if in files.
+    vocabulary: str = ""  # The content of the file, for other machines.
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received_settings, (self.options, self.corpus_directory)
+        attributes = self.options, self.corpus_directory, self.vocabulary
+        return _received_settings, attributes
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of `--vocab_file`."""
-        return Tokenizer(
-            self.options.vocab_file, do_lower_case=self.options.do_lower_case
-        )
+        do_lower_case = self.options.do_lower_case
+        if not self.vocabulary:
+            return Tokenizer(self.options.vocab_file, do_lower_case)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.vocabulary.encode())
+            file.flush()
+            return Tokenizer(file.name, do_lower_case)
 
     @functools.cached_property
     def is_continuation(self) -> npt.NDArray[np.bool_]:
@@ -118,23 +125,30 @@ def separators(pairs: Offsets) -> Offsets:
     return np.stack([first, first + np.where(length_b > 0, 1 + length_b, 0)])
 
 
-def make_sequences(
-    corpus: Corpus, pairs: Offsets, settings: Settings
-) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def make_sequences(corpus: Corpus, pairs: Offsets, settings: Settings) -> Ints:
     """Returns the sequences of pairs, not masked; see `separators`.
 
-    They are int32 [n, S], zero-padded. Also returns which ids are in a or b.
+    They are int32 [n, S], zero-padded.
     """
     vocab = settings.tokenizer.vocab
     first, last = separators(pairs)[:, :, np.newaxis]
     places = np.arange(settings.options.max_seq_length)
-    is_maskable = (places > 0) & (places != first) & (places < last)
-    input_ids = np.zeros(is_maskable.shape, np.int32)
+    input_ids = np.zeros((len(pairs), len(places)), np.int32)
     input_ids[:, 0] = vocab["[CLS]"]
     input_ids[(places == first) | (places == last)] = vocab["[SEP]"]
     starts, ends = pairs[:, 0:4:2].ravel(), pairs[:, 1:4:2].ravel()
-    input_ids[is_maskable] = corpus.tokens(starts, ends)
-    return input_ids, is_maskable
+    tokens = corpus.tokens(starts, ends)
+    input_ids[maskable_places(pairs, len(places))] = tokens
+    return input_ids
+
+
+def maskable_places(
+    pairs: Offsets, max_seq_length: int
+) -> npt.NDArray[np.bool_]:
+    """Returns which tokens of the sequences of pairs are in a or b, [n, S]."""
+    first, last = separators(pairs)[:, :, np.newaxis]
+    places = np.arange(max_seq_length)
+    return (places > 0) & (places != first) & (places < last)
 
 
 def make_features(
@@ -162,12 +176,10 @@ def make_features(
 
 
 def make_unmasked_features(
-    pairs: Offsets,
-    input_ids: Ints,
-    is_maskable: npt.NDArray[np.bool_],
-    settings: Settings,
+    pairs: Offsets, input_ids: Ints, settings: Settings
 ) -> Columns:
     """Returns features of `unmasked_schema`."""
+    is_maskable = maskable_places(pairs, input_ids.shape[1])
     is_continuation = settings.is_continuation[input_ids]
     is_start = masking.word_starts(is_maskable, is_continuation)
     starts = np.where(is_start, np.arange(input_ids.shape[1]), 0)
@@ -273,22 +285,34 @@ def write(
             for file, data in zip(opened, part.data, strict=True):
                 file.write(data)
             counts.update(part.counts)
-        if not counts["records"]:
-            raise InputError(
-                "--nsp=sop needs a document of more than one token, because a "
-                "single token has no order. Use other text or another --nsp."
-            )
+        require_records(counts)
         # A full disk may be reported only now, before any file is renamed.
         for file in opened:
             file.flush()
             files.sync(file.name)
+    report(counts, options, num_tokens_read)
+
+
+def require_records(counts: Counter[str]) -> None:
+    """Raises `InputError` if there are no records."""
+    if not counts["records"]:
+        raise InputError(
+            "--nsp=sop needs a document of more than one token, because a "
+            "single token has no order. Use other text or another --nsp."
+        )
+
+
+def report(
+    counts: Counter[str], options: CreatePretrainingData, num_tokens_read: int
+) -> None:
+    """Logs the number of records and the use of the text."""
     logging.info(
         "Wrote %d instances in %d records with %.1f%% padding to %s",
         counts["instances"],
         counts["records"],
         100
         - 100 * counts["tokens"] / counts["records"] / options.max_seq_length,
-        listed(names),
+        listed(options.output_files()),
     )
     share = 1 - counts["kept"] / (options.dupe_factor * num_tokens_read)
     logging.info("Dropped or truncated %.1f%% of the tokens", 100 * share)

@@ -7,8 +7,8 @@ encode       bucket -> records           sorted by key
 ```
 
 Each document has its own random stream in each round, which also gives each
-pair a key; the key determines the masks and the position in the output. So the
-records do not depend on the number of processes.
+pair a key; the key determines the sentences of a random B, the masks and the
+position in the output. So the records do not depend on the number of processes.
 
 Memory depends on the longest document, not on the size of the corpus: a process
 holds one block of lines, work item or bucket, the first process two for each
@@ -36,13 +36,14 @@ from official_bert.pretraining_data import (
     segment_pairs,
     sentences,
 )
-from official_bert.pretraining_data.corpus import Block, Corpus
+from official_bert.pretraining_data.corpus import Block, Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import Columns
 from official_bert.pretraining_data.instance_records import (
     BATCH_SIZE,
     EncodedRecords,
     Settings,
 )
+from official_bert.pretraining_data.sentences import Summary
 from official_bert.pretraining_data.workers import Workers
 
 # int64 [n, 6]: the fields of `segment_pairs.Pair`, and the pair's key.
@@ -71,17 +72,16 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         settings = Settings(options, directory)
         settings.check_vocabulary()
         workers = stack.enter_context(Workers(options.num_workers, settings))
-        num_buckets = store_corpus(workers, names)
+        summary = store_corpus(workers, names)
         pairs = progress.bar(
             workers.map(make_pairs, work_items(settings)),
             description="Making instances",
             total=sum(1 for _ in work_items(settings)),
             unit="item",
         )
-        paths = scatter(pairs, num_buckets, directory)
+        paths = scatter(pairs, num_buckets(summary, options), directory)
         records = _encode_files(workers, paths)
-        with corpus.stored(directory) as text:
-            instance_records.write(records, options, text.num_tokens)
+        instance_records.write(records, options, summary.num_tokens)
 
 
 @contextlib.contextmanager
@@ -95,23 +95,24 @@ def temporary_directory(path: str) -> Iterator[str]:
         if error.errno not in _DISK_FULL:
             raise
         raise InputError(
-            f"{directory}: no room for the tokenized text: {error.strerror}. "
+            f"{directory}: no room for temporary files: {error.strerror}. "
             "The output files are unchanged. Free disk space and run again."
         ) from error
     finally:
         files.remove_directory(directory)
 
 
-def store_corpus(workers: Workers, names: Sequence[str]) -> int:
-    """Tokenizes text into the corpus directory; returns `num_buckets`."""
+def store_corpus(workers: Workers, names: Sequence[str]) -> Summary:
+    """Tokenizes text into the corpus directory."""
     settings = workers.settings
     lines = sentences.read_lines(names, settings.options)
     directory = settings.corpus_directory
     blocks = workers.map(tokenize, corpus.blocks_of_lines(lines))
     corpus.store(blocks, directory)
     with corpus.stored(directory) as text:
-        sentences.report(text, names, settings)
-        return num_buckets(text, settings)
+        summary = sentences.summarize(text, settings)
+    sentences.report(summary, names, settings.options)
+    return summary
 
 
 def tokenize(settings: Settings, lines: Sequence[str]) -> Block:
@@ -129,41 +130,99 @@ def work_items(settings: Settings) -> Iterator[WorkItem]:
 
 def make_pairs(settings: Settings, item: WorkItem) -> KeyedPairs:
     """Returns the pairs of the documents of a work item."""
-    options = settings.options
     number, first, end = item
-    made = array.array("q")  # A list takes seven times the memory.
     with corpus.stored(settings.corpus_directory) as text:
-        for index in range(first, end):
-            rng = random.Random(f"{options.random_seed}/{number}/{index}")
-            pairs = segment_pairs.document_pairs(
-                text[index].tolist(), index, text, options, rng
-            )
-            for pair in pairs:
-                made.extend((*pair, rng.getrandbits(_KEY_BITS)))
+        documents = map(text.__getitem__, range(first, end))
+        place = number, first, len(text)
+        pairs = begin_pairs(documents, place, settings.options)
+        add_random_segments(pairs, text, settings.options)
+    return pairs
+
+
+def begin_pairs(
+    documents: Iterable[Offsets],
+    place: tuple[int, int, int],
+    options: CreatePretrainingData,
+) -> KeyedPairs:
+    """Returns the pairs of consecutive documents, without random segments B.
+
+    `place` is the round, the number of the first document in the corpus, and
+    the number of documents in the corpus.
+    """
+    number, first, num_documents = place
+    made = array.array("q")  # A list takes seven times the memory.
+    for index, document in enumerate(documents, first):
+        rng = random.Random(f"{options.random_seed}/{number}/{index}")
+        pairs = segment_pairs.document_pairs(
+            document.tolist(), index, num_documents, options, rng
+        )
+        for pair in pairs:
+            made.extend((*pair, rng.getrandbits(_KEY_BITS)))
     return np.frombuffer(made, np.int64).reshape(-1, 6)
 
 
-def num_buckets(text: Corpus, settings: Settings) -> int:
+def lacks_segment(
+    pairs: KeyedPairs, options: CreatePretrainingData
+) -> npt.NDArray[np.bool_]:
+    """Returns which pairs of `begin_pairs` lack a random segment B."""
+    return pairs[:, 4].astype(np.bool_) & (options.nsp == "next")
+
+
+def add_random_segments(
+    pairs: KeyedPairs, documents: Corpus, options: CreatePretrainingData
+) -> None:
+    """Adds the segments B that pairs lack, as `add_random_segment`.
+
+    They depend only on the document and on the key of the pair.
+    """
+    rows = np.flatnonzero(lacks_segment(pairs, options))
+    start_a, end_a, number, wanted, _, key = pairs[rows].T
+    key = ~key.astype(np.uint64)  # `masking` uses the numbers of the key.
+    start, end = documents.documents[number], documents.documents[number + 1]
+    drawn = masking.random_numbers(key, np.zeros_like(start))
+    first = start + (drawn % (end - start).astype(np.uint64)).astype(np.int64)
+    start_b = documents.sentences[first]
+    reached = np.searchsorted(documents.sentences, start_b + wanted)
+    end_b = documents.sentences[np.clip(reached, first + 1, end)]
+
+    length_a, length_b = end_a - start_a, end_b - start_b
+    excess = np.maximum(length_a + length_b + 3 - options.max_seq_length, 0)
+    until_equal = np.minimum(np.abs(length_a - length_b), excess)
+    of_a = np.where(length_a > length_b, until_equal, 0)
+    of_a += (excess - until_equal) // 2
+    spans = (start_a, end_a, of_a), (start_b, end_b, excess - of_a)
+    for i, (start, end, num_removed) in enumerate(spans):
+        row = np.repeat(np.arange(len(rows)), num_removed)
+        drawn = masking.random_numbers(key[row], 1 + i + 2 * masking.ranks(row))
+        is_front = drawn >> np.uint64(63)
+        num_front = np.bincount(row, is_front, len(rows)).astype(np.int64)
+        pairs[rows, 2 * i] = start + num_front
+        pairs[rows, 2 * i + 1] = end - num_removed + num_front
+
+
+def num_buckets(summary: Summary, options: CreatePretrainingData) -> int:
     """Returns the number of buckets, from an estimated number of instances."""
     # With a random B, the remaining sentences of the document are used again.
-    num_sentences = len(text.sentences) - 1
-    full = 1.5 * text.num_tokens / (settings.options.max_seq_length - 3)
+    full = 1.5 * summary.num_tokens / (options.max_seq_length - 3)
     # Each instance takes at least one sentence.
-    per_round = min(num_sentences, len(text) + full)
-    expected = settings.options.dupe_factor * per_round
-    return 1 + int(expected / _INSTANCES_PER_BUCKET)
+    per_round = min(summary.num_sentences, summary.num_documents + full)
+    return 1 + int(options.dupe_factor * per_round / _INSTANCES_PER_BUCKET)
 
 
 def by_bucket(
     pairs: KeyedPairs, num_buckets: int
-) -> Iterator[tuple[int, KeyedPairs]]:
-    """Yields the pairs of each bucket; keys ascend from bucket to bucket."""
+) -> Iterator[tuple[int, Offsets]]:
+    """Yields the rows of each bucket; keys ascend from bucket to bucket."""
     highest = pairs[:, -1] >> (_KEY_BITS - 31)
-    buckets = highest * num_buckets >> 31
-    order = np.argsort(buckets, kind="stable")
-    numbers, starts = np.unique(buckets[order], return_index=True)
-    parts = np.split(pairs[order], starts[1:])
-    yield from zip(numbers.tolist(), parts, strict=False)  # [] has one part.
+    return grouped(highest * num_buckets >> 31)
+
+
+def grouped(numbers: Offsets) -> Iterator[tuple[int, Offsets]]:
+    """Yields each number and the rows where it is."""
+    order = np.argsort(numbers, kind="stable")
+    values, starts = np.unique(numbers[order], return_index=True)
+    parts = np.split(order, starts[1:])
+    yield from zip(values.tolist(), parts, strict=False)  # [] has one part.
 
 
 def scatter(
@@ -173,10 +232,11 @@ def scatter(
     numbers: set[int] = set()
     remaining = iter(made)
     while some := list(_portion(remaining)):
-        for number, pairs in by_bucket(np.concatenate(some), num_buckets):
+        pairs = np.concatenate(some)
+        for number, rows in by_bucket(pairs, num_buckets):
             numbers.add(number)
             with open(_bucket(directory, number), "ab") as file:
-                file.write(pairs.tobytes())
+                file.write(pairs[rows].tobytes())
     return [_bucket(directory, number) for number in sorted(numbers)]
 
 
@@ -211,24 +271,37 @@ def _encode_files(
 
 def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:
     """Returns the records of a bucket, whose pairs come in any order."""
-    # Equal keys are sorted by position, so that the order is always the same.
-    pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, -1]))]
     with corpus.stored(settings.corpus_directory) as text:
         batches = (
-            _features(pairs[start : start + BATCH_SIZE], text, settings)
-            for start in range(0, len(pairs), BATCH_SIZE)
+            (part, instance_records.make_sequences(text, part, settings))
+            for part in (pairs[rows] for rows in batches_of_rows(pairs))
         )
-        return list(instance_records.encode(batches, settings))
+        return encode_batches(settings, batches)
 
 
-def _features(pairs: KeyedPairs, text: Corpus, settings: Settings) -> Columns:
-    input_ids, is_maskable = instance_records.make_sequences(
-        text, pairs, settings
-    )
+def batches_of_rows(pairs: KeyedPairs) -> list[Offsets]:
+    """Returns the rows of each batch of a bucket."""
+    # Equal keys are sorted by position, so that the order is always the same.
+    order = np.lexsort((pairs[:, 0], pairs[:, -1]))
+    return np.split(order, range(BATCH_SIZE, len(order), BATCH_SIZE))
+
+
+def encode_batches(
+    settings: Settings, batches: Iterable[tuple[KeyedPairs, Ints]]
+) -> list[EncodedRecords]:
+    """Returns the records of batches of pairs and their sequences."""
+    columns = (_features(*batch, settings) for batch in batches)
+    return list(instance_records.encode(columns, settings))
+
+
+def _features(
+    pairs: KeyedPairs, input_ids: Ints, settings: Settings
+) -> Columns:
     if settings.options.masking == "dynamic":
         return instance_records.make_unmasked_features(
-            pairs, input_ids, is_maskable, settings
+            pairs, input_ids, settings
         )
+    is_maskable = instance_records.maskable_places(pairs, input_ids.shape[1])
     _, last = instance_records.separators(pairs)
     masked = masking.mask_sequences(
         is_maskable,

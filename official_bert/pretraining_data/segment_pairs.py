@@ -6,7 +6,9 @@ Segment B depends on `--nsp`::
     sop   sentence order: B follows A, or precedes it
     none  there is no B
 
-Random numbers are drawn in the order of the original implementation.
+A random B is added in a second step, which needs the other document only.
+Random numbers are drawn in the order of the original implementation, if the
+second step draws from the same stream before the next pair.
 """
 
 import bisect
@@ -23,7 +25,11 @@ Documents = Sequence[Sequence[int]] | Corpus
 
 
 class Pair(NamedTuple):
-    """Two segments as spans of the corpus; B may be empty."""
+    """Two segments as spans of the corpus; B may be empty.
+
+    Until `add_random_segment`, a random B is not a span, but the number of a
+    document and the wanted length.
+    """
 
     start_a: int
     end_a: int
@@ -41,11 +47,14 @@ class Pair(NamedTuple):
 def document_pairs(
     document: Document,
     index: int,
-    documents: Documents,
+    num_documents: int,
     options: CreatePretrainingData,
     rng: random.Random,
 ) -> Iterator[Pair]:
-    """Yields the pairs whose segment A comes from the document at `index`."""
+    """Yields the pairs whose segment A comes from the document at `index`.
+
+    With `--nsp=next`, those with `is_random_next` lack segment B.
+    """
     num_special = 2 if options.nsp == "none" else 3  # [CLS], [SEP], [SEP].
     max_num_tokens = options.max_seq_length - num_special
     target_length = max_num_tokens
@@ -58,15 +67,33 @@ def document_pairs(
     elif options.nsp == "sop":
         pairs = _ordered_pairs(document, target_length, rng)
     else:
-        pairs = _next_pairs(document, index, documents, target_length, rng)
+        pairs = _next_pairs(document, index, num_documents, target_length, rng)
     for pair in pairs:
-        yield _truncate(pair, max_num_tokens, rng)
+        if options.nsp == "next" and pair.is_random_next:
+            yield pair
+        else:
+            yield _truncate(pair, max_num_tokens, rng)
+
+
+def add_random_segment(
+    pair: Pair,
+    documents: Documents,
+    options: CreatePretrainingData,
+    rng: random.Random,
+) -> Pair:
+    """Adds a random segment B, from `documents[pair.start_b]`."""
+    document = documents[pair.start_b]
+    first = rng.randint(0, len(document) - 2)
+    behind = _reach(document, first, pair.end_b)
+    span_b = int(document[first]), int(document[behind])
+    pair = Pair(pair.start_a, pair.end_a, *span_b, pair.is_random_next)
+    return _truncate(pair, options.max_seq_length - 3, rng)
 
 
 def _next_pairs(
     document: Document,
     index: int,
-    documents: Documents,
+    num_documents: int,
     target_length: int,
     rng: random.Random,
 ) -> Iterator[Pair]:
@@ -82,14 +109,10 @@ def _next_pairs(
         is_random_next = end - start == 1 or rng.random() < 0.5
         if is_random_next:
             for _ in range(10):  # After that, it may be the same document.
-                number = rng.randint(0, len(documents) - 1)
+                number = rng.randint(0, num_documents - 1)
                 if number != index:
                     break
-            other = documents[number]
-            first = rng.randint(0, len(other) - 2)
-            wanted = target_length - (span_a[1] - span_a[0])
-            behind = _reach(other, first, wanted)
-            span_b = int(other[first]), int(other[behind])
+            span_b = number, target_length - (span_a[1] - span_a[0])
             start = middle  # The remaining sentences are used again.
         else:
             span_b = document[middle], document[end]

@@ -1,7 +1,9 @@
 """Lines of one sentence each, as they are in the files or split from prose."""
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from absl import logging
@@ -21,12 +23,23 @@ def read_lines(
     names: Sequence[str], options: CreatePretrainingData
 ) -> Iterator[str]:
     """Yields the lines of text files, with a progress bar."""
-    if not options.split_sentences:
-        return progress.read_lines(names, "Reading text")
-    num_blank = options.document_blank_lines
-    return progress.read_lines(
-        names, "Reading text", lambda lines: split_prose(lines, num_blank)
-    )
+    convert = functools.partial(lines_of_file, options=options)
+    return progress.read_lines(names, "Reading text", convert)
+
+
+def lines_of_file(
+    lines: Iterator[str], options: CreatePretrainingData
+) -> Iterator[str]:
+    """Returns the lines of a file, split if they are prose.
+
+    In the default mode, as in the original implementation, the end of a file
+    does not end a document.
+    """
+    if options.split_sentences:
+        return split_prose(lines, options.document_blank_lines)
+    if options.num_workers or options.runner:
+        return itertools.chain(lines, [""])
+    return lines
 
 
 def split_prose(
@@ -66,36 +79,57 @@ def _sentences(paragraph: str) -> list[str]:
     return sentences
 
 
-def report(text: Corpus, names: Sequence[str], settings: Settings) -> None:
+class Summary(NamedTuple):
+    """What `report` says about a text."""
+
+    num_documents: int
+    num_sentences: int
+    num_tokens: int
+    num_single: int  # Documents of one sentence.
+    is_wrapped: bool  # Whether most of the first lines end within a sentence.
+
+
+def summarize(text: Corpus, settings: Settings) -> Summary:
+    """Counts documents, sentences and tokens."""
+    num_single = sum(
+        np.count_nonzero(np.diff(text.documents[first : end + 1]) == 1)
+        for first, end in text.parts(_SENTENCES_PER_PART)
+    )
+    num_sentences = len(text.sentences) - 1
+    is_wrapped = _is_wrapped(text, settings)
+    counts = len(text), num_sentences, text.num_tokens, int(num_single)
+    return Summary(*counts, is_wrapped)
+
+
+def report(
+    summary: Summary, names: Sequence[str], options: CreatePretrainingData
+) -> None:
     """Logs the size of the text of files, and warns about its documents.
 
     Raises `InputError` if there are no documents.
     """
-    if not len(text):
+    num_documents, num_sentences, num_tokens, num_single, is_wrapped = summary
+    if not num_documents:
         raise InputError(
             f"{listed(names)}: must contain text, one sentence per line."
         )
     logging.info(
         "Read %d documents, %d sentences, %d tokens",
-        len(text),
-        len(text.sentences) - 1,
-        text.num_tokens,
+        num_documents,
+        num_sentences,
+        num_tokens,
     )
     advice = (
         "Write one sentence per line and a blank line between documents, or "
         "use --split_sentences."
     )
-    if settings.options.split_sentences:
+    if options.split_sentences:
         advice = "Use one file per document, or change --document_blank_lines."
-    num_single = sum(
-        np.count_nonzero(np.diff(text.documents[first : end + 1]) == 1)
-        for first, end in text.parts(_SENTENCES_PER_PART)
-    )
-    if len(text) == 1 and settings.options.nsp == "next":
+    if num_documents == 1 and options.nsp == "next":
         problem = "only one document: random segments B are also from it"
-    elif 2 * num_single >= len(text):
-        problem = f"{num_single} of {len(text)} have one sentence"
-    elif _is_wrapped(text, settings):
+    elif 2 * num_single >= num_documents:
+        problem = f"{num_single} of {num_documents} have one sentence"
+    elif is_wrapped:
         problem = "most lines end within a sentence"
     else:
         return

@@ -1,16 +1,16 @@
 """The Beam pipeline writes the records of --num_workers."""
 
+import contextlib
 import logging
 import random
+from collections import defaultdict
 
 import pytest
 from support import pretraining_records
 from support.pretraining_records import make
 
 from official_bert.errors import InputError
-from official_bert.pretraining_data import parallel
-
-pytest.importorskip("apache_beam", reason="needs the extra beam")
+from official_bert.pretraining_data import beam_pipeline, corpus
 
 # Beam and its dependencies raise warnings of their own.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -19,13 +19,79 @@ WORDS = ["the", "cat", "sat", "on", "mat", ".", "it", "was", "warm"]
 
 
 @pytest.fixture
-def inputs(tmp_path):
+def inputs(tmp_path, monkeypatch):
+    """Five files: some end within a document, or have no text."""
+    logging.getLogger().setLevel(logging.WARNING)
     rng = random.Random(1)
     lines = [" ".join(rng.choices(WORDS, k=9)) for _ in range(400)]
     lines[::20] = [""] * 20
-    return pretraining_records.write_inputs(
-        tmp_path, "\n".join(lines), [*WORDS, "##s"]
+    texts = [lines[:150], lines[150:152], ["", ""], [], lines[152:]]
+    pretraining_records.write_inputs(tmp_path, "", [*WORDS, "##s"])
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.txt").write_text("\n".join(text))
+    monkeypatch.setattr(corpus, "_LINES_PER_BLOCK", 30)
+    return tmp_path
+
+
+def make_both(inputs, runner="DirectRunner", beam_options=None, **changes):
+    """Returns the records of the pipeline and of --num_workers."""
+    how = {"input_file": f"{inputs}/[0-9].txt", **changes}
+    before = {path.name for path in inputs.iterdir()}
+    outputs = f"{inputs}/a,{inputs}/b"
+    beam = {"runner": runner, "beam_options": beam_options}
+    made = make(inputs, outputs, **beam, **how)
+    assert {path.name for path in inputs.iterdir()} == before | {"a", "b"}
+    return made, make(inputs, outputs, num_workers=1, **how)
+
+
+@contextlib.contextmanager
+def running_without_beam(monkeypatch):
+    """Runs the steps of the pipeline twice, on elements in random order."""
+    rng = random.Random(2)
+
+    def each(function, items, *arguments):
+        results = []
+        for item in items:
+            for _ in range(2):  # The first result is lost.
+                result = function(item, *arguments)
+                result = [result] if is_map(function) else list(result)
+            results += result
+        rng.shuffle(results)
+        return results
+
+    def is_map(function):
+        return function.__name__ in ("measure", "join_buckets")
+
+    def grouped(items):
+        groups = defaultdict(list)
+        for key, value in items:
+            groups[key].append(value)
+        return groups
+
+    def build(pipeline, settings, names):
+        pipe = beam_pipeline
+        blocks = each(pipe.read_blocks, enumerate(names), settings)
+        sizes = grouped(each(pipe.measure, blocks, settings)).items()
+        places = grouped(each(pipe.make_plan, sizes, settings))
+        joined = [
+            (key, {"texts": [text], "places": places[key]})
+            for key, text in blocks
+        ]
+        begun = each(pipe.begin_block, joined, settings)
+        ranges = grouped(item for item in begun if pipe._is_kind(item, 1))
+        finished = each(pipe.finish_pairs, ranges.items(), settings)
+        complete = [item for item in begun if pipe._is_kind(item, 0)]
+        buckets = grouped(complete + finished).items()
+        parts = grouped(each(pipe.encode_bucket, buckets, settings)).items()
+        each(pipe.join_buckets, parts, settings)
+
+    monkeypatch.setattr(beam_pipeline, "_build", build)
+    monkeypatch.setattr(
+        beam_pipeline,
+        "_make_pipeline",
+        lambda options: contextlib.nullcontext(),
     )
+    yield
 
 
 @pytest.mark.parametrize(
@@ -33,20 +99,76 @@ def inputs(tmp_path):
     [
         {"dupe_factor": 40},
         {"do_whole_word_mask": True, "compress": True},
-        {"beam_options": "--direct_num_workers=2"},
         {"nsp": "sop", "mask_share": 0.0, "random_share": 0.9},
-        {"nsp": "none", "pack_sequences": True},
+        {"nsp": "none", "pack_sequences": True, "masking": "dynamic"},
     ],
     ids=str,
 )
-def test_records_equal_those_of_workers(inputs, changes):
-    logging.getLogger().setLevel(logging.WARNING)
-    outputs = f"{inputs}/a,{inputs}/b"
-    beam = make(inputs, outputs, runner="DirectRunner", **changes)
-    names = {path.name for path in inputs.iterdir()}
-    assert names == {"text.txt", "vocab.txt", "a", "b"}
-    local = {k: v for k, v in changes.items() if k != "beam_options"}
-    assert beam == make(inputs, outputs, num_workers=1, **local)
+def test_steps_in_any_order_make_the_records_of_workers(
+    inputs, monkeypatch, caplog, changes
+):
+    caplog.set_level(logging.INFO, logger="absl")
+    with running_without_beam(monkeypatch):
+        made, expected = make_both(inputs, **changes)
+    assert made == expected
+    logged = [record.getMessage() for record in caplog.records]
+    beam, local = logged[: len(logged) // 2], logged[len(logged) // 2 :]
+    assert beam == local
+    assert any("Dropped or truncated" in message for message in beam)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("3.txt", b"the cat\nsat \xff\n", r"3.txt:2: text must be UTF-8"),
+        ("3.txt.gz", b"the cat", r"3.txt.gz:1: invalid gzip data"),
+    ],
+)
+def test_damaged_input_is_reported(inputs, monkeypatch, name, content, message):
+    (inputs / name).write_bytes(content)
+    (inputs / "a").write_text("before")
+    names = sorted(inputs.iterdir())
+    with (
+        running_without_beam(monkeypatch),
+        pytest.raises(InputError, match=message),
+    ):
+        make_both(inputs, input_file=f"{inputs}/[0-9].txt*")
+    assert sorted(inputs.iterdir()) == names
+    assert (inputs / "a").read_text() == "before"
+
+
+def test_text_without_documents_is_reported(inputs, monkeypatch):
+    for path in inputs.glob("*.txt"):
+        if path.name != "vocab.txt":
+            path.write_text("\n")
+    with (
+        running_without_beam(monkeypatch),
+        pytest.raises(InputError, match="must contain text"),
+    ):
+        make_both(inputs)
+
+
+@pytest.mark.parametrize(
+    "beam_options",
+    [None, "--direct_running_mode=multi_processing --direct_num_workers=2"],
+)
+@pytest.mark.slow
+def test_beam_makes_the_records_of_workers(inputs, beam_options):
+    pytest.importorskip("apache_beam", reason="needs the extra beam")
+    made, expected = make_both(inputs, beam_options=beam_options)
+    assert made == expected
+
+
+@pytest.mark.slow
+def test_dask_makes_the_records_of_workers(inputs):
+    pytest.importorskip("apache_beam", reason="needs the extra beam")
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(2, threads_per_worker=1) as cluster:
+        beam_options = f"--dask_client_address={cluster.scheduler_address}"
+        beam_options += " --dask_npartitions=4"
+        made, expected = make_both(inputs, "DaskRunner", beam_options)
+        distributed.default_client().close()  # Beam leaves it open.
+    assert made == expected
 
 
 @pytest.mark.parametrize(
@@ -59,6 +181,7 @@ def test_records_equal_those_of_workers(inputs, changes):
 def test_runner_and_its_options_are_checked_before_the_text_is_read(
     inputs, monkeypatch, changes, error
 ):
-    monkeypatch.setattr(parallel, "store_corpus", None)
+    pytest.importorskip("apache_beam", reason="needs the extra beam")
+    monkeypatch.setattr(beam_pipeline, "_build", None)
     with pytest.raises((InputError, SystemExit), match=error):
-        make(inputs, inputs / "a", **{"runner": "DirectRunner", **changes})
+        make_both(inputs, **changes)

@@ -61,9 +61,8 @@ def test_documents_do_not_depend_on_the_size_of_blocks(tokenizer, size):
     assert text.sentences[-1] == 8
 
 
-@pytest.mark.parametrize("scheme", ["", "file://"])
-def test_stored_corpus_equals_the_one_in_memory(tokenizer, tmp_path, scheme):
-    directory = f"{scheme}{tmp_path}"
+def test_stored_corpus_equals_the_one_in_memory(tokenizer, tmp_path):
+    directory = str(tmp_path)
     corpus.store(blocks(tokenizer, LINES), directory)
     with corpus.stored(directory) as text:
         assert documents_of(text) == DOCUMENTS
@@ -82,3 +81,10 @@ def test_blocks_are_limited_in_lines_and_in_characters():
         made = list(corpus.blocks_of_lines(lines))
         assert [line for block in made for line in block] == lines
         assert max(map(len, made)) == most
+
+
+def test_blocks_of_whole_documents_end_with_a_blank_line():
+    lines = ["a", ""] * 3000 + ["b"] * 5000
+    made = list(corpus.blocks_of_lines(lines, whole_documents=True))
+    assert [line for block in made for line in block] == lines
+    assert [len(block) for block in made] == [2048, 2048, 6904]

@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import logging
+import pathlib
 import re
 import textwrap
 
@@ -91,6 +92,29 @@ def test_end_of_a_file_ends_a_document(tmp_path):
         ["One house.", "It stood"],
         ["alone.", "No road."],
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        ({}, ["a", "b", "c"]),  # As in the original implementation.
+        ({"num_workers": 1}, ["a", "b", "", "c", ""]),
+        ({"runner": "DirectRunner"}, ["a", "b", "", "c", ""]),
+    ],
+)
+def test_end_of_a_file_ends_a_document_outside_the_default_mode(
+    tmp_path, changes, lines
+):
+    paths = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+    for path, text in zip(paths, ("a\nb", "c\n"), strict=True):
+        pathlib.Path(path).write_text(text)
+    options = CreatePretrainingData(
+        input_file=",".join(paths),
+        output_file="out",
+        vocab_file=paths[0],
+        **changes,
+    )
+    assert list(sentences.read_lines(paths, options)) == lines
 
 
 def test_memory_is_limited_in_text_without_blank_lines():
