@@ -7,7 +7,7 @@ what the original implementation stored.
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import tensorflow as tf
@@ -101,13 +101,13 @@ def save(
             tf1.remove(prefix)
         raise
     names = [*(n for n in listed if _step_of(n) < step), name]
-    kept = names[-keep:]
-    paths = [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in kept]
-    lines = [f"model_checkpoint_path: {json.dumps(name)}", *paths]
-    files.write_text(os.path.join(directory, _LIST), "\n".join(lines) + "\n")
-    files.sync(directory)  # Before the checkpoints it named are removed.
-    for old in names[:-keep]:
-        tf1.remove(os.path.join(directory, old))
+    _write_list(directory, names)
+    if old := names[:-keep]:
+        # Listed until they are removed: if this is killed, the next call
+        # removes them.
+        for each in old:
+            tf1.remove(os.path.join(directory, each))
+        _write_list(directory, names[-keep:])
     return prefix
 
 
@@ -131,6 +131,14 @@ def read_resume_state(prefix: str) -> ResumeState | None:
             f"{name} is not as training wrote it: {error}. Remove it to resume "
             "from the checkpoint at another position in the data."
         ) from error
+
+
+def _write_list(directory: str, names: Sequence[str]) -> None:
+    """Writes `checkpoint`; newest last."""
+    paths = [f"all_model_checkpoint_paths: {json.dumps(n)}" for n in names]
+    lines = [f"model_checkpoint_path: {json.dumps(names[-1])}", *paths]
+    files.write_text(os.path.join(directory, _LIST), "\n".join(lines) + "\n")
+    files.sync(directory)
 
 
 def _listed(directory: str) -> list[str]:

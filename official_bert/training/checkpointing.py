@@ -26,9 +26,12 @@ _LOCK = "run.lock"
 # Temporary files of a run that was killed. Only the holder of the lock writes
 # them; the temporary files of evaluations and exports are not removed.
 _UNFINISHED = re.compile(
-    r"(model\.ckpt-\d+|checkpoint|train\.tf_record).*"
+    r"(model\.ckpt-\d+|checkpoint|train\.tf_record|train_options\.json"
+    r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
     r"\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
 )
+# A file of a checkpoint. Without an index, it was being written or removed.
+_PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 
 # Config keys that may change when a run resumes.
 _MAY_CHANGE = (
@@ -57,11 +60,8 @@ def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
     path = os.path.join(directory, _LOCK)
     descriptor = _acquire_lock(path)
     try:
-        for part in ("", files.BEST_DIRECTORY):
-            parent = os.path.join(directory, part)
-            for name in files.list_directory(parent):
-                if _UNFINISHED.fullmatch(name):
-                    os.remove(os.path.join(parent, name))
+        _remove_unfinished(directory)
+        _remove_unfinished(os.path.join(directory, files.BEST_DIRECTORY))
         yield
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -70,6 +70,16 @@ def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
         if is_new:
             with contextlib.suppress(OSError):  # It is not empty.
                 os.rmdir(directory)
+
+
+def _remove_unfinished(directory: str) -> None:
+    """Removes what a killed run was writing, or had begun to remove."""
+    names = files.list_directory(directory)
+    for name in names:
+        part = _PART.fullmatch(name)
+        has_no_index = part and part[1] + tf1.INDEX not in names
+        if has_no_index or _UNFINISHED.fullmatch(name):
+            os.remove(os.path.join(directory, name))
 
 
 def _acquire_lock(path: str) -> int:

@@ -145,6 +145,23 @@ def test_newest_checkpoints_are_kept_and_found(tmp_path, scheme):
     assert run_directory.latest(folder) == prefix
 
 
+def test_checkpoint_that_a_killed_run_did_not_remove_is_removed_later(
+    tmp_path, monkeypatch
+):
+    def die(_):
+        raise SystemExit
+
+    save(tmp_path, 0, keep=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(tf1, "remove", die)
+        with pytest.raises(SystemExit):
+            save(tmp_path, 5, keep=1)
+    assert (load(str(tmp_path)) == 5).all()
+    prefix = save(tmp_path, 10, keep=1)
+    assert run_directory.latest(str(tmp_path)) == prefix
+    assert len(os.listdir(tmp_path)) == 3 + 1
+
+
 def test_moved_run_directory_keeps_its_checkpoints(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     os.makedirs("runs/a")

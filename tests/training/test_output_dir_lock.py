@@ -84,13 +84,21 @@ def test_unfinished_files_of_a_killed_run_are_removed(tmp_path):
         "eval_results.txt.tmp-12.0123abcd",  # An evaluation may be running.
         "encoder.tmp-12.0123abcd",  # An export, too.
         "model.ckpt-5.index",
+        "model.ckpt-5.data-00000-of-00001",
+        "model.ckpt-5.resume.json",
         "model.ckpt-1.tmp-notes",
     }
     removed = {
+        # Without an index, it was being written or removed.
+        "model.ckpt-4.data-00000-of-00001",
+        "model.ckpt-4.resume.json",
+        "best/model.ckpt-5.data-00000-of-00001",
         "model.ckpt-5.tmp-12.0123abcd.data-00000-of-00001",
         files.temporary_name("model.ckpt-5.resume.json"),
         files.temporary_name("checkpoint"),
         files.temporary_name("train.tf_record"),
+        files.temporary_name("train_options.json"),
+        files.temporary_name("eval_history.jsonl"),
         "best/model.ckpt-5.tmp-12.0123abcd.index",
     }
     for name in kept | removed:

@@ -347,21 +347,28 @@ def test_resuming_without_eval_every_is_an_error_if_there_is_a_best_model(
 
 def test_checkpoint_is_evaluated_once(folder, monkeypatch):
     """Also if a run was killed before it could evaluate one."""
-    evaluated = []
+    history = folder / "new" / "eval_history.jsonl"
+    evaluated, num_lines = [], []
+
+    def write_summary(*_):
+        text = history.read_text() if history.exists() else ""
+        num_lines.append(text.count("\n"))
 
     def evaluate_model(*_, **__):
         evaluated.append(int(weights(folder / "new")["global_step"]))
         return {"dev": {"accuracy": 0.5}}
 
     monkeypatch.setattr(evaluate, "evaluate", evaluate_model)
+    monkeypatch.setattr(evaluate.reporting, "write_summary", write_summary)
     changes = {"eval_every": 5, "save_checkpoints_steps": 5}
     train(folder, "new", num_train_epochs=1.0, **changes)
     train(folder, "new", num_train_epochs=1.5, **changes)
-    history = folder / "new" / "eval_history.jsonl"
     *lines, _ = history.read_text().splitlines(keepends=True)
     history.write_text("".join(lines))
     train(folder, "new", num_train_epochs=2.0, **changes)
     assert evaluated == [5, 10, 15, 15, 20]
+    # The events come first: their evaluation is repeated if they are missing.
+    assert num_lines == [0, 1, 2, 2, 3]
     history.write_text("".join(lines) + "[\n")
     message = r"eval_history\.jsonl:3: .* Remove the file to forget"
     with pytest.raises(InputError, match=message):
