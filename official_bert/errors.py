@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 # The parts of TensorFlow's messages that describe a graph.
-_GRAPH_PARTS = re.compile(r"\{\{.*?\}\} | \[Op:.*")
+_GRAPH_PARTS = re.compile(
+    r"\{\{.*?\}\} | \[Op:.*|Graph execution error:\s+"
+    r"|Detected at node .*\n(\s+File .*\n)*\s*"
+)
 
 _CUT = reprlib.Repr()
 _CUT.maxstring = _CUT.maxother = _CUT.maxlong = 100

@@ -156,10 +156,11 @@ def reporting_lost_hosts(options: DeviceOptions) -> Iterator[None]:
     except _HOST_LOST as error:
         if options.resolved_strategy != "multi_worker_mirrored":
             raise
+        reason = short_reason(error).strip().partition("\n")[0]
         raise InputError(
-            "Another host of the run has stopped. "
-            f"{short_reason(error).strip()}\nThe checkpoints in --output_dir "
-            "are intact. Start all hosts again to resume from the newest one."
+            f"Another host of the run has stopped. {reason}\nThe checkpoints "
+            "in --output_dir are intact. Start all hosts again to resume from "
+            "the newest one."
         ) from error
 
 

@@ -68,3 +68,30 @@ def test_temporary_directory_of_a_worker_is_removed_at_exit(monkeypatch):
     [(function, *arguments)] = at_exit
     function(*arguments)
     assert not directory.exists()
+
+
+LOST = """Graph execution error:
+
+Detected at node allgather/CollectiveGatherV2 (most recent call last):
+  File "run_pretraining.py", line 28, in <module>
+
+  File "official_bert/cli.py", line 318, in run
+
+Collective ops is aborted by: Connection refused
+Additional GRPC error information from remote target /job:worker/task:1
+\t [[{{node allgather/CollectiveGatherV2}}]]"""
+
+
+def test_message_about_a_lost_host_is_short():
+    options = types.SimpleNamespace(resolved_strategy="multi_worker_mirrored")
+    with (
+        pytest.raises(InputError) as caught,
+        distribution.reporting_lost_hosts(options),
+    ):
+        raise tf.errors.UnavailableError(None, None, LOST)
+    assert str(caught.value).splitlines() == [
+        "Another host of the run has stopped. Collective ops is aborted by: "
+        "Connection refused",
+        "The checkpoints in --output_dir are intact. Start all hosts again to "
+        "resume from the newest one.",
+    ]
