@@ -5,8 +5,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -199,8 +201,9 @@ class Hub:
     def run(self, *arguments, **environment):
         """Runs Python in a process that uses the server."""
         self.server.requests.clear()
-        return subprocess.run(
-            [sys.executable, *arguments],
+        line = [sys.executable, *arguments]
+        with subprocess.Popen(
+            line,
             env={
                 **os.environ,
                 "PYTHONPATH": str(ROOT),
@@ -209,10 +212,13 @@ class Hub:
                 "XDG_CACHE_HOME": str(self.folder / "cache"),
                 **environment,
             },
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-        )
+        ) as self.process:
+            streams = self.process.communicate()
+        status = self.process.returncode
+        return subprocess.CompletedProcess(line, status, *streams)
 
     def find(self, model, **environment):
         """Finds a model and downloads its weights; returns files or error."""
@@ -225,7 +231,7 @@ class Hub:
         ]
         done = self.run("-c", "\n".join(lines), model, **environment)
         if done.returncode:
-            return done.stderr.splitlines()[-1]
+            return done.stderr.strip().rpartition("\n")[2]
         return pretrained.ModelFiles(*done.stdout.splitlines())
 
     def has(self, found, source="huggingface", name="model.safetensors"):
@@ -278,6 +284,37 @@ def test_download_that_ends_early_is_completed_by_the_next_run(hub):
     assert "owner/name cannot be downloaded" in hub.find("owner/name")
     hub.server.cut_after = None
     assert hub.has(hub.find("owner/name"))
+
+
+def test_killed_download_is_completed_by_the_next_run(hub, directory):
+    weights = hub.add("owner/name") / "model.safetensors"
+    # huggingface_hub writes 10 MiB at a time.
+    weights.write_bytes(os.urandom(25 * 2**20))
+    sizes = []
+
+    def kill():
+        deadline = time.monotonic() + 60
+        while not sum(sizes) and time.monotonic() < deadline:
+            partial = directory.rglob("*.incomplete")
+            sizes[:] = [path.stat().st_size for path in partial]
+            time.sleep(0.01)
+        hub.process.kill()
+
+    hub.server.cut_after, hub.server.at_cut = 15 * 2**20, kill
+    hub.find("owner/name")
+    assert hub.process.returncode == -signal.SIGKILL
+    assert 0 < sum(sizes) < weights.stat().st_size
+    error = hub.find("owner/name", HF_HUB_OFFLINE="1")
+    assert "owner/name cannot be downloaded" in error
+    hub.server.cut_after = None
+    completed = hub.find("owner/name").init_checkpoint
+    undisturbed = hub.find("owner/name", HF_HOME="other").init_checkpoint
+    names = sorted(os.listdir(completed))
+    assert "model.safetensors" in names
+    assert names == sorted(os.listdir(undisturbed))
+    for name in names:
+        expected = pathlib.Path(undisturbed, name).read_bytes()
+        assert pathlib.Path(completed, name).read_bytes() == expected
 
 
 def test_weights_that_are_only_a_pickle_are_an_error(hub):
