@@ -1,53 +1,63 @@
 """Kills runs at random moments and compares their results with whole runs.
 
-  python -m benchmarks.fault_drill [NUM_KILLS] [SEED]
+  python -m benchmarks.fault_drill [NUM_KILLS] [SEED] [NAME]
 
-Each command trains a tiny model with dropout on random data over many epochs:
+Each scenario trains a tiny model with dropout on random data over many epochs:
 once without interruption, and once killed by SIGKILL at random moments and
-restarted, repeatedly. Every loss of every step, repeated steps included, and
-all final weights and moments must be equal bit for bit. Twenty kills take about
-ten minutes on one core.
+restarted, NUM_KILLS times. A moment is an access to the disk, mostly one that
+saves a checkpoint, or up to 0.3 seconds later. All losses of all steps,
+repeated steps included, and all files must be equal bit for bit. NAME selects
+the scenarios whose names contain it.
 """
 
 import glob
 import json
+import multiprocessing
 import os
 import random
+import re
+import runpy
+import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import time
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+import create_pretraining_data
+import official_bert.training.finetune
+import official_bert.training.pretrain  # noqa: F401 - For the forked runs.
 from official_bert.inputs import schemas, tfrecords
+from official_bert.options import CreatePretrainingData
+from official_bert.training import loop
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORDS = [f"word{number}" for number in range(60)]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 LENGTH = 32
 
-# Runs a command that writes the losses of every step, not of every tenth.
-CHILD = """
-import runpy, sys
-from official_bert.training import loop
-loop._SUMMARY_STEPS = 1
-del sys.argv[0]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
+# Accesses to the disk of about three checkpoints.
+_MAX_ACCESSES = 45
 
 
-class Drill(NamedTuple):
-    """A command to kill, its flags, and its number of steps."""
+class Scenario(NamedTuple):
+    """A command to kill, its flags, and the steps between its checkpoints."""
 
     name: str
     command: str
     flags: Sequence[str]
-    num_steps: int
+    save_steps: int = 2
+
+
+class Kill(NamedTuple):
+    """A moment: `delay` seconds after a process has accessed the disk."""
+
+    num_accesses: int
+    delay: float
 
 
 class Outcome(NamedTuple):
@@ -55,51 +65,62 @@ class Outcome(NamedTuple):
 
     Attributes:
         scalars: {(step, name): all values found}, as bytes.
-        arrays: {name: array} of the last checkpoint.
+        files: {path: content} of all files but events.
     """
 
     scalars: dict[tuple[int, str], set[bytes]]
-    arrays: dict[str, np.ndarray]
+    files: dict[str, bytes]
 
 
-def drills(folder: str) -> list[Drill]:
-    """Returns all drills. Epochs of 90 or 20 examples end inside batches."""
-    tuning = [f"--vocab_file={folder}/vocab.txt", "--train_batch_size=8"]
-    cola = ["--task_name=CoLA", f"--data_dir={folder}", *tuning]
-    cola += ["--num_train_epochs=40"]
+def scenarios(folder: str) -> list[Scenario]:
+    """Returns all scenarios, of about 60 steps each.
+
+    Epochs of 90 or 20 examples end inside batches.
+    """
+    pretraining = [
+        "--do_eval",
+        "--max_eval_steps=5",
+        "--train_batch_size=8",
+        "--num_train_steps=60",
+        "--num_warmup_steps=10",
+        "--max_predictions_per_seq=5",
+        f"--input_file={folder}/*.tfrecord",
+    ]
+    dynamic = [*pretraining, f"--input_file={folder}/dynamic.records"]
+    tuning = [
+        f"--vocab_file={folder}/vocab.txt",
+        "--train_batch_size=8",
+        "--num_train_epochs=6",
+    ]
+    cola = ["--task_name=CoLA", f"--data_dir={folder}", "--do_eval", *tuning]
+    own = [
+        *(f"--{x}_file={folder}/opinions.csv" for x in ("train", "test")),
+        *("--text_column=text", "--label_column=label", "--eval_every=20"),
+        *tuning,
+    ]
+    squad = [
+        f"--train_file={folder}/squad.json",
+        f"--predict_file={folder}/squad.json",
+        "--do_predict",
+        "--max_query_length=8",
+        "--doc_stride=8",
+        *tuning,
+        "--num_train_epochs=24",
+    ]
+    parts = "--gradient_accumulation_steps=2"
+    pretrain, classify = "run_pretraining.py", "run_classifier.py"
     return [
-        Drill(
-            "run_pretraining, 2 parts a batch",
-            "run_pretraining.py",
-            [
-                f"--input_file={folder}/*.tfrecord",
-                "--train_batch_size=8",
-                "--num_train_steps=450",
-                "--num_warmup_steps=10",
-                "--max_predictions_per_seq=5",
-                "--gradient_accumulation_steps=2",
-            ],
-            450,
+        Scenario("masked records, 2 parts", pretrain, [*pretraining, parts]),
+        Scenario("dynamic masking", pretrain, dynamic),
+        Scenario("a checkpoint per step", pretrain, pretraining, save_steps=1),
+        Scenario("CoLA", classify, cola),
+        Scenario(
+            "CoLA, --pad_to=bucket",
+            classify,
+            [*cola, "--pad_to=bucket", "--eval_every=20"],
         ),
-        Drill("run_classifier", "run_classifier.py", cola, 450),
-        Drill(
-            "run_classifier --pad_to=bucket",
-            "run_classifier.py",
-            [*cola, "--pad_to=bucket", "--eval_every=60"],
-            450,
-        ),
-        Drill(
-            "run_squad",
-            "run_squad.py",
-            [
-                f"--train_file={folder}/squad.json",
-                "--num_train_epochs=120",
-                "--max_query_length=8",
-                "--doc_stride=8",
-                *tuning,
-            ],
-            300,
-        ),
+        Scenario("--train_file", classify, own),
+        Scenario("SQuAD", "run_squad.py", squad),
     ]
 
 
@@ -121,6 +142,9 @@ def write_inputs(folder: str) -> None:
         "train.tsv": "".join(_cola(rng) for _ in range(90)),
         "dev.tsv": "".join(_cola(rng) for _ in range(20)),
         "squad.json": json.dumps({"version": "1.1", "data": [_squad(rng)]}),
+        "opinions.csv": "text,label\n"
+        + "".join(f"{_words(rng)},{rng.choice('yn')}\n" for _ in range(90)),
+        "corpus.txt": "".join(f"{_words(rng)}\n" * 6 + "\n" for _ in range(40)),
     }
     for name, text in texts.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
@@ -139,6 +163,17 @@ def write_inputs(folder: str) -> None:
         with open(path, "wb") as file:
             examples = tfrecords.encode_examples(columns)
             file.write(tfrecords.join(examples, compress=False))
+    create_pretraining_data.main(
+        CreatePretrainingData(
+            input_file=f"{folder}/corpus.txt",
+            output_file=f"{folder}/dynamic.records",
+            vocab_file=f"{folder}/vocab.txt",
+            masking="dynamic",
+            dupe_factor=1,
+            max_seq_length=LENGTH,
+            max_predictions_per_seq=5,
+        )
+    )
 
 
 def _instance(rng: random.Random) -> dict[str, list[Any]]:
@@ -153,9 +188,12 @@ def _instance(rng: random.Random) -> dict[str, list[Any]]:
     }
 
 
+def _words(rng: random.Random) -> str:
+    return " ".join(rng.choices(WORDS, k=rng.randint(2, LENGTH - 2)))
+
+
 def _cola(rng: random.Random) -> str:
-    words = " ".join(rng.choices(WORDS, k=rng.randint(2, LENGTH - 2)))
-    return f"id\t{rng.randrange(2)}\t\t{words}\n"
+    return f"id\t{rng.randrange(2)}\t\t{_words(rng)}\n"
 
 
 def _squad(rng: random.Random) -> dict[str, Any]:
@@ -173,57 +211,101 @@ def _squad(rng: random.Random) -> dict[str, Any]:
     return {"title": "t", "paragraphs": [paragraph]}
 
 
-def start(drill: Drill, folder: str, output_dir: str) -> Any:
-    """Starts a run that saves every 20 steps."""
-    return subprocess.Popen(
-        [
-            *(sys.executable, "-c", CHILD, os.path.join(ROOT, drill.command)),
-            "--do_train",
-            f"--bert_config_file={folder}/bert_config.json",
-            f"--output_dir={output_dir}",
-            f"--max_seq_length={LENGTH}",
-            "--learning_rate=1e-3",
-            "--save_checkpoints_steps=20",
-            *drill.flags,
-        ],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def command_line(scenario: Scenario, folder: str) -> list[str]:
+    """Returns the command of a run in `out`, without Python."""
+    return [
+        os.path.join(ROOT, scenario.command),
+        "--do_train",
+        f"--bert_config_file={folder}/bert_config.json",
+        f"--output_dir={folder}/out",
+        f"--max_seq_length={LENGTH}",
+        "--learning_rate=1e-3",
+        f"--save_checkpoints_steps={scenario.save_steps}",
+        *scenario.flags,
+    ]
 
 
-def finish(run: Any) -> None:
-    """Waits for the end of a run, which must succeed."""
-    _, errors = run.communicate()
-    if run.returncode:
-        raise SystemExit(errors[-3000:])
+def run(scenario: Scenario, folder: str, kill: Kill | None = None) -> bool:
+    """Runs a scenario; returns whether it was killed. It must not fail."""
+    line = command_line(scenario, folder)
+    log = os.path.join(folder, "log")
+    # Forked: importing TensorFlow takes longer than most runs.
+    forking = multiprocessing.get_context("fork")
+    process = forking.Process(target=_run, args=(line, log, kill))
+    process.start()
+    process.join()
+    if process.exitcode not in (0, -signal.SIGKILL):
+        with open(log, encoding="utf-8") as file:
+            raise SystemExit(f"{scenario.name}: {file.read()[-3000:]}")
+    return process.exitcode != 0
 
 
-def kill(run: Any, output_dir: str, rng: random.Random) -> None:
-    """Kills a run shortly after its first new checkpoint."""
-    pattern = os.path.join(output_dir, "model.ckpt-[1-9]*.index")
-    before = set(glob.glob(pattern))
-    while not set(glob.glob(pattern)) - before and run.poll() is None:
-        time.sleep(0.01)
-    time.sleep(rng.uniform(0, 0.3))
-    run.send_signal(signal.SIGKILL)
-    run.communicate()
+def _run(line: list[str], log: str, kill: Kill | None) -> None:
+    """Runs a command in this process, with the losses of every step."""
+    with open(log, "w", encoding="utf-8") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    loop._SUMMARY_STEPS = 1
+    if kill:
+        die_at(kill)
+    sys.argv = line
+    runpy.run_path(line[0], run_name="__main__")
+
+
+def die_at(kill: Kill) -> None:
+    """Lets this process kill itself."""
+    left = kill.num_accesses
+
+    def dying(function: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0 and not kill.delay:
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif left == 0:
+                args_of_kill = (os.getpid(), signal.SIGKILL)
+                threading.Timer(kill.delay, os.kill, args_of_kill).start()
+            return function(*args, **kwargs)
+
+        return call
+
+    for module, name in (
+        *((os, name) for name in ("replace", "fsync", "remove")),
+        (tf.raw_ops, "SaveV2"),
+    ):
+        setattr(module, name, dying(getattr(module, name)))
+
+
+def newest_step(output_dir: str) -> int:
+    """Returns the step from which a run resumes; 0 without a checkpoint."""
+    prefix = tf.train.latest_checkpoint(output_dir)
+    return int(prefix.rpartition("-")[2]) if prefix else 0
+
+
+def is_saving(output_dir: str) -> bool:
+    """Whether a killed run left parts of a later checkpoint."""
+    names = "\n".join(os.listdir(output_dir))
+    steps = map(int, re.findall(r"^model\.ckpt-(\d+)\.", names, re.MULTILINE))
+    return max(steps, default=0) > newest_step(output_dir)
 
 
 def outcome(output_dir: str) -> Outcome:
-    """Reads all events and the last checkpoint."""
+    """Reads all events and all other files."""
     scalars: dict[tuple[int, str], set[bytes]] = {}
     for step, name, value in _scalars(output_dir):
         if name != "examples_per_second":
             scalars.setdefault((step, name), set()).add(value)
-    reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(output_dir))
-    names = reader.get_variable_to_shape_map()
-    arrays = {name: reader.get_tensor(name) for name in names}
-    return Outcome(scalars, arrays)
+    found = {}
+    for path in glob.glob(f"{output_dir}/**", recursive=True):
+        if os.path.isfile(path) and "events.out." not in path:
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, output_dir)] = file.read()
+    return Outcome(scalars, found)
 
 
 def _scalars(output_dir: str) -> Iterator[tuple[int, str, bytes]]:
-    for path in glob.glob(os.path.join(output_dir, "events.out.*")):
+    pattern = os.path.join(output_dir, "**", "events.out.*")
+    for path in glob.glob(pattern, recursive=True):
         try:
             for event in tf.compat.v1.train.summary_iterator(path):
                 for value in event.summary.value:
@@ -233,50 +315,56 @@ def _scalars(output_dir: str) -> Iterator[tuple[int, str, bytes]]:
             pass  # The run was killed while writing it.
 
 
-def row(drill: Drill, folder: str, num_kills: int, rng: random.Random) -> str:
-    """Runs a drill; returns its row of the table."""
-    whole, killed = (
-        os.path.join(folder, f"{drill.name} {kind}")
-        for kind in ("whole", "killed")
+def row(
+    scenario: Scenario, folder: str, num_kills: int, rng: random.Random
+) -> str:
+    """Runs a scenario; returns its row of the table."""
+    output_dir, whole = (
+        os.path.join(folder, name) for name in ("out", "whole")
     )
-    finish(start(drill, folder, whole))
-    resumed_at = []
+    run(scenario, folder)
+    os.rename(output_dir, whole)
+    resumed_at, num_saving = [], 0
     for _ in range(num_kills):
-        kill(start(drill, folder, killed), killed, rng)
-        newest = tf.train.latest_checkpoint(killed)
-        resumed_at.append(int(newest.rpartition("-")[2]))
-        if resumed_at[-1] == drill.num_steps:
-            break
-    finish(start(drill, folder, killed))
-    one, other = outcome(whole), outcome(killed)
-    equal = sum(
-        values == other.scalars.get(key) for key, values in one.scalars.items()
-    )
-    same = sum(
-        np.array_equal(array, other.arrays.get(name, np.nan))
-        for name, array in one.arrays.items()
-    )
+        delay = rng.choice([0, rng.uniform(0, 0.3)])
+        kill = Kill(rng.randint(1, _MAX_ACCESSES), delay)
+        if not run(scenario, folder, kill):
+            break  # It had ended before.
+        num_saving += is_saving(output_dir)
+        resumed_at.append(newest_step(output_dir))
+        print(scenario.name, kill, resumed_at[-1], num_saving, file=sys.stderr)
+    run(scenario, folder)
+    one, other = outcome(whole), outcome(output_dir)
+    scalars = _equal(one.scalars, other.scalars)
+    files = _equal(one.files, other.files)
+    shutil.rmtree(whole)
+    shutil.rmtree(output_dir)
     return (
-        f"{drill.name:33} {one.arrays['global_step']:5} {len(resumed_at):5}  "
-        f"{equal:,} of {len(one.scalars):,}  {same} of {len(one.arrays)}  "
-        f"{' '.join(map(str, resumed_at))}"
+        f"{scenario.name:23} {len(resumed_at):5} {num_saving:6}  "
+        f"{scalars:>14}  {files:>11}  {' '.join(map(str, resumed_at))}"
     )
 
 
-def main(num_kills: str = "20", seed: str = "1") -> None:
-    """Prints a row for each command."""
+def _equal(one: dict[Any, Any], other: dict[Any, Any]) -> str:
+    """Returns "N of M": the keys with equal values in both, and all keys."""
+    number = sum(one[key] == other.get(key) for key in one)
+    return f"{number:,} of {len({*one, *other}):,}"
+
+
+def main(num_kills: str = "20", seed: str = "1", name: str = "") -> None:
+    """Prints a row for each scenario."""
     tf.get_logger().setLevel("ERROR")
-    rng = random.Random(int(seed))
     print(
-        "command                           steps kills  "
-        "equal scalars   equal arrays  resumed from step"
+        "scenario                kills saving   equal scalars  equal files  "
+        "resumed from step"
     )
     with tempfile.TemporaryDirectory() as folder:
         write_inputs(folder)
-        todo = drills(folder)
-        for number, drill in enumerate(todo):
-            share = len(range(number, int(num_kills), len(todo)))
-            print(row(drill, folder, share, rng), flush=True)
+        for scenario in scenarios(folder):
+            if name in scenario.name:
+                rng = random.Random(int(seed))
+                line = row(scenario, folder, int(num_kills), rng)
+                print(line, flush=True)
 
 
 if __name__ == "__main__":
