@@ -408,16 +408,16 @@ def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
 # Options that do not decide what is trained, or are compared by content.
 CAN_CHANGE = """
     bert_config_file data_dir dev_file distribution_strategy do_eval do_export
-    do_predict do_train early_stopping eval_batch_size eval_every eval_pad_to
-    export_dir export_text export_tflite fit_max_seq_length gcp_project
-    gradient_accumulation_steps has_header init_checkpoint input_file
-    iterations_per_loop jit_compile keep_checkpoint_max label_file language
-    left_to_right master max_answer_length max_eval_steps may_initialize
-    may_skip mixed_precision model n_best_size null_score_diff_threshold
-    num_tpu_cores output_dir overwrite_output_dir plots predict_batch_size
-    predict_file remat save_checkpoints_steps sweep task_name test_file tpu_name
-    tpu_zone train_file train_language translate_test use_tpu verbose_logging
-    vocab_file
+    do_predict do_train early_stopping eval_batch_size eval_every eval_file
+    eval_pad_to export_dir export_text export_tflite fit_max_seq_length
+    gcp_project gradient_accumulation_steps has_header init_checkpoint
+    input_file iterations_per_loop jit_compile keep_checkpoint_max label_file
+    language left_to_right master max_answer_length max_eval_steps
+    may_initialize may_skip mixed_precision model n_best_size
+    null_score_diff_threshold num_tpu_cores output_dir overwrite_output_dir
+    plots predict_batch_size predict_file remat save_checkpoints_steps sweep
+    task_name test_file tpu_name tpu_zone train_file train_language
+    translate_test use_tpu verbose_logging vocab_file
 """
 
 
