@@ -106,6 +106,7 @@ def test_unusable_text_is_an_error_and_keeps_the_vocabulary(
         ({"bert_config_file": "./text.txt"}, "--bert_config_file=./text.txt"),
         ({"bert_config_file": "vocab.txt"}, "--bert_config_file=vocab.txt"),
         ({"vocab_size": 104}, "--vocab_size=104 .*104"),
+        ({"vocab_size": 2**31}, "--vocab_size.*10000000"),
     ],
 )
 def test_invalid_flags_are_errors_before_text_is_read(

@@ -15,7 +15,9 @@ class BuildVocab(cli.Options):
     )
     vocab_file: str = option("The vocabulary to write, one token per line.")
     vocab_size: int = option(
-        "Maximum number of tokens, including special ones.", 30522, at_least=10
+        "Maximum number of tokens, including special ones.",
+        30522,
+        between=(10, 10_000_000),
     )
     do_lower_case: bool = option("Lower-case the text and strip accents.", True)
     min_count: int = count("Minimum number of occurrences of a token.", 2)
@@ -38,7 +40,7 @@ class BuildVocab(cli.Options):
             config_file = [self.bert_config_file]
             require_outputs(self, "bert_config_file", config_file, inputs)
             self.config(self.vocab_size).validate()
-        num_special = len(special_tokens(self.num_unused))
+        num_special = self.num_unused + len(special_tokens(num_unused=0))
         if self.vocab_size <= num_special:
             message = f"must exceed the {num_special} special tokens."
             raise self.error("vocab_size", message)

@@ -89,8 +89,11 @@ def learn(
         )
     tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
+    # The trainer allocates memory for `vocab_size` tokens. Each new token joins
+    # two neighbors in at least one word.
+    most_tokens = len(fixed) + sum(map(len, words))
     trainer = trainers.WordPieceTrainer(
-        vocab_size=vocab_size,
+        vocab_size=min(vocab_size, most_tokens),
         min_frequency=min_count,
         show_progress=False,
         # By default the trainer numbers characters in the order of a hash

@@ -119,3 +119,9 @@ def test_vocabulary_smaller_than_the_alphabet_is_an_error(english):
         learning.learn(english, vocab_size=size)
     tokens = learning.learn(english, vocab_size=124, limit_alphabet=10)
     assert 114 <= len(tokens) <= 124
+
+
+def test_memory_does_not_depend_on_vocab_size():
+    words = {"low": 3, "lower": 2}
+    expected = learning.learn(words, vocab_size=200)
+    assert learning.learn(words, vocab_size=10**12) == expected
