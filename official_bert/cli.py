@@ -283,6 +283,8 @@ def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
     at_least = field.metadata["at_least"]
     if value is None:
         return None
+    if isinstance(value, str) and "\0" in value:
+        return "must not contain a null character."
     if choices and value not in choices:
         return f"must be one of {', '.join(choices)}."
     if isinstance(value, float) and not math.isfinite(value):

@@ -97,9 +97,9 @@ class BertConfig:
         """Yields the names of invalid values, and what they must be."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            is_count = type(value) is int and value > 0
+            is_count = type(value) is int and 0 < value < 2**31
             if field.type in (int, int | None) and not is_count:
-                yield field.name, "a positive integer"
+                yield field.name, "a positive integer below 2**31"
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = getattr(self, name)
             is_share = isinstance(value, (int, float)) and 0 <= value < 1

@@ -10,7 +10,7 @@ from absl import logging
 
 from official_bert import files, json_files
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 
 CONFIG = "config.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -82,10 +82,10 @@ def read_config(directory: str) -> BertConfig:
     # Defaults of transformers that differ from ours.
     known = {"type_vocab_size": 2, "vocab_size": 30522, **known}
     activation = given.get("hidden_act", "gelu")
-    if activation not in _OURS:
+    if activation not in list(_OURS):  # A damaged one may have no hash.
         raise InputError(
             f"{path}: `hidden_act` must be one of {', '.join(_OURS)}. "
-            f"Received: {activation!r}."
+            f"Received: {quoted(activation)}."
         )
     known["hidden_act"] = _OURS[activation]
     config = BertConfig.from_dict(known)

@@ -1,10 +1,18 @@
 """Reading JSON, with errors that name the line, and writing it."""
 
 import json
-from typing import Any
+import math
+import types
+import typing
+from typing import Annotated, Any
 
 from official_bert import files
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
+
+# Types for `decode`.
+Count = Annotated[int, range(1, 2**31)]
+Amount = Annotated[int, range(2**31)]
+Size = Annotated[int, range(2**16)]  # Of an array in memory.
 
 # For deeply nested lists, and numbers with thousands of digits.
 _TOO_LARGE = (RecursionError, ValueError)
@@ -61,6 +69,54 @@ def read_object(path: str) -> dict[str, Any]:
             f"{path}:1: must be one JSON object. Received: {kind}."
         )
     return found
+
+
+def decode(value: Any, kind: Any, name: str) -> Any:
+    """Returns a JSON value as a value of an annotated type.
+
+    A `NamedTuple` or data class is made of an object, a tuple of a list.
+    `Annotated` integers must be in the given range. Raises `ValueError` with
+    the name of the value if it does not fit.
+    """
+    args = typing.get_args(kind)
+    if typing.get_origin(kind) is types.UnionType:  # X | None
+        return None if value is None else decode(value, args[0], name)
+    if typing.get_origin(kind) is Annotated:
+        kind, allowed = args
+        if type(value) is int and value not in allowed:
+            raise ValueError(
+                f"`{name}` must be between {allowed[0]} and {allowed[-1]}. "
+                f"Received: {quoted(value)}."
+            )
+    if typing.get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(decode(item, args[0], name) for item in value)
+    fields = _fields(kind)
+    if fields and isinstance(value, dict) and value.keys() <= fields.keys():
+        return kind(**{k: decode(v, fields[k], k) for k, v in value.items()})
+    if kind is float and type(value) is int:
+        return value
+    if type(value) is kind and (kind is not float or math.isfinite(value)):
+        return value
+    raise ValueError(
+        f"`{name}` must be {_description(kind)}. Received: {quoted(value)}."
+    )
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    """Returns the types of the fields of a named tuple or data class."""
+    if typing.get_origin(kind):
+        return {}
+    return typing.get_type_hints(kind, include_extras=True)
+
+
+def _description(kind: Any) -> str:
+    if typing.get_origin(kind) is tuple:
+        return "a list of strings"
+    if fields := _fields(kind):
+        return f"an object with only {', '.join(fields)}"
+    return {int: "an int", float: "a finite number"}.get(
+        kind, f"a {kind.__name__}"
+    )
 
 
 def to_text(value: Any, *, sort_keys: bool = False) -> str:

@@ -10,14 +10,15 @@ import os
 from typing import Any
 
 from official_bert import files, json_files
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError
 
 NAME = "task.json"
 
 # The types of keys; the task itself checks its own.
 _TYPES = {
     "kind": str,
-    "max_seq_length": int,
+    "labels": tuple[str, ...],
+    "max_seq_length": json_files.Count,
     "do_lower_case": bool,
     "hub_module": str,
 }
@@ -40,19 +41,11 @@ def read(directory: str) -> dict[str, Any]:
     """
     path = path_in(directory)
     content = json_files.read_object(path)
-    labels = content.get("labels", [])
-    is_list = isinstance(labels, list)
-    if not is_list or not all(isinstance(label, str) for label in labels):
-        raise InputError(
-            f"{path}: `labels` must be a list of strings. Received: "
-            f"{quoted(labels)}."
-        )
-    for key, kind in _TYPES.items():
-        if key in content and type(content[key]) is not kind:
-            raise InputError(
-                f"{path}: `{key}` must be a {kind.__name__}. Received: "
-                f"{quoted(content[key])}."
-            )
+    try:
+        for key in content.keys() & _TYPES.keys():
+            json_files.decode(content[key], _TYPES[key], key)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
     return content
 
 

@@ -94,6 +94,7 @@ def test_flags_given_override_implied_values_which_override_defaults():
     ("values", "message"),
     [
         ({"shape": "square"}, "--shape=square .*round, long"),
+        ({"flour": "a\0b"}, "--flour=.*null character"),
         ({"minutes": 0}, "--minutes=0 .*1"),
         ({"minutes": 91}, "--minutes=91 .*90"),
         ({"loaves": 0}, "--loaves=0 .*1"),

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from official_bert import json_files
+from official_bert.json_files import Size
 from official_bert.modeling.layers import serializable
 
 
@@ -22,7 +24,7 @@ class PoolingHead:
     """
 
     feature_layers: str = "none"
-    bilstm_size: int = 0
+    bilstm_size: Size = 0
 
     @property
     def freezes_bert(self) -> bool:
@@ -37,7 +39,8 @@ class PoolingHead:
     @classmethod
     def from_json(cls, task: dict[str, Any]) -> "PoolingHead":
         """Returns the head that a `task.json` describes."""
-        return cls(**task.get("top", {}))
+        found: PoolingHead = json_files.decode(task.get("top", {}), cls, "top")
+        return found
 
 
 NO_POOLING_HEAD = PoolingHead()

@@ -53,7 +53,7 @@ Instances = tuple[KeyedPairs, Ints]
 
 # Elements by bucket, and by range of documents.
 _BUCKET, _RANGE = 0, 1
-_DOCUMENTS_PER_RANGE = 16
+_DOCUMENTS_PER_RANGE = 128
 
 _PLAN, _COUNTS = "plan.json", "counts.json"
 

@@ -34,6 +34,10 @@ Block = tuple[Ints, Offsets]
 # The limits of a block. A line may be a whole article.
 _LINES_PER_BLOCK = 2048
 _CHARACTERS_PER_BLOCK = 2**19
+# How many times larger a block of whole documents may be. In a cluster, the
+# instances of each block are scattered over all buckets, in parts that should
+# not be tiny.
+_WHOLE_DOCUMENTS = 8
 
 _FILES = ("ids", "sentences", "documents")
 
@@ -99,16 +103,17 @@ class Corpus:
 def blocks_of_lines(
     lines: Iterable[str], whole_documents: bool = False
 ) -> Iterator[list[str]]:
-    """Yields lines in blocks; with `whole_documents`, these may be larger."""
+    """Yields lines in blocks; with `whole_documents`, in larger ones."""
+    scale = _WHOLE_DOCUMENTS if whole_documents else 1
     block: list[str] = []
-    room = _CHARACTERS_PER_BLOCK
+    room = scale * _CHARACTERS_PER_BLOCK
     for line in lines:
         block.append(line)
         room -= len(line)
-        is_full = len(block) >= _LINES_PER_BLOCK or room <= 0
+        is_full = len(block) >= scale * _LINES_PER_BLOCK or room <= 0
         if is_full and not (whole_documents and line.strip()):
             yield block
-            block, room = [], _CHARACTERS_PER_BLOCK
+            block, room = [], scale * _CHARACTERS_PER_BLOCK
     if block:
         yield block
 

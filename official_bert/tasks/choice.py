@@ -19,6 +19,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
+from official_bert.json_files import Size
 from official_bert.metrics import classification
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import ChoiceClassifier
@@ -120,11 +121,9 @@ class ChoiceTask(Task):
     texts are cut, other than into windows; `columns` are those of the data.
     """
 
-    num_choices: int = saved_field(int)
-    long_documents: LongDocuments = saved_field(
-        LongDocuments, default=documents.TRUNCATE_TAIL
-    )
-    columns: ChoiceColumns = saved_field(ChoiceColumns, default=DEFAULT_COLUMNS)
+    num_choices: Size = saved_field()
+    long_documents: LongDocuments = saved_field(default=documents.TRUNCATE_TAIL)
+    columns: ChoiceColumns = saved_field(default=DEFAULT_COLUMNS)
 
     kind = "choice"
     main_metric = "accuracy"

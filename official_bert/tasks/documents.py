@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from official_bert.json_files import Amount
 from official_bert.tokenization import Tokenizer
 
 Ids = Sequence[int]
@@ -23,7 +24,7 @@ class LongDocuments(NamedTuple):
     """
 
     mode: str = "truncate_tail"
-    stride: int = 0
+    stride: Amount = 0
     pooling: str = "mean"
 
 

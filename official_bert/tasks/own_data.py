@@ -135,7 +135,7 @@ def make_text_task(options: RunClassifier) -> TextTask:
         target_mean=mean,
         target_deviation=deviation,
         is_pair=len(names) == 2,
-        columns=TextColumns(names, bool(options.has_header)),
+        columns=TextColumns(tuple(names), bool(options.has_header)),
         data=data,
     )
 

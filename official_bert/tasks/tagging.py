@@ -115,10 +115,10 @@ class TaggingTask(Task):
     columns are those of the training data.
     """
 
-    labels: tuple[str, ...] = saved_field(tuple)
-    document_context: bool = saved_field(bool, default=False)
-    token_column: int = saved_field(int, default=0)
-    tag_column: int = saved_field(int, default=-1)
+    labels: tuple[str, ...] = saved_field()
+    document_context: bool = saved_field(default=False)
+    token_column: int = saved_field(default=0)
+    tag_column: int = saved_field(default=-1)
 
     kind = "tagging"
 
@@ -239,8 +239,8 @@ class TaggingTask(Task):
         A text is split into words and punctuation. An object has `tokens` and,
         optionally, the words `before` and `after` them in the document.
         """
-        if isinstance(given, Sentence):
-            return given
+        if isinstance(given, Sentence):  # With tags that may be unknown.
+            return dataclasses.replace(given, tags=None)
         if isinstance(given, str):
             return _split_text(given)
         parts = given if isinstance(given, dict) else {"tokens": given}

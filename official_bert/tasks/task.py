@@ -8,13 +8,14 @@ import abc
 import dataclasses
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+import typing
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.config import BertConfig
 from official_bert.inputs import padding
 from official_bert.inputs.padding import Row
@@ -139,12 +140,9 @@ def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
     return order
 
 
-def saved_field(decode: Callable[..., Any], **options: Any) -> Any:
-    """Declares a field that is saved in `task.json`.
-
-    `decode` returns its value, given the JSON value or the items of an object.
-    """
-    return dataclasses.field(metadata={"decode": decode}, **options)
+def saved_field(**options: Any) -> Any:
+    """Declares a field that is saved in `task.json`."""
+    return dataclasses.field(metadata={"is_saved": True}, **options)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -286,7 +284,7 @@ class Task(abc.ABC):
     def to_json(self) -> dict[str, Any]:
         """Returns the content of `task.json`."""
         values: dict[str, Any] = {"kind": self.kind}
-        for name in self._decoders():
+        for name in self._saved():
             value: Any = getattr(self, name)
             if hasattr(value, "_asdict"):
                 value = value._asdict()
@@ -299,22 +297,18 @@ class Task(abc.ABC):
 
         Raises `TypeError` or `ValueError` if a field is missing or malformed.
         """
-        fields = {}
-        for name, decode in cls._decoders().items():
-            value = values.get(name)
-            if isinstance(value, dict):
-                fields[name] = decode(**value)
-            elif name in values:
-                fields[name] = None if value is None else decode(value)
+        types = typing.get_type_hints(cls, include_extras=True)
+        fields = {
+            name: json_files.decode(values[name], types[name], name)
+            for name in cls._saved()
+            if name in values
+        }
         return cls(**fields, pooling_head=PoolingHead.from_json(values))
 
     @classmethod
-    def _decoders(cls) -> dict[str, Callable[..., Any]]:
-        return {
-            field.name: field.metadata["decode"]
-            for field in dataclasses.fields(cls)
-            if "decode" in field.metadata
-        }
+    def _saved(cls) -> list[str]:
+        fields = dataclasses.fields(cls)
+        return [field.name for field in fields if "is_saved" in field.metadata]
 
 
 class FinetunedModel(NamedTuple):

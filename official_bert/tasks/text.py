@@ -52,7 +52,7 @@ Texts = Sequence[TextExample]
 class TextColumns(NamedTuple):
     """The text columns of the user's own tables."""
 
-    names: Sequence[str]  # One column, or two of a pair, by name or number.
+    names: tuple[str, ...]  # One column, or two of a pair, by name or number.
     has_header: bool = True  # Whether TSV and CSV files have one.
 
 
@@ -71,16 +71,14 @@ class TextTask(Task):
         columns: The text columns of the user's own data.
     """
 
-    task_type: str = saved_field(str)
-    labels: tuple[str, ...] = saved_field(tuple)
-    metric: str = saved_field(str, default="accuracy")
-    long_documents: LongDocuments = saved_field(
-        LongDocuments, default=documents.TRUNCATE_TAIL
-    )
-    target_mean: float = saved_field(float, default=0.0)
-    target_deviation: float = saved_field(float, default=1.0)
-    is_pair: bool | None = saved_field(bool, default=None)
-    columns: TextColumns | None = saved_field(TextColumns, default=None)
+    task_type: str = saved_field()
+    labels: tuple[str, ...] = saved_field()
+    metric: str = saved_field(default="accuracy")
+    long_documents: LongDocuments = saved_field(default=documents.TRUNCATE_TAIL)
+    target_mean: float = saved_field(default=0.0)
+    target_deviation: float = saved_field(default=1.0)
+    is_pair: bool | None = saved_field(default=None)
+    columns: TextColumns | None = saved_field(default=None)
 
     kind = "text"
 

@@ -84,7 +84,7 @@ def test_blocks_are_limited_in_lines_and_in_characters():
 
 
 def test_blocks_of_whole_documents_end_with_a_blank_line():
-    lines = ["a", ""] * 3000 + ["b"] * 5000
+    lines = ["a", ""] * 18_000 + ["b"] * 20_000
     made = list(corpus.blocks_of_lines(lines, whole_documents=True))
     assert [line for block in made for line in block] == lines
-    assert [len(block) for block in made] == [2048, 2048, 6904]
+    assert [len(block) for block in made] == [16_384, 16_384, 23_232]

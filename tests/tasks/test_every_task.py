@@ -36,7 +36,7 @@ def make(kind, **changes):
         ("text", {"task_type": "regression", "labels": ()}),
         ("text", {"labels": ("é", "1"), "metric": "matthews"}),
         ("text", {"long_documents": LongDocuments("windows", 7, "max")}),
-        ("text", {"columns": TextColumns(["a", "b"], has_header=False)}),
+        ("text", {"columns": TextColumns(("a", "b"), has_header=False)}),
         ("choice", {"long_documents": LongDocuments("head_tail")}),
         ("tagging", {"document_context": True}),
     ],
@@ -48,6 +48,35 @@ def test_a_task_is_restored_from_json(kind, fields):
     # Only a task with a pooling head has its key.
     assert "top" not in described
     assert tasks.from_json(described) == task
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("text", {"labels": "ab"}, "`labels` must be a list of strings"),
+        ("text", {"labels": ["a", 1]}, "`labels` must be a str.* 1"),
+        ("text", {"target_mean": float("nan")}, "`target_mean` .*finite"),
+        ("text", {"is_pair": 1}, "`is_pair` must be a bool"),
+        ("text", {"columns": ["a"]}, "`columns` .*only names, has_header"),
+        ("text", {"columns": {"names": 3}}, "`names` must be a list"),
+        ("text", {"long_documents": {"stride": -1}}, "`stride` .*0 and"),
+        (
+            "text",
+            {"long_documents": {"new": 1}},
+            "`long_documents` .*only",
+        ),
+        ("text", {"top": {"bilstm_size": 2**16}}, "`bilstm_size` .*65535"),
+        ("choice", {"num_choices": 2**31}, "`num_choices` .*65535"),
+        ("tagging", {"document_context": 1}, "`document_context` .*bool"),
+        ("squad", {"doc_stride": 0}, "`doc_stride` .*1 and"),
+        ("squad", {"decoding": "x"}, "`decoding` .*only n_best_size"),
+        ("squad", {"decoding": {"n_best_size": 2.0}}, "`n_best_size` .*an int"),
+        ("squad", {"pad_to": None}, "`pad_to` must be a str"),
+    ],
+)
+def test_values_of_other_types_are_an_error(kind, changes, message):
+    with pytest.raises(ValueError, match=message):
+        tasks.from_json(make(kind).to_json() | changes)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert import progress
+from official_bert.json_files import Count
 from official_bert.tasks.squad.squad_features import SquadFeatures, find_owners
 from official_bert.tokenization.normalize import normalize
 
@@ -36,8 +37,8 @@ class DecodingOptions(NamedTuple):
     text by more than `null_score_diff_threshold`.
     """
 
-    n_best_size: int = 20
-    max_answer_length: int = 30
+    n_best_size: Count = 20
+    max_answer_length: Count = 30
     version_2_with_negative: bool = False
     null_score_diff_threshold: float = 0.0
 

@@ -14,6 +14,7 @@ from official_bert import files, json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
 from official_bert.inputs.schemas import Feature, Schema, text_schema
+from official_bert.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import SpanModel
@@ -40,12 +41,10 @@ class SquadTask(task.Task):
     progress bars of tokenizing and decoding.
     """
 
-    doc_stride: int = saved_field(int, default=128)
-    max_query_length: int = saved_field(int, default=64)
-    decoding: DecodingOptions = saved_field(
-        DecodingOptions, default=DecodingOptions()
-    )
-    pad_to: str = saved_field(str, default="max")
+    doc_stride: Count = saved_field(default=128)
+    max_query_length: Amount = saved_field(default=64)
+    decoding: DecodingOptions = saved_field(default=DecodingOptions())
+    pad_to: str = saved_field(default="max")
     train_file: str | None = None
     predict_file: str | None = None
     show_progress: bool = False

@@ -180,6 +180,7 @@ def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
         ({"layer_norm_eps": 1e-5}, "`layer_norm_eps` must be 1e-12"),
         ({"is_decoder": True}, "`is_decoder` must be false"),
         ({"hidden_act": "silu"}, "`hidden_act` must be one of"),
+        ({"hidden_act": ["gelu"]}, "`hidden_act` must be one of"),
         ({"hidden_size": 9}, "multiple of num_attention_heads=2"),
         ({"id2label": {"0": "a", "2": "b"}}, "without gaps"),
         ({"id2label": [1]}, r"`id2label` .*\[1\]"),
