@@ -95,8 +95,21 @@ def read_config(directory: str) -> BertConfig:
 
 def architecture(directory: str) -> str:
     """Returns the class of a model in transformers, or what it is instead."""
-    names = _read_json(directory, CONFIG).get("architectures")
-    return str(names[0]) if names else "a pre-trained model"
+    names = value(directory, "architectures", tuple[str, ...] | None)
+    return names[0] if names else "a pre-trained model"
+
+
+def value(directory: str, key: str, kind: Any) -> Any:
+    """Returns a value of `config.json`, None by default.
+
+    Raises `InputError` if it is not of the type, see `json_files.decode`.
+    """
+    given = _read_json(directory, CONFIG).get(key)
+    try:
+        return json_files.decode(given, kind, key)
+    except ValueError as error:
+        path = os.path.join(directory, CONFIG)
+        raise InputError(f"{path}: {error}") from error
 
 
 def read_vocab(directory: str) -> str | None:

@@ -146,7 +146,10 @@ def describe(directory: str) -> Description:
     config = huggingface_files.read_config(directory)
     path = os.path.join(directory, huggingface_files.CONFIG)
     given = json_files.read_object(path)
-    architectures = given.get("architectures") or [""]
+    architecture = huggingface_files.architecture(directory)
+    problem_type = huggingface_files.value(
+        directory, "problem_type", str | None
+    )
     task = task_file.read(directory) if task_file.is_in(directory) else {}
     if given.get("classifier_dropout") not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
@@ -159,8 +162,8 @@ def describe(directory: str) -> Description:
         config=config,
         task=task if "kind" in task else None,
         labels=_read_labels(path, given),
-        problem_type=given.get("problem_type"),
-        head={h.architecture: h.name for h in HEADS}.get(architectures[0]),
+        problem_type=problem_type,
+        head={h.architecture: h.name for h in HEADS}.get(architecture),
     )
 
 

@@ -181,6 +181,8 @@ def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
         ({"is_decoder": True}, "`is_decoder` must be false"),
         ({"hidden_act": "silu"}, "`hidden_act` must be one of"),
         ({"hidden_act": ["gelu"]}, "`hidden_act` must be one of"),
+        ({"architectures": [{}]}, "`architectures` must be a str"),
+        ({"problem_type": 3}, "`problem_type` must be a str"),
         ({"hidden_size": 9}, "multiple of num_attention_heads=2"),
         ({"id2label": {"0": "a", "2": "b"}}, "without gaps"),
         ({"id2label": [1]}, r"`id2label` .*\[1\]"),
