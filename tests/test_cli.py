@@ -98,6 +98,7 @@ def test_flags_given_override_implied_values_which_override_defaults():
         ({"minutes": 0}, "--minutes=0 .*1"),
         ({"minutes": 91}, "--minutes=91 .*90"),
         ({"loaves": 0}, "--loaves=0 .*1"),
+        ({"loaves": 2**31}, "--loaves=.*below 2\\*\\*31"),
         ({"salt": -0.5}, "--salt=-0.5 .*0"),
         ({"salt": float("nan")}, "--salt=nan"),
         ({"salt": float("inf")}, "--salt=inf"),
