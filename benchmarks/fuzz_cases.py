@@ -8,6 +8,7 @@ import importlib
 import itertools
 import json
 import os
+import shutil
 from typing import Any, NamedTuple
 
 from absl import flags
@@ -83,6 +84,10 @@ _EXTRACT = (
     f"extract_features {_MODEL} --init_checkpoint=pretrained/model.ckpt-1 "
     "--layers=-1 --output_file=old.jsonl --input_file=lines.txt "
     "--max_seq_length=32"
+)
+_EXTRACT_PRESET = (
+    "extract_features --model=preset --layers=-1 --output_file=old.jsonl "
+    "--input_file=lines.txt --max_seq_length=32"
 )
 _PREDICT = "predict --output_file=old.jsonl --model_dir"
 _CONVERT = "convert_checkpoint --overwrite --output=converted"
@@ -223,11 +228,16 @@ CASES = [
     _hugging_face("model.safetensors", "safetensors"),
     _hugging_face("tokenizer_config.json", "json"),
     _hugging_face("vocab.txt", "lines"),
+    _hugging_face("tokenizer.json", "json", "hf_fast"),
     _hugging_face("config.json", "json", "hf_tuned"),
     _hugging_face("model.safetensors", "safetensors", "hf_tuned"),
     _keras_hub("config.json", "json"),
     _keras_hub("tokenizer.json", "json"),
     _keras_hub("model.weights.h5", "bytes"),
+    *(
+        Case("KerasHub", f"preset/{file}", "json", _EXTRACT_PRESET)
+        for file in ("config.json", "tokenizer.json")
+    ),
     _task("tuned", "lines.txt"),
     _task("tagger", "lines.txt"),
     _task("answers", "questions.jsonl"),
@@ -332,6 +342,22 @@ def write_inputs() -> None:
         file.write(text)
     for command in _SETUP:
         run(command)
+    _write_fast_tokenizer()
+
+
+def _write_fast_tokenizer() -> None:
+    """Writes `hf_fast`, a model whose vocabulary is in `tokenizer.json`."""
+    shutil.copytree("hf", "hf_fast")
+    os.remove("hf_fast/vocab.txt")
+    with open("hf/vocab.txt", encoding="utf-8") as file:
+        vocab = {line.strip(): n for n, line in enumerate(file)}
+    content = {
+        "added_tokens": [{"id": 0, "content": "[PAD]", "special": True}],
+        "normalizer": {"lowercase": True, "strip_accents": None},
+        "model": {"type": "WordPiece", "vocab": vocab},
+    }
+    with open("hf_fast/tokenizer.json", "w", encoding="utf-8") as file:
+        json.dump(content, file)
 
 
 def _rows(data: list[dict[str, Any]], separator: str) -> str:

@@ -112,6 +112,8 @@ class BertConfig:
             yield "initializer_range", "a number, 0 or more"
         if str(self.hidden_act or "").lower() not in ACTIVATIONS:
             yield "hidden_act", f"one of {', '.join(ACTIVATIONS[1:])}"
+        if self.num_hidden_layers > _MAX_LAYERS:
+            yield "num_hidden_layers", f"at most {_MAX_LAYERS}"
         heads = self.num_attention_heads
         if self.hidden_size % heads != 0:
             yield "hidden_size", f"a multiple of num_attention_heads={heads}"
@@ -171,6 +173,9 @@ class BertConfig:
                 "config. Use this config."
             )
 
+
+# Keras needs minutes to build thousands of layers, as of a damaged config.
+_MAX_LAYERS = 256
 
 # Models pad their embeddings to a multiple of at most this.
 _MAX_PADDING = 256

@@ -104,12 +104,8 @@ def value(directory: str, key: str, kind: Any) -> Any:
 
     Raises `InputError` if it is not of the type, see `json_files.decode`.
     """
-    given = _read_json(directory, CONFIG).get(key)
-    try:
-        return json_files.decode(given, kind, key)
-    except ValueError as error:
-        path = os.path.join(directory, CONFIG)
-        raise InputError(f"{path}: {error}") from error
+    path = os.path.join(directory, CONFIG)
+    return json_files.get(_read_json(path), key, kind, path)
 
 
 def read_vocab(directory: str) -> str | None:
@@ -118,25 +114,27 @@ def read_vocab(directory: str) -> str | None:
     Tokens added later follow at the end. Raises `InputError` if this is not
     a WordPiece vocabulary, or its ids have gaps.
     """
-    path, fast = os.path.join(directory, VOCAB), _read_json(directory, _FAST)
+    path = os.path.join(directory, VOCAB)
+    fast_path = os.path.join(directory, _FAST)
+    fast = _read_json(fast_path)
     if os.path.exists(path):
         text = files.read_text(path)
     elif fast:
-        path = os.path.join(directory, _FAST)
-        text = to_text(_learned_tokens(fast.get("model") or {}, path))
+        text = to_text(_learned_tokens(fast, fast_path))
     else:
         return None
     learned = text.removesuffix("\n")
     first = learned.count("\n") + 1
-    ids = _read_json(directory, _ADDED)
-    for token in fast.get("added_tokens") or []:
-        token = token if isinstance(token, dict) else {}
-        ids[token.get("content", "")] = token.get("id")
-    added = {
-        token: number
-        for token, number in ids.items()
-        if not isinstance(number, int) or number >= first
-    }
+    path = os.path.join(directory, _ADDED)
+    by_token = _read_json(path)
+    ids = {token: _read_id(by_token, token, path) for token in by_token}
+    tokens = json_files.get(
+        fast, "added_tokens", tuple[dict, ...] | None, fast_path
+    )
+    for token in tokens or ():
+        content = json_files.get(token, "content", str, fast_path)
+        ids[content] = _read_id(token, "id", fast_path)
+    added = {token: number for token, number in ids.items() if number >= first}
     numbers = range(first, first + len(added))
     if any(number not in added.values() for number in numbers):
         raise InputError(
@@ -147,6 +145,7 @@ def read_vocab(directory: str) -> str | None:
     if not added:
         return text
     tokens = sorted(added, key=added.__getitem__)
+    _require_lines(tokens, directory)
     logging.warning(
         "%s: %d added tokens, such as %r, are ordinary tokens here: matched "
         "inside words only, after text is normalized.",
@@ -162,14 +161,18 @@ def to_text(tokens: Iterable[str]) -> str:
     return "".join(f"{token}\n" for token in tokens)
 
 
-def _learned_tokens(model: dict[str, Any], path: str) -> list[str]:
-    kind, vocab = model.get("type", "WordPiece"), model.get("vocab")
-    if kind != "WordPiece" or not isinstance(vocab, dict):
+def _learned_tokens(content: dict[str, Any], path: str) -> list[str]:
+    model = json_files.get(content, "model", dict, path)
+    kind = model.get("type", "WordPiece")
+    if kind != "WordPiece":
         raise InputError(
-            f"{path}: must be a WordPiece tokenizer. Received: {kind!r}."
+            f"{path}: must be a WordPiece tokenizer. Received: {quoted(kind)}."
         )
-    tokens = sorted(vocab, key=vocab.__getitem__)
-    if [vocab[token] for token in tokens] != list(range(len(tokens))):
+    vocab = json_files.get(model, "vocab", dict, path)
+    ids = {token: _read_id(vocab, token, path) for token in vocab}
+    tokens = sorted(ids, key=ids.__getitem__)
+    _require_lines(tokens, path)
+    if [ids[token] for token in tokens] != list(range(len(tokens))):
         raise InputError(
             f"{path}: the vocabulary's ids must be 0, 1, 2, ... without gaps, "
             "as the lines of vocab.txt. Pass --vocab_file."
@@ -177,18 +180,41 @@ def _learned_tokens(model: dict[str, Any], path: str) -> list[str]:
     return tokens
 
 
+def _read_id(content: dict[str, Any], key: str, path: str) -> int:
+    number: int = json_files.get(content, key, json_files.Amount, path)
+    return number
+
+
+def _require_lines(tokens: Iterable[str], where: str) -> None:
+    """Raises `InputError` for a token that is not one line of `vocab.txt`."""
+    for token in tokens:
+        if "\n" in token or "\r" in token:
+            raise InputError(
+                f"{where}: tokens must not have line breaks. Received: "
+                f"{quoted(token)}."
+            )
+
+
 def read_casing(directory: str) -> bool | None:
-    """Returns `do_lower_case`; warns of settings not supported here."""
-    normalizer = _read_json(directory, _FAST).get("normalizer") or {}
-    given = {
-        name: normalizer[fast_name]
-        for name, fast_name in _NORMALIZER.items()
-        if fast_name in normalizer
-    } | _read_json(directory, TOKENIZER_CONFIG)
-    if not given:
+    """Returns `do_lower_case`; warns of settings not supported here.
+
+    Raises `InputError` for settings that are neither true nor false.
+    """
+    fast_path = os.path.join(directory, _FAST)
+    path = os.path.join(directory, TOKENIZER_CONFIG)
+    fast, config = _read_json(fast_path), _read_json(path)
+    normalizer = json_files.get(fast, "normalizer", dict | None, fast_path)
+    given = {}
+    for name, fast_name in _NORMALIZER.items():
+        if normalizer and fast_name in normalizer:
+            given[name] = json_files.get(
+                normalizer, fast_name, bool | None, fast_path
+            )
+        if name in config:
+            given[name] = json_files.get(config, name, bool | None, path)
+    if not given and not config:
         return None
-    lower = given.get("do_lower_case")
-    lower = True if lower is None else bool(lower)
+    lower: bool = given.get("do_lower_case") is not False
     strips = given.get("strip_accents")
     if strips is not None:
         warn_of_accents(directory, strips, "do_lower_case", lower)
@@ -216,7 +242,6 @@ def warn_of_accents(
         )
 
 
-def _read_json(directory: str, name: str) -> dict[str, Any]:
+def _read_json(path: str) -> dict[str, Any]:
     """Returns the content of a JSON file; {} if there is none."""
-    path = os.path.join(directory, name)
     return json_files.read_object(path) if os.path.exists(path) else {}

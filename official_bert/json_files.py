@@ -14,24 +14,25 @@ Count = Annotated[int, range(1, 2**31)]
 Amount = Annotated[int, range(2**31)]
 Size = Annotated[int, range(2**16)]  # Of an array in memory.
 
-# For deeply nested lists, and numbers with thousands of digits.
-_TOO_LARGE = (RecursionError, ValueError)
+# For deeply nested lists, numbers with thousands of digits, lone surrogates.
+_INVALID = (RecursionError, ValueError)
 
 
 def read(path: str) -> Any:
     """Returns the content of a JSON file. A byte order mark is ignored.
 
-    Raises `InputError` if the file is missing or not valid JSON.
+    Raises `InputError` if the file is missing or not valid JSON, or contains a
+    lone surrogate.
     """
     text = files.read_text(path).removeprefix("\ufeff")
     try:
-        return json.loads(text)
+        return _parse(text)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}:{error.lineno}: must be valid JSON. {error.msg} at column "
             f"{error.colno}."
         ) from error
-    except _TOO_LARGE as error:
+    except _INVALID as error:
         raise InputError(f"{path}: must be valid JSON. {error}.") from error
 
 
@@ -42,19 +43,25 @@ def parse_line(text: str, where: str) -> Any:
     surrogate. The message starts with `where`: FILE:LINE.
     """
     try:
-        value = json.loads(text)
-        if "\\u" in text:  # UTF-8 itself has no surrogates.
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-        return value
+        return _parse(text)
     except json.JSONDecodeError as error:
-        must_be = "a JSON value, all on one line"
-        reason = f"{error.msg} at character {error.pos + 1}"
-    except UnicodeEncodeError as error:
-        must_be = "text"
-        reason = f"a lone surrogate, {error.object[error.start]!r}"
-    except _TOO_LARGE as error:
-        must_be, reason = "a JSON value", str(error)
-    raise InputError(f"{where}: must be {must_be}. Received: {reason}.")
+        raise InputError(
+            f"{where}: must be a JSON value, all on one line. Received: "
+            f"{error.msg} at character {error.pos + 1}."
+        ) from error
+    except _INVALID as error:
+        raise InputError(f"{where}: must be a JSON value. {error}.") from error
+
+
+def _parse(text: str) -> Any:
+    value = json.loads(text)
+    if "\\u" in text:  # UTF-8 itself has no surrogates.
+        try:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            found = error.object[error.start]
+            raise ValueError(f"It has a lone surrogate, {found!r}") from error
+    return value
 
 
 def read_object(path: str) -> dict[str, Any]:
@@ -71,30 +78,43 @@ def read_object(path: str) -> dict[str, Any]:
     return found
 
 
+def get(content: dict[str, Any], key: str, kind: Any, path: str) -> Any:
+    """Returns a value of the object in a file, None by default.
+
+    Raises `InputError` if it does not fit the type, see `decode`.
+    """
+    try:
+        return decode(content.get(key), kind, key)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
 def decode(value: Any, kind: Any, name: str) -> Any:
     """Returns a JSON value as a value of an annotated type.
 
     A `NamedTuple` or data class is made of an object, a tuple of a list.
-    `Annotated` integers must be in the given range. Raises `ValueError` with
-    the name of the value if it does not fit.
+    `Annotated` values must be in the given range or tuple. Raises `ValueError`
+    with the name of the value if it does not fit.
     """
     args = typing.get_args(kind)
     if typing.get_origin(kind) is types.UnionType:  # X | None
         return None if value is None else decode(value, args[0], name)
     if typing.get_origin(kind) is Annotated:
         kind, allowed = args
-        if type(value) is int and value not in allowed:
+        if type(value) is kind and value not in allowed:
+            must_be = f"between {allowed[0]} and {allowed[-1]}"
+            if kind is str:
+                must_be = f"one of {', '.join(allowed)}"
             raise ValueError(
-                f"`{name}` must be between {allowed[0]} and {allowed[-1]}. "
-                f"Received: {quoted(value)}."
+                f"`{name}` must be {must_be}. Received: {quoted(value)}."
             )
     if typing.get_origin(kind) is tuple and isinstance(value, list):
         return tuple(decode(item, args[0], name) for item in value)
     fields = _fields(kind)
     if fields and isinstance(value, dict) and value.keys() <= fields.keys():
         return kind(**{k: decode(v, fields[k], k) for k, v in value.items()})
-    if kind is float and type(value) is int:
-        return value
+    if kind is float and type(value) is int and value.bit_length() < 1024:
+        return float(value)
     if type(value) is kind and (kind is not float or math.isfinite(value)):
         return value
     raise ValueError(
@@ -111,7 +131,9 @@ def _fields(kind: Any) -> dict[str, Any]:
 
 def _description(kind: Any) -> str:
     if typing.get_origin(kind) is tuple:
-        return "a list of strings"
+        return "a list"
+    if kind is dict:
+        return "an object"
     if fields := _fields(kind):
         return f"an object with only {', '.join(fields)}"
     return {int: "an int", float: "a finite number"}.get(

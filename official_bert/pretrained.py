@@ -242,7 +242,8 @@ def read_keras_hub(
     Raises `InputError` if it is not a BERT preset.
     """
     path = os.path.join(directory, "config.json")
-    sizes = json_files.read_object(path).get("config") or {}
+    content = json_files.read_object(path)
+    sizes = json_files.get(content, "config", dict | None, path) or {}
     config = BertConfig.from_dict(
         {name: sizes.get(key) for name, key in KERAS_HUB_SIZES.items()}
     )
@@ -251,9 +252,12 @@ def read_keras_hub(
     path = os.path.join(directory, "tokenizer.json")
     if not files.exists(path):
         return config, None, None
-    settings = json_files.read_object(path).get("config") or {}
-    lower = bool(settings.get("lowercase"))
-    strips = bool(settings.get("strip_accents"))
+    content = json_files.read_object(path)
+    settings = json_files.get(content, "config", dict | None, path) or {}
+    lower, strips = (
+        bool(json_files.get(settings, key, bool | None, path))
+        for key in ("lowercase", "strip_accents")
+    )
     huggingface_files.warn_of_accents(directory, strips, "lowercase", lower)
     vocab_file = os.path.join(directory, "assets/tokenizer/vocabulary.txt")
     return config, files.read_text(vocab_file), lower

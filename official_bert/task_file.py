@@ -10,17 +10,19 @@ import os
 from typing import Any
 
 from official_bert import files, json_files
-from official_bert.errors import InputError
 
 NAME = "task.json"
 
-# The types of keys; the task itself checks its own.
+# The types of keys that are used without the task, which checks its own.
 _TYPES = {
     "kind": str,
+    "task_type": str,
     "labels": tuple[str, ...],
     "max_seq_length": json_files.Count,
     "do_lower_case": bool,
     "hub_module": str,
+    "target_mean": float,
+    "target_deviation": float,
 }
 
 
@@ -41,11 +43,8 @@ def read(directory: str) -> dict[str, Any]:
     """
     path = path_in(directory)
     content = json_files.read_object(path)
-    try:
-        for key in content.keys() & _TYPES.keys():
-            json_files.decode(content[key], _TYPES[key], key)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from error
+    for key in content.keys() & _TYPES.keys():
+        json_files.get(content, key, _TYPES[key], path)
     return content
 
 

@@ -65,6 +65,7 @@ SIZES = (
 )
 DROPOUTS = "hidden_dropout_prob attention_probs_dropout_prob"
 INVALID = {
+    "num_hidden_layers": [257],
     SIZES: [None, 0, -1, 2**31, 2.0, "2", True],
     DROPOUTS: [-0.1, 1, 1.5, math.nan, "0.1"],
     "initializer_range": [None, -0.02, math.nan, "0.02"],

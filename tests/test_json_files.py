@@ -24,6 +24,7 @@ def test_written_file_is_readable_by_people_and_by_read(tmp_path):
         ("", r"a\.json:1: "),
         ("[1]", r"a\.json:1: .*list"),
         ("[" * 100_000, r"a\.json: .*recursion"),
+        ('{"a": "\\ud83d"}', r"a\.json: .*surrogate"),
     ],
 )
 def test_invalid_file_is_an_error_with_its_line(tmp_path, text, message):

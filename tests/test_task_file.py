@@ -37,6 +37,9 @@ def test_invalid_labels_are_an_error(tmp_path, labels):
         ("max_seq_length", True),
         ("do_lower_case", 1),
         ("hub_module", None),
+        ("task_type", ["text"]),
+        ("target_mean", "0"),
+        ("target_deviation", 10**400),
     ],
 )
 def test_values_of_other_types_are_an_error(tmp_path, key, value):

@@ -169,6 +169,13 @@ def _load_task(
         model = task.build_model(bert.config, bert)
     else:
         model = task.build_model(files.read_config())
+    positions = model.config.max_position_embeddings
+    if max_seq_length > positions:
+        raise InputError(
+            f"{task_file.path_in(directory)}: `max_seq_length` must not exceed "
+            f"the {positions} positions of the model. Received: "
+            f"{max_seq_length}."
+        )
     tokenizer = load_weights(model, files, **exceptions)
     return FinetunedModel(
         task, model, tokenizer, files.vocab_file, max_seq_length

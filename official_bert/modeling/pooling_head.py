@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import keras
 from keras import ops
@@ -10,6 +10,11 @@ from keras import ops
 from official_bert import json_files
 from official_bert.json_files import Size
 from official_bert.modeling.layers import serializable
+
+_FEATURES = (
+    *("none", "embeddings", "second_to_last", "last"),
+    *("weighted_sum_last_4", "concat_last_4", "weighted_sum_all"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +28,7 @@ class PoolingHead:
         bilstm_size: Units per direction of a two-layer BiLSTM on top; 0: none.
     """
 
-    feature_layers: str = "none"
+    feature_layers: Annotated[str, _FEATURES] = "none"
     bilstm_size: Size = 0
 
     @property

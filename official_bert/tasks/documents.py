@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from official_bert.json_files import Amount
 from official_bert.tokenization import Tokenizer
@@ -12,6 +12,8 @@ Pair = tuple[Ids, Ids]
 
 # The number of texts that are tokenized together.
 _BLOCK = 2048
+
+_MODES = ("truncate_tail", "head_tail", "windows")
 
 
 class LongDocuments(NamedTuple):
@@ -23,9 +25,9 @@ class LongDocuments(NamedTuple):
         pooling: `mean` or `max`: how the windows' logits are combined.
     """
 
-    mode: str = "truncate_tail"
+    mode: Annotated[str, _MODES] = "truncate_tail"
     stride: Amount = 0
-    pooling: str = "mean"
+    pooling: Annotated[str, ("mean", "max")] = "mean"
 
 
 TRUNCATE_TAIL = LongDocuments()

@@ -19,7 +19,7 @@ import functools
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -29,6 +29,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
 from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
+from official_bert.json_files import Amount
 from official_bert.metrics import entities
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import TokenClassifier
@@ -117,8 +118,8 @@ class TaggingTask(Task):
 
     labels: tuple[str, ...] = saved_field()
     document_context: bool = saved_field(default=False)
-    token_column: int = saved_field(default=0)
-    tag_column: int = saved_field(default=-1)
+    token_column: Amount = saved_field(default=0)
+    tag_column: Annotated[int, range(-1, 2**31)] = saved_field(default=-1)
 
     kind = "tagging"
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -31,6 +31,8 @@ _METRICS = {
     "accuracy_and_f1": (classification.accuracy_and_f1, "f1"),
     "matthews": (classification.matthews, "matthews_correlation"),
 }
+
+_TYPES = ("classification", "multilabel", "regression")
 
 
 class TextExample(NamedTuple):
@@ -71,9 +73,9 @@ class TextTask(Task):
         columns: The text columns of the user's own data.
     """
 
-    task_type: str = saved_field()
+    task_type: Annotated[str, _TYPES] = saved_field()
     labels: tuple[str, ...] = saved_field()
-    metric: str = saved_field(default="accuracy")
+    metric: Annotated[str, tuple(_METRICS)] = saved_field(default="accuracy")
     long_documents: LongDocuments = saved_field(default=documents.TRUNCATE_TAIL)
     target_mean: float = saved_field(default=0.0)
     target_deviation: float = saved_field(default=1.0)

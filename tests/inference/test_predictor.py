@@ -176,6 +176,7 @@ def test_empty_passage_is_answered_alone_and_in_a_batch(
         ("task.json", {"kind": "poem"}, "'poem'"),
         ("task.json", {"labels": None}, "task.json: .*labels"),
         ("task.json", {"labels": ["a"]}, "output_"),
+        ("task.json", {"max_seq_length": 999}, "999"),
         ("vocab.txt", "\n".join("ab" * 99), "vocab.txt"),
     ],
 )

@@ -154,12 +154,21 @@ def _best_spans(
 def _texts(
     features: SquadFeatures, index: int, spans: _Spans
 ) -> Iterator[Candidate]:
-    """Yields the texts of the spans of a question, best first."""
+    """Yields the texts of the spans of a question, best first.
+
+    Of spans with the same tokens in the same words, only the best.
+    """
     doc_tokens = features.examples[index].doc_tokens
     tokenizer = features.tokenizer
     do_lower_case = tokenizer.basic_tokenizer.do_lower_case
     ids, words = features.paragraphs[index]
+    seen = set()
     for first, last, start_logit, end_logit in spans:
+        # Spans in a long word that repeats one token have the same text.
+        key = (ids[first : last + 1].tobytes(), words[first], words[last])
+        if key in seen:
+            continue
+        seen.add(key)
         tokens = tokenizer.convert_ids_to_tokens(ids[first : last + 1].tolist())
         original = " ".join(doc_tokens[words[first] : words[last] + 1])
         text = get_final_text(join_tokens(tokens), original, do_lower_case)

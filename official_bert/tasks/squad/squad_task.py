@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tensorflow as tf
@@ -44,7 +44,7 @@ class SquadTask(task.Task):
     doc_stride: Count = saved_field(default=128)
     max_query_length: Amount = saved_field(default=64)
     decoding: DecodingOptions = saved_field(default=DecodingOptions())
-    pad_to: str = saved_field(default="max")
+    pad_to: Annotated[str, ("max", "bucket")] = saved_field(default="max")
     train_file: str | None = None
     predict_file: str | None = None
     show_progress: bool = False

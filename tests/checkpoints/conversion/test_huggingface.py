@@ -194,6 +194,9 @@ def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
         ({"vocab": {"[PAD]": 0, "[UNK]": 2}}, "without gaps"),
         ({"type": "BPE", "vocab": {}}, r"a WordPiece tokenizer.*BPE"),
         ({"vocab": {t: i for i, t in enumerate([*VOCAB, "t"])}}, "25 tokens"),
+        ({"vocab": {"[PAD]": "0"}}, r"`\[PAD\]` must be an int"),
+        ({"vocab": {"a\nb": 0}}, "line breaks"),
+        ({"vocab": ["a"]}, "`vocab` must be an object"),
     ],
 )
 def test_other_model_or_tokenizer_than_that_of_bert_is_an_error(
@@ -206,6 +209,24 @@ def test_other_model_or_tokenizer_than_that_of_bert_is_an_error(
     with pytest.raises(InputError, match=message):
         to_tf1(theirs)
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("tokenizer", {"model": ["a"]}),
+        ("tokenizer", {"normalizer": 5}),
+        ("tokenizer", {"added_tokens": 5}),
+        ("tokenizer", {"added_tokens": [5]}),
+        ("tokenizer", {"added_tokens": [{"content": ["a"], "id": 0}]}),
+        ("tokenizer_config", {"do_lower_case": "false"}),
+        ("tokenizer_config", {"strip_accents": [1]}),
+    ],
+)
+def test_tokenizer_with_other_types_is_an_error(theirs, name, changes):
+    change_json(theirs / f"{name}.json", **changes)
+    with pytest.raises(InputError, match=rf"{name}\.json: `.*` must be a"):
+        to_tf1(theirs)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from support.conversions import (
 )
 from support.transformers_process import SIZES
 
+from official_bert import pretrained
 from official_bert.errors import InputError
 from official_bert.tokenization import FullTokenizer
 
@@ -204,6 +205,14 @@ def test_preset_of_another_model_is_an_error(preset, file, name, message):
     change_json(preset / file, registered_name=f"keras_hub>{name}")
     with pytest.raises(InputError, match=message):
         to_tf1(preset)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json"])
+@pytest.mark.parametrize("value", [[1], 5])
+def test_settings_of_another_type_are_an_error(preset, file, value):
+    change_json(preset / file, config=value)
+    with pytest.raises(InputError, match=f"{file}: `config` must be an object"):
+        pretrained.find(str(preset))
 
 
 @pytest.mark.parametrize("size", [0, 100, 6000])

@@ -147,6 +147,16 @@ def test_a_long_word_is_normalized_once(make, monkeypatch):
     assert spy.call_count == 1
 
 
+def test_spans_with_the_same_tokens_are_decoded_once(make, monkeypatch):
+    spy = mock.Mock(wraps=squad_decoding.get_final_text)
+    monkeypatch.setattr(squad_decoding, "get_final_text", spy)
+    features = make("." * 200)
+    [found] = predict(features, random_logits(features), max_answer_length=3)
+    texts = [candidate["text"] for candidate in found.n_best]
+    assert sorted(texts) == [".", "..", "..."]
+    assert spy.call_count == 3
+
+
 @pytest.mark.parametrize("version_2", [False, True])
 def test_the_first_of_equal_spans_wins(make, version_2):
     [found] = predict(
