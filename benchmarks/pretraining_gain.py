@@ -1,46 +1,62 @@
-r"""Fine-tuning from pre-trained weights against random weights.
+r"""Fine-tuning from a pre-trained model, compared with random weights.
 
-  python -m benchmarks.pretraining_gain \
-    FOLDER VOCAB_FILE BERT_CONFIG_FILE INIT_CHECKPOINT OUTPUT_DIR
+  python -m benchmarks.pretraining_gain DATA_DIR OUTPUT_DIR --figure=gain.png
 
-FOLDER contains the data of the tasks (`glue/MRPC`, ..., `pos`, `squad`). Each
-row of the table is one command for random weights and one for INIT_CHECKPOINT,
-with three seeds each; SQuAD takes a command for each seed. Finished runs are
-not repeated. For two layers of 128 it takes about an hour on two cores.
+DATA_DIR contains the data of the tasks: `glue/MRPC`, ..., `pos`, `squad`. For
+each task, a grid of batch sizes and learning rates is searched with one seed;
+the row of the table has the results of the best setting with several seeds. The
+grid is that of Turc et al. (2019) by default, and training takes four epochs.
+SQuAD has one setting and two epochs.
+
+With --figure, SST-2 and POS are also trained with few examples, and the figure
+has their accuracies. Finished runs are not repeated.
 """
 
-import json
+import argparse
+import itertools
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-SEEDS = (1, 2, 3)
-COMMON = {
-    "learning_rate": 3e-4,
-    "train_batch_size": 32,
-    "eval_batch_size": 32,
-    "save_checkpoints_steps": 100000,
-    "pad_to": "bucket",
+from official_bert import json_files
+from official_bert.plots import figures
+
+FEW = (100, 1000, 10000)
+STARTS = {"random": {"init_checkpoint": ""}, "pre-trained": {}}
+COLORS = {"random": "#8a94a3", "pre-trained": "#1d5fbf"}
+FLAGS = {
     "do_train": True,
+    "pad_to": "bucket",
+    "eval_batch_size": 32,
+    "save_checkpoints_steps": 1000000,
+    "keep_checkpoint_max": 1,
+}
+SETTING = {"train_batch_size": 32, "learning_rate": 3e-4}
+
+
+class Task(NamedTuple):
+    """A directory of data, metrics and flags. The first metric is maximized."""
+
+    directory: str
+    metrics: Sequence[str]
+    flags: Mapping[str, Any] = {}
+
+
+TASKS = {
+    "STS-B": Task("glue/STS-B", ["pearson", "spearmanr"]),
+    "MRPC": Task("glue/MRPC", ["accuracy", "f1"]),
+    "RTE": Task("glue/RTE", ["accuracy"], {"max_seq_length": 256}),
+    "CoLA": Task("glue/CoLA", ["matthews_correlation"]),
+    "POS": Task("pos", ["accuracy"], {"tag_column": 1}),
+    "SST-2": Task("glue/SST-2", ["accuracy"]),
+    "SQuAD": Task("squad", ["exact_match", "f1"]),
 }
 
-# {task: (folder, flags, metric)}.
-TASKS: Mapping[str, tuple[str, Mapping[str, Any], Sequence[str]]] = {
-    "SST-2": ("glue/SST-2", {"num_train_epochs": 1}, ["accuracy"]),
-    "MRPC": ("glue/MRPC", {}, ["f1", "accuracy"]),
-    "STS-B": (
-        "glue/STS-B",
-        {"num_train_epochs": 10},
-        ["pearson", "spearmanr"],
-    ),
-    "CoLA": ("glue/CoLA", {}, ["matthews_correlation"]),
-    "RTE": ("glue/RTE", {"max_seq_length": 256}, ["accuracy"]),
-    "POS": ("pos", {"tag_column": 1}, ["accuracy"]),
-}
-SQUAD = {"num_train_epochs": 0.1, "eval_pad_to": "bucket", "do_eval": True}
+Results = list[dict[str, float]]
 
 
 def run(script: str, flags: Mapping[str, Any]) -> None:
@@ -50,98 +66,208 @@ def run(script: str, flags: Mapping[str, Any]) -> None:
     subprocess.run([sys.executable, script, *words], check=True)
 
 
+def sweep(output_dir: str, flags: Mapping[str, Any], **values: Any) -> Any:
+    """Runs `run_classifier.py --sweep`; returns its settings and results."""
+    parts = (f"{name}={','.join(map(str, values[name]))}" for name in values)
+    flags = {**flags, "sweep": ";".join(parts), "output_dir": output_dir}
+    run("run_classifier.py", flags)
+    return json_files.read(os.path.join(output_dir, "sweep.json"))
+
+
 def classify(
-    task: str, folder: str, flags: Mapping[str, Any], output: str
-) -> list[dict[str, Any]]:
-    """Returns the metric for each seed."""
-    place, more, _ = TASKS[task]
-    path = os.path.join(output, "sweep.json")
-    seeds = "..".join(map(str, (SEEDS[0], SEEDS[-1])))
-    if not os.path.exists(path) or len(read(path)) < len(SEEDS):
-        run(
-            "run_classifier.py",
-            {
-                "task_name": task,
-                "data_dir": os.path.join(folder, place),
-                "output_dir": output,
-                "sweep": f"seed={seeds}",
-                **flags,
-                **more,
-            },
-        )
-    return [entry["results"] for entry in read(path)]
+    name: str, output_dir: str, start: str, arguments: argparse.Namespace
+) -> tuple[dict[str, Any], Results]:
+    """Returns the best setting of the grid, and its results for each seed."""
+    task = TASKS[name]
+    flags = {
+        **FLAGS,
+        "model": arguments.model,
+        "task_name": name,
+        "data_dir": os.path.join(arguments.data_dir, task.directory),
+        "num_train_epochs": 4,
+        **task.flags,
+        **STARTS[start],
+    }
+    grid = {
+        "train_batch_size": arguments.batch_sizes,
+        "learning_rate": arguments.learning_rates,
+    }
+    found = sweep(output_dir, flags, **grid, seed=[1])
+    best = max(found, key=lambda run: run["results"][task.metrics[0]])
+    setting = {key: best["setting"][key] for key in grid}
+    chosen = {key: [value] for key, value in setting.items()}
+    seeds = range(1, arguments.seeds + 1)
+    runs = sweep(output_dir, flags, **chosen, seed=seeds)
+    return setting, [one["results"] for one in runs]
 
 
 def answer(
-    folder: str, flags: Mapping[str, Any], output: str
-) -> list[dict[str, Any]]:
-    """Returns the F1 of SQuAD 1.1 for each seed."""
+    name: str, output_dir: str, start: str, arguments: argparse.Namespace
+) -> tuple[dict[str, Any], Results]:
+    """Returns the setting of SQuAD 1.1, and its results for each seed."""
+    data_dir = os.path.join(arguments.data_dir, TASKS[name].directory)
     results = []
-    for seed in SEEDS:
-        path = os.path.join(output, f"seed={seed}")
-        if not os.path.exists(os.path.join(path, "eval_results.json")):
-            run(
-                "run_squad.py",
-                {
-                    "train_file": f"{folder}/squad/train-v1.1.json",
-                    "predict_file": f"{folder}/squad/dev-v1.1.json",
-                    "output_dir": path,
-                    "seed": seed,
-                    **flags,
-                    **SQUAD,
-                },
-            )
-        results.append(read(os.path.join(path, "eval_results.json")))
-    return results
+    for seed in range(1, arguments.seeds + 1):
+        directory = os.path.join(output_dir, f"seed={seed}")
+        path = os.path.join(directory, "eval_results.json")
+        if not os.path.exists(path):
+            flags = {
+                **FLAGS,
+                "model": arguments.model,
+                "do_eval": True,
+                "eval_pad_to": "bucket",
+                "train_file": f"{data_dir}/train-v1.1.json",
+                "predict_file": f"{data_dir}/dev-v1.1.json",
+                "num_train_epochs": 2,
+                "output_dir": directory,
+                "seed": seed,
+                **SETTING,
+                **STARTS[start],
+            }
+            run("run_squad.py", flags)
+        results.append(json_files.read(path))
+    return SETTING, results
 
 
-def read(path: str) -> Any:
-    """Reads a JSON file."""
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+def with_few_examples(
+    name: str, start: str, arguments: argparse.Namespace
+) -> list[list[float]]:
+    """Returns the accuracies for each number of examples in `FEW`."""
+    task = TASKS[name]
+    output_dir = os.path.join(arguments.output_dir, "few", name)
+    accuracies = []
+    for number in FEW:
+        part = os.path.join(output_dir, "data", str(number))
+        write_part(
+            os.path.join(arguments.data_dir, task.directory), part, number
+        )
+        flags = {
+            **FLAGS,
+            **SETTING,
+            "model": arguments.model,
+            "task_name": name,
+            "data_dir": part,
+            "num_train_epochs": max(4, 10000 // number),
+            **task.flags,
+            **STARTS[start],
+        }
+        output = os.path.join(output_dir, start, str(number))
+        runs = sweep(output, flags, seed=range(1, arguments.seeds + 1))
+        accuracies.append([one["results"]["accuracy"] for one in runs])
+    return accuracies
 
 
-def shown(results: Sequence[Mapping[str, Any]], metric: str) -> str:
+def write_part(source: str, directory: str, number: int) -> None:
+    """Copies the development set and the first training examples of a task."""
+    os.makedirs(directory, exist_ok=True)
+    for extension in ("tsv", "txt"):  # GLUE: rows; CoNLL: paragraphs.
+        path = f"{source}/train.{extension}"
+        if not os.path.exists(path):
+            continue
+        shutil.copy(f"{source}/dev.{extension}", directory)
+        with open(path, encoding="utf-8") as file:
+            kept = list(itertools.islice(file, number + 1))
+            if extension == "txt":
+                file.seek(0)
+                paragraphs = file.read().split("\n\n")[:number]
+                kept = [f"{paragraph}\n\n" for paragraph in paragraphs]
+        output = f"{directory}/train.{extension}"
+        with open(output, "w", encoding="utf-8") as file:
+            file.writelines(kept)
+
+
+def draw(path: str, curves: Mapping[str, Mapping[str, Any]]) -> None:
+    """Draws {task: {start: accuracies for each number of examples}}."""
+    with figures.figure(7.2, 3.0) as figure:
+        panels = figure.subplots(1, len(curves))
+        for panel, (task, by_start) in zip(panels, curves.items(), strict=True):
+            for start, accuracies in by_start.items():
+                percent = [[100 * value for value in a] for a in accuracies]
+                panel.errorbar(
+                    FEW,
+                    [statistics.mean(values) for values in percent],
+                    [statistics.stdev(values) for values in percent],
+                    marker="o",
+                    color=COLORS[start],
+                    label=start,
+                )
+            panel.set(title=f"{task}, accuracy (%)", xscale="log")
+            panel.set_xlabel("training examples")
+        panels[0].legend()
+        figure.savefig(path, dpi=110)
+
+
+def shown(results: Results, metric: str) -> str:
     """Returns mean and standard deviation in percent."""
-    percent = 1 if metric == "exact_match" or "total" in results[0] else 100
-    values = [percent * result[metric] for result in results]
-    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
+    factor = 1 if "exact_match" in results[0] else 100
+    values = [factor * result[metric] for result in results]
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return f"{statistics.mean(values):.1f} ± {deviation:.1f}"
 
 
-def main(
-    folder: str,
-    vocab_file: str,
-    bert_config_file: str,
-    init_checkpoint: str,
-    output_dir: str,
-) -> None:
-    """Runs what is missing, then prints the table."""
-    flags = {
-        **COMMON,
-        "vocab_file": vocab_file,
-        "bert_config_file": bert_config_file,
-    }
-    starts: dict[str, dict[str, Any]] = {
-        "random": {},
-        "pre-trained": {"init_checkpoint": init_checkpoint},
-    }
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for task in (*TASKS, "SQuAD"):
-        found[task] = {}
-        for start, init in starts.items():
-            output = os.path.join(output_dir, task, start)
-            found[task][start] = (
-                answer(folder, {**flags, **init}, output)
-                if task == "SQuAD"
-                else classify(task, folder, {**flags, **init}, output)
-            )
-    print(f"\n{'task':6} {'metric':21} {'random':>13} {'pre-trained':>13}")
-    for task, by_start in found.items():
-        metrics = ["exact_match", "f1"] if task == "SQuAD" else TASKS[task][2]
-        for metric in metrics:
-            cells = [shown(by_start[start], metric) for start in starts]
-            print(f"{task:6} {metric:21} {cells[0]:>13} {cells[1]:>13}")
+def rows(name: str, found: Mapping[str, Any]) -> list[str]:
+    """Returns a row of the table for each metric of a task."""
+    lines = []
+    for metric in TASKS[name].metrics:
+        cells = [name, metric]
+        for setting, results in (found[start] for start in STARTS):
+            batch, rate = setting.values()
+            cells += [shown(results, metric), f"{batch}, {rate:g}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Returns the command line's arguments."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("data_dir")
+    parser.add_argument("output_dir")
+    parser.add_argument("--model", default="bert_tiny_demo")
+    parser.add_argument(
+        "--tasks", nargs="*", choices=TASKS, default=list(TASKS)
+    )
+    parser.add_argument(
+        "--batch_sizes", nargs="+", type=int, default=[8, 16, 32, 64, 128]
+    )
+    parser.add_argument(
+        "--learning_rates",
+        nargs="+",
+        type=float,
+        default=[3e-4, 1e-4, 5e-5, 3e-5],
+    )
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--figure", help="a PNG file")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Trains, then prints the table; with --figure, also draws."""
+    arguments = parse_arguments()
+    table = [
+        "| task | metric | random weights | batch, rate |"
+        " pre-trained | batch, rate |",
+        "|---" * 6 + "|",
+    ]
+    for name in arguments.tasks:
+        measure = answer if name == "SQuAD" else classify
+        found = {}
+        for start in STARTS:
+            output_dir = os.path.join(arguments.output_dir, name, start)
+            found[start] = measure(name, output_dir, start, arguments)
+        table += rows(name, found)
+        print("\n".join(table), flush=True)
+    if arguments.figure:
+        curves = {
+            name: {
+                start: with_few_examples(name, start, arguments)
+                for start in STARTS
+            }
+            for name in ("SST-2", "POS")
+        }
+        draw(arguments.figure, curves)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
