@@ -196,6 +196,15 @@ def test_records_that_cannot_be_used_are_an_error(
         run(folder, do_train=True, **changes)
 
 
+def test_failed_evaluation_leaves_the_files_of_the_last_one(folder, copy):
+    run(folder, do_eval=True)
+    before = (copy / "eval_options.json").read_bytes()
+    cut_fifth_example(folder)
+    with pytest.raises(InputError, match="record 5 "):
+        run(folder, do_eval=True, max_eval_steps=2)
+    assert (copy / "eval_options.json").read_bytes() == before
+
+
 def test_empty_file_is_skipped_unless_it_is_the_only_one(folder, copy, caplog):
     (folder / "empty.tfrecord").touch()
     run(folder, do_eval=True, input_file=str(folder / "*.tfrecord"))

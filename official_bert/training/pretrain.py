@@ -82,10 +82,11 @@ def _run(options: RunPretraining) -> None:
             global_step = train(model, data, options, strategy, measure)
         else:
             global_step = checkpointing.load_for_evaluation(model, options)
-            texts = {"eval_options.json": options.to_json(options.command)}
-            reporting.write_run_files(options, texts)
         if measure and options.do_eval:
             results = measure(global_step)
+            if not options.do_train:
+                texts = {"eval_options.json": options.to_json(options.command)}
+                reporting.write_run_files(options, texts)
             if options.is_chief:
                 path = os.path.join(options.output_dir, "eval_results.txt")
                 reporting.write_eval_results(path, results)
