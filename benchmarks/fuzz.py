@@ -215,7 +215,7 @@ class Fuzzer:
 
     def table(self) -> str:
         """Returns a row for each reader, and their sums."""
-        rows = [["reader", *COLUMNS, "inputs/minute"]]
+        rows = [["reader", *COLUMNS, "per minute"]]
         total: Counter[str] = Counter()
         for reader, counts in self.counts.items():
             total.update(counts)
@@ -223,7 +223,7 @@ class Fuzzer:
             rows.append(_row(reader, counts, f"{speed:,.0f}"))
         rows.append(_row("all", total, ""))
         return "\n".join(
-            row[0].ljust(20) + "".join(cell.rjust(14) for cell in row[1:])
+            row[0].ljust(20) + "".join(cell.rjust(11) for cell in row[1:])
             for row in rows
         )
 
