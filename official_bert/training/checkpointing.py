@@ -45,10 +45,10 @@ _MAY_CHANGE = (
 def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
     """Creates the output directory and keeps other training runs out of it.
 
-    The lock ends with its process, however that ends. Without effect if the
-    run does not train, on hosts other than the chief, and on remote or other
-    file systems that have no locks. A directory that is still empty at the end
-    is removed. Raises `InputError` if the lock is held or cannot be written.
+    The lock ends with its process, even if that is killed. There is no lock if
+    the run does not train, on hosts other than the chief, and on remote or
+    other file systems without locks. A new directory that is still empty at the
+    end is removed. Raises `InputError` if the lock is held or not writable.
     """
     directory = options.output_dir
     trains_here = options.do_train and options.is_chief
@@ -105,7 +105,7 @@ def _acquire_lock(path: str) -> int:
             ) from None
         except OSError as error:
             logging.warning("%s: cannot be locked: %s", path, error)
-        # Its holder may have removed it between our opening and locking it.
+        # Its holder may have removed it after it was opened here.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                 os.ftruncate(descriptor, 0)
@@ -117,9 +117,9 @@ def _acquire_lock(path: str) -> int:
 
 
 class StartingPoint(NamedTuple):
-    """Where training resumes: after `step` steps, on `examples_seen` examples.
+    """Where training starts: after `step` steps, on `examples_seen` examples.
 
-    `seed` is that of the run: order of examples and dropout.
+    `seed` determines the order of examples and dropout.
     """
 
     step: int
@@ -159,8 +159,7 @@ def load_initial(
 ) -> None:
     """Loads `init_checkpoint`, unless the run has a checkpoint of its own.
 
-    The regular expressions add to those of the options: weights that the
-    checkpoint may lack, and weights of it that may go unused.
+    `may_initialize` and `may_skip` add to the options of the same names.
     """
     path = options.init_checkpoint
     if path and not checkpoint_to_resume(options):
@@ -219,8 +218,8 @@ def load_for_evaluation(
 ) -> int:
     """Loads the best or newest checkpoint of the run, or `init_checkpoint`.
 
-    Weights of it that match `may_skip` may go unused. Returns the number of
-    steps the weights were trained for; 0 for `init_checkpoint`.
+    `may_skip` adds to the option of the same name. Returns the number of steps
+    the weights were trained for; 0 for `init_checkpoint`.
     """
     variables = tf1.by_name(model.trainable_variables)
     patterns = _patterns(options, "", may_skip)
@@ -280,21 +279,18 @@ class BackgroundSaver:
         self._executor.shutdown()
 
     def save(self, step: int) -> None:
-        """Starts to write the checkpoint of a step, once the last is written.
-
-        Raises the error of the last.
-        """
+        """Calls `wait`, then starts to write the checkpoint of a step."""
         self.wait()
         if not self._options.is_chief:
             return
-        # On CPUs a snapshot shares the memory of the variables, and those get
-        # new memory when they are next updated.
+        # On CPUs a snapshot shares the memory of the variables until they are
+        # updated, which gives them new memory.
         with tf.device("CPU:0"):
             arrays = {n: tf.identity(v) for n, v in self._state.items()}
         self._last = self._executor.submit(self._write, step, arrays)
 
     def raise_error(self) -> None:
-        """Raises the error of the last checkpoint if it has failed already."""
+        """Raises the error of the last checkpoint if it has failed."""
         if self._last and self._last.done():
             self.wait()
 

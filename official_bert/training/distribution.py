@@ -170,7 +170,7 @@ def wait_for_all_hosts(strategy: tf.distribute.Strategy) -> None:
 
 
 def stop_requested(strategy: tf.distribute.Strategy, signal_name: str) -> str:
-    """Returns who asked any host to stop; an empty string for nobody.
+    """Returns the signal, or "another host" that received one; "" for none.
 
     All hosts call it, with the signal they received, and stop together.
     """
@@ -207,10 +207,11 @@ def _require_divisible(
 def shard_batches(
     batches: tf.data.Dataset, strategy: tf.distribute.Strategy
 ) -> Any:
-    """Gives each replica its share of each global batch, in their order.
+    """Gives each replica its share of each global batch, in order.
 
-    Every host reads everything and keeps its share. TensorFlow's own sharding
-    gives batches that depend on the number of hosts. Shapes must be static.
+    Every host reads everything and keeps its share, because the batches of
+    TensorFlow's own sharding depend on the number of hosts. Shapes must be
+    static.
     """
     if strategy.num_replicas_in_sync == 1:
         return batches

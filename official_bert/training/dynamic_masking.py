@@ -1,15 +1,15 @@
-"""Dynamic masking: each batch is masked anew, on the device that trains on it.
+"""Dynamic masking: each batch is masked in its step, on the training device.
 
 Section 4.1 of Liu et al., 2019 (RoBERTa). The tokens and their replacements
-have the distribution of `pretraining_data.masking`, and depend on a seed only::
+have the distribution of `pretraining_data.masking`, and depend only on a seed::
 
     word_starts    0   1   2   2   4   5   0       "##s" at 3 continues 2
     tokens       [CLS] the cat ##s sat .   [SEP]
     order              3   1   1   4   2           random, the same in a word
     masked             the [M] [M] sat .           2 tokens: the first word fits
 
-Shapes are static and all operations compile with XLA, so that TPUs can do it.
-Counts are floats, because TensorFlow's GPU kernels for integers are few.
+Shapes are static and all operations compile with XLA, as TPUs require. Counts
+are floats, because TensorFlow has few GPU kernels for integers.
 """
 
 from typing import Any
@@ -31,8 +31,8 @@ def mask_batch(batch: Batch, masking: Masking, seed: Any) -> Batch:
     Args:
         batch: {name: Tensor} of `unmasked_schema`, packed or not.
         masking: How to mask.
-        seed: int32 Tensor [2]. The same seed gives the same masks; others with
-            XLA, which has random numbers of its own.
+        seed: int32 Tensor [2]. The same seed gives the same masks, but other
+            masks with XLA, which has its own random number generator.
 
     Returns:
         The batch with masked `input_ids` and with `masked_lm_positions`,

@@ -33,7 +33,7 @@ class Run(NamedTuple):
     """One run of a fine-tuning command."""
 
     task: Task
-    options: FinetuningOptions  # Name a TF Hub module's own vocabulary.
+    options: FinetuningOptions  # With the vocabulary of a TF Hub module.
     tokenizer: Tokenizer
     strategy: tf.distribute.Strategy
     model: Any
@@ -202,13 +202,18 @@ def _mean_losses(losses: np.ndarray, batch_size: int) -> dict[str, float]:
 class Evaluations:
     """Evaluations during training, for `--eval_every` and `--early_stopping`.
 
-    Each one is a line of `eval_history.jsonl`. Those after `first_step`, at
-    which training resumes, are forgotten: training will come to them again.
+    Each one is a line of `eval_history.jsonl`. Lines after `first_step`, at
+    which training resumes, are dropped: those steps will be evaluated again.
 
-    `measure` evaluates a step: it returns {name: value}, `global_step` and the
-    main metric included. The weights with the best metric are kept in `best`:
-    `weights`, {name in a checkpoint: variable}, `global_step` included. With
-    None, no weights are kept.
+    Args:
+        options: The options of the run.
+        first_step: The step at which training starts.
+        measure: Evaluates a step; returns {name: value} with `global_step` and
+            `metric`.
+        metric: The name of the main metric.
+        weights: {name in a checkpoint: variable} to save in `best/` after the
+            best evaluation, with `global_step`; None: nothing is saved.
+        patience: `--early_stopping`.
     """
 
     def __init__(
@@ -237,7 +242,7 @@ class Evaluations:
                 self._history.append(entry)
 
     def is_due(self, step: int, num_steps: int) -> bool:
-        """Whether to evaluate after a step, the last of `num_steps` included.
+        """Whether to evaluate now: every `every` steps and after the last.
 
         False if an earlier run evaluated this step before it was killed.
         """

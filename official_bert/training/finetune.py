@@ -40,7 +40,7 @@ from official_bert.training import (
 from official_bert.training.evaluate import Run
 from official_bert.training.objectives import FinetuningObjective
 
-# Weights that a pre-trained checkpoint has beside BERT's, and those it lacks.
+# Weights that only pre-training has, and weights that only fine-tuning has.
 _PRETRAINING_HEADS = "^cls/(predictions|seq_relationship)/"
 _TASK_HEADS = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
 
@@ -172,7 +172,7 @@ def _require_same_task(task: Task, options: FinetuningOptions) -> None:
 
 
 def _require_eval_every_if_best(options: FinetuningOptions) -> None:
-    """Raises if training would be useless: an old best model would be used."""
+    """Raises if training has no effect, because an old best model is used."""
     best = os.path.join(options.output_dir, files.BEST_DIRECTORY)
     useless = options.do_train and not options.eval_every
     if useless and run_directory.latest(best):

@@ -179,8 +179,8 @@ class StepRunner:
         is_alone = trainer.strategy.num_replicas_in_sync == 1
         self._compiles_gradients = options.jit_compile and not is_alone
         is_tpu = options.resolved_strategy == "tpu"
-        # With static shapes, each length of a batch is a trace of its own. A
-        # loop inside TensorFlow cannot choose among traces.
+        # XLA and TPUs need static shapes, so each batch length is traced
+        # separately. A loop inside TensorFlow cannot choose among traces.
         specs = tf.nest.flatten(batch_spec, expand_composites=True)
         has_many_traces = (options.jit_compile or is_tpu) and not all(
             spec.shape.is_fully_defined() for spec in specs
@@ -244,8 +244,8 @@ def _require_finite(
         if not math.isfinite(scalars[name]):
             raise DivergedError(
                 f"The {name} must be finite. Received: {scalars[name]} at step "
-                f"{step}. The last checkpoint in {options.output_dir!r} is "
-                "from before. Start anew, with --overwrite_output_dir and a "
+                f"{step}. The checkpoints in {options.output_dir!r} are from "
+                "earlier steps. Train again, with --overwrite_output_dir and a "
                 "lower --learning_rate or a longer warm-up."
             )
 

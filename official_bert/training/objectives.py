@@ -1,7 +1,7 @@
 """Training objectives: losses as weighted means over a whole batch.
 
-Sums and weights are divided at the end: replicas and micro-batches have
-different numbers of masked tokens, so a mean of means is another number.
+Sums are divided by weights at the end: replicas and micro-batches have
+different numbers of masked tokens, so a mean of means would differ.
 """
 
 import dataclasses

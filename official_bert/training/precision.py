@@ -13,7 +13,7 @@ _GROWTH_STEPS = 2000
 
 @contextlib.contextmanager
 def policy(name: str) -> Iterator[None]:
-    """Lets the layers created inside compute in `bfloat16` or `float16`.
+    """Layers created in the context compute in `bfloat16` or `float16`.
 
     Weights, layer normalization, softmax and losses stay in float32.
     """
@@ -40,7 +40,7 @@ class LossScale:
         create = functools.partial(
             tf.Variable,
             trainable=False,
-            # All replicas compute the same.
+            # All replicas compute the same value.
             aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
         )
         self.value = create(initial, name="loss_scale/value")

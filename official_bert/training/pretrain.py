@@ -83,16 +83,7 @@ def _run(options: RunPretraining) -> None:
         else:
             global_step = checkpointing.load_for_evaluation(model, options)
         if measure and options.do_eval:
-            results = measure(global_step)
-            if not options.do_train:
-                texts = {"eval_options.json": options.to_json(options.command)}
-                reporting.write_run_files(options, texts)
-            if options.is_chief:
-                path = os.path.join(options.output_dir, "eval_results.txt")
-                reporting.write_eval_results(path, results)
-                del results["global_step"]
-                title = f"Step {global_step}"
-                reporting.print_metrics(title, results, baseline={})
+            _write_results(measure(global_step), options)
     except (
         tf.errors.DataLossError,
         tf.errors.InvalidArgumentError,
@@ -102,6 +93,17 @@ def _run(options: RunPretraining) -> None:
         for checked in (data, eval_data):
             records.check_files(checked, config.vocab_size, limit=None)
         raise
+
+
+def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
+    if not options.do_train:
+        texts = {"eval_options.json": options.to_json(options.command)}
+        reporting.write_run_files(options, texts)
+    if options.is_chief:
+        path = os.path.join(options.output_dir, "eval_results.txt")
+        reporting.write_eval_results(path, results)
+        title = f"Step {results.pop('global_step')}"
+        reporting.print_metrics(title, results, baseline={})
 
 
 def _checked_records(
@@ -179,7 +181,7 @@ def _evaluation(
     options: RunPretraining,
     strategy: tf.distribute.Strategy,
 ) -> Measure:
-    """Returns a function that evaluates the model, as it is after a step.
+    """Returns a function that evaluates the current weights.
 
     It returns accuracies and losses, as the original implementation reports
     them; for left-to-right models also the perplexity.
@@ -200,10 +202,8 @@ def _evaluation(
     )
 
     def measure(step: int) -> dict[str, Any]:
-        results: dict[str, Any] = {
-            "global_step": step,
-            **evaluation.metrics(),
-        }
+        results: dict[str, Any] = {"global_step": step}
+        results |= evaluation.metrics()
         if model.config.is_left_to_right:
             results["lm_perplexity"] = np.exp(results["lm_loss"])
         if options.is_chief:

@@ -32,12 +32,14 @@ def log_data(
     note: Mapping[str, Any],
     max_seq_length: int,
 ) -> None:
-    """Logs a table of the data, and warns if the labels look like none.
+    """Logs a table of the data; warns if there are too many labels for classes.
 
     `data` is {split: examples}; `note` describes the training records, if any.
     """
     counts = {
-        split: Counter(x for e in examples for x in task.labels_of(e))
+        split: Counter(
+            label for example in examples for label in task.labels_of(example)
+        )
         for split, examples in data.items()
     }
     rows = {"": list(data)}
@@ -46,8 +48,9 @@ def log_data(
     for count in counts.values():
         total.update(count)
     for label, _ in total.most_common(_MAX_LABELS):
-        cells = [f"{c[label]:,}" if c else "-" for c in counts.values()]
-        rows[f"label {label}"] = cells
+        rows[f"label {label}"] = [
+            f"{count[label]:,}" if count else "-" for count in counts.values()
+        ]
     if len(total) > _MAX_LABELS:
         rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
     if note and note["num_records"] != len(data["train"]):
@@ -68,7 +71,7 @@ def log_data(
         logging.warning(
             f"The training data has {len(found)} different labels, such as "
             f"{listed(list(found)[:3])}. If they are not classes, name another "
-            "column of labels; for your own numbers: --task_type=regression"
+            "column of labels. If they are numbers, use --task_type=regression."
         )
 
 
@@ -87,10 +90,10 @@ def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
 def print_metrics(
     title: str, metrics: Mapping[str, Any], baseline: Mapping[str, Any]
 ) -> None:
-    """Prints the numbers among metrics, beside a baseline's if it has any."""
+    """Prints the numbers among metrics, beside those of a baseline, if any."""
     shown = numbers(metrics)
     if "eval_loss" in shown:
-        shown.pop("loss", None)  # Of the same losses.
+        shown.pop("loss", None)  # Another mean of the same losses.
     columns = {"model": shown}
     if baseline:
         columns["baseline"] = numbers(baseline)

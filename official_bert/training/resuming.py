@@ -45,8 +45,8 @@ _INPUTS = """
     dev_file test_file predict_file input_file eval_file
 """
 
-# The files of a run that would be wrong beside another model. The next run
-# replaces `train_options.json`, which shows until then what the directory is.
+# Files of a run that do not belong beside another model. `train_options.json`,
+# which marks a run directory, stays until the next run replaces it.
 _OF_MODEL = re.compile(
     r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
     r"|dev\.jsonl|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
@@ -60,7 +60,7 @@ _OF_MODEL = re.compile(
 def starts_anew(options: TrainingOptions) -> bool:
     """Whether training replaces what an earlier run left in `output_dir`.
 
-    It does if told to, and if that run ended before its first step was saved.
+    True with `--overwrite_output_dir`, or if that run saved no step.
     """
     if not options.do_train or options.overwrite_output_dir:
         return options.do_train
@@ -71,9 +71,9 @@ def starts_anew(options: TrainingOptions) -> bool:
 def require_resumable(
     options: TrainingOptions, training_files: Sequence[str]
 ) -> None:
-    """Raises `InputError` if a resumed run could not honour the options.
+    """Raises `InputError` if the run in `output_dir` had other options or data.
 
-    With `--overwrite_output_dir`, raises if the run cannot be removed.
+    With `--overwrite_output_dir`, raises if removing it would remove an input.
     """
     if options.overwrite_output_dir:
         _require_no_inputs(options, _files_of_model(options))

@@ -14,7 +14,7 @@ from official_bert.training.precision import LossScale
 
 @functools.cache
 def _compiled(function: Callable[..., Any]) -> Any:
-    """Returns the function as one pass of XLA over its arguments."""
+    """Returns the function, compiled by XLA."""
     return tf.function(function, autograph=False, jit_compile=True)
 
 
@@ -29,11 +29,11 @@ def train_step(
     loss_scale: LossScale | None = None,
     compiles_gradients: bool = False,
 ) -> Scalars:
-    """Updates the weights once; runs on every replica, with its share.
+    """Updates the weights once. Runs on every replica, with its share.
 
     A replica processes `num_micro_batches` parts of its `batch`, {name: Tensor
     [B, ...]}, one after the other: less memory, more time, the same update.
-    Each step, replica and micro-batch has dropout masks of its own. With
+    Each step, replica and micro-batch has its own dropout masks. With
     `compiles_gradients`, XLA compiles the part before the sum over replicas.
 
     Returns:
@@ -43,7 +43,7 @@ def train_step(
     """
     replica = tf.distribute.get_replica_context().replica_id_in_sync_group
     mask_seed = dropout_seed(seed, optimizer.step, replica)
-    # Not the seed of a micro-batch, which has a number of at least 0.
+    # -1, because micro-batches use the numbers from 0.
     token_seed = tf.random.experimental.stateless_fold_in(mask_seed, -1)
     batch = objective.prepare(batch, token_seed)
     loss_weights = sum_over_replicas(objective.loss_weights(batch))
@@ -91,8 +91,8 @@ def accumulate_gradients(
     """Sums losses and gradients over the micro-batches of one replica.
 
     `loss_weights` are those of the whole batch, `mask_seed` is the int32 [2]
-    seed of the dropout masks, and `scale` a factor of the loss; None for 1.
-    Returns {loss: the share of this replica}, `loss` included, and a dense
+    seed of the dropout masks, and `scale` is a factor of the loss; None: 1.
+    Returns {loss: this replica's share}, with their sum `loss`, and a dense
     float32 gradient for each weight, multiplied by `scale`.
     """
 
@@ -177,7 +177,7 @@ def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
     Gradient checkpointing (Chen et al., 2016), for functions of float Tensors,
     the first of them [B, S, H], that return [B, S, H]. With
     `tf.recompute_grad`, XLA merges the two equal computations. Here the second
-    depends on the incoming gradient, through a zero that XLA cannot foresee.
+    one adds the incoming gradient times 0, which XLA does not simplify.
     """
 
     @tf.custom_gradient
