@@ -32,7 +32,7 @@ _SIZES = {
     if field.name not in ("hidden_act", "is_left_to_right")
 }
 
-# Not used by either, but in the released Chinese and multilingual configs.
+# Unused keys of the released Chinese and multilingual configs.
 _EXTRAS = ("directionality", "pooler_")
 
 # bert_config.json <-> config.json. "gelu" is the tanh approximation in the
@@ -94,18 +94,12 @@ def read_config(directory: str) -> BertConfig:
 
 
 def architecture(directory: str) -> str:
-    """Returns the class of a model in transformers, or what it is instead."""
-    names = value(directory, "architectures", tuple[str, ...] | None)
-    return names[0] if names else "a pre-trained model"
-
-
-def value(directory: str, key: str, kind: Any) -> Any:
-    """Returns a value of `config.json`, None by default.
-
-    Raises `InputError` if it is not of the type, see `json_files.decode`.
-    """
+    """Returns the class of a model in transformers, if its config names one."""
     path = os.path.join(directory, CONFIG)
-    return json_files.get(_read_json(path), key, kind, path)
+    names = json_files.get(
+        _read_json(path), "architectures", tuple[str, ...] | None, path
+    )
+    return names[0] if names else "a pre-trained model"
 
 
 def read_vocab(directory: str) -> str | None:
@@ -124,16 +118,34 @@ def read_vocab(directory: str) -> str | None:
     else:
         return None
     learned = text.removesuffix("\n")
-    first = learned.count("\n") + 1
+    added = _added_tokens(directory, fast, first=learned.count("\n") + 1)
+    if not added:
+        return text
+    logging.warning(
+        "%s: %d added tokens, such as %r, are ordinary tokens here: matched "
+        "inside words only, after text is normalized.",
+        directory,
+        len(added),
+        added[0],
+    )
+    return to_text([learned, *added])
+
+
+def _added_tokens(
+    directory: str, fast: dict[str, Any], first: int
+) -> list[str]:
+    """Returns the tokens with the ids `first`, `first` + 1, ...
+
+    `fast` is the content of `tokenizer.json`.
+    """
     path = os.path.join(directory, _ADDED)
     by_token = _read_json(path)
     ids = {token: _read_id(by_token, token, path) for token in by_token}
-    tokens = json_files.get(
-        fast, "added_tokens", tuple[dict, ...] | None, fast_path
-    )
+    path = os.path.join(directory, _FAST)
+    tokens = json_files.get(fast, "added_tokens", tuple[dict, ...] | None, path)
     for token in tokens or ():
-        content = json_files.get(token, "content", str, fast_path)
-        ids[content] = _read_id(token, "id", fast_path)
+        content = json_files.get(token, "content", str, path)
+        ids[content] = _read_id(token, "id", path)
     added = {token: number for token, number in ids.items() if number >= first}
     numbers = range(first, first + len(added))
     if any(number not in added.values() for number in numbers):
@@ -142,18 +154,9 @@ def read_vocab(directory: str) -> str | None:
             f"{first} others. Received: {added}. Save the tokenizer again, or "
             "pass --vocab_file."
         )
-    if not added:
-        return text
-    tokens = sorted(added, key=added.__getitem__)
-    _require_lines(tokens, directory)
-    logging.warning(
-        "%s: %d added tokens, such as %r, are ordinary tokens here: matched "
-        "inside words only, after text is normalized.",
-        directory,
-        len(tokens),
-        tokens[0],
-    )
-    return to_text([learned, *tokens])
+    in_order = sorted(added, key=added.__getitem__)
+    _require_lines(in_order, directory)
+    return in_order
 
 
 def to_text(tokens: Iterable[str]) -> str:

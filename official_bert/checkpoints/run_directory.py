@@ -83,28 +83,28 @@ def save(
 ) -> str:
     """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
 
-    Later steps, from before a run was reset, are no longer listed. The arrays
-    include `global_step`; `resume` is None if no run resumes from this. Returns
-    the new prefix. Raises `InputError` if the disk is full; earlier checkpoints
-    are then unchanged.
+    Checkpoints of later steps, which an earlier run left, are no longer listed.
+    The arrays include `global_step`; `resume` is None if no run resumes from
+    here. Returns the new prefix. Raises `InputError` if the disk is full;
+    earlier checkpoints are then unchanged.
     """
     name = f"model.ckpt-{step}"
     prefix = os.path.join(directory, name)
-    listed = _listed(directory)
+    earlier = _listed(directory)
     try:
         if resume:
             text = json.dumps(resume._asdict()) + "\n"
             files.write_text(prefix + _RESUME_STATE, text)
         tf1.write(prefix, arrays)
     except InputError:
-        if name not in listed:
+        if name not in earlier:
             tf1.remove(prefix)
         raise
-    names = [*(n for n in listed if _step_of(n) < step), name]
+    names = [*(n for n in earlier if _step_of(n) < step), name]
     _write_list(directory, names)
     if old := names[:-keep]:
-        # Listed until they are removed: if this is killed, the next call
-        # removes them.
+        # Listed until they are removed: if the process is killed, the next
+        # call removes them.
         for each in old:
             tf1.remove(os.path.join(directory, each))
         _write_list(directory, names[-keep:])

@@ -66,7 +66,7 @@ def shapes(config: BertConfig, num_classes: int = 2) -> dict[str, Shape]:
 
 
 class NoEncoder(keras.layers.Layer):
-    """Stands for the encoder in models of which only the head is wanted."""
+    """Replaces the encoder in models of which only the head is needed."""
 
     def build(self) -> None:
         """Creates no weights."""

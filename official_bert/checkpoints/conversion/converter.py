@@ -55,15 +55,15 @@ def open_model(options: ConvertCheckpoint) -> Model:
     model = match(arrays, description, head=options.head, skip=options.skip)
     description = _complete(description, options)
     if not any(map(weights.is_finetuned, model.stored)):
-        # Its fine-tuned head was left out; it can no longer do its task.
+        # Without its fine-tuned head, it can no longer do its task.
         description = dataclasses.replace(description, task=None)
     return _with_raw_targets(model, description)
 
 
 def _with_raw_targets(model: Model, description: Description) -> Model:
-    """Returns a model whose output layer needs no `target_mean`.
+    """Returns a model whose output layer includes the scale of its targets.
 
-    Other libraries do not know this key of `task.json`, nor the deviation.
+    Other libraries do not know `target_mean` and `target_deviation`.
     """
     task = dict(description.task or {})
     mean = task.pop("target_mean", 0.0)
@@ -192,7 +192,7 @@ def _difference(
 
 
 def _lost(before: Description, after: Description) -> Iterable[str]:
-    """Yields what differs besides the weights."""
+    """Yields the differences besides the weights."""
     ours, theirs = before.config.to_dict(), after.config.to_dict()
     for name in sorted({*ours, *theirs}):
         old, new = ours.get(name), theirs.get(name)
@@ -228,7 +228,7 @@ def _report(
         lines.append(f"Left out: {listed(others)}.")
     if initialized:
         lines.append(f"Newly initialized: {listed(initialized)}.")
-    lines += [f"Not kept by {options.to}: {x}." for x in lost]
+    lines += [f"Not kept by {options.to}: {item}." for item in lost]
     if model.description.do_lower_case is not None:
         lines.append(f"do_lower_case: {model.description.do_lower_case}.")
     return "\n".join(lines)

@@ -47,8 +47,8 @@ NAMES = Names(
     ignored=r"^bert\.embeddings\.(position_ids|token_type_ids)$",
 )
 
-# To the names of a current model with a head: a `BertModel` has no `bert.`, and
-# early conversions kept the names gamma and beta.
+# Adds the `bert.` that a `BertModel` lacks, and replaces the names gamma and
+# beta, which early conversions kept.
 _CURRENT = Names(
     [
         (r"^(?=embeddings\.|encoder\.|pooler\.)", "bert."),
@@ -147,9 +147,6 @@ def describe(directory: str) -> Description:
     path = os.path.join(directory, huggingface_files.CONFIG)
     given = json_files.read_object(path)
     architecture = huggingface_files.architecture(directory)
-    problem_type = huggingface_files.value(
-        directory, "problem_type", str | None
-    )
     task = task_file.read(directory) if task_file.is_in(directory) else {}
     if given.get("classifier_dropout") not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
@@ -162,7 +159,7 @@ def describe(directory: str) -> Description:
         config=config,
         task=task if "kind" in task else None,
         labels=_read_labels(path, given),
-        problem_type=problem_type,
+        problem_type=json_files.get(given, "problem_type", str | None, path),
         head={h.architecture: h.name for h in HEADS}.get(architecture),
     )
 

@@ -80,14 +80,14 @@ def read(directory: str) -> tuple[Arrays, Description]:
 
 
 def _has_class(directory: str, name: str, wanted: str) -> bool:
-    """Whether there is a file; `InputError` if it is that of another class."""
+    """Whether the file exists; `InputError` if it describes another class."""
     path = os.path.join(directory, name)
     if not os.path.exists(path):
         return False
     registered = str(json_files.read_object(path).get("registered_name"))
     if (found := registered.rpartition(">")[2]) != wanted:
         raise InputError(
-            f"{path}: must be a {wanted}. Received: {found}. Of other models "
+            f"{path}: must be a {wanted}. Received: {found}. For other models "
             "with a BertBackbone, save the backbone alone: "
             "`model.backbone.save_to_preset(directory)`."
         )

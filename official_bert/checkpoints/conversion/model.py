@@ -32,8 +32,8 @@ class Names:
     rules: Sequence[tuple[str, str]] = ()
     # Regular expression of TF1 names whose axes are swapped.
     transposed: str = _NOTHING
-    # Whether attention has separate axes for heads and their size, [H, A, D]
-    # and [A, D, H], with the values in the same order.
+    # Whether attention weights have separate axes for heads, [H, A, D] and
+    # [A, D, H], with the values in the same order.
     splits_heads: bool = False
     # Regular expression of stored arrays that are not weights.
     ignored: str = _NOTHING
@@ -71,7 +71,7 @@ class Arrays:
     shapes: Mapping[str, Shape]
     read: Callable[[str], np.ndarray]
     names: Names  # Of their format.
-    # Stored name -> name by the rules of `names`, where they differ.
+    # Stored name -> name by the rules of `names`, if they differ.
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def weight_shapes(self, config: BertConfig) -> dict[str, Shape]:

@@ -1,13 +1,13 @@
 """Checkpoints of TensorFlow's Model Garden: TF2, with an object graph.
 
-Only arrays are read, by name; none of the objects is created. There are two
-kinds of names, with prefixes that depend on the saved object::
+Only arrays are read, by name; no objects are created. There are two kinds of
+names, with prefixes that depend on the saved object::
 
     encoder/_transformer_layers/0/_attention_layer/_query_dense/kernel
     model/layer_with_weights-4/_attention_layer/_query_dense/kernel
 
-The first are those of `BertEncoderV2`, alone or in a `BertPretrainerV2`; the
-second those of the older `BertEncoder`, as in published TF2 checkpoints.
+`BertEncoderV2`, alone or in a `BertPretrainerV2`, has the first kind; the older
+`BertEncoder`, as in published TF2 checkpoints, has the second.
 """
 
 import re
@@ -17,7 +17,7 @@ from official_bert.config import BertConfig
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
-# Those of `BertEncoderV2`.
+# The names in `BertEncoderV2`.
 NAMES = Names(
     rules=[
         (r"^bert/embeddings/LayerNorm/", "_embedding_norm_layer/"),

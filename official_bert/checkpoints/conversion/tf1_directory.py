@@ -39,7 +39,7 @@ _NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
 
 
 def open_arrays(path: str) -> Arrays:
-    """Opens a checkpoint prefix; of a run directory, the best or newest.
+    """Opens a checkpoint by its prefix, or the best or newest in a directory.
 
     Raises `InputError` if there is no checkpoint.
     """
