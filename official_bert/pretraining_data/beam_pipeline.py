@@ -18,7 +18,7 @@ So no worker needs the whole corpus.
 
 Steps may run twice, because their results depend only on their input, and files
 are replaced atomically. There are no side inputs, which the DaskRunner computes
-again for each use, no tagged outputs, and one last step.
+again for each use, no tagged outputs, and only one final step.
 """
 
 import dataclasses
@@ -44,14 +44,14 @@ from official_bert.pretraining_data.instance_records import Settings
 from official_bert.pretraining_data.parallel import KeyedPairs
 from official_bert.pretraining_data.sentences import Summary
 
-# The file of a block and its place there; its text, or why there is none.
+# The file of a block and its place there; its text, or an error message.
 BlockKey = tuple[int, int]
 Block = tuple[BlockKey, Corpus | str]
 
 # Pairs and their sequences; or pairs without a random B and the tokens of A.
 Instances = tuple[KeyedPairs, Ints]
 
-# Elements by bucket, and by range of documents.
+# Kinds of keys: a bucket, or a range of documents.
 _BUCKET, _RANGE = 0, 1
 _DOCUMENTS_PER_RANGE = 128
 
@@ -84,7 +84,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
 
 def _read_json(settings: Settings, name: str) -> Any:
     path = os.path.join(settings.corpus_directory, name)
-    # Without text or records, there is no file.
+    # There is no file if there is no text, or no records.
     return json.loads(files.read_text(path)) if files.exists(path) else {}
 
 

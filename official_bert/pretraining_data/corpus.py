@@ -34,7 +34,7 @@ Block = tuple[Ints, Offsets]
 # The limits of a block. A line may be a whole article.
 _LINES_PER_BLOCK = 2048
 _CHARACTERS_PER_BLOCK = 2**19
-# How many times larger a block of whole documents may be. In a cluster, the
+# Blocks of whole documents are this many times as large. In a cluster, the
 # instances of each block are scattered over all buckets, in parts that should
 # not be tiny.
 _WHOLE_DOCUMENTS = 8
@@ -46,7 +46,7 @@ _FILES = ("ids", "sentences", "documents")
 class Corpus:
     """A sequence of documents; the module's docstring describes the arrays.
 
-    A document is where its sentences start in `ids`, and where it ends.
+    A document is an array: where its sentences start in `ids`, and its end.
     """
 
     ids: Ints | int  # An array, or the descriptor of an open file.
@@ -61,7 +61,7 @@ class Corpus:
         return self.sentences[first : last + 1]
 
     def __iter__(self) -> Iterator[Offsets]:
-        return map(self.__getitem__, range(len(self)))
+        return (self[index] for index in range(len(self)))
 
     @property
     def num_tokens(self) -> int:
@@ -92,7 +92,7 @@ class Corpus:
         """Returns the ids of spans, one span after the other."""
         sizes = ends - starts
         if isinstance(self.ids, int):
-            # Unlike a memory map, reading keeps only these parts in memory.
+            # Unlike a memory map, this keeps only these parts in memory.
             places = np.stack([4 * sizes, 4 * starts], axis=1).tolist()
             parts = [os.pread(self.ids, size, at) for size, at in places]
             return np.frombuffer(b"".join(parts), np.int32)
@@ -121,8 +121,8 @@ def blocks_of_lines(
 def tokenize_block(tokenizer: Tokenizer, lines: Sequence[str]) -> Block:
     """Tokenizes lines of one sentence each.
 
-    As in the original implementation, a line of characters that the tokenizer
-    removes is not a blank line; it is left out.
+    As in the original implementation, a line of nothing but characters that the
+    tokenizer removes is left out; it is not a blank line.
     """
     texts = [line.strip() for line in lines]
     ids, row_splits = tokenizer.encode_lines(texts)

@@ -30,9 +30,9 @@ _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The options, and what each process derives from them once, when needed.
+    """The options, and values that each process derives from them when needed.
 
-    Only the attributes are sent to other processes.
+    Only the fields are sent to other processes.
     """
 
     options: CreatePretrainingData
@@ -40,8 +40,8 @@ class Settings:
     vocabulary: str = ""  # The content of the file, for other machines.
 
     def __reduce__(self) -> tuple[Any, ...]:
-        attributes = self.options, self.corpus_directory, self.vocabulary
-        return _received_settings, attributes
+        fields = self.options, self.corpus_directory, self.vocabulary
+        return _received_settings, fields
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
@@ -108,10 +108,10 @@ class Settings:
             config.require_vocabulary(vocab, options.vocab_file)
 
 
-# A worker process gets the same settings with each item.
+# Cached, because a worker process receives the same settings with each item.
 @functools.lru_cache(maxsize=1)
-def _received_settings(*attributes: Any) -> Settings:
-    return Settings(*attributes)
+def _received_settings(*fields: Any) -> Settings:
+    return Settings(*fields)
 
 
 def separators(pairs: Offsets) -> Offsets:
@@ -306,13 +306,13 @@ def report(
     counts: Counter[str], options: CreatePretrainingData, num_tokens_read: int
 ) -> None:
     """Logs the number of records and the use of the text."""
+    num_positions = counts["records"] * options.max_seq_length
     logging.info(
         "Wrote %d instances in %d records with %.1f%% padding to %s",
         counts["instances"],
         counts["records"],
-        100
-        - 100 * counts["tokens"] / counts["records"] / options.max_seq_length,
+        100 - 100 * counts["tokens"] / num_positions,
         listed(options.output_files()),
     )
-    share = 1 - counts["kept"] / (options.dupe_factor * num_tokens_read)
-    logging.info("Dropped or truncated %.1f%% of the tokens", 100 * share)
+    dropped = 1 - counts["kept"] / (options.dupe_factor * num_tokens_read)
+    logging.info("Dropped or truncated %.1f%% of the tokens", 100 * dropped)

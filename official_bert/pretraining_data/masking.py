@@ -28,7 +28,7 @@ _Bools = npt.NDArray[np.bool_]
 _Ints = npt.NDArray[np.int64]
 _Keys = npt.NDArray[np.uint64]
 
-# Sorts after all other random numbers.
+# Sorts after all random numbers.
 _LAST = np.uint64(2**64 - 1)
 
 

@@ -10,9 +10,10 @@ Each document has its own random stream in each round, which also gives each
 pair a key; the key determines the sentences of a random B, the masks and the
 position in the output. So the records do not depend on the number of processes.
 
-Memory depends on the longest document, not on the size of the corpus: a process
-holds one block of lines, work item or bucket, the first process two for each
-worker. Everything else is in files in a directory beside the first output file.
+Memory depends on the longest document, not on the size of the corpus: a worker
+holds one block of lines, work item or bucket, and the main process holds two
+for each worker. Everything else is in a temporary directory beside the first
+output file.
 """
 
 import array
@@ -50,7 +51,7 @@ from official_bert.pretraining_data.workers import Workers
 KeyedPairs = npt.NDArray[np.int64]
 _KEY_BITS = 63
 
-# A round, and the first document and the end of a range of documents.
+# A round, and the start and end of a range of documents.
 WorkItem = tuple[int, int, int]
 
 _SENTENCES_PER_WORK_ITEM = 2**12  # Each starts at most one pair.
@@ -132,7 +133,7 @@ def make_pairs(settings: Settings, item: WorkItem) -> KeyedPairs:
     """Returns the pairs of the documents of a work item."""
     number, first, end = item
     with corpus.stored(settings.corpus_directory) as text:
-        documents = map(text.__getitem__, range(first, end))
+        documents = (text[index] for index in range(first, end))
         place = number, first, len(text)
         pairs = begin_pairs(documents, place, settings.options)
         add_random_segments(pairs, text, settings.options)
@@ -222,7 +223,8 @@ def grouped(numbers: Offsets) -> Iterator[tuple[int, Offsets]]:
     order = np.argsort(numbers, kind="stable")
     values, starts = np.unique(numbers[order], return_index=True)
     parts = np.split(order, starts[1:])
-    yield from zip(values.tolist(), parts, strict=False)  # [] has one part.
+    # Not strict: `np.split` returns one part even if there are no numbers.
+    yield from zip(values.tolist(), parts, strict=False)
 
 
 def scatter(
@@ -272,9 +274,10 @@ def _encode_files(
 def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:
     """Returns the records of a bucket, whose pairs come in any order."""
     with corpus.stored(settings.corpus_directory) as text:
+        parts = [pairs[rows] for rows in batches_of_rows(pairs)]
         batches = (
             (part, instance_records.make_sequences(text, part, settings))
-            for part in (pairs[rows] for rows in batches_of_rows(pairs))
+            for part in parts
         )
         return encode_batches(settings, batches)
 

@@ -80,7 +80,7 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 class Summary(NamedTuple):
-    """What `report` says about a text."""
+    """The numbers that `report` logs or checks."""
 
     num_documents: int
     num_sentences: int
@@ -95,10 +95,13 @@ def summarize(text: Corpus, settings: Settings) -> Summary:
         np.count_nonzero(np.diff(text.documents[first : end + 1]) == 1)
         for first, end in text.parts(_SENTENCES_PER_PART)
     )
-    num_sentences = len(text.sentences) - 1
-    is_wrapped = _is_wrapped(text, settings)
-    counts = len(text), num_sentences, text.num_tokens, int(num_single)
-    return Summary(*counts, is_wrapped)
+    return Summary(
+        num_documents=len(text),
+        num_sentences=len(text.sentences) - 1,
+        num_tokens=text.num_tokens,
+        num_single=int(num_single),
+        is_wrapped=_is_wrapped(text, settings),
+    )
 
 
 def report(
