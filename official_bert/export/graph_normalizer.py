@@ -10,8 +10,8 @@ first       0  1  2  3  4  4  4  5      the point that each comes from
 last        0  1  2  3  4  4  4  5      the last one, if accents follow it
 ```
 
-Texts are not kept apart, because nothing here reaches beyond a space. Spans
-follow the rules of `official_bert.tokenization.alignment`.
+The space is the only boundary that texts need, because no rule here reaches
+beyond a space. Spans follow `official_bert.tokenization.alignment`.
 """
 
 from typing import Any, NamedTuple
@@ -80,10 +80,10 @@ def normalize(points: tf.Tensor, tables: UnicodeTables) -> Normalized:
 def _replace_final_sigmas(
     points: tf.Tensor, tables: UnicodeTables
 ) -> tf.Tensor:
-    """Puts "ς" for each "Σ" that is the last letter of its word.
+    """Replaces each "Σ" that is the last letter of its word by "ς".
 
-    That is one after a cased letter and not before one; ignored characters
-    between them do not count.
+    It follows a cased letter and does not precede one; ignored characters are
+    skipped.
     """
     casing = tables.casing.find(points)
     counted = tf.where(casing != Casing.IGNORED)[:, 0]
@@ -100,9 +100,10 @@ def _replace_final_sigmas(
 def _drop_marks(
     points: tf.Tensor, first: tf.Tensor, tables: UnicodeTables
 ) -> Normalized:
-    """Drops accents; the characters they belong to get their places.
+    """Drops accents, and adds them to the spans of the characters before.
 
-    `points` are decomposed characters, of which each comes from `first`.
+    `points` are decomposed characters; `first` is the index in `Decoded` of the
+    character that each comes from.
     """
     kinds = tables.kinds.find(points)
     combining = tables.combining.find(points)
@@ -131,10 +132,10 @@ def _drop_marks(
 def _sort_marks(
     points: tf.Tensor, kinds: tf.Tensor, combining: tf.Tensor, is_early: Any
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Sorts marks up to the next character that is not a mark.
+    """Sorts the marks after each character by their combining classes.
 
-    If marks between two spaces change places, all of them share a span: the
-    last result is whether each does.
+    Also returns which characters are marks in a chunk between two spaces whose
+    marks have changed places; they share the span of the character before.
     """
     base = tf.cumsum(tf.cast(combining == 0, tf.int64))
     order = tf.argsort(base * 256 + tf.cast(combining, tf.int64), stable=True)

@@ -77,7 +77,7 @@ def fit(
     """Does `documents.cut` for int32 RaggedTensors [N, (tokens)].
 
     Returns two RaggedTensors of R rows that fit into one sequence each, and
-    int64 [R], the text or pair each row is part of, ascending.
+    int64 [R], the text or pair that each row is part of, ascending.
     """
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
     room = max_seq_length - 2 - tf.minimum(b, 1)
@@ -89,10 +89,11 @@ def fit(
 
 
 def place_windows(lengths: Any, sizes: Any, steps: Any) -> tuple[Any, Any]:
-    """Returns the text [R] of each overlapping window, and where it starts.
+    """Returns the text [R] of each overlapping window, and its start [R].
 
-    Texts of `lengths` [N] tokens have windows of at most `sizes`, `steps`
-    apart, and at least one. All are int64; windows are in the order of texts.
+    Texts of `lengths` [N] tokens have windows of at most `sizes` tokens,
+    `steps` apart, and at least one window. All are int64; windows are in the
+    order of texts.
     """
     counts = 1 + tf.maximum(-((sizes - lengths) // steps), 0)
     text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
@@ -114,7 +115,8 @@ def repeat(id_: int, lengths: Any) -> tf.RaggedTensor:
 
 
 def _truncated_lengths(a: Any, b: Any, room: Any) -> tuple[Any, Any]:
-    # One token at a time off the longer one, or off B if they are equally long.
+    # As if tokens were removed one by one from the longer segment, or from B if
+    # both are equally long.
     a = tf.minimum(a, tf.maximum(room - b, (room + 1) // 2))
     return a, tf.minimum(b, room - a)
 

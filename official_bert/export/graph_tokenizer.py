@@ -161,7 +161,7 @@ class GraphTokenizer:
         return Words(texts, lines, chars, starts)
 
     def _with_ids(self, tokens: tf.RaggedTensor) -> tf.RaggedTensor:
-        # The WordPiece operation does not count the lines it was not given.
+        # The operation numbers only the tokens it was given, without gaps.
         return tokens.with_values(tf.gather(self._ids, tokens.values))
 
 

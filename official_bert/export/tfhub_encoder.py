@@ -54,7 +54,7 @@ def export(
     [B, P, V] in place of `default`. In training, dropout differs at every call.
 
     Args:
-        config: The model's.
+        config: The config of the model.
         init_checkpoint: A checkpoint as for `checkpoints.loading.load`.
         vocab_file: The vocabulary, which becomes part of the module.
         export_path: The module's directory, which is replaced if it exists.
@@ -92,7 +92,7 @@ def export(
 
 
 def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
-    """Returns the module, and with it `mlm`."""
+    """Returns the module, with `mlm` if there is a masked-LM head."""
 
     def encode(inputs: Tensors, training: bool = False) -> Tensors:
         output = model.bert(
@@ -133,7 +133,7 @@ def _random_bits(site: int, shape: Any) -> Any:
 def _trainable(
     call: Any, input_names: Iterable[str], weights: Iterable[Any]
 ) -> Any:
-    """Returns a callable to save, whose weights are found when it is loaded."""
+    """Returns a callable to save that has its weights when it is loaded."""
     # A tf.Module would lose its `variables`.
     saved = tf.train.Checkpoint()
     saved.variables = [weight.value for weight in weights]

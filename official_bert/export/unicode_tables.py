@@ -1,7 +1,7 @@
 """The treatment of every Unicode character, as tables in the graph.
 
 They are filled from `official_bert.tokenization` and Python's Unicode tables.
-What depends on the surrounding characters is done by `graph_normalizer`.
+`graph_normalizer` does everything that depends on the surrounding characters.
 """
 
 import enum
@@ -44,7 +44,7 @@ class Casing(enum.IntEnum):
 
 
 class PagedTable:
-    """A number for every code point, 0 by default; equal pages are one."""
+    """A number for every code point, 0 by default; stores equal pages once."""
 
     def __init__(self, values: dict[int, int]) -> None:
         table = np.zeros(NUM_CODE_POINTS, np.int32)
@@ -121,7 +121,7 @@ def _kind(char: str, drops_marks: bool) -> Kind:
 def _casing(char: str) -> Casing:
     if characters.is_removed(char):
         return Casing.IGNORED
-    # `str.lower` decides. If it ignores the character, it looks at the "a".
+    # Found with `str.lower`: if it ignores the character, it looks at the "a".
     if not f"a{char}Σ".lower().endswith("ς"):
         return Casing.NEITHER
     is_cased = f"{char}Σ".lower().endswith("ς")

@@ -148,7 +148,7 @@ class Encoder(layers.ConfiguredLayer):
 
     Attributes:
         recompute: A function such as `tf.recompute_grad`, applied to every
-            layer in training so that its activations are not stored.
+            layer in training, so that its activations are not stored.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:

@@ -1,6 +1,6 @@
-"""Operations whose gradients are written by hand, because it makes them faster.
+"""Operations with gradients written by hand, because these are faster.
 
-Each equals what automatic differentiation would give, up to rounding.
+Each gradient equals that of automatic differentiation, up to rounding.
 """
 
 import functools
@@ -23,8 +23,8 @@ def gelu(x: Any) -> Any:
     """
     if _fusing_gelu_is_fast():
         return ops.gelu(x, approximate=True)
-    # The same, because (1 + tanh(y)) / 2 = sigmoid(2 y), in a form and a shape
-    # that TensorFlow does not fuse with the product before it.
+    # Equal, because (1 + tanh(y)) / 2 = sigmoid(2 y), and in a form and a shape
+    # that TensorFlow does not fuse with the matrix product before it.
     flat = ops.reshape(x, (-1,))
     scale = 2.0 * math.sqrt(2.0 / math.pi)
     y = flat * (scale + 0.044715 * scale * ops.square(flat))
@@ -33,7 +33,7 @@ def gelu(x: Any) -> Any:
 
 @functools.cache
 def _fusing_gelu_is_fast() -> bool:
-    """Whether oneDNN's product with a fused gelu is fast on this processor.
+    """Whether oneDNN's matrix product with a fused gelu is fast on this CPU.
 
     It needs AVX-512. With AVX2, the gelu takes as long as the product: without
     fusing, the forward pass is 1.03 (Base) to 1.13 (Tiny) times as fast.
@@ -50,9 +50,9 @@ def _fusing_gelu_is_fast() -> bool:
 
 
 def compiled_gelu(x: Any, compile_function: Callable[..., Any]) -> Any:
-    """Returns `gelu(x)`, where value and gradient are each compiled.
+    """Returns `gelu(x)`, with value and gradient each compiled.
 
-    As separate operations, they would read and write the largest array of a
+    Their separate operations would read and write the largest array of a
     Transformer layer twenty times.
     """
     value = compile_function(gelu)
@@ -138,9 +138,9 @@ def vocabulary_logits(x: Any, embeddings: Any, bias: Any) -> Any:
 def softmax_cross_entropy(logits: Any, labels: Any) -> Any:
     """Returns the cross-entropies [N] of float32 logits [N, C].
 
-    `labels` are int32 [N], from 0 to C - 1. For large C: TensorFlow's own
-    cross-entropy runs at a fifth of the speed of its softmax, from which both
-    the loss and its gradient follow.
+    `labels` are int32 [N], from 0 to C - 1. Faster for large C: both the loss
+    and its gradient follow from the softmax, which takes a fifth of the time of
+    TensorFlow's cross-entropy.
     """
     rows = ops.arange(ops.shape(labels)[0], dtype="int32")
     indices = ops.stack([rows, labels], axis=-1)

@@ -7,8 +7,8 @@ from keras import ops
 
 from official_bert.modeling.gradients import softmax_cross_entropy
 
-# From this number of classes, `softmax_cross_entropy` is faster. Below, Keras'
-# loss is more exact.
+# `softmax_cross_entropy` is faster from this number of classes on. For fewer,
+# Keras' loss is more accurate.
 _MANY_CLASSES = 4096
 
 

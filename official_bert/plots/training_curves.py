@@ -10,7 +10,7 @@ from tensorboard.util import tensor_util
 from official_bert import files
 from official_bert.plots import figures
 
-# These are drawn first; all others follow by name.
+# These are drawn first; all others follow in alphabetical order.
 _ORDER = (
     "loss",
     "masked_lm_loss",
@@ -48,9 +48,9 @@ class Curves(NamedTuple):
 def read(output_dir: str) -> Curves | None:
     """Returns the curves of a run, or None if there are no events.
 
-    Of a run that was killed and resumed, the curves have only the values that
-    belong to the final weights. Of evaluations of the same step, the last one
-    counts.
+    If the run was killed and resumed, the curves have only the values that
+    belong to the final weights. If a step was evaluated more than once, the
+    last evaluation counts.
     """
     curves = Curves(
         _join_training(_read_directory(output_dir)),
@@ -123,16 +123,16 @@ def _read_directory(directory: str) -> list[Scalars]:
 def _read_file(path: str) -> tuple[float, Scalars]:
     """Returns the time of a file's first scalar, and all scalars.
 
-    File names have only seconds. An incomplete or damaged record ends a file:
-    TensorBoard's loader says nothing, so a warning reports it.
+    The time in the file name has only seconds. TensorBoard's loader stops
+    silently at an incomplete or damaged record; here a warning reports it.
     """
     size = files.size(path)  # Before reading: the file may be growing.
     records = [*event_file_loader.RawEventFileLoader(path).Load()]
     end = sum(len(record) + _RECORD_OVERHEAD for record in records)
     if end < size:
         message = (
-            "%s: not drawn from byte %d of %d on, where the file is damaged or "
-            "a killed run stopped writing."
+            "%s: not drawn from byte %d of %d on. The file is damaged there, "
+            "or a killed run stopped writing."
         )
         logging.warning(message, path, end, size)
     start = 0.0

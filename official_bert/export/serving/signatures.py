@@ -1,7 +1,4 @@
-"""The functions by which fine-tuned models are served.
-
-Those of SQuAD and tagging are in modules of their own.
-"""
+"""The functions of served models; SQuAD and tagging are in other modules."""
 
 import abc
 from collections.abc import Callable, Sequence
@@ -30,13 +27,14 @@ _ROWS_AT_ONCE = 32
 class TaskSignatures(abc.ABC):
     """The signatures of a fine-tuned model; one subclass for a kind of task.
 
-    The signatures `ids` and `examples` need no tokenizer. A text that is read
-    in several windows is several rows there, and combining the outputs is left
-    to the client.
+    The signatures `ids` and `examples` need no tokenizer. There, a text that is
+    read in several windows takes several rows, and the client combines their
+    outputs.
 
     Args:
         finetuned: The model.
-        tokenizer: For signatures that take text; None to have none of them.
+        tokenizer: For the signatures that take text; None for no such
+            signatures.
     """
 
     def __init__(
@@ -77,7 +75,7 @@ class TaskSignatures(abc.ABC):
         """`examples`: serialized `tf.train.Example`s, string [B].
 
         They are records as written in fine-tuning, padded to `max_seq_length`.
-        Of their features only the three inputs of the model are read.
+        Only their features that are inputs of the model are read.
         """
         return self.from_ids(**records.parse(self.schema, examples))
 

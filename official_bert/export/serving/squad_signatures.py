@@ -107,7 +107,7 @@ class SquadSignatures(TaskSignatures):
         """Cuts passages into the windows of `tasks.squad.squad_features`.
 
         Here a passage without tokens has an empty window, so that every
-        question has one. Returns int64 [R], the question of each window, too.
+        question has one. Also returns int64 [R], the question of each window.
         """
         room = self.max_seq_length - NUM_SPECIAL - question_ids.row_lengths()
         example, start = graph_packing.place_windows(
@@ -203,7 +203,7 @@ def _best_spans(
 ) -> _Candidates:
     """Returns the spans of `squad_decoding._best_spans`, in no order."""
     number = tf.minimum(options.n_best_size, tf.shape(logits)[1])
-    # Of equal logits, those at the lower positions.
+    # Equal logits are sorted by position.
     values, positions = tf.math.top_k(tf.transpose(logits, [2, 0, 1]), number)
     start = windows.start[:, tf.newaxis]
     shift = start - windows.offset[:, tf.newaxis]
@@ -235,7 +235,7 @@ def _has_most_context(windows: Windows, tokens: Any) -> Any:
     left = tokens[:, :, tf.newaxis] - windows.start
     right = windows.start + windows.length - 1 - tokens[:, :, tf.newaxis]
     context = tf.cast(tf.minimum(left, right), tf.float64)
-    # In float64 and in this order, for ties to be ties.
+    # In float64 and in this order, so that ties are the same as there.
     scores = context + 0.01 * tf.cast(windows.length, tf.float64)
     owner = tf.argmax(tf.where(context >= 0, scores, -1.0), axis=2)
     number = tf.range(tf.size(windows.start, tf.int64))
@@ -253,7 +253,7 @@ def _null_logits(windows: Windows, logits: Any) -> Any:
 def _best_texts(candidates: _Candidates) -> _Candidates:
     """Returns the best candidate of each text, best first."""
     number = tf.size(candidates.scores)
-    # Of equal scores, `top_k` takes the first.
+    # `top_k` keeps the order of equal scores.
     order = tf.math.top_k(candidates.scores, number).indices
     ranked = candidates.take(order)
     texts, text_of = tf.unique(ranked.texts)
