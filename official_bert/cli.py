@@ -102,8 +102,6 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-# Common options: a number of at least 1, a number of at least 0, a number from
-# 0 to 1, an option that may be None, and a boolean that is off by default.
 count = functools.partial(option, at_least=1)
 amount = functools.partial(option, at_least=0)
 share = functools.partial(option, between=(0, 1))

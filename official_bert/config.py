@@ -15,6 +15,15 @@ from official_bert import files, json_files
 from official_bert.errors import InputError
 from official_bert.tokenization.vocab import require_tokens
 
+# Keras takes minutes to build thousands of layers, as of a damaged config.
+_MAX_LAYERS = 256
+
+# Models pad their embeddings to a multiple of at most this.
+_MAX_PADDING = 256
+
+# The empty name, None and "linear" all mean the identity.
+ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")
+
 
 @dataclasses.dataclass
 class BertConfig:
@@ -153,9 +162,9 @@ class BertConfig:
     def config_of_other_direction(self, checkpoint: str) -> str | None:
         """Returns the config beside a checkpoint if its direction differs.
 
-        The weights of left-to-right models have the names and shapes of others:
-        only `is_left_to_right` in the config tells. Other keys may differ.
-        `checkpoint` is a checkpoint prefix or a run directory.
+        Only `is_left_to_right` in the config shows the direction: the weights
+        have the same names and shapes. Other keys may differ. `checkpoint` is a
+        checkpoint prefix or a run directory.
         """
         path = files.beside_checkpoint(checkpoint, "bert_config.json")
         if path is None:
@@ -172,13 +181,3 @@ class BertConfig:
                 f"{not self.is_left_to_right}, which differs from the given "
                 "config. Use this config."
             )
-
-
-# Keras needs minutes to build thousands of layers, as of a damaged config.
-_MAX_LAYERS = 256
-
-# Models pad their embeddings to a multiple of at most this.
-_MAX_PADDING = 256
-
-# The empty name, None and "linear" all mean the identity.
-ACTIVATIONS = ("", "linear", "relu", "gelu", "tanh", "gelu_erf")

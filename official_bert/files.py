@@ -28,7 +28,7 @@ _HASHED_BLOCK = 4 * 2**20
 _NOT_WRITABLE = "The output directory must be writable. Received: {!r}"
 _FIX_DIRECTORY = "Choose another or fix its permissions."
 
-# How files that are not text begin, what they are and what to do.
+# How some files that are not text begin, what they are and what to do.
 _NOT_TEXT = {
     b"PK\x03\x04": "a ZIP archive, such as .xlsx. Export it as CSV in UTF-8",
     b"\xd0\xcf\x11\xe0": "an Office file, such as .xls. Export it as CSV",
@@ -75,9 +75,12 @@ def _input_errors(path: str, problem: str, advice: str) -> Iterator[None]:
 
 def _look_up(function: str, path: str) -> Any:
     """Calls a function of the back end that does not change anything."""
-    advice = "Check the address, the connection, and that TensorFlow supports"
     problem = f"Cannot access {path!r}"
-    with _input_errors(path, problem, f"{advice} this scheme."):
+    advice = (
+        "Check the address, the connection, and that TensorFlow supports this "
+        "scheme."
+    )
+    with _input_errors(path, problem, advice):
         return getattr(_backend(path), function)(path)
 
 
@@ -268,8 +271,8 @@ def fingerprint(path: str) -> str:
     """Returns name, stored size and content hash of a local or remote file.
 
     A file of more than 16 MiB is hashed in part: four blocks of 4 MiB, evenly
-    spaced, the first and the last bytes included. So a change that keeps its
-    size may go unnoticed there. Pipes are not read.
+    spaced from its start to its end. A change between them that keeps the size
+    goes unnoticed. Pipes are not read.
     """
     name, digest = os.path.basename(path), hashlib.sha256()
     if not (exists(path) if is_remote(path) else os.path.isfile(path)):
@@ -327,8 +330,8 @@ def read_lines(
     r"""Yields the lines of a UTF-8 file as the original implementation does.
 
     Only ``\n`` ends a line (not U+2028, U+0085, VT or FF), every ``\r`` is
-    dropped, and a byte-order mark is kept. After the last ``\n``, nothing but
-    ``\r`` does not count as a line. ``.gz`` is unpacked.
+    dropped, and a byte-order mark is kept. After the last ``\n``, there is one
+    more line only if characters other than ``\r`` follow. ``.gz`` is unpacked.
 
     `on_bytes` is called after each line with the number of stored bytes read
     for it, for progress bars. Raises `InputError` if the file is missing, or
@@ -390,7 +393,7 @@ def sync(path: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError:
-        if not os.path.isdir(path):  # Some file systems cannot sync those.
+        if not os.path.isdir(path):  # Some systems cannot sync directories.
             raise
     finally:
         os.close(descriptor)

@@ -21,7 +21,7 @@ _TF1_NAMES = {
     "input_type_ids": "segment_ids",
 }
 
-# Only in TF1 modules. Of their graphs, the one without tags is loaded.
+# Only in TF1 modules, whose graph without tags is loaded.
 _TF1_FORMAT = "tfhub_module.pb"
 
 # Only in modules that `export_tfhub.py` wrote.
@@ -37,15 +37,15 @@ class TextInfo(NamedTuple):
 
 @keras.saving.register_keras_serializable("official_bert")
 class HubEncoder(keras.layers.Layer):
-    """A text encoder of the TF Hub: ours, a published one, or a TF1 module.
+    """A TF Hub text encoder: ours, a published one, or a TF1 module.
 
-    A Keras layer that merely holds a SavedModel does not train it. This one has
-    the module's variables as its weights, under the names in the module, so
+    A Keras layer that merely holds a SavedModel does not train it. The weights
+    of this layer are the module's variables, under the names in the module, so
     that any optimizer updates them. If `trainable` is False, the weights are
     frozen and there is no dropout.
 
-    TF1 modules have one graph with dropout and one without. The latter is used
-    for training too.
+    TF1 modules have one graph with dropout and one without. Training uses the
+    graph without dropout too.
 
     Args:
         handle: The module's directory, or an address that `tensorflow_hub`
@@ -210,7 +210,7 @@ def _download(handle: str) -> str:
             import tensorflow_hub
 
             return str(tensorflow_hub.resolve(handle))
-        except Exception as error:  # Of addresses, networks and archives.
+        except Exception as error:  # From networks, servers and archives.
             reason = short_reason(error)
     raise InputError(
         f"{handle}: must be the directory of a TF Hub module or an address "

@@ -163,7 +163,7 @@ def detect_format(path: str, where: str) -> str:
 def find_checkpoint(path: str) -> str:
     """Returns the prefix of a TF1 checkpoint, or a directory of checkpoints.
 
-    `path` is a prefix or a directory. Of a run directory, `best/` comes first.
+    `path` is a prefix or a directory. In a run directory, `best/` comes first.
     """
     best = os.path.join(path, files.BEST_DIRECTORY)
     if _has_any(files.list_directory(best), _CHECKPOINT):
@@ -171,16 +171,16 @@ def find_checkpoint(path: str) -> str:
     names = files.list_directory(path)
     prefixes = [n.removesuffix(_INDEX) for n in names if n.endswith(_INDEX)]
     if "checkpoint" in names and prefixes != [_RELEASED_PREFIX]:
-        return path  # Whose newest checkpoint that file names.
+        return path  # The file names the newest checkpoint.
     if _RELEASED_PREFIX in prefixes:
         prefixes = [_RELEASED_PREFIX]
     return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
 
 
 def download_weights(model: str, checkpoint: str) -> None:
-    """Downloads the weights of a model if `checkpoint` is `find`'s.
+    """Downloads the weights of a model, if `checkpoint` is the one of `find`.
 
-    Those of a directory, and of another checkpoint, are already there.
+    The weights of directories and of other checkpoints are local already.
     """
     if files.exists(model):
         return
@@ -213,22 +213,21 @@ def show_released() -> NoReturn:
 
 
 def is_uncased(directory: str, vocab_file: str = "") -> bool:
-    """Whether text is lower-cased: as files, name or vocabulary suggest."""
+    """Whether text is lower-cased, by the files, the name or the vocabulary."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
         if lower is not None:
             return bool(lower)
     lower = huggingface_files.read_casing(directory)
-    if lower is None:
-        row = released().get(os.path.basename(directory))
-        lower = row["casing"] == "uncased" if row else None
-    if lower is None and vocab_file:
-        lower = looks_uncased(files.read_text(vocab_file))
-    return lower is not False
+    if lower is not None:
+        return lower
+    if row := released().get(os.path.basename(directory)):
+        return row["casing"] == "uncased"
+    return not vocab_file or looks_uncased(files.read_text(vocab_file))
 
 
 def looks_uncased(vocab: str) -> bool:
-    """Whether less than 1% of the tokens have capitals; [CLS] etc. do."""
+    """Whether less than 1% of the tokens, [CLS] etc. aside, have capitals."""
     tokens = vocab.split()
     capitals = [t for t in tokens if re.search("[A-Z]", t) and t[0] != "["]
     return len(capitals) < len(tokens) / 100
@@ -277,8 +276,8 @@ def _cache(name: str, text: str) -> str:
 def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
     """Returns the directory of a repository's files in the Hub's cache.
 
-    Files in the cache are not downloaded again. `commit` is the one to use.
-    `DEMO` is already there.
+    Only files that the cache lacks are downloaded. `commit` overrides the
+    revision. The directory of `DEMO` is that of the commands.
     """
     if model == DEMO:
         return os.path.join(commands_directory(), DEMO_ROW["repository"])
@@ -308,25 +307,30 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
             _require_weights(name, directory)
         return directory
     except (OSError, errors.HTTPError, errors.XetDownloadError) as error:
-        problem = (
-            "cannot be downloaded. Check the connection, HF_ENDPOINT and "
-            "HF_HUB_OFFLINE, or pass a local directory. Received: "
-            f"{str(error).splitlines()[0]}"
-        )
-        if isinstance(error, errors.RevisionNotFoundError):
-            problem = f"has no revision {revision}."
-        elif isinstance(error, errors.GatedRepoError):
-            problem = (
-                "requires permission. Ask for it on its page, then log in with "
-                "`hf auth login`."
-            )
-        elif isinstance(error, errors.RepositoryNotFoundError):
-            problem = (
-                "is neither a directory nor a repository on the Hugging Face "
-                "Hub. Check the name; for a private one, log in with `hf auth "
-                "login`."
-            )
+        problem = _download_problem(error, revision)
         raise InputError(f"{name} {problem}") from error
+
+
+def _download_problem(error: Exception, revision: str) -> str:
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.RevisionNotFoundError):
+        return f"has no revision {revision}."
+    if isinstance(error, errors.GatedRepoError):
+        return (
+            "requires permission. Ask for it on its page, then log in with "
+            "`hf auth login`."
+        )
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return (
+            "is neither a directory nor a repository on the Hugging Face Hub. "
+            "Check the name; for a private one, log in with `hf auth login`."
+        )
+    return (
+        "cannot be downloaded. Check the connection, HF_ENDPOINT and "
+        "HF_HUB_OFFLINE, or pass a local directory. Received: "
+        f"{str(error).splitlines()[0]}"
+    )
 
 
 def _has_any(names: Iterable[str], patterns: Sequence[str]) -> bool:

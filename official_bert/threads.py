@@ -14,12 +14,12 @@ _Result = TypeVar("_Result")
 def parallel_map(
     function: Callable[[_Item], _Result], items: Iterable[_Item]
 ) -> Iterator[_Result]:
-    """Like `map`, with two threads, which may both be in `function`.
+    """Like `map`, but calls `function` in two threads at a time.
 
-    While Python stacks or unpacks a batch, or waits for the slowest core, the
-    other thread computes: prediction is 1.1 to 1.5 times as fast on two cores.
-    At most four items are read ahead of the results. An exception of `function`
-    is raised in place of its result.
+    While one thread stacks or unpacks a batch, or waits for the slowest core,
+    the other computes: prediction is 1.1 to 1.5 times as fast on two cores. At
+    most four items are read ahead of the results. An exception of `function` is
+    raised in place of its result.
     """
     pool = futures.ThreadPoolExecutor(_NUM_THREADS)
     try:

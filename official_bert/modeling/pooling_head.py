@@ -12,8 +12,13 @@ from official_bert.json_files import Size
 from official_bert.modeling.layers import serializable
 
 _FEATURES = (
-    *("none", "embeddings", "second_to_last", "last"),
-    *("weighted_sum_last_4", "concat_last_4", "weighted_sum_all"),
+    "none",
+    "embeddings",
+    "second_to_last",
+    "last",
+    "weighted_sum_last_4",
+    "concat_last_4",
+    "weighted_sum_all",
 )
 
 
