@@ -47,7 +47,7 @@ def count_words(options: BuildVocab) -> Counter[str]:
     if not words:
         raise InputError(
             f"--input_file={options.input_file} must contain text, but has no "
-            "word."
+            "words."
         )
     return words
 

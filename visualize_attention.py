@@ -13,9 +13,8 @@ Or a page with the similarities of a word's vectors in different sentences:
   python visualize_attention.py --model_dir=pretraining_output \
     --word=apple --input_file=sentences.txt --output_file=apple.html
 
-Without a model, the command uses bert_tiny_demo, which needs no network.
-
-A page is one file, which a browser shows without a network.
+Without a model, the command uses bert_tiny_demo. A page is one file, which a
+browser shows without a network.
 """
 
 from official_bert import cli

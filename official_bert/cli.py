@@ -87,15 +87,15 @@ def option(
         choices: The allowed values.
         at_least: The smallest allowed number.
         between: The smallest and the largest allowed number.
-        check: Called with the value if the option is set and, with `needed_by`,
-            needed.
+        check: Called with the value if the option is set; with `needed_by`,
+            only if one of those is set too.
         needs: Another option that must be set if this one is.
         needed_by: Options that can be set only if this one is.
         conflicts: Options that cannot be set together with this one.
-        instead: Of a required option, another one that implies its value.
+        instead: Another option that implies the value of this required one.
         alias: Another name of the flag.
-        heading: Starts a new group: the heading in `--help` of this option and
-            of those that follow in the class.
+        heading: The heading in `--help` of this option and of those that follow
+            in the class.
     """
     metadata = dict(locals())
     del metadata["default"]
@@ -227,14 +227,14 @@ class Options:
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds to the flags that are `given` the values that they imply."""
+        """Returns `given`, {flag: value}, with the values that it implies."""
         return given
 
     @classmethod
     def require_types(cls, values: dict[str, Any], path: str) -> None:
-        """Raises `InputError` for values that no flag can have, from a file.
+        """Raises `InputError` if the flag of a value cannot have its type.
 
-        `values` are {option: value}.
+        `values` are {option: value}, from the file at `path`.
         """
         field_types = typing.get_type_hints(cls)
         for name, value in values.items():
@@ -276,7 +276,7 @@ _OTHER_NAMES = {
 
 
 def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
-    """Compares a value with the choices and bounds of its option."""
+    """Returns what is wrong with a value, by its option's declaration."""
     choices, between = field.metadata["choices"], field.metadata["between"]
     at_least = field.metadata["at_least"]
     if value is None:
@@ -473,11 +473,12 @@ def options_from_flags(
     values |= options_class.complete(given)
     for field in fields:
         if field.default is dataclasses.MISSING and values[field.name] is None:
-            names = [field.metadata["instead"], field.name]
-            flag = " or ".join(f"--{n}" for n in names if n and n not in given)
-            hint = "See --help=all for all flags."
-            if names[0] in given:
-                hint = f"--{names[0]}={given[names[0]]} has none."
+            instead = field.metadata["instead"]
+            flag, hint = f"--{field.name}", "See --help=all for all flags."
+            if instead in given:
+                hint = f"--{instead}={given[instead]} has none."
+            elif instead:
+                flag = f"--{instead} or {flag}"
             raise InputError(
                 f"{flag} is required: {field.metadata['help']} {hint}"
             )

@@ -35,8 +35,8 @@ class BertConfig:
         num_hidden_layers: L, the number of Transformer layers.
         num_attention_heads: A, a divisor of H.
         intermediate_size: The inner size of the feed-forward sublayers.
-        hidden_act: Their activation, one of `ACTIVATIONS` in any case. gelu_erf
-            is the exact form, which the original does not have.
+        hidden_act: The activation in these sublayers, one of `ACTIVATIONS` in
+            any case. gelu_erf is the exact form, which the original lacks.
         hidden_dropout_prob: Dropout of embeddings and of the outputs of layers.
         attention_probs_dropout_prob: Dropout of attention probabilities.
         max_position_embeddings: The maximum sequence length.

@@ -128,7 +128,7 @@ class HubBert(keras.layers.Layer):
     """A `HubEncoder` with the interface of `modeling.encoder.Bert`.
 
     Attributes:
-        config: The module's, if it is ours; otherwise the sizes that are known.
+        config: The module's config, if it is ours; otherwise its known sizes.
         is_ours: Whether `export_tfhub.py` wrote the module. Then its weights
             have the original implementation's names.
     """

@@ -92,7 +92,7 @@ def get(content: dict[str, Any], key: str, kind: Any, path: str) -> Any:
 def decode(value: Any, kind: Any, name: str) -> Any:
     """Returns a JSON value as a value of an annotated type.
 
-    A `NamedTuple` or data class is made of an object, a tuple of a list.
+    An object becomes a `NamedTuple` or data class, a list becomes a tuple.
     `Annotated` values must be in the given range or tuple. Raises `ValueError`
     with the name of the value if it does not fit.
     """

@@ -1,5 +1,6 @@
 """Training curves, read from TensorBoard events."""
 
+import math
 import os
 from typing import Any, NamedTuple
 
@@ -80,7 +81,7 @@ def draw(output_dir: str, curves: Curves) -> list[str]:
     ordered = [name for name in _ORDER if name in names]
     ordered += sorted(names.difference(_ORDER))
     columns = min(3, len(names))
-    rows = -(-len(names) // columns)
+    rows = math.ceil(len(names) / columns)
     ends = [points[-1].step for part in curves for points in part.values()]
     with figures.figure(4.4 * columns, 2.9 * rows) as figure:
         axes = figure.subplots(rows, columns, squeeze=False).ravel()

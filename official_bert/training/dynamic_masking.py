@@ -127,6 +127,9 @@ def _take_while_there_is_room(
     """
     member = tf.one_hot(instance - 1, room.shape[1])  # [B, S, K]
 
+    def room_of_token(room: Any) -> Any:
+        return tf.reduce_sum(member * room[:, tf.newaxis], -1)
+
     def take(is_left: Any, is_taken: Any, room: Any) -> Any:
         """Takes the words before the first one that does not fit."""
         sizes = tf.where(is_left & is_start, size, 0.0)[:, :, tf.newaxis]
@@ -136,9 +139,6 @@ def _take_while_there_is_room(
         room -= tf.reduce_sum(member * counts, 1)
         is_left &= ~fits & (size <= room_of_token(room))
         return is_left, is_taken | fits, room
-
-    def room_of_token(room: Any) -> Any:
-        return tf.reduce_sum(member * room[:, tf.newaxis], -1)
 
     # Each round removes the largest words, so that there are few rounds.
     _, is_taken, _ = tf.while_loop(

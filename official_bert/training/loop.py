@@ -198,13 +198,15 @@ class StepRunner:
     ) -> list[dict[str, float]]:
         """Runs steps; returns the scalars of each."""
         if not self._loops_inside:
-            # All steps are started before the first result is waited for.
+            # All steps are started before `float` waits for the first result.
             results = [self._one_step(next(batches)) for _ in range(num_steps)]
             return [tf.nest.map_structure(float, found) for found in results]
-        columns = self._many_steps(batches, tf.constant(num_steps))
-        values = [column.numpy().tolist() for column in columns.values()]
-        rows = zip(*values, strict=True)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+        found = self._many_steps(batches, tf.constant(num_steps))
+        columns = {name: column.numpy() for name, column in found.items()}
+        return [
+            {name: float(column[i]) for name, column in columns.items()}
+            for i in range(num_steps)
+        ]
 
     def _run_step(self, batch: Any) -> Scalars:
         strategy = self._trainer.strategy

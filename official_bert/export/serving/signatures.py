@@ -60,10 +60,13 @@ class TaskSignatures(abc.ABC):
     def all(self) -> dict[str, Any]:
         """Returns all signatures by name."""
         ids = signature(self.from_ids, *self.ids_inputs())
-        examples = signature(self.from_examples, strings("examples"))
         texts = self._text_signatures() if self.tokenizer else {}
-        others = {"ids": ids, "examples": examples}
-        return {"serving_default": ids, **others, **texts}
+        return {
+            "serving_default": ids,
+            "ids": ids,
+            "examples": signature(self.from_examples, strings("examples")),
+            **texts,
+        }
 
     def from_ids(
         self, input_ids: Any, input_mask: Any, segment_ids: Any
