@@ -141,7 +141,7 @@ class BertConfig:
         if self.vocab_size is None or num_tokens > self.vocab_size:
             raise InputError(
                 f"{vocab_file}: {num_tokens} tokens exceed the model's "
-                f"vocab_size={self.vocab_size}. Use its vocabulary."
+                f"vocab_size={self.vocab_size}. Use the model's vocabulary."
             )
         if num_tokens < self.vocab_size - _MAX_PADDING:
             message = (

@@ -419,8 +419,8 @@ def _write_errors(path: str) -> contextlib.AbstractContextManager[None]:
     return _input_errors(
         path,
         f"{path}: cannot be written",
-        "What was there before is unchanged. Free disk space or fix the "
-        "permissions, and run the command again.",
+        "Existing files are unchanged. Free disk space or fix the permissions, "
+        "and run the command again.",
     )
 
 

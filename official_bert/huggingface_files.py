@@ -224,7 +224,7 @@ def read_casing(directory: str) -> bool | None:
     if given.get("tokenize_chinese_chars") is False:
         logging.warning(
             "%s: `tokenize_chinese_chars` is false. Here every Chinese "
-            "character is a word: other tokens.",
+            "character is a word, so some tokens will differ.",
             directory,
         )
     return lower
@@ -237,7 +237,7 @@ def warn_of_accents(
     if strip_accents != lower:
         logging.warning(
             "%s: `strip_accents` is %s with `%s` %s. Here accents are stripped "
-            "if and only if text is lower-cased: other tokens.",
+            "if and only if text is lower-cased, so some tokens will differ.",
             where,
             strip_accents,
             setting,

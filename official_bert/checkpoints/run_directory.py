@@ -128,8 +128,8 @@ def read_resume_state(prefix: str) -> ResumeState | None:
     # RecursionError for deep JSON.
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{name} is not as training wrote it: {error}. Remove it to resume "
-            "from the checkpoint at another position in the data."
+            f"{name} is damaged: {error}. Remove it to resume from the "
+            "checkpoint at another position in the data."
         ) from error
 
 
@@ -153,7 +153,7 @@ def _listed(directory: str) -> list[str]:
         state = None
     if state is None:
         raise InputError(
-            f"{path} is not as training wrote it. Write "
+            f"{path} is damaged. Write "
             '`model_checkpoint_path: "model.ckpt-N"` into it.'
         )
     newest = os.path.basename(state.model_checkpoint_path)

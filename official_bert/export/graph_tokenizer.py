@@ -109,14 +109,15 @@ class GraphTokenizer:
         chars = words.characters
         lengths = num_bytes(chars.points)
         number = tf.size(lengths, tf.int64)
+        # Bytes of a word -> bytes of all words -> characters.
+        character_starts = tf.cumsum(lengths, exclusive=True)
         character_of = tf.repeat(tf.range(number), lengths)
         word = ids.value_rowids()
-        word_starts = tf.cumsum(lengths, exclusive=True)
-        shift = tf.gather(word_starts, tf.gather(words.starts, word))
-        first = shift + tf.cast(starts.values, tf.int64)
-        last = shift + tf.cast(limits.values, tf.int64) - 1
-        first = tf.gather(character_of, first)
-        last = tf.gather(character_of, last)
+        shift = tf.gather(character_starts, tf.gather(words.starts, word))
+        start = shift + tf.cast(starts.values, tf.int64)
+        limit = shift + tf.cast(limits.values, tf.int64)
+        first = tf.gather(character_of, start)
+        last = tf.gather(character_of, limit - 1)
         # Unknown tokens stand for their whole word.
         word_ends = tf.concat([words.starts[1:], [number]], axis=0) - 1
         is_unknown = ids.values == self.vocab[UNKNOWN]

@@ -279,17 +279,14 @@ def encode_bucket(
     records = parallel.encode_batches(settings, batches)
     columns = zip(*(some.data for some in records), strict=True)
     data = [b"".join(column) for column in columns]
-    with files.writing(_bucket(settings, bucket)) as file:
+    path = parallel.bucket_path(settings.corpus_directory, bucket)
+    with files.writing(path) as file:
         file.write(b"".join(data))
     start = 0
     for number, size in enumerate(map(len, data)):
         yield number, (bucket, start, size)
         start += size
     yield -1, sum((some.counts for some in records), Counter())
-
-
-def _bucket(settings: Settings, number: int) -> str:
-    return os.path.join(settings.corpus_directory, f"bucket-{number}")
 
 
 def join_buckets(group: tuple[int, Iterable[Any]], settings: Settings) -> None:
@@ -302,7 +299,8 @@ def join_buckets(group: tuple[int, Iterable[Any]], settings: Settings) -> None:
         return
     with files.writing(os.path.join(directory, str(number))) as file:
         for bucket, start, size in sorted(parts):
-            with files.open_binary(_bucket(settings, bucket)) as source:
+            path = parallel.bucket_path(directory, bucket)
+            with files.open_binary(path) as source:
                 source.seek(start)
                 file.write(source.read(size))
         file.flush()

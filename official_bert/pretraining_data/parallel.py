@@ -237,9 +237,9 @@ def scatter(
         pairs = np.concatenate(some)
         for number, rows in by_bucket(pairs, num_buckets):
             numbers.add(number)
-            with open(_bucket(directory, number), "ab") as file:
+            with open(bucket_path(directory, number), "ab") as file:
                 file.write(pairs[rows].tobytes())
-    return [_bucket(directory, number) for number in sorted(numbers)]
+    return [bucket_path(directory, number) for number in sorted(numbers)]
 
 
 def _portion(made: Iterator[KeyedPairs]) -> Iterator[KeyedPairs]:
@@ -252,7 +252,8 @@ def _portion(made: Iterator[KeyedPairs]) -> Iterator[KeyedPairs]:
             return
 
 
-def _bucket(directory: str, number: int) -> str:
+def bucket_path(directory: str, number: int) -> str:
+    """Returns the path of a bucket's file."""
     return os.path.join(directory, f"bucket-{number}")
 
 

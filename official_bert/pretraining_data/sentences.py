@@ -129,7 +129,7 @@ def report(
     if options.split_sentences:
         advice = "Use one file per document, or change --document_blank_lines."
     if num_documents == 1 and options.nsp == "next":
-        problem = "only one document: random segments B are also from it"
+        problem = "only one document, so random segments B are also from it"
     elif 2 * num_single >= num_documents:
         problem = f"{num_single} of {num_documents} have one sentence"
     elif is_wrapped:

@@ -69,7 +69,7 @@ def export(
     if not isinstance(finetuned.model.bert, Bert):
         # The functions of a Hub module depend on the directory it came from.
         raise InputError(
-            "--do_export: models on TF Hub modules by others cannot be "
+            "--do_export: models on third-party TF Hub modules cannot be "
             "exported. Fine-tune from a checkpoint, or from a module that "
             "export_tfhub.py wrote."
         )
