@@ -52,8 +52,8 @@ def get(options: RunClassifier) -> Task:
 def from_json(values: dict[str, Any]) -> Task:
     """Returns the task that a `task.json` describes, without data.
 
-    Besides `InputError`, a malformed one raises `KeyError`, `TypeError` or
-    `ValueError`.
+    Raises `InputError`, `KeyError`, `TypeError` or `ValueError` if it is
+    malformed.
     """
     if values["kind"] not in KINDS:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Multiple choice, and SWAG (section 4.4; Zellers et al., 2018).
+"""Multiple choice, such as SWAG (section 4.4; Zellers et al., 2018).
 
 Each choice is paired with the context and scored on its own::
 
@@ -64,9 +64,9 @@ class ChoiceColumns(NamedTuple):
     question: str = "question"  # Optional; prepended to every choice.
 
     def example(self, given: Mapping[str, Any], where: str) -> ChoiceExample:
-        """Makes an example, without label, of a JSON object or a row.
+        """Makes an example without a label from a JSON object or a row.
 
-        Its `guid` is `where`, with which the message of an `InputError` begins.
+        `where` is its `guid`, and the beginning of errors' messages.
         """
         choices, _ = self.find_choices(given, where)
         context, question = given.get(self.context), given.get(self.question)
@@ -85,10 +85,11 @@ class ChoiceColumns(NamedTuple):
     def find_choices(
         self, given: Mapping[str, Any], where: str
     ) -> tuple[list[str], Sequence[str]]:
-        """Returns the choices of an example, and the labels its data gives.
+        """Returns the choices of an example, and their labels, if any.
 
-        They are a list, an object with the lists `text` and `label` (as in the
-        ARC data set), or the cells of several columns, without empty last ones.
+        Choices are a list, an object with the lists `text` and `label` (as in
+        the ARC data set), or the cells of several columns. Empty cells at the
+        end are not choices.
         """
         value: Any = given.get(self.choices)
         names: Sequence[str] = ()
@@ -114,11 +115,13 @@ DEFAULT_COLUMNS = ChoiceColumns()
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceTask(Task):
-    """Multiple choice among C = `num_choices`.
+    """Multiple choice.
 
-    C is the largest number of choices. Examples with fewer are padded with
-    sequences without tokens, which have no score. `long_documents` says how
-    texts are cut, other than into windows; `columns` are those of the data.
+    Attributes:
+        num_choices: C, the largest number of choices. Examples with fewer are
+            padded with sequences without tokens, which have no score.
+        long_documents: What to do with texts that are too long; not `windows`.
+        columns: The columns of the user's own data.
     """
 
     num_choices: Size = saved_field()
@@ -129,7 +132,7 @@ class ChoiceTask(Task):
     main_metric = "accuracy"
 
     def __post_init__(self) -> None:
-        """Checks that texts are not cut into windows."""
+        """Raises `InputError` for windows."""
         if self.long_documents.mode == "windows":
             raise InputError(
                 "--long_document=windows is not supported in multiple choice. "
@@ -150,7 +153,7 @@ class ChoiceTask(Task):
         """Yields one feature per example, of C sequences."""
         special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for e in examples for text in (e.context, *e.texts))
-        ids = documents.token_ids(texts, tokenizer)
+        ids = tokenizer.tokenize_lines_to_ids(texts)
         how = self.long_documents
         for number, example in enumerate(examples):
             context = next(ids)
@@ -197,7 +200,7 @@ class ChoiceTask(Task):
         return classification.accuracy(targets, np.argmax(answers, axis=1))
 
     def parse(self, given: Any, where: str) -> ChoiceExample:
-        """Makes an example of an object with `columns` or default keys."""
+        """Makes an example from an object with `columns` or default keys."""
         if not isinstance(given, dict):
             raise InputError(
                 f"{where}: must be an object with {self.columns.context} and "
@@ -217,7 +220,7 @@ class ChoiceTask(Task):
         return example
 
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
-        """Returns number and text of the choice, and all probabilities."""
+        """Returns the best choice, its text and the probabilities of all."""
         choice = int(answer.argmax())
         scores = list(map(float, answer[: len(example.choices)]))
         text = example.choices[choice]
@@ -225,7 +228,7 @@ class ChoiceTask(Task):
 
 
 def mask_missing_choices(logits: Any, input_mask: Any) -> Any:
-    """Returns logits [B, C] with low ones for choices without tokens.
+    """Sets logits [B, C] of choices without tokens to -1e9.
 
     `input_mask` is int [B, C, S].
     """
@@ -244,7 +247,7 @@ def make_swag(options: RunClassifier) -> ChoiceTask:
 
 @dataclasses.dataclass(frozen=True)
 class SwagData(DataSet):
-    """SWAG's files. Text B is sent2, the second sentence, with an ending."""
+    """SWAG's files. Text B is the column sent2 and an ending."""
 
     data_dir: str
 

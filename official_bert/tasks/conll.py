@@ -39,7 +39,7 @@ class Sentence:
     tags: Sequence[str] | None  # One per word; None if unknown.
     document: Sequence[str] = dataclasses.field(repr=False)  # All its words.
     start: int = 0
-    # Of a text that was split: the text, and where its words are.
+    # For texts that were split into words: the text, and its words' positions.
     text: str = dataclasses.field(default="", compare=False)
     offsets: Sequence[Span] = dataclasses.field(default=(), compare=False)
 
@@ -65,10 +65,10 @@ class ConllData(DataSet):
         )
 
     def read(self, split: str) -> list[Sentence]:
-        """Reads a split. Test data has tags only if all of them are known.
+        """Reads a split; test data has tags only if all of them are known.
 
-        Unknown tags of `train` and `dev` raise `InputError`, like malformed
-        files.
+        Raises `InputError` for malformed files, and for unknown tags in `train`
+        and `dev`.
         """
         path = self.path(split)
         sentences = self.read_file(path, needs_tags=split != "test")
@@ -88,10 +88,10 @@ class ConllData(DataSet):
         return tuple(sorted(_tags(self.read("train"))))
 
     def recognizes(self, path: str) -> bool:
-        """Whether a file has columns; otherwise it has lines of text.
+        """Whether a file is a CoNLL file, rather than lines of text.
 
-        Most lines have a known tag; or all lines have as many cells, and blank
-        lines separate groups of several lines.
+        It is one if most lines have a known tag, or if all lines have the same
+        number of cells and blank lines separate groups of several lines.
         """
         numbered = itertools.islice(files.numbered_lines(path), 1000)
         lines = [line for _, line in numbered]
@@ -102,11 +102,11 @@ class ConllData(DataSet):
             return True
         kinds = [kind for kind, _ in itertools.groupby(map(_kind, lines))]
         num_sentences = kinds.count("words")
-        is_regular = len(set(map(len, rows))) == 1
-        return is_regular and len(rows) > 2 * num_sentences > 2
+        has_sentences = num_sentences > 1 and len(rows) > 2 * num_sentences
+        return has_sentences and len(set(map(len, rows))) == 1
 
     def read_file(self, path: str, *, needs_tags: bool) -> list[Sentence]:
-        """Reads any file; `needs_tags`: all words must have known tags."""
+        """Reads a file; with `needs_tags`, all words must have known tags."""
         sentences: list[Sentence] = []
         document: list[str] = []
         num_columns, tag_column = 0, None

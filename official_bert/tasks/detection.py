@@ -1,6 +1,6 @@
-"""Detects what the flags for the user's own data leave open.
+"""Detects the values of flags for the user's own data that are not given.
 
-Whatever is detected is logged, with the flag that overrides it.
+Detected values are logged, with the flag that overrides them.
 """
 
 import dataclasses
@@ -24,18 +24,15 @@ _Options = TypeVar("_Options", bound=RunClassifier)
 _ID_NAMES = ("", "id", "idx", "index", "guid", "unnamed: 0")
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
-# Integers of more different values are numbers, not names of classes.
+# A column with more different integers holds numbers, not names of classes.
 _MAX_INTEGER_CLASSES = 100
 
 
 def complete(options: _Options) -> _Options:
-    """Returns options of own texts without anything left to detect.
-
-    Other options are returned unchanged.
-    """
+    """Returns the options with detected values, if the task is own texts."""
     if options.task_name.lower() not in TABLE_FORMATS:
         return options
-    split = [*options.used_splits, "train"][0]
+    split = options.used_splits[0]
     if options.has_header is None:
         has_header = _detect_header(options, split)
         options = dataclasses.replace(options, has_header=has_header)
@@ -96,7 +93,8 @@ def looks_like_header(
     for name, cells in zip(first, columns, strict=False):
         if name and None not in map(to_number, cells):
             return True
-    is_repeated = any(map(tuple.__contains__, columns, first))
+    pairs = zip(first, columns, strict=False)
+    is_repeated = any(name in cells for name, cells in pairs)
     return not is_repeated and all(len(name.split()) <= 5 for name in first)
 
 
@@ -140,18 +138,18 @@ def _is_text(sample: Sequence[Row], name: str) -> bool:
 def infer_task_type(labels: Sequence[Any]) -> str:
     """Returns the task type for a column of labels.
 
-    Lists: multi-label. Fractions, or integers of many values: regression.
-    Anything else: classification.
+    Lists mean multi-label; fractions or many different integers, regression;
+    anything else, classification.
     """
     if any(isinstance(label, list) for label in labels):
         return "multilabel"
     numbers = {to_number(label) for label in labels if label != ""}
     if not numbers or None in numbers:
         return "classification"
-    most = max(2, min(_MAX_INTEGER_CLASSES, len(labels) // 2))
+    max_classes = max(2, min(_MAX_INTEGER_CLASSES, len(labels) // 2))
     has_fractions = any(number % 1 for number in numbers if number)
-    is_number = has_fractions or len(numbers) > most
-    return "regression" if is_number else "classification"
+    is_regression = has_fractions or len(numbers) > max_classes
+    return "regression" if is_regression else "classification"
 
 
 def _fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
@@ -164,8 +162,11 @@ def _fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
     longest = options.max_seq_length
     wanted = int(np.percentile(lengths, 99, method="higher"))
     length = padding.padded_length(min(wanted, longest), longest, "bucket")
-    message = "--max_seq_length=%d: 99%% of the texts have at most %d tokens"
-    logging.info(message, length, wanted)
+    logging.info(
+        "--max_seq_length=%d: 99%% of the texts have at most %d tokens",
+        length,
+        wanted,
+    )
     return dataclasses.replace(
         options, max_seq_length=length, fit_max_seq_length=False
     )

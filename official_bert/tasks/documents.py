@@ -1,17 +1,12 @@
 """Texts that are longer than the model's input."""
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from official_bert.json_files import Amount
-from official_bert.tokenization import Tokenizer
 
 Ids = Sequence[int]
 Pair = tuple[Ids, Ids]
-
-# The number of texts that are tokenized together.
-_BLOCK = 2048
 
 _MODES = ("truncate_tail", "head_tail", "windows")
 
@@ -33,15 +28,6 @@ class LongDocuments(NamedTuple):
 TRUNCATE_TAIL = LongDocuments()
 
 
-def token_ids(
-    texts: Iterable[str], tokenizer: Tokenizer
-) -> Iterator[list[int]]:
-    """Yields the token ids of each text, without special tokens."""
-    remaining = iter(texts)
-    while block := list(itertools.islice(remaining, _BLOCK)):
-        yield from tokenizer.tokenize_lines_to_ids(block)
-
-
 def cut(
     ids_a: Ids, ids_b: Ids, max_seq_length: int, how: LongDocuments
 ) -> list[Pair]:
@@ -49,8 +35,8 @@ def cut(
 
     * `truncate_tail` removes tokens from the end of the longer text, as the
       original implementation does.
-    * `head_tail` removes as many tokens from the middle. The first quarter of
-      the remaining tokens is the text's beginning, the rest its end: 128 and
+    * `head_tail` removes as many tokens, but from the middle. The first quarter
+      of the kept tokens is the beginning of the text, the rest its end: 128 and
       382 of 510 tokens (Sun et al., 2019, "How to Fine-Tune BERT for Text
       Classification?", section 5.3.1).
     * `windows` returns overlapping windows of the longer text. Each is paired

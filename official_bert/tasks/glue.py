@@ -26,8 +26,8 @@ INFERENCE = ("contradiction", "entailment", "neutral")
 class Columns(NamedTuple):
     """The columns of a benchmark's TSV file.
 
-    Some published files have lines with too few columns. `skips_short_rows`
-    skips and counts them.
+    Some published files have lines with too few columns, which
+    `skips_short_rows` skips.
     """
 
     text_a: int
@@ -59,7 +59,7 @@ class Columns(NamedTuple):
     def example(
         self, row: Row, labels: Sequence[str], split: str
     ) -> TextExample:
-        """Makes an example of a line; without `labels`, for regression."""
+        """Makes an example from a line; without `labels`, for regression."""
         name: Any = row.line - 1
         if self.guid is not None:
             name = row.text(str(self.guid))
@@ -82,8 +82,8 @@ _FILES = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
 class GlueTask(NamedTuple):
     """One task.
 
-    `test.guid` is the benchmark's own id, except for CoLA and MRPC, whose test
-    examples are numbered as in the original implementation.
+    `test.guid` is the column of the benchmark's own ids. CoLA and MRPC have
+    none: their test examples are numbered, as in the original implementation.
     """
 
     labels: Sequence[str]  # In the order of their ids; empty in regression.

@@ -71,7 +71,7 @@ class OwnData(DataSet):
         return self.options.own_file(split)
 
     def require_same_columns(self) -> None:
-        """Raises unless dev and test tables have the training file's columns.
+        """Raises `InputError` if dev or test tables have other columns.
 
         Test data may lack the label. JSON objects may differ.
         """
@@ -128,24 +128,24 @@ def make_text_task(options: RunClassifier) -> TextTask:
         )
     mean, deviation = data.target_scale() if is_regression else (0.0, 1.0)
     given = (options.text_a_column, options.text_b_column)
-    names = [name for name in given if name is not None]
+    names = tuple(name for name in given if name is not None)
     return TextTask(
         task_type=options.task_type,
         labels=data.labels or (),
         target_mean=mean,
         target_deviation=deviation,
         is_pair=len(names) == 2,
-        columns=TextColumns(tuple(names), bool(options.has_header)),
+        columns=TextColumns(names, bool(options.has_header)),
         data=data,
     )
 
 
 def hold_out(labels: Sequence[Any], share: float) -> set[int]:
-    """Returns the indices of a share of the examples, at least of one.
+    """Returns the indices of the examples to hold out, at least one.
 
-    Every class has nearly the same share; so has every range of numbers. A
-    class of one example is not held out. The result depends on nothing else, so
-    that runs with different seeds can be compared.
+    The share is nearly the same for every class, or for every range of numbers.
+    Classes with a single example are not held out. The result does not depend
+    on the seed of the run, so that runs can be compared.
     """
     indices = list(range(len(labels)))
     random.Random(12345).shuffle(indices)
@@ -213,7 +213,7 @@ class OwnTexts(OwnData):
         ]
 
     def write_held_out(self, directory: str) -> None:
-        """Writes examples held out of training, with their columns' names."""
+        """Writes the held-out examples to `dev.jsonl`, with column names."""
         lines = []
         for example in self.held_out:
             cells = dict(zip(self.options.own_columns, example, strict=True))
@@ -226,9 +226,9 @@ class OwnTexts(OwnData):
     def _check_test_labels(
         self, examples: list[TextExample]
     ) -> list[TextExample]:
-        """Warns about some unknown labels; raises if all are unknown.
+        """Warns if some labels are unknown; raises `InputError` if all are.
 
-        The same value everywhere, such as -1, stands for no label.
+        The same value everywhere, such as -1, means that there are no labels.
         """
         missing = [e.guid for e in examples if e.label is None]
         if len(missing) == len(examples):
@@ -267,7 +267,7 @@ class OwnTexts(OwnData):
         return names if is_multilabel else names[0]
 
     def target_scale(self) -> tuple[float, float]:
-        """Returns mean and deviation of the numbers that the model learns."""
+        """Returns the mean and standard deviation of the training targets."""
         if self.options.do_train:
             numbers = [example.label for example in self.training]
             self.require_several({*numbers})
@@ -279,7 +279,7 @@ class OwnTexts(OwnData):
         return mean, trained.get("target_deviation", 1.0)
 
     def require_several(self, found: Collection[Any]) -> None:
-        """Raises unless the training data has several labels or numbers."""
+        """Raises `InputError` if all training labels are equal."""
         options = self.options
         if len(found) < (1 if options.task_type == "multilabel" else 2):
             raise InputError(
@@ -300,7 +300,22 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     splits = options.used_splits
     names = files.list_directory(options.data_dir)
     found = [f for f in ("jsonl", "csv", "tsv") if f"{splits[0]}.{f}" in names]
-    options = dataclasses.replace(options, task_name=[*found, "jsonl"][0])
+    file_format = found[0] if found else "jsonl"
+    options = dataclasses.replace(options, task_name=file_format)
+    columns = _choice_columns(options)
+    data = OwnChoices(options, columns)
+    data.require_same_columns()
+    num_choices = max(
+        len(columns.find_choices(row.cells, row.where)[0])
+        for split in splits
+        if files.exists(data.path(split))
+        for row in data.rows(split)
+    )
+    return ChoiceTask(num_choices=num_choices, data=data, columns=columns)
+
+
+def _choice_columns(options: RunClassifier) -> ChoiceColumns:
+    """Returns the columns of the flags, or those that look like choices."""
     is_by_number = options.choices_column.replace(",", "").isdecimal()
     if is_by_number and options.has_header is None:
         raise InputError(
@@ -311,21 +326,13 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     columns = ChoiceColumns(
         options.context_column, options.choices_column, question
     )
-    first = next(detection.read_rows(options, splits[0]))
+    first = next(detection.read_rows(options, options.used_splits[0]))
     found = list(filter(_CHOICE_COLUMN.fullmatch, first.cells))
     is_default = columns.choices == DEFAULT_COLUMNS.choices
     if is_default and columns.choices not in first.cells and len(found) > 1:
         logging.info("%s: the choices are in %s", first.path, ", ".join(found))
         columns = columns._replace(choices=",".join(found))
-    data = OwnChoices(options, columns)
-    data.require_same_columns()
-    num_choices = max(
-        len(columns.find_choices(row.cells, row.where)[0])
-        for split in splits
-        if files.exists(data.path(split))
-        for row in data.rows(split)
-    )
-    return ChoiceTask(num_choices=num_choices, data=data, columns=columns)
+    return columns
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """The TFRecord files of fine-tuning, with the original's names and features.
 
-Next to `train.tf_record`, the file `train.tf_record.json` holds a fingerprint
-of everything that the records depend on. They are reused as long as it is the
-same.
+`train.tf_record.json` beside `train.tf_record` holds a fingerprint of
+everything that the records depend on. If it is the same, they are reused.
 """
 
 import contextlib
@@ -24,10 +23,10 @@ from official_bert.tokenization import Tokenizer
 # The number of features that are encoded together.
 _FEATURES_PER_BLOCK = 256
 
-# The lengths of sequences in the note, next to the share of full ones.
+# Percentiles of sequence lengths in the JSON file, called the note.
 _PERCENTILES = {"50%": 50, "90%": 90, "99%": 99, "max": 100}
 
-# Increase it when the same examples are written as other records.
+# Increase this when the same examples give other records.
 _VERSION = 1
 
 
@@ -44,7 +43,8 @@ def write_records(
     are padded to `max_seq_length`. Returns the content of the JSON file:
     `num_records`, and `lengths` if there are records.
     """
-    # True: with labels.
+    # True means that records have labels. They always do, but without it, the
+    # fingerprints of existing files would change.
     settings = (task.to_json(), max_seq_length, True)
     fingerprint = _fingerprint(examples, settings, tokenizer)
     note_path = f"{path}.json"

@@ -36,8 +36,8 @@ Examples = Sequence[Any]
 class DataSet(abc.ABC):
     """The files of a task.
 
-    `variant` tells data sets apart that one model may be evaluated on, such as
-    languages: each has result files of its own.
+    `variant` distinguishes data sets that one model may be evaluated on, such
+    as languages. Each has its own result files.
     """
 
     variant: str = ""
@@ -87,7 +87,7 @@ class Features(abc.ABC):
 
 
 class FeatureRow(NamedTuple):
-    """One feature: the index of its example, and its values, not padded."""
+    """One feature: the index of its example, and its values, unpadded."""
 
     example: int
     row: Row
@@ -103,7 +103,7 @@ class RowFeatures(Features):
 
     @property
     def lengths(self) -> Sequence[int]:
-        """The number of tokens; of several sequences, that of the longest."""
+        """The number of tokens of the longest sequence of each feature."""
         return [padding.row_length(row) for _, row in self.rows]
 
     def batch(
@@ -118,8 +118,8 @@ class Outputs(NamedTuple):
     """The outputs of a model for N features.
 
     Attributes:
-        logits: N float32 arrays, without a batch dimension; along a sequence
-            they may be longer than the feature.
+        logits: N float32 arrays without a batch dimension. Those of sequences
+            may be longer than the feature.
         losses: float64 [N], the sum of each feature's losses.
         weights: float64 [N], the sum of the weights of these losses.
     """
@@ -130,10 +130,10 @@ class Outputs(NamedTuple):
 
 
 def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
-    """Returns training examples in random order, the same in every run.
+    """Returns training examples in a random order, the same in every run.
 
-    Training shuffles only a hundred features at a time, which is not enough for
-    a file sorted by labels. The seed is the original's for SQuAD.
+    The shuffle buffer of training, 100 features, is too small for a file that
+    is sorted by label. The seed is the one of the original for SQuAD.
     """
     order = list(examples)
     random.Random(12345).shuffle(order)
@@ -153,8 +153,8 @@ class Task(abc.ABC):
         data: A `DataSet`; not needed for predicting.
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
-        epoch_has_all_features: Whether an epoch consists of all features, or of
-            as many as there are examples, as for SQuAD in the original.
+        epoch_has_all_features: Whether an epoch consists of all features. If
+            not, it has as many as there are examples, as in the original.
         pad_to: How features are padded for predicting, see `inputs.padding`.
     """
 
@@ -168,11 +168,11 @@ class Task(abc.ABC):
     @property
     @abc.abstractmethod
     def main_metric(self) -> str:
-        """The key of `metrics` by which models are compared; more is better."""
+        """The key of the metric that compares models; higher is better."""
 
     @property
     def loss_unit(self) -> float:
-        """The factor from training losses to those in the results."""
+        """The factor by which results multiply training losses."""
         return 1.0
 
     def splits(self, mode: str) -> Sequence[str]:
@@ -214,7 +214,7 @@ class Task(abc.ABC):
     def feature_rows(
         self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[FeatureRow]:
-        """Yields the features of examples, unless `featurize` is overridden."""
+        """Yields the features of examples, for the default `featurize`."""
         raise NotImplementedError
 
     def labels_of(self, example: Any) -> Sequence[Any]:
@@ -227,9 +227,10 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def build_model(self, config: BertConfig, bert: Any = None) -> Any:
-        """Returns BERT and a head, one of `modeling.finetuning_models`.
+        """Returns BERT with a head, one of `modeling.finetuning_models`.
 
-        `bert`, a layer with the arguments and outputs of `Bert`, replaces it.
+        `bert` is a layer to use instead of `Bert`, with the same arguments and
+        outputs.
         """
 
     @abc.abstractmethod
@@ -252,7 +253,7 @@ class Task(abc.ABC):
         """
 
     def baseline(self, training: Examples, examples: Examples) -> Any:
-        """Returns the metrics of a constant answer, {} if there is none."""
+        """Returns the metrics of a constant answer, {} if the task has none."""
         return {}
 
     def write_predictions(

@@ -25,7 +25,7 @@ from official_bert.tasks.task import (
 )
 from official_bert.tokenization import Tokenizer
 
-# {metric: its function, the main one of its results}.
+# {metric: (its function, the key of its main result)}.
 _METRICS = {
     "accuracy": (classification.accuracy, "accuracy"),
     "accuracy_and_f1": (classification.accuracy_and_f1, "f1"),
@@ -54,8 +54,8 @@ Texts = Sequence[TextExample]
 class TextColumns(NamedTuple):
     """The text columns of the user's own tables."""
 
-    names: tuple[str, ...]  # One column, or two of a pair, by name or number.
-    has_header: bool = True  # Whether TSV and CSV files have one.
+    names: tuple[str, ...]  # One, or two for pairs; names or numbers.
+    has_header: bool = True  # Whether TSV and CSV files have a header.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,8 +67,8 @@ class TextTask(Task):
         labels: In the order of their ids; empty in regression.
         metric: In classification: `accuracy`, `accuracy_and_f1` or `matthews`.
         long_documents: What to do with texts that are too long.
-        target_mean: In regression, what the model learns is standardized:
-        target_deviation: (target - mean) / deviation.
+        target_mean, target_deviation: In regression, the model learns the
+            standardized targets (target - mean) / deviation.
         is_pair: Whether examples are pairs; None if unknown.
         columns: The text columns of the user's own data.
     """
@@ -107,7 +107,7 @@ class TextTask(Task):
         """Yields one feature per example; with windows, one per window."""
         special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for e in examples for text in (e.text_a, e.text_b or ""))
-        ids = documents.token_ids(texts, tokenizer)
+        ids = tokenizer.tokenize_lines_to_ids(texts)
         how = self.long_documents
         for number, example in enumerate(examples):
             labels = self._label_ids(example)
@@ -209,7 +209,7 @@ class TextTask(Task):
         return function(targets, predicted) | per_class
 
     def parse(self, given: Any, where: str) -> TextExample:
-        """Makes an example of a text, a list of two texts, or an object.
+        """Makes an example from a text, a list of two texts, or an object.
 
         An object has the columns of the training data, or text_a and text_b.
         """
