@@ -97,7 +97,7 @@ class Row(NamedTuple):
         raise self.error(column, "be a word or a number", value)
 
     def names_in(self, column: str) -> tuple[str, ...]:
-        """Returns the items, as by `name`, of a list or a text "a,b"."""
+        """Returns the items of a list or of a text "a,b", as `name` does."""
         value = self.get(column)
         if isinstance(value, str):
             value = [part for part in value.split(",") if part.strip()]
@@ -206,7 +206,7 @@ def _read_csv(path: str) -> Iterator[Record]:
     csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
     lines = (line + "\n" for _, line in files.numbered_lines(path))
     reader = csv.reader(lines, strict=True)
-    line, advice = 1, ""  # `line` is where a row begins.
+    line, advice = 1, ""  # `line` is the one on which a row begins.
     try:
         for cells in reader:
             # A line `""` is a row with one empty cell, not a blank line.
@@ -223,7 +223,7 @@ def _read_csv(path: str) -> Iterator[Record]:
 
 
 def _separator_advice(first_row: Sequence[str]) -> str:
-    """Returns what to do if the only cell has other separators; "" if not."""
+    """Returns advice if the only cell has other separators, otherwise ""."""
     found = [s for s in ";|\t," if len(first_row) == 1 and s in first_row[0]]
     if not found:
         return ""
@@ -278,7 +278,7 @@ def _read_objects(path: str) -> Iterator[Row]:
 
 
 def read_labels(path: str) -> tuple[str, ...]:
-    """Reads a file with one label per line, at least one and none twice."""
+    """Reads a file of different labels, one per line."""
     lines: dict[str, int] = {}
     for line, text in files.numbered_lines(path):
         label = text.strip()

@@ -81,8 +81,9 @@ def make_windows(
 ) -> Iterator[Window]:
     """Yields windows that together predict the words `first` to `last`.
 
-    `sizes` are the numbers of tokens of a document's words, from 1 to `room`,
-    the number of tokens that fit. Words are not divided; `last` is exclusive.
+    `last` is exclusive. `sizes` are the numbers of tokens of a document's
+    words, 1 to `room`; `room` is the number of tokens that fit in a window.
+    Words are not divided.
     """
     starts = [0, *itertools.accumulate(sizes)]
     for a, b in _sentence_parts(starts, first, last, room):
@@ -112,8 +113,10 @@ def _sentence_parts(
 class TaggingTask(Task):
     """Tagging; `data` is a `ConllData`.
 
-    With `document_context`, a sentence is read with the words around it. The
-    columns are those of the training data.
+    Attributes:
+        labels: The tags, in the order of their ids.
+        document_context: Whether a sentence is read with the words around it.
+        token_column, tag_column: The columns of the training data.
     """
 
     labels: tuple[str, ...] = saved_field()
@@ -125,7 +128,7 @@ class TaggingTask(Task):
 
     @property
     def main_metric(self) -> str:
-        """F1 of whole entities if the tags are of a form like B-PER, I-PER."""
+        """F1 of whole entities if tags are like B-PER, otherwise accuracy."""
         return "f1" if entities.has_prefixes(self.labels) else "accuracy"
 
     @property
@@ -135,7 +138,7 @@ class TaggingTask(Task):
         return ConllData("", *columns, self.labels)
 
     def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
-        """Returns the features of a text, and label and mask of each token."""
+        """Returns the features of a text, and each token's label and mask."""
         sequence = Feature(max_seq_length, "max_seq_length")
         return {
             **text_schema(max_seq_length),
@@ -189,7 +192,7 @@ class TaggingTask(Task):
     def _words_in_reach(
         self, sentence: Sentence, room: int
     ) -> tuple[Sequence[str], int]:
-        """Returns the words that may be read, and the sentence's position."""
+        """Returns the sentence with its context, and its position in it."""
         if not self.document_context:
             return sentence.words, 0
         # A word has at least one token, so `room` words suffice.
@@ -235,7 +238,7 @@ class TaggingTask(Task):
         files.write_text(path, text)
 
     def parse(self, given: Any, where: str) -> Sentence:
-        """Makes a sentence of a text, a list of words, or an object.
+        """Makes a sentence from a text, a list of words, or an object.
 
         A text is split into words and punctuation. An object has `tokens` and,
         optionally, the words `before` and `after` them in the document.
@@ -279,7 +282,7 @@ class TaggingTask(Task):
 
 
 def _split_text(text: str) -> Sentence:
-    """Splits a text as `BasicTokenizer`; words are spelled as in the text."""
+    """Splits a text like `BasicTokenizer`, but keeps its spelling."""
     aligned = alignment.align(text, 0, do_lower_case=False)
     offsets = [(spans[0][0], spans[-1][1]) for _, spans in aligned]
     words = [text[start:end] for start, end in offsets]

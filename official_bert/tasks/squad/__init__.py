@@ -1,1 +1,1 @@
-"""SQuAD 1.1 and 2.0: questions, and answers that stand in a paragraph."""
+"""SQuAD 1.1 and 2.0: questions whose answers are spans of a paragraph."""

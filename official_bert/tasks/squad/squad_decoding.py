@@ -1,8 +1,8 @@
 """From logits to answers.
 
-A span is scored by the sum of the logits of its start and its end. The best
-spans of all windows of a question become texts. The answer is the text with the
-best span, or in SQuAD 2.0 "no answer", the span ([CLS], [CLS]).
+The score of a span is the sum of the logits of its start and its end. The best
+spans of all windows of a question become texts. The answer is the text of the
+best span or, in SQuAD 2.0, "no answer", whose span is ([CLS], [CLS]).
 """
 
 import functools
@@ -32,8 +32,8 @@ NO_CANDIDATE_ODDS = 1_000_000.0
 class DecodingOptions(NamedTuple):
     """How answers are chosen. The fields are the flags of the same names.
 
-    `n_best_size` is the number of starts and of ends that are combined in each
-    window, too. "No answer" is chosen if its score exceeds that of the best
+    `n_best_size` is also the number of starts and of ends that are combined in
+    each window. "No answer" is chosen if its score exceeds that of the best
     text by more than `null_score_diff_threshold`.
     """
 
@@ -104,7 +104,8 @@ def decode(
 def _no_answer(logits: _Logits) -> Candidate:
     """Returns the span ([CLS], [CLS]) of the window where its score is lowest.
 
-    A question has an answer if one of its windows has. Zeros without windows.
+    A question has an answer if one of its windows has one. Without windows, the
+    logits are zero.
     """
     cls_logits = logits[:, 0]
     if not len(cls_logits):
@@ -156,7 +157,7 @@ def _texts(
 ) -> Iterator[Candidate]:
     """Yields the texts of the spans of a question, best first.
 
-    Of spans with the same tokens in the same words, only the best.
+    If several spans have the same tokens in the same words, only the best.
     """
     doc_tokens = features.examples[index].doc_tokens
     tokenizer = features.tokenizer
@@ -190,7 +191,7 @@ def _choose(
     candidates = list(best.values()) or [Candidate("empty", 0.0, 0.0)]
     highest = max(candidate.score for candidate in candidates)
     powers = [math.exp(candidate.score - highest) for candidate in candidates]
-    # One by one, because `sum` rounds differently since Python 3.12.
+    # Not with `sum`, which rounds differently since Python 3.12.
     total = functools.reduce(operator.add, powers)
     probabilities = [power / total for power in powers]
     n_best = [
@@ -233,13 +234,13 @@ def get_final_text(pred_text: str, orig_text: str, do_lower_case: bool) -> str:
     return orig_text[offsets[start] : offsets[last] + 1]
 
 
-# Cached, as a word may be a whole passage, as in Chinese, with many spans.
+# Cached, because many spans may be in one word: in Chinese, a whole passage.
 @functools.lru_cache(1024)
 def _normalize(text: str, do_lower_case: bool) -> tuple[str, list[int]]:
-    """Returns a text as the tokenizer sees it, with spaces between tokens.
+    """Returns a text as the tokenizer sees it, and the offsets in `text`.
 
-    Also the offset in `text` of each of its characters, -1 for spaces; none if
-    the number of characters differs.
+    Tokens are separated by spaces. There is an offset for each character, -1
+    for spaces; none if normalizing changed the number of characters.
     """
     tokenized = " ".join(normalize(text, do_lower_case).split())
     letters = [i for i, char in enumerate(text) if char != " "]

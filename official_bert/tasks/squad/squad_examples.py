@@ -46,17 +46,17 @@ class Paragraph:
         return [match.start() for match in _WORD.finditer(self.text)]
 
     def word_at(self, offset: int) -> int:
-        """Returns the index of the word at a character, or of the last before.
+        """Returns the index of the word at a character, or of the word before.
 
         It is -1 for spaces before the first word. Negative offsets count from
-        the end; `IndexError`: the text has no such character.
+        the end. Raises `IndexError` if the text has no such character.
         """
         offset = range(len(self.text))[offset]
         return bisect.bisect_right(self._word_starts, offset) - 1
 
 
 class SquadExample(NamedTuple):
-    """A question about a paragraph; its answer is read for training only.
+    """A question about a paragraph; only training reads its answer.
 
     Attributes:
         qas_id: The question's id, its key in all results.

@@ -9,9 +9,9 @@ segment_ids    0    0   0  0  0   0   1   1  1  1   1   1   1     0     0
 Each paragraph is tokenized once, however many questions there are about it.
 Only token ids and the bounds of windows are kept; batches are made on demand.
 
-A paragraph that is too long is read in windows, so that a token may occur in
-several. It counts only in the window in which it has the most context on both
-sides, the window's "owned" tokens::
+A paragraph that is too long is read in overlapping windows. A token counts only
+in the window that "owns" it: the one in which it has the most context on both
+sides::
 
     tokens      0 1 2 3 4 5 6 7 8 9       room for 5, doc_stride 3
     window 0    0 1 2 3 4
@@ -201,7 +201,7 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     """Returns the window in which each token of a paragraph has most context.
 
     The context is the smaller of the numbers of tokens to the left and to the
-    right. Between equal ones the longer window wins, then the first. The
+    right. Of equal ones, the longer window owns the token, then the first. The
     windows are those of one example: `starts` and `lengths` are int [N].
     """
     owner = np.zeros(np.max(starts + lengths, initial=0), np.intp)
@@ -224,16 +224,16 @@ def _answer_span(
 ) -> tuple[int, int]:
     """Returns the first and last token of an answer, counted in its paragraph.
 
-    They are the tokens of the answer itself if these occur within the answer's
-    words, and else all tokens of these words. The answer to "When was he born?"
+    The span is the answer itself if its tokens occur within the answer's words,
+    and otherwise all tokens of these words. The answer to "When was he born?"
     may be the 1895 of the word "(1895-1943).".
     """
     if example.is_impossible or not example.doc_tokens:
         return 0, 0
     tokens, words = paragraph
     start_word, end_word = example.answer_span
-    # Spaces before the first word have the word index -1. Like the original,
-    # take it for the last word.
+    # Spaces before the first word have the index -1. As in the original, this
+    # means the last word.
     start_word %= len(example.doc_tokens)
     first = int(words.searchsorted(start_word))
     last = int(words.searchsorted(end_word + 1)) - 1

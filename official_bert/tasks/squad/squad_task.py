@@ -37,8 +37,8 @@ from official_bert.tokenization import Tokenizer
 class SquadTask(task.Task):
     """SQuAD 1.1 and 2.0. The fields are flags of `run_squad.py`.
 
-    `pad_to` is the flag `--eval_pad_to`; `show_progress` is whether to show
-    progress bars of tokenizing and decoding.
+    `pad_to` is the flag `--eval_pad_to`. `show_progress` shows progress bars of
+    tokenizing and decoding.
     """
 
     doc_stride: Count = saved_field(default=128)
@@ -195,7 +195,7 @@ class SquadTask(task.Task):
                 files.remove(path)
 
     def parse(self, given: Any, where: str) -> SquadExample:
-        """Takes an object with question and context, or a list of both."""
+        """Makes an example from an object or a list: question and context."""
         texts = given
         if isinstance(given, dict):
             texts = [given.get("question"), given.get("context")]
@@ -214,7 +214,7 @@ class SquadTask(task.Task):
     def answer_to_json(
         self, example: SquadExample, answer: SquadAnswer
     ) -> dict[str, Any]:
-        """Returns the answer ("" for none), its probability, and the n best."""
+        """Returns the answer, "" for none, its probability and the n best."""
         probabilities = {c["text"]: c["probability"] for c in answer.n_best}
         values = {
             "answer": answer.text,
