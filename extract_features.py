@@ -10,10 +10,10 @@ r"""Writes the outputs of BERT's layers for each line of a file.
   {"linex_index": 0, "features": [{"token": "[CLS]", "layers":
   [{"index": -1, "values": [...]}, ...]}, ...]}
 
-Without a model, the command uses bert_tiny_demo, which needs no network.
+Without --model, the command uses bert_tiny_demo, which needs no network.
 
---pooling=mean writes one vector per line and layer, and then
---output_file=/tmp/output.npy one array of all lines.
+--pooling=mean writes one vector per line and layer. With it,
+--output_file=/tmp/output.npy writes one array of all lines.
 """
 
 from official_bert import cli
@@ -22,7 +22,7 @@ from official_bert.options import ExtractFeatures
 
 def main(options: ExtractFeatures) -> None:
     """Writes the vectors of all lines."""
-    # Imported here: TensorFlow takes seconds, errors in flags should not.
+    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.inference import feature_extraction
 

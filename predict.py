@@ -8,15 +8,15 @@ r"""Predicts new examples, one per line, with a trained model.
   python predict.py --fill_mask --input_file=blanks.txt \
     --model=uncased_L-12_H-768_A-12
 
-The output has a JSON object per line, with the `input` and the predictions:
+The output has a JSON object per line, with the `input` and its predictions:
 
   {"input": "Good.", "label": "1", "probabilities": {"0": 0.1, "1": 0.9}}
   {"input": "A [MASK].", "guesses": [[{"token": "cat", "probability": 0.2}]]}
 
-With --fill_mask or --score, but without a model, the command uses
-bert_tiny_demo, which needs no network.
+With --score, it has `pseudo_log_likelihood`, `num_tokens` and `perplexity`.
 
-With --score: `pseudo_log_likelihood`, `num_tokens` and `perplexity`.
+Without --model, --fill_mask and --score use bert_tiny_demo, which needs no
+network.
 """
 
 from official_bert import cli
@@ -25,7 +25,7 @@ from official_bert.options import Predict
 
 def main(options: Predict) -> None:
     """Predicts all lines."""
-    # Imported here: TensorFlow takes seconds, errors in flags should not.
+    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.inference import line_prediction
 

@@ -23,7 +23,7 @@ from official_bert.options import RunClassifier
 
 def main(options: RunClassifier) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
-    # Imported here: TensorFlow takes seconds, errors in flags should not.
+    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert import tasks
         from official_bert.export import serving

@@ -17,7 +17,7 @@ from official_bert.options import RunClassifierWithTfhub
 
 def main(options: RunClassifierWithTfhub) -> None:
     """Trains, evaluates and predicts, as requested by the flags."""
-    # Imported here: TensorFlow takes seconds, errors in flags should not.
+    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert import tasks
         from official_bert.tasks import detection

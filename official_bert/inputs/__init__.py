@@ -1,1 +1,1 @@
-"""What the model reads: features, record schemas, tf.data pipelines."""
+"""Input of the model: features, record schemas, tf.data pipelines."""

@@ -13,10 +13,10 @@ from official_bert.inputs.schemas import Schema
 _SHUFFLE_BUFFER = 10_000  # Serialized records of about a kilobyte each.
 _FILES_AT_ONCE = 4
 
-# As in the original implementation. SQuAD examples are shuffled before.
+# As in the original implementation. The examples were shuffled before.
 _FINETUNING_SHUFFLE_BUFFER = 100
 
-# Number of batches whose examples are grouped by length together: large enough
+# Number of batches whose examples are sorted by length together: large enough
 # that few batches mix lengths.
 _BATCHES_PER_POOL = 100
 
@@ -42,9 +42,10 @@ def training_batches(
         )
         return serialized.shuffle(_SHUFFLE_BUFFER, seed=epoch_seed)
 
-    # Whole epochs are skipped without reading; the rest is not parsed.
-    epoch_size = (data.num_records() if start else None) or start + 1
-    first_epoch, start = divmod(start, epoch_size)
+    # Whole epochs are skipped without reading, other examples without parsing.
+    first_epoch = 0
+    if start and (epoch_size := data.num_records()):
+        first_epoch, start = divmod(start, epoch_size)
     endless = tf.data.Dataset.counter(first_epoch).flat_map(epoch)
     return _parsed(endless.skip(start), data.schema, batch_size)
 
@@ -82,8 +83,9 @@ def finetuning_batches(
         batch_size: B, over all replicas.
         seed: Seed of the order, combined with TensorFlow's global seed.
         num_examples: Number of examples from the first step to the last. With
-            `bucket`, the last batches depend on it: a run extended later ends
-            with other batches than one that was as long from the start.
+            `bucket`, the last batches depend on it: a run that is extended
+            later has other last batches than one with this number from the
+            start.
         pad_to: `max` keeps the length of the records. `bucket` groups examples
             of similar length and cuts each batch to the next of a few lengths;
             batches come in random order. Both use the same examples.
@@ -203,7 +205,7 @@ def _prefetched(batches: tf.data.Dataset) -> tf.data.Dataset:
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF
     )
-    # Now and then its thread misses the end of a run and delays the exit by as
-    # much again as the run took, up to a minute.
+    # Its thread sometimes misses the end of a run, and delays the exit by the
+    # duration of the run, up to a minute.
     options.autotune.enabled = False
     return batches.prefetch(tf.data.AUTOTUNE).with_options(options)

@@ -11,8 +11,8 @@ from official_bert.inputs.schemas import Schema
 # {feature: values} of an example, with sequences of their real length.
 Row = Mapping[str, Any]
 
-# Few lengths, because XLA compiles a program for each; denser where they are
-# short, so that the share of padding is about the same for all.
+# Few lengths, because XLA compiles a program for each. Short ones are closer
+# together, so that the share of padding is about the same for all.
 _BUCKETS = (*range(8, 80, 8), *range(80, 192, 16), *range(192, 513, 32))
 
 
@@ -42,7 +42,7 @@ def batches_by_length(
 ) -> list[list[int]]:
     """Returns the indices of the examples in each batch, longest first.
 
-    Starting with the longest shows at once if memory does not suffice. Equal
+    The longest is first, so that insufficient memory is noticed at once. Equal
     lengths keep their order; the last batch may be smaller.
     """
     order = np.argsort(np.negative(lengths), kind="stable").tolist()
@@ -53,7 +53,7 @@ def batches_by_length(
 def pad_batch(
     schema: Schema, rows: Sequence[Row], length: int, batch_size: int
 ) -> dict[str, np.ndarray]:
-    """Stacks at most B examples; a batch that is not full is filled with zeros.
+    """Stacks at most B = `batch_size` examples; fills up the batch with zeros.
 
     Returns {feature: int32 or float32 array [B, length]}, or [B, C, length]
     with C choices.

@@ -1,4 +1,4 @@
-"""Record files as training input: what they must hold, checked and parsed."""
+"""Checks and parses record files for training."""
 
 import itertools
 from collections.abc import Sequence
@@ -13,11 +13,15 @@ from official_bert.errors import InputError, listed
 from official_bert.inputs import tfrecords
 from official_bert.inputs.schemas import Masking, Schema
 
+_USE_FITTING_CONFIG = (
+    "Use the bert_config.json that fits the records' vocabulary."
+)
+
 
 class RecordFiles(NamedTuple):
     """TFRecord files, compressed or not, and the schema of their records.
 
-    `masking` is how training masks them, if they are unmasked instances.
+    `masking` is how training masks the records, None if they are masked.
     """
 
     names: Sequence[str]
@@ -25,7 +29,7 @@ class RecordFiles(NamedTuple):
     masking: Masking | None = None
 
     def num_records(self) -> int | None:
-        """Counts all records; None if that would mean to download a file."""
+        """Counts all records; None if that would require a download."""
         if any(map(files.is_remote, self.names)):
             return None
         return sum(map(tfrecords.count_records, self.names))
@@ -74,7 +78,8 @@ def check_files(
         for number, serialized in enumerate(records, start=1):
             where = f"{name}: record {number}"
             features = _features(where, serialized)
-            _check_example(where, features, data, vocab_size)
+            _check_masking(where, features, data, vocab_size)
+            _check_features(where, features, data.schema, vocab_size)
         if not number:
             raise InputError(f"{name} must hold TFRecords, but is empty.")
 
@@ -84,10 +89,11 @@ def read_masking(name: str) -> Masking | None:
 
     None if they are masked. Raises `InputError` as `check_files` does.
     """
-    for serialized in itertools.islice(tfrecords.read(name), 1):
-        where = f"{name}: record 1"
-        return _masking(where, _features(where, serialized))
-    return None
+    serialized = next(tfrecords.read(name), None)
+    if serialized is None:
+        return None
+    where = f"{name}: record 1"
+    return _masking(where, _features(where, serialized))
 
 
 def _features(where: str, serialized: bytes) -> Any:
@@ -119,10 +125,9 @@ def _masking(where: str, features: Any) -> Masking | None:
     return Masking(**found)
 
 
-def _check_example(
+def _check_masking(
     where: str, features: Any, data: RecordFiles, vocab_size: int
 ) -> None:
-    schema = data.schema
     if (masking := _masking(where, features)) != data.masking:
         raise InputError(
             f"{where} must be masked as the first record of {data.names[0]}, "
@@ -132,9 +137,14 @@ def _check_example(
     if masking and masking.vocab_size > vocab_size:
         raise InputError(
             f"{where} was created with a vocabulary of {masking.vocab_size} "
-            f"tokens, which must not exceed the model's {vocab_size=}. Use the "
-            "bert_config.json that fits the records' vocabulary."
+            f"tokens, which must not exceed the model's {vocab_size=}. "
+            f"{_USE_FITTING_CONFIG}"
         )
+
+
+def _check_features(
+    where: str, features: Any, schema: Schema, vocab_size: int
+) -> None:
     packed = "next_sentence_positions"
     if packed in features and packed not in schema:
         raise InputError(
@@ -161,13 +171,14 @@ def _check_example(
                 f"{where}: `{name}` must have {feature.length} values in a "
                 f"{kind}. Received: {length}.{advice}"
             )
-    fitting = "Use the bert_config.json that fits the records' vocabulary."
     length = schema["input_ids"].length
+    token = (vocab_size, f"the model's {vocab_size=}", _USE_FITTING_CONFIG)
+    position = (length, str(length), "Create the file again.")
     limits = {
-        "input_ids": (vocab_size, f"the model's {vocab_size=}", fitting),
-        "masked_lm_ids": (vocab_size, f"the model's {vocab_size=}", fitting),
-        "masked_lm_positions": (length, f"{length}", "Create the file again."),
-        "word_starts": (length, f"{length}", "Create the file again."),
+        "input_ids": token,
+        "masked_lm_ids": token,
+        "masked_lm_positions": position,
+        "word_starts": position,
     }
     for name, (limit, shown, advice) in limits.items():
         for i in features[name].int64_list.value:

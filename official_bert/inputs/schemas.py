@@ -65,9 +65,9 @@ def unmasked_schema(max_seq_length: int) -> Schema:
 
 
 class Masking(NamedTuple):
-    """How unmasked instances are masked; each field is a feature of a record.
+    """How training masks unmasked instances.
 
-    Stored in every record, so that training needs no flags for it.
+    Each field is a feature of every record, so that training needs no flags.
     """
 
     max_predictions_per_seq: int

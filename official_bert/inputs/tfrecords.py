@@ -88,7 +88,7 @@ def _varints(values: npt.NDArray[Any]) -> list[bytes]:
 
 @functools.lru_cache(maxsize=2**14)
 def _entry_header(name: str, list_tag: bytes, size: int) -> bytes:
-    """Returns what precedes `size` bytes of values in an entry."""
+    """Returns the bytes before `size` bytes of values in an entry."""
     header = b""
     for tag in (_FIELD_1, list_tag, _FIELD_2):  # From the inside out.
         header = tag + _varint(len(header) + size) + header
@@ -142,7 +142,6 @@ def read(name: str) -> Iterator[bytes]:
     """
     number = 1
     try:
-        # Whether a file is compressed is not in its name.
         with files.open_binary(name, unpacks=False) as opened:
             is_gzip = files.is_gzip(name)
             file = gzip.GzipFile(fileobj=opened) if is_gzip else opened
@@ -160,7 +159,7 @@ def read(name: str) -> Iterator[bytes]:
 
 
 def count_records(name: str) -> int:
-    """Counts the records of a local file, by their headers if uncompressed.
+    """Counts the records of a local file; if uncompressed, reads only headers.
 
     Raises `InputError` if the file ends inside a record.
     """
