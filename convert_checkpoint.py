@@ -23,7 +23,7 @@ from official_bert.options import ConvertCheckpoint
 
 def main(options: ConvertCheckpoint) -> None:
     """Converts a model, or strips the optimizer, and prints a report."""
-    # Imported here: TensorFlow takes seconds, errors in flags should not.
+    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.checkpoints.conversion import converter
         from official_bert.inference.trained_models import make_task

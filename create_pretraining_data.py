@@ -15,8 +15,8 @@ from official_bert.options import CreatePretrainingData
 
 def main(options: CreatePretrainingData) -> None:
     """Creates the instances and writes them."""
-    # Imported here: NumPy takes a while, errors in flags should not. TensorFlow
-    # is not needed.
+    # Imported here, so that errors in flags do not wait for NumPy. This command
+    # does not need TensorFlow.
     from official_bert.pretraining_data import generator
 
     generator.run(options)

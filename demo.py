@@ -88,7 +88,7 @@ def main(options: Demo) -> None:
                 print(f"# {step.title}: already done, see {step.result}")
             else:
                 run(step)
-    # Imported here: matplotlib takes a second, errors in flags should not.
+    # Imported here, so that errors in flags do not wait for matplotlib.
     from official_bert.inference import demo_report
 
     with cli.quiet_imports():  # TensorBoard imports TensorFlow to read curves.

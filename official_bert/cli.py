@@ -88,14 +88,14 @@ def option(
         at_least: The smallest allowed number.
         between: The smallest and the largest allowed number.
         check: Called with the value if the option is set; with `needed_by`,
-            only if one of those is set too.
+            only if one of these options is set too.
         needs: Another option that must be set if this one is.
         needed_by: Options that can be set only if this one is.
         conflicts: Options that cannot be set together with this one.
         instead: Another option that implies the value of this required one.
         alias: Another name of the flag.
-        heading: The heading in `--help` of this option and of those that follow
-            in the class.
+        heading: The heading in `--help` of this option and of the following
+            ones in the class.
     """
     metadata = dict(locals())
     del metadata["default"]
@@ -335,9 +335,9 @@ class _HelpParser(flags.BooleanParser):
 
 @contextlib.contextmanager
 def quiet_imports() -> Iterator[None]:
-    """Discards what TensorFlow writes to stderr while it is imported.
+    """Discards the lines that TensorFlow writes to stderr when it is imported.
 
-    No setting of TensorFlow hides these lines. They are shown with --verbose,
+    No setting of TensorFlow hides them. They are shown with --verbose,
     if the user set TF_CPP_MIN_LOG_LEVEL, and outside `run`. Also hides packages
     that Keras would import for functions that no command uses.
     """

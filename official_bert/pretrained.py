@@ -277,7 +277,7 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
     """Returns the directory of a repository's files in the Hub's cache.
 
     Only files that the cache lacks are downloaded. `commit` overrides the
-    revision. The directory of `DEMO` is that of the commands.
+    revision. `DEMO` is in the directory of the commands.
     """
     if model == DEMO:
         return os.path.join(commands_directory(), DEMO_ROW["repository"])

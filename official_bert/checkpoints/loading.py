@@ -34,7 +34,7 @@ class Loaded(NamedTuple):
 
 
 def open_arrays(path: str) -> Arrays:
-    """Opens the weights of a model as those of a TF1 checkpoint.
+    """Opens the weights of a model with the names of a TF1 checkpoint.
 
     `path` is a checkpoint prefix, or a directory in any format. Raises
     `InputError` if it is damaged, or not a BERT model.
@@ -115,8 +115,8 @@ def load(
 def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
     """Returns `model_class(config)` with the weights of `pretrained.find`.
 
-    Weights of other models are ignored. Warns of weights that are missing and
-    so newly initialized; those of the encoder must be there.
+    Weights of other models are ignored. A warning lists missing weights, which
+    are newly initialized; weights of the encoder must not be missing.
     """
     found = pretrained.find(model)
     pretrained.download_weights(model, found.init_checkpoint)
@@ -140,8 +140,8 @@ def load_newest(
 ) -> Loaded | None:
     """Loads the newest undamaged checkpoint of a run directory.
 
-    Reading verifies the data; damaged checkpoints give a warning. `patterns`
-    are those of `load`. Returns None if there is no checkpoint. Raises
+    Reading verifies the data; damaged checkpoints give a warning. For
+    `patterns` see `load`. Returns None if there is no checkpoint. Raises
     `InputError` if all are damaged, or one does not fit the model.
     """
     read = functools.partial(load, variables, **patterns)

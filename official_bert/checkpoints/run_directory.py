@@ -1,7 +1,7 @@
 """The checkpoints of a run directory: `model.ckpt-N` and `checkpoint`.
 
-`model.ckpt-N.resume.json` beside a checkpoint holds what resuming needs beyond
-what the original implementation stored.
+`model.ckpt-N.resume.json` beside a checkpoint has values that resuming needs
+and the original implementation did not store.
 """
 
 import json
@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 
 class ResumeState(NamedTuple):
-    """What resuming needs beside weights, optimizer slots and step."""
+    """The state of a run besides weights, optimizer slots and step."""
 
     seed: int  # Of the order of examples and of dropout.
     examples_seen: int
@@ -112,7 +112,7 @@ def save(
 
 
 def read_resume_state(prefix: str) -> ResumeState | None:
-    """Returns what `save` stored beside a checkpoint; None if nothing.
+    """Returns the state that `save` stored beside a checkpoint, or None.
 
     Raises `InputError` if the file is damaged.
     """

@@ -18,12 +18,12 @@ from official_bert.errors import InputError, short_reason
 INDEX = ".index"
 _DATA = ".data-00000-of-00001"
 
-# What the checkpoint of a training run holds beside weights.
+# Names in the checkpoint of a training run that are not weights.
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
-# The same, and heads.
+# The same, and the weights of heads.
 NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
 
-# What TensorFlow's reader raises for damaged files, depending on the damage.
+# TensorFlow's reader raises one of these for damaged files.
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
 
 

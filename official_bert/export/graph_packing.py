@@ -20,7 +20,7 @@ def pack(
     *,
     ends_empty: bool = True,
 ) -> dict[str, tf.Tensor]:
-    """Adds special tokens and padding; truncates what is too long.
+    """Adds special tokens and padding; truncates segments that are too long.
 
     ```
     [[5, 6, 7]], [[8]], seq_length 8  ->  101  5  6  7 102  8 102  0    ids
@@ -28,8 +28,8 @@ def pack(
                                             0  0  0  0   0  1   1  0    types
     ```
 
-    Pairs are truncated as in the original implementation, at the end of the
-    longer segment, which is what `tensorflow_text.RoundRobinTrimmer` does.
+    Pairs are truncated as in the original implementation and in
+    `tensorflow_text.RoundRobinTrimmer`, at the end of the longer segment.
 
     Args:
         segments: One or two, int32 [B, (tokens)] or [B, (words), (tokens)].

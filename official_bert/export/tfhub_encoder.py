@@ -28,7 +28,7 @@ Tensors = dict[str, Any]
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """The contents of an exported module."""
 
     num_weights: int  # Of the encoder.
     has_masked_lm: bool  # Whether the module has `mlm`.

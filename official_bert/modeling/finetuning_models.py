@@ -105,7 +105,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
 
     @property
     def learning_variables(self) -> list[Any]:
-        """The weights to train: not those that are frozen or not used."""
+        """The weights to train: all but frozen and unused ones."""
         fixed: tuple[str, ...] = ()
         if self.pooling_head.freezes_bert:
             fixed = ("bert/",)

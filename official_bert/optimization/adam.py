@@ -31,8 +31,8 @@ class AdamWeightDecay:
     Create it in the strategy's scope.
 
     Args:
-        exclude_from_weight_decay: Case-sensitive regular expressions, searched
-            in the paths of weights. Those that match do not decay.
+        exclude_from_weight_decay: Case-sensitive regular expressions. Weights
+            whose path contains a match do not decay.
         clip_norm: Largest global norm; None for no clipping.
         rate_scales: {path: factor of the learning rate}; 1 for other paths.
 

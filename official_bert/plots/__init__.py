@@ -10,7 +10,7 @@ from official_bert import files, json_files
 
 
 def write(output_dir: str) -> list[str]:
-    """Draws what a run directory has data for; returns the files written."""
+    """Draws the plots for which there is data; returns their paths."""
     # matplotlib takes a second to import, TensorBoard longer.
     from official_bert.plots import confusion_matrix, training_curves
 

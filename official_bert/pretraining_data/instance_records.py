@@ -89,7 +89,7 @@ class Settings:
 
     @functools.cached_property
     def replacements(self) -> masking.Replacements:
-        """What replaces masked tokens."""
+        """The replacements of masked tokens."""
         vocab, options = self.tokenizer.vocab, self.options
         return masking.Replacements(
             vocab["[MASK]"],

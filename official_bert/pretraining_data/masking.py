@@ -33,7 +33,7 @@ _LAST = np.uint64(2**64 - 1)
 
 
 class Replacements(NamedTuple):
-    """What replaces chosen tokens; the shares add up to 1."""
+    """The replacements of chosen tokens; the shares add up to 1."""
 
     mask_id: int
     token_ids: npt.NDArray[np.int32]  # From which random tokens are drawn.
@@ -148,7 +148,7 @@ def mask_sequences(
         is_maskable: [n, S], false for [CLS], [SEP] and padding.
         is_continuation: [n, S], whether a token is masked with the one before.
         num_to_predict: [n], at most S.
-        replacements: What replaces chosen tokens.
+        replacements: The replacements of chosen tokens.
         keys: [n], a random number for each sequence.
         max_ngram: The number of words or tokens that are masked together.
     """

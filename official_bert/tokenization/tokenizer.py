@@ -81,7 +81,7 @@ class Tokenizer(FullTokenizer):
 
         Returns:
             The tokens, and the (start, end) of each in characters of the
-            decoded text. [UNK] has that of its word. See `alignment.py`.
+            decoded text. [UNK] spans its whole word. See `alignment.py`.
         """
         tokens: list[str] = []
         spans: list[Span] = []

@@ -73,7 +73,7 @@ def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
 
 
 def _remove_unfinished(directory: str) -> None:
-    """Removes what a killed run was writing, or had begun to remove."""
+    """Removes files that a killed run was writing, or had begun to remove."""
     names = files.list_directory(directory)
     for name in names:
         part = _PART.fullmatch(name)
@@ -171,7 +171,7 @@ def load_initial(
 def _patterns(
     options: TrainingOptions, may_initialize: str, may_skip: str
 ) -> dict[str, str]:
-    """Returns regular expressions that match what any of the given match."""
+    """Combines each option with another regular expression: either matches."""
     initialize = (options.may_initialize, may_initialize)
     skip = (options.may_skip, may_skip, tf1.OPTIMIZER_STATE)
     return {

@@ -119,7 +119,7 @@ def _number_ngrams(is_start: Any, max_ngram: int, seed: Any) -> Any:
 def _take_while_there_is_room(
     is_left: Any, is_start: Any, size: Any, instance: Any, room: Any
 ) -> Any:
-    """Takes words in the given order; skips those too large for the room left.
+    """Takes words in the given order; skips words larger than the room left.
 
     Arguments are [B, S]: which tokens can be masked, which start a word, the
     number of tokens of each token's word, its instance from 1; and the number

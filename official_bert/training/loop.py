@@ -43,7 +43,7 @@ class DivergedError(InputError):
 
 @dataclasses.dataclass
 class Trainer:
-    """What a training step needs; creates the optimizer for `options`.
+    """Everything a training step needs; creates the optimizer for `options`.
 
     `trained` are the variables to train: the others keep their values.
     `rate_scales` is {path of a weight: factor of its learning rate}.
@@ -166,7 +166,7 @@ def steps_until_milestone(
 class StepRunner:
     """Runs compiled training steps on all replicas.
 
-    `seed` is that of dropout, `batch_spec` the element spec of the batches.
+    `seed` is the seed of dropout, `batch_spec` the element spec of the batches.
     """
 
     def __init__(self, trainer: Trainer, seed: int, batch_spec: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a run writes about itself: options, results, TensorBoard events."""
+"""The output of a run besides checkpoints: options, results, events."""
 
 import contextlib
 import os
@@ -90,7 +90,7 @@ def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
 def print_metrics(
     title: str, metrics: Mapping[str, Any], baseline: Mapping[str, Any]
 ) -> None:
-    """Prints the numbers among metrics, beside those of a baseline, if any."""
+    """Prints the numbers among metrics, beside a baseline if there is one."""
     shown = numbers(metrics)
     if "eval_loss" in shown:
         shown.pop("loss", None)  # Another mean of the same losses.
@@ -132,7 +132,7 @@ def write_summary(directory: str, results: Mapping[str, Any]) -> None:
 def original_results(
     results: Mapping[str, Any], main_metric: str
 ) -> dict[str, Any]:
-    """Returns those results that the original implementation reports.
+    """Returns the results that the original implementation reports.
 
     The main metric replaces the accuracy of tasks that have none. Tagging of
     entities adds their precision, recall and F1.
@@ -148,7 +148,7 @@ def original_results(
 
 
 def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns those results that are numbers, as JSON can hold them."""
+    """Returns the results that are numbers, as JSON can hold them."""
     return {
         name: value.item() if isinstance(value, np.floating) else value
         for name, value in results.items()

@@ -1,8 +1,8 @@
 """Whether training can resume the run in `output_dir`, or replaces it.
 
 `train_options.json` records the options of a run, and fingerprints of its
-training data and initial weights. Earlier versions recorded less: what is
-missing there is not compared.
+training data and initial weights. Earlier versions recorded less: values that
+are missing are not compared.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from official_bert.options.training import (
 )
 from official_bert.training import checkpointing
 
-# Options that decide what is trained.
+# Options that determine the trained weights.
 _FIXED = """
     bert_hub_module_handle bilstm_size choices_column context_column dev_share
     do_lower_case doc_stride document_context feature_layers freeze id_column
@@ -58,7 +58,7 @@ _OF_MODEL = re.compile(
 
 
 def starts_anew(options: TrainingOptions) -> bool:
-    """Whether training replaces what an earlier run left in `output_dir`.
+    """Whether training replaces the files of an earlier run in `output_dir`.
 
     True with `--overwrite_output_dir`, or if that run saved no step.
     """
@@ -133,7 +133,7 @@ def remove_earlier_run(options: TrainingOptions) -> None:
 
 
 def _files_of_model(options: TrainingOptions) -> list[str]:
-    """Returns what an earlier run wrote; nothing if there was none."""
+    """Returns the files of an earlier run; [] if there was none."""
     directory = options.output_dir
     if not files.exists(os.path.join(directory, RECORD)):
         return []
@@ -161,9 +161,9 @@ def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
 def _require_none(changes: list[str], problem: str) -> None:
     if changes:
         raise InputError(
-            f"{problem}{bullet_list(changes)}\nTo resume the run, restore what "
-            "it had. For another run, choose another --output_dir, or remove "
-            "this one with --overwrite_output_dir."
+            f"{problem}{bullet_list(changes)}\nTo resume the run, restore the "
+            "earlier values. For another run, choose another --output_dir, or "
+            "remove this one with --overwrite_output_dir."
         )
 
 

@@ -23,8 +23,8 @@ from official_bert.training import finetune, loop, resuming
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
 
-# Flags that the sweep sets itself, and flags that change what is measured: such
-# results do not belong in one table.
+# Flags that the sweep sets itself, and flags that change the task: results of
+# several tasks do not belong in one table.
 _SET_BY_SWEEP = {"sweep", "output_dir", "do_eval", "do_train"}
 _CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type"}
 

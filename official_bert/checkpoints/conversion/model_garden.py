@@ -44,7 +44,7 @@ NAMES = Names(
 
 _VARIABLE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
-# What the checkpoint of a training run holds beside weights.
+# Arrays in the checkpoint of a training run that are not weights.
 _IGNORED = (
     rf"^{GRAPH}$|^save_counter$|^global_step$|^(model/)?optimizer/"
     r"|/\.OPTIMIZER_SLOT/"

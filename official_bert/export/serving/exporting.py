@@ -3,7 +3,7 @@
 EXPORT_DIR/1/saved_model.pb             the signatures
              variables/                 the weights
              assets/vocab.txt           and labels.txt, if the task has labels
-             assets.extra/task.json     what the model was fine-tuned for
+             assets.extra/task.json     the task of the model
              model.tflite               with `export_tflite`
 EXPORT_DIR/2/                           the next version
 """

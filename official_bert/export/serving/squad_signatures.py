@@ -147,7 +147,7 @@ class _Candidates(NamedTuple):
 
 
 def output_signature(options: DecodingOptions) -> dict[str, tf.TensorSpec]:
-    """Returns shapes and dtypes of what `choose_answer` returns."""
+    """Returns the shapes and dtypes of the outputs of `choose_answer`."""
     number = options.n_best_size + options.version_2_with_negative
     scalars = {
         "answer": tf.string,
