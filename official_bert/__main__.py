@@ -15,7 +15,7 @@ from official_bert.released_models import commands_directory
 
 
 def main() -> None:
-    """Runs the command that the first argument names, with the others."""
+    """Runs the command in the first argument, with the other arguments."""
     directory = pathlib.Path(commands_directory())
     commands = {path.stem: path for path in sorted(directory.glob("*.py"))}
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"

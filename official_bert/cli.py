@@ -77,8 +77,8 @@ def option(
 ) -> Any:
     """Declares one option: a dataclass field and a flag of the same name.
 
-    `Options` enforces what is declared here. An option is *set* if it is
-    required, or if its value is neither empty nor its default.
+    `Options` enforces the declaration. An option is *set* if it is required, or
+    if its value is neither empty nor its default.
 
     Args:
         help: The text in `--help`.

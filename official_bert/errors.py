@@ -35,7 +35,7 @@ class InputError(ValueError):
 
 
 def missing_package(package: str) -> str | None:
-    """Returns what to do if a package is not installed."""
+    """Returns the end of a message if a package is not installed, or None."""
     if importlib.util.find_spec(package):
         return None
     extra = f"[{EXTRAS[package]}]" if package in EXTRAS else ""
@@ -60,7 +60,7 @@ def listed(names: Iterable[Any]) -> str:
 
 
 def quoted(value: Any) -> str:
-    """Returns the `repr` of a value for a message; of long ones, parts."""
+    """Returns the `repr` of a value for a message, shortened if it is long."""
     return _CUT.repr(value)
 
 

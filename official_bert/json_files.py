@@ -148,5 +148,5 @@ def to_text(value: Any, *, sort_keys: bool = False) -> str:
 
 
 def write(path: str, value: Any, *, sort_keys: bool = False) -> None:
-    """Writes the `to_text` of a value, or raises `InputError`."""
+    """Writes `to_text(value)`, or raises `InputError`."""
     files.write_text(path, to_text(value, sort_keys=sort_keys))

@@ -40,7 +40,7 @@ def bar(
 
 
 class _Stderr(io.TextIOBase):
-    """Standard error, with progress bars below what is written."""
+    """Standard error; lines appear above the progress bars."""
 
     def write(self, text: str) -> int:
         """Writes whole lines."""

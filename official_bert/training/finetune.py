@@ -55,7 +55,7 @@ _BATCH_SIZE_FLAGS = {
 
 
 def run(task: Task, options: FinetuningOptions) -> None:
-    """Trains, evaluates and predicts, whichever the options ask for."""
+    """Trains, evaluates and predicts, as the options ask."""
     with (
         checkpointing.output_dir_lock(options),
         distribution.reporting_lost_hosts(options),
@@ -89,7 +89,7 @@ def _run(run: Run) -> None:
 
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
-    """Checks everything, reads the data, builds the model; cheapest first."""
+    """Checks options and files, reads the data and builds the model."""
     modes = options.used_splits
     flags = [_BATCH_SIZE_FLAGS[mode] for mode in modes]
     bert = None
@@ -152,7 +152,7 @@ def _check_module(bert: HubBert, options: RunClassifierWithTfhub) -> None:
 
 
 def _require_same_task(task: Task, options: FinetuningOptions) -> None:
-    """Raises if the model in the output directory is another task's."""
+    """Raises if the model in the output directory has another task."""
     directory = options.output_dir
     if not task_file.is_in(directory):
         return

@@ -84,7 +84,7 @@ def run(task: Task, options: RunClassifier) -> None:
 
 
 def _complete(options: RunClassifier) -> None:
-    """Trains, evaluates, predicts and plots, whatever is missing."""
+    """Trains, evaluates, predicts and plots, if that is not done yet."""
     if files.exists(os.path.join(options.output_dir, _RESULTS)):
         if not options.do_predict or _has_predicted(options):
             if options.plots:
