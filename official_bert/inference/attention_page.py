@@ -11,7 +11,7 @@ from official_bert.inference.trained_models import LoadedBert
 from official_bert.inputs import text_inputs
 from official_bert.options import VisualizeAttention
 
-# Of a page: 341 tokens with BERT-Base, 45 MB.
+# On a page: 341 tokens of BERT-Base, 45 MB.
 _MAX_PROBABILITIES = 1 << 24
 
 
@@ -35,8 +35,8 @@ def compute(
 ) -> Attention:
     """Returns the attention of all heads of all layers.
 
-    Raises `InputError` if a text has no tokens, or they are too many for the
-    model or for a page.
+    Raises `InputError` if a text has no tokens, or too many for the model or
+    for a page.
     """
     tokens_a = model.tokenizer.tokenize(text_a)
     tokens_b = model.tokenizer.tokenize(text_b or "")

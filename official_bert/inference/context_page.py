@@ -1,8 +1,8 @@
 """How similar the vectors of a word are in different contexts, as a web page.
 
-A word has one vector in the embedding table, but a different one in every
-sentence after that: "apple" the fruit and "apple" the company move apart from
-layer to layer.
+A word has one vector in the embedding table, but its vectors in the layers
+depend on the sentence: "apple" the fruit and "apple" the company move apart
+from layer to layer.
 """
 
 from typing import NamedTuple
@@ -40,7 +40,7 @@ def find(
     """Returns all occurrences of a word, or of several consecutive words.
 
     `input_file` has a sentence per line. Raises `InputError` if a sentence does
-    not contain the word or is too long, or there are too few or too many
+    not contain the word or is too long, or if there are too few or too many
     occurrences.
     """
     tokenizer = model.tokenizer
@@ -76,7 +76,7 @@ def find(
 
 
 def _occurrences(tokens: list[str], wanted: list[str]) -> list[tuple[int, int]]:
-    """Returns where the wanted tokens start and end, as whole words."""
+    """Returns the (start, end) of the wanted tokens as whole words."""
     found = []
     for first in range(len(tokens) - len(wanted) + 1):
         last = first + len(wanted)
@@ -104,7 +104,7 @@ def _word_vectors(model: LoadedBert, context: Context) -> np.ndarray:
     """Returns the word's vectors in all layers, float64 [1 + L, H]."""
     tokens = text_inputs.add_special_tokens(context.tokens)
     output = model.run(tokens, [0] * len(tokens))
-    # One later, because of [CLS].
+    # [CLS] shifts the positions by one.
     word = slice(context.first + 1, context.last + 1)
     layers = (output.embedding_output, *output.encoder_outputs)
     return np.stack(

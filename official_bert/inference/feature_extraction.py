@@ -25,7 +25,7 @@ from official_bert.tokenization import Tokenizer
 
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")
 
-# Limits of a chunk, which is sorted by length: lines, and bytes of vectors.
+# Limits of a chunk, whose lines are sorted by length.
 _CHUNK_LINES = 4096
 _CHUNK_BYTES = 2**27
 
@@ -47,7 +47,7 @@ class LineVectors(NamedTuple):
 
 
 class FeatureExtractor:
-    """A pre-trained BERT that returns the vectors of texts.
+    """A pre-trained BERT that computes vectors of texts.
 
     ```
     extractor = FeatureExtractor(bert, tokenizer, Selection(pooling="mean"))
@@ -56,7 +56,7 @@ class FeatureExtractor:
     ```
 
     Texts longer than `max_seq_length` are truncated. Raises `InputError` if the
-    model does not have such layers or such a pooling.
+    model does not support the selection.
     """
 
     def __init__(
@@ -92,9 +92,10 @@ class FeatureExtractor:
         self._compiled = tf.function(self._run, input_signature=[ids] * 3)
 
     def stream(self, lines: Iterable[str]) -> Iterator[LineVectors]:
-        """Yields the vectors of every line, in order, one chunk in memory.
+        """Yields the vectors of each line, in order.
 
-        A line is a text, or two texts separated by ` ||| `.
+        A line is a text, or two texts separated by ` ||| `. One chunk of lines
+        is in memory at a time.
         """
         if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
             raise InputError(
@@ -170,7 +171,7 @@ class FeatureExtractor:
 
 
 def split_pair(line: str) -> tuple[str, str]:
-    """Returns text A and text B, or "", which the last ` ||| ` separates.
+    """Splits a line at its last ` ||| `; without one, text B is "".
 
     As in the original implementation, the line is stripped.
     """
@@ -209,7 +210,7 @@ def load(options: ExtractFeatures) -> FeatureExtractor:
 
 
 def run(options: ExtractFeatures) -> None:
-    """Writes the vectors of all lines; nothing if there is an `InputError`."""
+    """Writes the vectors of all lines; after an `InputError`, no file."""
     path = options.input_file
     num_lines = sum(1 for _ in files.read_lines(path))
     if not num_lines:

@@ -1,4 +1,4 @@
-"""Predictions for lines of text, as JSON lines (`predict.py`)."""
+"""Predictions for lines of a file, as JSON lines (`predict.py`)."""
 
 import contextlib
 import dataclasses
@@ -58,9 +58,9 @@ def load(options: Predict) -> Answerer:
 def run(answerer: Answerer, options: Predict) -> None:
     """Answers all lines of the input.
 
-    Raises `InputError` if a line is not valid. An output file is then left as
-    it was; on standard output, earlier chunks have been written. At a terminal,
-    the error is shown and the next line is read.
+    Raises `InputError` if a line is invalid. An output file is then unchanged;
+    on standard output, earlier chunks have been written. At a terminal, the
+    error is shown and the next line is read.
     """
     kind = options.resolved_format
     rows = _rows(answerer, options)
@@ -79,15 +79,16 @@ def run(answerer: Answerer, options: Predict) -> None:
 def _rows(
     answerer: Answerer, options: Predict
 ) -> Iterator[tuple[str, Any]] | None:
-    """Yields FILE:LINE and the texts of a table, or FILE and a sentence.
+    """Returns the position and the content of each example in a file.
 
-    Returns None if the input has one example per line.
+    They are FILE:LINE and the texts of a table's row, or FILE and a sentence.
+    None if the input has one example per line.
     """
     path, kind = options.input_file, options.resolved_format
     task = getattr(answerer, "task", None)
     if path == "-":
         return None
-    if isinstance(task, TaggingTask) and _has_words(task, options):
+    if isinstance(task, TaggingTask) and _is_conll(task, options):
         sentences = task.columns.read_file(path, needs_tags=False)
         return ((path, sentence) for sentence in sentences)
     if isinstance(task, TextTask) and task.columns and kind in ("tsv", "csv"):
@@ -98,7 +99,7 @@ def _rows(
     return None
 
 
-def _has_words(task: TaggingTask, options: Predict) -> bool:
+def _is_conll(task: TaggingTask, options: Predict) -> bool:
     path, kind = options.input_file, options.resolved_format
     if kind == "conll":
         return True
@@ -127,19 +128,19 @@ def _open_output(path: str | None) -> Iterator[Any]:
     try:
         yield sys.stdout.buffer
     except BrokenPipeError:
-        # The reader has seen enough, as `head` does. Without this, Python would
-        # print an error when it exits.
+        # The reader, such as `head`, has finished. Without this, Python prints
+        # an error when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def read_chunks(
     options: Predict, rows: Iterator[tuple[str, Any]] | None
 ) -> Iterator[list[tuple[str, Any]]]:
-    """Yields chunks of rows or, without rows, of FILE:LINE and a line.
+    """Yields chunks of rows or, without rows, of pairs of FILE:LINE and a line.
 
-    On standard input, a chunk ends with the lines that have arrived, so that no
-    line waits for the next. Raises `InputError` if a file is not UTF-8. For
-    standard input, `parse` raises it.
+    On standard input, a chunk has only lines that have arrived, so that no line
+    waits for the next. Raises `InputError` if a file is not UTF-8; for standard
+    input, `parse` raises it.
     """
     path = options.input_file
     is_stdin = path == "-"
@@ -189,8 +190,7 @@ def _arrived_lines(stream: BinaryIO) -> Iterator[list[str]]:
 
 
 def _decode(line: bytes) -> str:
-    # Bytes that are not UTF-8 become surrogates, so that only their line is an
-    # error.
+    # Bytes that are not UTF-8 become surrogates, which `parse` reports.
     return line.decode("utf-8", "surrogateescape").replace("\r", "")
 
 
@@ -211,10 +211,10 @@ def _answer_chunk(
 
 
 def parse(line: Any, where: str, kind: str) -> Any:
-    """Returns the JSON value of a line of a format: text, tsv or jsonl.
+    """Returns the JSON value of a line in the format text, tsv or jsonl.
 
-    Rows of a table are returned as they are. Raises `InputError` if the line is
-    not UTF-8, or not of the format.
+    Rows are returned unchanged. Raises `InputError` if the line is not UTF-8 or
+    not in the format.
     """
     if not isinstance(line, str):
         return line

@@ -1,4 +1,4 @@
-"""Masked language models: fill in blanks, and score how likely texts are."""
+"""Masked language models: predict masked tokens, and score texts."""
 
 import functools
 import itertools
@@ -19,7 +19,7 @@ from official_bert.options.model_source import require_pretrained
 from official_bert.threads import parallel_map
 from official_bert.tokenization import Tokenizer
 
-# Sequences in memory at a time when scoring: a text has one for each token.
+# Sequences in memory at a time for scoring, which has one per token of a text.
 _BLOCK = 4096
 
 
@@ -53,8 +53,8 @@ class MaskedLanguageModel:
     def encode(self, given: Any, where: str) -> tuple[str, list[int]]:
         """Returns a text, or the `text` of an object, and its token ids.
 
-        Raises `InputError` if it is no text, or too long. The message starts
-        with `where`.
+        Raises `InputError`, which starts with `where`, if it is not a text or
+        too long.
         """
         text = given.get("text") if isinstance(given, dict) else given
         if not isinstance(text, str):
@@ -78,7 +78,7 @@ class MaskedLanguageModel:
     ) -> Iterator[tuple[list[int], Any]]:
         """Yields batches of similar length, longest first.
 
-        Each is the indices of the texts and the log-probabilities of all
+        A batch has the indices of its texts, and the log-probabilities of all
         tokens, float32 [B, P, V]. Texts with fewer than P positions are padded.
         """
         batches = padding.batches_by_length(
@@ -148,7 +148,7 @@ class FillMask(MaskedLanguageModel):
     def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
         """Returns guesses, best first, for each [MASK] of each text.
 
-        The form is JSON: {"guesses": [[{"token", "probability"}, ...], ...]}.
+        A text's are {"guesses": [[{"token", "probability"}, ...], ...]}.
         """
         guesses: list[list[Any]] = [[] for _ in examples]
         for indices, logs in self.log_probabilities(examples):

@@ -53,18 +53,18 @@ class Predictor:
         """Returns the answer for each item, of JSON types only.
 
         Items are texts, pairs as lists or tuples of two, or dicts; see the
-        task's `parse` and `answer_to_json`. The `InputError` for an item that
-        is not valid has its index.
+        task's `parse` and `answer_to_json`. The `InputError` for an invalid
+        item names its index.
         """
         return list(self.stream(items, chunk_size=sys.maxsize))
 
     def stream(
         self, items: Iterable[Any], *, chunk_size: int = 256
     ) -> Iterator[dict[str, Any]]:
-        """Yields the answers of `__call__` with one chunk of items in memory.
+        """Yields the answers of `__call__`; one chunk of items is in memory.
 
-        A chunk is read when its first answer is requested, and an `InputError`
-        is raised after the answers of earlier chunks.
+        A chunk is read when its first answer is requested. An `InputError` is
+        raised after the answers of earlier chunks.
         """
         if chunk_size < 1:
             raise InputError(
@@ -83,7 +83,7 @@ class Predictor:
 
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example for an item; errors start with `where`."""
-        # Tasks take JSON types, to which tuples do not belong.
+        # Tasks take JSON types, which do not include tuples.
         is_tuple = isinstance(given, tuple)
         return self.task.parse(list(given) if is_tuple else given, where)
 

@@ -65,7 +65,7 @@ class LoadedBert(NamedTuple):
     def require_length(
         self, num_tokens: int, max_seq_length: int, where: str
     ) -> None:
-        """Raises `InputError`, which starts with `where`, for a long text."""
+        """Raises `InputError`, which starts with `where`, for long texts."""
         if num_tokens <= max_seq_length:
             return
         positions = self.bert.config.max_position_embeddings
@@ -83,7 +83,7 @@ def load_encoder(
     never_split: tuple[str, ...] = (),
     may_initialize: str = "",
 ) -> LoadedBert:
-    """Loads BERT without heads, as `load_weights`; ignores any heads."""
+    """Loads BERT, like `load_weights`; ignores heads."""
     bert = Bert(files.read_config())
     bert.build()
     tokenizer = load_weights(
@@ -102,7 +102,7 @@ def load_masked_lm(
 ) -> tuple[PretrainingModel, Tokenizer]:
     """Loads a pre-trained model, and a tokenizer that keeps [MASK] whole.
 
-    Raises `InputError` as `load_weights`, or if there is no masked-LM head.
+    Raises `InputError` like `load_weights`, and without a masked LM head.
     """
     require_masked_lm(files)
     model = PretrainingModel(files.read_config())
@@ -133,7 +133,7 @@ def load_finetuned(run_directory: str) -> FinetunedModel:
 def load_huggingface(files: ModelFiles) -> FinetunedModel:
     """Loads a fine-tuned model from a Hugging Face directory.
 
-    Raises `InputError` if a file is damaged, or it is not such a model.
+    Raises `InputError` if a file is damaged, or the model is not fine-tuned.
     """
     directory = files.init_checkpoint
     description = dataclasses.replace(
@@ -185,8 +185,8 @@ def _load_task(
 def make_task(model: Model) -> dict[str, Any] | None:
     """Returns the content of `task.json` for a model of another format.
 
-    What other formats do not store has its default. There is no task for
-    multiple choice, because other formats do not store the number of choices.
+    Values that other formats do not store have their defaults. Multiple choice
+    has no task, because other formats do not store the number of choices.
     """
     description, labels = model.description, model.labels
     head = model.head.name
