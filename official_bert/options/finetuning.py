@@ -21,11 +21,12 @@ from official_bert.options.training import (
 # Files that training copies to the run directory.
 _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
 
-# Options that a later command does not take over from training.
-_NOT_TAKEN_OVER = re.compile(
-    "do_(train|eval|predict|export)|export_.*|(overwrite_)?output_dir|init_checkpoint|model|sweep"
-    "|eval_every|early_stopping|label_file|plots|iterations_per_loop|optimizer"
-    "|gradient_accumulation_steps|mixed_precision|jit_compile|remat"
+# Options that have their usual defaults in a command after training.
+_NOT_TAKEN_OVER = (
+    "do_train do_eval do_predict do_export export_dir export_text "
+    "export_tflite output_dir overwrite_output_dir init_checkpoint model sweep "
+    "eval_every early_stopping label_file plots iterations_per_loop optimizer "
+    "gradient_accumulation_steps mixed_precision jit_compile remat"
 )
 
 
@@ -39,7 +40,7 @@ def _frozen_parts(value: str) -> str | None:
 class FinetuningOptions(TrainingOptions, heading="Training"):
     """Options of all fine-tuning commands."""
 
-    # A command whose run directories this command can also evaluate.
+    # The command whose run directories this command can evaluate too.
     module_command = ""
     one_of = ("do_train", "do_eval", "do_predict", "do_export")
     common = TrainingOptions.common + (
@@ -131,7 +132,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     def _earlier_options(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the options with which the model in --output_dir was trained.
 
-        There are none with --do_train. Options of a single run are left out.
+        Returns none with --do_train, and no options that concern a single run.
         """
         run_directory = given.get("output_dir", "")
         path = os.path.join(run_directory, RECORD)
@@ -149,18 +150,14 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             return {}
         for name, copy in _COPIES.items():
             copy = os.path.join(run_directory, copy)
-            # Options of a Hub module do not name these files.
+            # The options of a run with a Hub module do not name these files.
             if (trained.get(name) or is_module) and files.exists(copy):
                 trained[name] = copy
         logging.info("Defaults of omitted flags are read from %s", path)
         names = {field.name for field in dataclasses.fields(cls)}
         names -= {field.name for field in dataclasses.fields(DeviceOptions)}
-        names -= given.keys()
-        earlier = {
-            name: value
-            for name, value in trained.items()
-            if name in names and not _NOT_TAKEN_OVER.fullmatch(name)
-        }
+        names -= {*given, *_NOT_TAKEN_OVER.split()}
+        earlier = {n: value for n, value in trained.items() if n in names}
         cls.require_types(earlier, path)
         return earlier
 
