@@ -240,9 +240,9 @@ def encode(
 
 
 def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
-    """Counts records, instances, tokens, and tokens kept of the documents.
+    """Counts records, instances, tokens, and tokens kept of each document.
 
-    Padding is not counted. Random segments B are not kept.
+    Padding is not counted. A random segment B is not kept.
     """
     # For each token, the number of its instance in the record, from 1.
     instances = columns["input_mask"].astype(np.int64)

@@ -171,7 +171,6 @@ def load_initial(
 def _patterns(
     options: TrainingOptions, may_initialize: str, may_skip: str
 ) -> dict[str, str]:
-    """Joins each option and another regular expression with `|`."""
     initialize = (options.may_initialize, may_initialize)
     skip = (options.may_skip, may_skip, tf1.OPTIMIZER_STATE)
     return {

@@ -325,7 +325,6 @@ def _schedule(
 
 
 def _evaluate(run: Run, global_step: int) -> None:
-    """Evaluates on all development sets, prints and writes the results."""
     forward = run.forward(run.options.eval_batch_size)
     splits = run.task.splits("dev")
     metrics = evaluate.evaluate(run, forward, splits, record_dir=run.directory)

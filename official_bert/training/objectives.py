@@ -95,7 +95,6 @@ def _instance_weights(batch: Batch) -> Any:
 
 
 def _is_correct(logits: Any, labels: Any) -> Any:
-    """Returns float32 1 where the most probable class is the label, else 0."""
     predictions = tf.argmax(logits, -1)
     same = tf.equal(predictions, tf.cast(labels, predictions.dtype))
     return tf.cast(same, tf.float32)

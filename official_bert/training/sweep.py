@@ -97,7 +97,6 @@ def _complete(options: RunClassifier) -> None:
 
 
 def _has_predicted(options: RunClassifier) -> bool:
-    """Whether the predictions of all test sets are there."""
     names = files.list_directory(options.output_dir)
     return all(
         tables.scores_name(split) in names
@@ -184,7 +183,6 @@ def _parse_values(name: str, texts: str, kind: Any) -> Iterator[Any]:
 def _write_table(
     directory: str, results: Sequence[Result], metric: str
 ) -> None:
-    """Writes `sweep.json` and `sweep.tsv`."""
     entries = [{"setting": one, "results": result} for one, result in results]
     json_files.write(os.path.join(directory, "sweep.json"), entries)
     names = [name for name in results[0][0] if name != "seed"]
