@@ -6,7 +6,7 @@ Each scenario trains a tiny model with dropout on random data over many epochs:
 once without interruption, and once killed by SIGKILL at random moments and
 restarted, NUM_KILLS times. A moment is an access to the disk, mostly one that
 saves a checkpoint, or up to 0.3 seconds later. All losses of all steps,
-repeated steps included, and all files must be equal bit for bit. NAME selects
+including repeated steps, and all files must be equal bit for bit. NAME selects
 the scenarios whose names contain it.
 """
 
@@ -54,7 +54,7 @@ class Scenario(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """A moment: `delay` seconds after a process has accessed the disk."""
+    """A moment: `delay` seconds after `num_accesses` accesses to the disk."""
 
     num_accesses: int
     delay: float
@@ -253,7 +253,7 @@ def _run(line: list[str], log: str, kill: Kill | None) -> None:
 
 
 def die_at(kill: Kill) -> None:
-    """Lets this process kill itself."""
+    """Makes this process kill itself at a moment."""
     left = kill.num_accesses
 
     def dying(function: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Lines per CPU second of `extract_features.py`, against one by one.
+"""Lines per CPU second of `extract_features.py` and of the original's method.
 
   python -m benchmarks.features CORPUS VOCAB_FILE [1000]
 

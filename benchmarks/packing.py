@@ -15,8 +15,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -24,14 +24,12 @@ import tensorflow as tf
 
 import create_pretraining_data
 from benchmarks.sizes import SIZES
+from benchmarks.step import training_step
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.optimization.adam import AdamWeightDecay
-from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import CreatePretrainingData
 from official_bert.training.objectives import PretrainingObjective
-from official_bert.training.step import train_step
 
 LENGTH, PREDICTIONS, BATCH_SIZE = 512, 80, 8
 NUM_WARM, NUM_STEPS = 3, 20
@@ -79,22 +77,11 @@ def count(data: records.RecordFiles) -> tuple[int, float]:
 def steps(config: BertConfig, data: records.RecordFiles) -> Iterator[float]:
     """Yields the seconds of each step."""
     keras.utils.set_random_seed(1)
-    model = PretrainingModel(config)
-    optimizer = AdamWeightDecay(
-        model.trainable_variables, LinearWarmupDecay(1e-4, 10000, 100)
-    )
-    step = tf.function(_step(model, optimizer))
+    _, step = training_step(PretrainingModel(config), PretrainingObjective())
     for batch in datasets.training_batches(data, BATCH_SIZE, seed=1):
         start = time.perf_counter()
         step(batch)["loss"].numpy()
         yield time.perf_counter() - start
-
-
-def _step(
-    model: PretrainingModel, optimizer: AdamWeightDecay
-) -> Callable[[Any], Any]:
-    objective = PretrainingObjective()
-    return lambda batch: train_step(model, objective, optimizer, batch, seed=1)
 
 
 def measure(

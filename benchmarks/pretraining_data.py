@@ -1,11 +1,11 @@
-"""Measures how many pre-training instances are made per second, and the memory.
+"""Pre-training instances per second, and memory.
 
   python -m benchmarks.pretraining_data CORPUS VOCAB_FILE [NUM_COPIES]
 
 CORPUS has one sentence per line. `create_pretraining_data.py` runs as a command
-on the first 20,000 lines, with sequences of 128 tokens and ten rounds; the time
-includes its start. The default mode has one core. Then it runs on the whole
-corpus, and with NUM_COPIES on that many copies, to show that memory does not
+on the first 20,000 lines, with sequences of 128 tokens and ten rounds. The time
+includes its start-up. The default mode has one core. Then the command runs on
+the whole corpus and on NUM_COPIES copies of it, to show that memory does not
 grow. Memory is the largest sum of the resident sets of all processes, sampled
 every 20 ms.
 

@@ -2,13 +2,13 @@
 
   python -m benchmarks.startup PYTHON [ROUNDS]
 
-PYTHON has torch, transformers and accelerate. Runs `run_classifier.py` and
+PYTHON has torch, transformers and accelerate. `run_classifier.py` and
 `predict.py`, and the Trainer and the text-classification pipeline of
-transformers, in turn, on the same random weights and texts. Each run is a new
-process; rows have the fastest of all rounds, and all of them. Files are in the
-page cache. The first step has 8 texts of 128 tokens. The last row is `import
-tensorflow`, with scikit-learn and matplotlib, which our commands keep Keras
-from importing, and `import torch, transformers`.
+transformers, run in turn on the same random weights and texts. Each run is a
+new process. Each row has the fastest round and all rounds. Files are in the
+page cache. The first step has 8 texts of 128 tokens. The last row compares
+`import tensorflow` with `import torch, transformers`. TensorFlow imports
+scikit-learn and matplotlib too, which our commands avoid.
 """
 
 import csv
@@ -26,6 +26,7 @@ import time
 from typing import Any
 
 LENGTH, BATCH_SIZE, NUM_STEPS = 128, 8, 8
+SCRIPT = os.path.abspath(__file__)
 TEXT = " ".join(f"w{number}" for number in range(2 * LENGTH))
 
 
@@ -121,10 +122,10 @@ def seconds_until(pattern: str, command: list[str]) -> float:
 def measure(python: str, folder: str, model: str) -> dict[str, list[float]]:
     """Returns {"train" or "predict": [our seconds, seconds of the peer]}."""
     pretrained, finetuned = (
-        os.path.join(folder, model, f"{kind}")
+        os.path.join(folder, model, kind)
         for kind in ("PreTraining", "SequenceClassification")
     )
-    table, script = f"{folder}/train.csv", os.path.abspath(__file__)
+    table = f"{folder}/train.csv"
     with tempfile.TemporaryDirectory() as output:
         ours = [
             *(sys.executable, "run_classifier.py", "--do_train"),
@@ -134,7 +135,7 @@ def measure(python: str, folder: str, model: str) -> dict[str, list[float]]:
             f"--train_batch_size={BATCH_SIZE}",
             "--num_train_epochs=1",
         ]
-        peer = [python, script, "--train", pretrained, table]
+        peer = [python, SCRIPT, "--train", pretrained, table]
         train = [
             seconds_until(rf"\b[1-9]/{NUM_STEPS} ", ours),
             seconds_until("first step", peer),
@@ -146,7 +147,7 @@ def measure(python: str, folder: str, model: str) -> dict[str, list[float]]:
         *(sys.executable, "predict.py", f"--model={finetuned}"),
         f"--input_file={text}",
     ]
-    peer = [python, script, "--predict", finetuned]
+    peer = [python, SCRIPT, "--predict", finetuned]
     predict = [
         seconds_until("probabilities", ours),
         seconds_until("score", peer),
@@ -161,9 +162,8 @@ def main(python: str, rounds: str = "3") -> None:
     print(f"{'model':6}{'kind':9}{'ours':>6}{'peer':>7}  ratio  all rounds")
     with tempfile.TemporaryDirectory() as folder:
         for model in ("tiny", "base"):
-            script = os.path.abspath(__file__)
             config = SIZES[model].to_json_string()
-            write = [python, script, "--write", folder, model, config]
+            write = [python, SCRIPT, "--write", folder, model, config]
             subprocess.run(write, check=True, capture_output=True)
             found = [measure(python, folder, model) for _ in range(int(rounds))]
             for kind in ("train", "predict"):

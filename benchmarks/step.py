@@ -7,11 +7,12 @@ backward, clip, update), fine-tuning of a classifier, the logits of a
 classifier, and the encoder's forward pass with all its vectors. Each runs in a
 process of its own, this project and the peers in turn, on all cores. NAME is
 `transformers`, `KerasHub` or `Model Garden`, and PYTHON has torch and
-transformers, keras-nlp, or tf-models-official. The last columns are the seconds
-of the fastest peer over ours, and our floating-point rate as a share of that of
-a large matrix product, measured in the same run. The first line names the
-processor and says whether TensorFlow uses oneDNN, which it does by itself only
-on processors with AVX-512 VNNI; our commands set TF_ENABLE_ONEDNN_OPTS=1.
+transformers, keras-nlp, or tf-models-official. The last two columns are the
+seconds of the fastest peer divided by ours, and our floating-point rate as a
+share of the rate of a large matrix product in the same run. The first line
+names the processor and says whether TensorFlow uses oneDNN. By default,
+TensorFlow uses it only on processors with AVX-512 VNNI; our commands set
+TF_ENABLE_ONEDNN_OPTS=1.
 """
 
 import argparse
@@ -40,6 +41,7 @@ from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue
 from official_bert.training.objectives import (
     FinetuningObjective,
+    Objective,
     PretrainingObjective,
 )
 from official_bert.training.step import train_step
@@ -104,6 +106,19 @@ def make_batch(cell: Cell) -> dict[str, Any]:
     return batch
 
 
+def training_step(
+    model: Any, objective: Objective
+) -> tuple[AdamWeightDecay, Callable[[Any], Any]]:
+    """Returns an optimizer, and the compiled step as a function of batches."""
+    optimizer = AdamWeightDecay(
+        model.trainable_variables, LinearWarmupDecay(1e-4, 1000, 10)
+    )
+    step = tf.function(
+        lambda batch: train_step(model, objective, optimizer, batch, seed=1)
+    )
+    return optimizer, step
+
+
 def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
     """Returns a function that runs one step, as our commands do."""
     batch = {name: tf.constant(v) for name, v in make_batch(cell).items()}
@@ -118,7 +133,7 @@ def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
         return lambda: forward(batch).pooled_output.numpy()
     task = glue.make_task(glue.GlueData(glue.TASKS["mrpc"], ""))
     model: Any
-    objective: Any
+    objective: Objective
     if kind == "pretraining":
         model, objective = PretrainingModel(cell.config), PretrainingObjective()
     else:
@@ -127,12 +142,7 @@ def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
     if kind == "prediction":
         predict = tf.function(lambda batch: model(batch, training=False))
         return lambda: predict(batch).numpy()
-    optimizer = AdamWeightDecay(
-        model.trainable_variables, LinearWarmupDecay(1e-4, 1000, 10)
-    )
-    step = tf.function(
-        lambda batch: train_step(model, objective, optimizer, batch, seed=1)
-    )
+    _, step = training_step(model, objective)
     return lambda: step(batch)["loss"].numpy()
 
 

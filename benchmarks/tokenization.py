@@ -1,11 +1,11 @@
-"""Measures how many lines are tokenized per second of processor time.
+"""Lines tokenized per CPU second.
 
   python -m benchmarks.tokenization CORPUS VOCAB_FILE
 
-CORPUS has one sentence per line. `FullTokenizer` remembers no words; the others
-start with empty memos, and "again" is a second pass with full ones. Reading the
-vocabulary is not measured. The last column is the share of lines whose tokens
-equal those of `FullTokenizer`. 100,000 lines take half a minute.
+CORPUS has one sentence per line. `FullTokenizer` has no cache of words; the
+others start with an empty cache, and "again" is a second pass with a full one.
+Reading the vocabulary is not measured. The last column is the share of lines
+whose tokens equal those of `FullTokenizer`. 100,000 lines take half a minute.
 """
 
 import itertools

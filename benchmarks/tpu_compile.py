@@ -7,15 +7,19 @@ and PYTHON, with requirements-tpu-compile.txt installed, compiles them for one
 core of a TPU v5e, which has 16 GiB of memory (15.75 for programs). Nothing is
 executed.
 
-For each case it searches the largest batch that the compiler accepts, among
+For each case it searches for the largest batch that the compiler accepts, among
 sizes with three significant binary digits (.., 64, 80, 96, 112, 128, ..), and
-prints a row: memory (arguments, outputs that are not updated in place,
-temporaries and the program) and its parts, operations, the traffic between
-memory and chip, and the shortest possible time of a step by each of the two, at
-197 TFLOP/s and 819 GB/s. The last column is the largest batch in the original
-README, on a Titan X with 12 GB. A + marks a batch that is the largest tried.
-RESULTS keeps everything that was compiled, so an interrupted run resumes. A
-compilation takes minutes and up to 7 GB.
+prints a row with:
+
+  * memory: arguments, outputs that are not updated in place, temporaries and
+    the program
+  * operations, and the traffic between memory and chip
+  * the shortest possible time of a step, at 197 TFLOP/s and 819 GB/s
+  * the largest batch in the original README, on a Titan X with 12 GB
+
+A + means that no larger batch was tried. RESULTS keeps the results of all
+compilations, so an interrupted run resumes. A compilation takes minutes and up
+to 7 GB.
 
 PATTERN selects cases, named KIND-LENGTH-SIZE-PRECISION[-remat], such as
 `pretraining-128-base-*`. `--batch` compiles at that size instead of searching.
@@ -56,10 +60,10 @@ def compile_hlo(python: str, hlo: bytes) -> Compiled:
 
     Args:
         python: The Python to run it in.
-        hlo: What `Step.lower` returns.
+        hlo: The result of `Step.lower`.
 
     Returns:
-        What `tpu_compiler.compile_module` does.
+        The result of `tpu_compiler.compile_module`.
     """
     with tempfile.NamedTemporaryFile(suffix=".hlo") as file:
         file.write(hlo)
@@ -95,12 +99,12 @@ def sizes() -> Iterator[int]:
 def largest(needs: Callable[[int], tuple[bool, float]], guess: int) -> int:
     """Returns the largest of `sizes` that fits; 0 if none does.
 
-    What two sizes need says where the next one should be tried.
+    The next size is interpolated between the needs of two sizes.
 
     Args:
         needs: Whether a batch size fits, and how much of the memory it needs,
             as a share; if one fits, smaller ones do.
-        guess: Where to begin.
+        guess: The first size.
     """
     grid = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
     below, above = -1, len(grid)
@@ -125,7 +129,7 @@ class Results:
     """A file of all results.
 
     Attributes:
-        found: {case: {batch size: what `compile_hlo` returned}}.
+        found: {case: {batch size: result of `compile_hlo`}}.
     """
 
     def __init__(self, path: str) -> None:
@@ -150,8 +154,8 @@ class Results:
         if "error" not in compiled:
             return memory(compiled) / MEMORY
         # The compiler reports how much it would need.
-        told = re.search(r"\(([\d.]+)G\) exceeds", compiled["error"])
-        return float(told[1]) * 2**30 / MEMORY if told else 2.0
+        needed = re.search(r"\(([\d.]+)G\) exceeds", compiled["error"])
+        return float(needed[1]) * 2**30 / MEMORY if needed else 2.0
 
     def largest(self, case: Case) -> tuple[int, Compiled] | None:
         """Returns the largest batch that fits, and its result."""
@@ -226,7 +230,7 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("results", help="a JSON file, made if need be")
+    parser.add_argument("results", help="a JSON file, created if it is missing")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--case", nargs="*", default=["*"], metavar="PATTERN")
     parser.add_argument("--batch", type=int, default=0, metavar="SIZE")

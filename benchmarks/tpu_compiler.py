@@ -44,9 +44,9 @@ _TPU_RANDOM = """\
 def for_tpu(text: str) -> str:
     """Adapts a module that TensorFlow lowered for a CPU to a TPU.
 
-    libtpu takes no `mhlo.copy`, the identity. And TensorFlow chooses the
-    generator of random bits by device: Philox on CPUs and GPUs, elsewhere what
-    the compiler prefers, on TPUs the chip's own.
+    libtpu does not support `mhlo.copy`, the identity. TensorFlow chooses the
+    generator of random bits by device: Philox on CPUs and GPUs, the compiler's
+    default elsewhere. On TPUs, this default is the generator of the chip.
 
     Args:
         text: StableHLO.
@@ -64,11 +64,11 @@ def compile_module(hlo: bytes) -> dict[str, float | str]:
         hlo: A serialized `HloModuleProto`.
 
     Returns:
-        Of the compiled program, in bytes: `arguments`, `outputs`, `aliased`
-        (outputs that take the place of arguments, counted in both),
-        `temporaries` and `code`; `operations` in floating point, and
-        `traffic`, of the memory outside of the chip, in bytes; the `seconds` it
-        took. Or `error` alone.
+        The sizes of the compiled program in bytes: `arguments`, `outputs`,
+        `aliased` (outputs that replace arguments, counted in both),
+        `temporaries` and `code`; the floating-point `operations`; the
+        `traffic` of the memory outside of the chip, in bytes; and the `seconds`
+        of the compilation. If it fails, only `error`.
     """
     start = time.perf_counter()
     device = topologies.get_topology_desc(
@@ -112,9 +112,9 @@ _FREE = ("parameter", "constant", "bitcast", "get-tuple-element", "tuple")
 def traffic(text: str) -> Iterator[int]:
     """Yields the bytes that each instruction reads from or writes to memory.
 
-    Arrays in memory spaces of their own, `S(1)` and so on, are on the chip. An
-    instruction that reads a part of an array counts as reading all of it, but
-    for copies to and from the chip.
+    Arrays in separate memory spaces, `S(1)` and so on, are on the chip. An
+    instruction that reads a part of an array counts as reading all of it,
+    except for copies to and from the chip.
 
     Args:
         text: The compiled HLO.
