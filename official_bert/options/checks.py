@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from official_bert import cli, files
 from official_bert.errors import missing_package
 
-# Endings of files of the user's own texts, and their values of --task_name.
+# Endings of files of own texts, which are also values of --task_name.
 TABLE_FORMATS = ("tsv", "csv", "jsonl")
 
 _CHECKPOINT_FILE = re.compile(
@@ -27,7 +27,7 @@ def existing_file(path: str) -> str | None:
 
 
 def table_format(path: str) -> str:
-    """Returns tsv, csv or jsonl by the end of a file's name, otherwise ""."""
+    """Returns tsv, csv or jsonl, the ending of a file's name, or ""."""
     ending = path.lower().removesuffix(".gz").rpartition(".")[2]
     return ending if ending in TABLE_FORMATS else ""
 

@@ -21,8 +21,8 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
 
     input: str = option(
         "The model: a TF1 or Model Garden (TF2) checkpoint, a run directory, a "
-        "Hugging Face directory, a KerasHub preset, or a name as --model of "
-        "the other commands. list: shows the names."
+        "Hugging Face directory, a KerasHub preset, or a name as for --model "
+        "of other commands. list: show the names."
     )
     output: str = option("The directory to write; new or empty.")
     to: str = option(

@@ -100,8 +100,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     random_share: float = share("Share of masked tokens to randomize.", 0.1)
     same_share: float = share("Share of masked tokens to leave as is.", 0.1)
     nsp: str = option(
-        "Segments of an instance. next: two, the second half of the time from "
-        "another document. sop: two, half of the time reversed. none: one.",
+        "Segments of an instance. next: two; half of the time, the second is "
+        "from another document. sop: two, swapped half of the time. none: one.",
         "next",
         choices=PAIR_TASKS,
     )
@@ -114,7 +114,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         conflicts=("runner",),
     )
     runner: str | None = optional(
-        "Apache Beam runner, such as a cluster, for the instances of "
+        "Apache Beam runner, for clusters; gives the instances of "
         "--num_workers=1. Needs the extra beam.",
         choices=RUNNERS,
     )

@@ -24,10 +24,10 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
         conflicts=("bert_config_file", "init_checkpoint"),
     )
     export_path: str | None = optional(
-        "Directory of the encoder module to write."
+        "Directory to write the encoder module to."
     )
     preprocessor_path: str | None = optional(
-        "Directory of the preprocessor module, which takes text, to write.",
+        "Directory to write the preprocessor to, a module that takes text.",
         check=installed("tensorflow_text"),
     )
     max_seq_length: int = option(

@@ -20,7 +20,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
     """Options of `extract_features.py`."""
 
     input_file: str = file_option(
-        "The texts, or pairs of texts with ` ||| ` between, one per line."
+        "A text, or two texts separated by ` ||| `, on each line."
     )
     output_file: str = option("The file to write.")
     bert_config_file: str = option(
@@ -70,7 +70,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds the files of the model; of `DEMO`, also all its layers."""
+        """Adds the files of the model, and `layers` if it is `DEMO`."""
         given = super().complete(given)
         if given.get("model") != DEMO:
             return given
@@ -109,7 +109,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
             message = "must be cls, mean or max for .npy: one vector per line."
             raise self.error("pooling", message)
         require_released(self.model_files)
-        # The file is read twice: the first time to check and count its lines.
+        # The file is read twice: first to count its lines.
         path = self.input_file
         if not files.is_remote(path) and not os.path.isfile(path):
             message = "can be read only once. Write it to a file."

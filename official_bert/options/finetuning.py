@@ -54,8 +54,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Learning rate factor per layer, from the top down.", 1.0
     )
     pad_to: str = choice(
-        "Padding of training batches. max: to --max_seq_length. bucket: by "
-        "similar length; faster, reordered.",
+        "Padding of training batches. max: to --max_seq_length. bucket: to the "
+        "longest of a batch of similar lengths; faster, in another order.",
         "max|bucket",
     )
     vocab_file: str = file_option(

@@ -76,7 +76,7 @@ class NamedModel(cli.Options, heading="Model"):
 
     @functools.cached_property
     def model_files(self) -> ModelFiles:
-        """The files of the model, of a command that has all their flags."""
+        """The files of the model, for commands with flags for all of them."""
         names = (*RELEASED, "do_lower_case")
         config_file, vocab_file, checkpoint, lower = (
             getattr(self, name) for name in names
@@ -134,14 +134,14 @@ class ModelOptions(NamedModel, heading="Model"):
         return [*self.model_files[:2], *metadata]
 
     def _require_model(self, needed: Sequence[str] = RELEASED) -> None:
-        """Raises `InputError` without the needed files and a directory."""
+        """Raises `InputError` unless the needed files or a run are given."""
         missing = [f"--{name}" for name in needed if not self.is_set(name)]
         if missing and not self.model_dir:
             names = ", ".join(missing)
             raise InputError(f"--model, --model_dir or {names} must be given.")
 
     def _require_files(self, is_finetuned: bool) -> None:
-        """Checks the files of a model, and `do_lower_case`, against its kind.
+        """Raises `InputError` unless the files are a model of this kind.
 
         Only a run directory can have a fine-tuned model.
         """
@@ -158,7 +158,7 @@ class ModelOptions(NamedModel, heading="Model"):
 
 
 def require_released(found: ModelFiles) -> None:
-    """Raises `InputError` unless files exist and belong to one model."""
+    """Raises `InputError` unless the files exist and fit each other."""
     config = found.read_config()
     checkpoint = found.init_checkpoint
     config.require_same_direction(checkpoint)
@@ -178,7 +178,7 @@ def require_finetuned(directory: str) -> None:
         )
     for name in (task_file.NAME, "vocab.txt"):
         _require_file(directory, name, "Fine-tuning writes it.")
-    # TF Hub modules of others have no bert_config.json.
+    # Runs with other people's TF Hub modules have no bert_config.json.
     if "hub_module" not in task_file.read(directory):
         _require_file(directory, "bert_config.json", "Fine-tuning writes it.")
 

@@ -15,7 +15,7 @@ from official_bert.options.checks import (
 )
 from official_bert.options.finetuning import FinetuningOptions
 
-# Options that change the graph of the model, which a module has fixed.
+# Options that change the graph of the model, which is fixed in a module.
 _GRAPH_OPTIONS = (
     "mixed_precision",
     "remat",
@@ -77,8 +77,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         between=(0, 0.5),
     )
     fit_max_seq_length: bool = switch(
-        "Own data: lower --max_seq_length to the 99th percentile of the "
-        "training texts. Default with --train_file, without --max_seq_length."
+        "Own data: lower --max_seq_length to the 99th percentile of the texts' "
+        "lengths. Default with --train_file, unless --max_seq_length is given."
     )
     long_document: str = choice(
         "Of texts longer than --max_seq_length, use the beginning, the "
@@ -130,13 +130,13 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         None,
     )
     context_column: str = option(
-        "Multiple choice: column of the text before all choices; optional if "
-        "there is a question.",
+        "Multiple choice: column of the text that the choices are about; "
+        "optional if there is a question.",
         "context",
     )
     question_column: str | None = optional(
-        "Multiple choice: column of the start of all choices. Default: "
-        "question, if it exists."
+        "Multiple choice: column of the question, which precedes each choice. "
+        "Default: question, if it exists."
     )
     choices_column: str = option(
         "Multiple choice: column of the list of choices, or one column for "

@@ -39,13 +39,16 @@ class RunSquad(FinetuningOptions, heading="Data"):
     )
     max_answer_length: int = count("Maximum number of tokens of an answer.", 30)
     null_score_diff_threshold: float = option(
-        "Predict no answer if it outscores the best one by more than this.", 0.0
+        "Predict no answer if its score exceeds that of the best answer by "
+        "more than this.",
+        0.0,
     )
-    # In the original, padding positions compete for the n best logits, and may
-    # replace an answer.
+    # As in the original, padding positions compete for the n best logits, and
+    # may replace an answer.
     eval_pad_to: str = choice(
         "Padding in evaluation and prediction. max: to --max_seq_length. "
-        "bucket: by similar length; faster, and no answer is lost to padding.",
+        "bucket: to the longest of a batch of similar lengths; faster, and no "
+        "answer is lost to padding.",
         "max|bucket",
     )
     verbose_logging: bool = switch("No effect.", heading=LEGACY)

@@ -14,10 +14,10 @@ RECORD = "train_options.json"
 
 
 def read_record(directory: str) -> dict[str, Any]:
-    """Returns what training wrote to `train_options.json`; {} without it.
+    """Returns the content of `train_options.json`; {} without the file.
 
-    `options` is an object, and `fingerprints` an object of lists; older
-    versions lack them. Raises `InputError` if the file is invalid.
+    If present, `options` is an object, and `fingerprints` an object of lists.
+    Raises `InputError` if the file is invalid.
     """
     path = os.path.join(directory, RECORD)
     if not files.exists(path):
@@ -143,7 +143,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         check=checks.installed("matplotlib"),
     )
     iterations_per_loop: int = count(
-        "Training steps per call; without a TPU, the default means 1.", 1000
+        "Training steps per call. Without a TPU, the default is 1.", 1000
     )
     gradient_accumulation_steps: int = count(
         "Micro-batches per step: less memory, more time.", 1
