@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
+from support import ROOT, write_vocab
 from support.recorded import EXTRACT
 
-SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
+SHARED = ROOT.parent / "shared"
 
 # Two replicas on one processor. TensorFlow accepts this only before its first
 # operation.
@@ -51,12 +52,7 @@ def shared_data() -> pathlib.Path:
 def make_vocab(tmp_path):
     """Returns a function that writes tokens to a vocabulary file."""
 
-    def make(*tokens: str) -> str:
-        path = tmp_path / "vocab.txt"
-        path.write_text("".join(f"{t}\n" for t in tokens), encoding="utf-8")
-        return str(path)
-
-    return make
+    return lambda *tokens: write_vocab(tmp_path, tokens)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 from support import (
+    SPECIAL,
     pretraining_records,
     pretraining_runs,
     recorded,
@@ -13,7 +14,7 @@ from support import (
     tiny,
 )
 from support.pretraining_runs import results
-from support.review_runs import read_json, weights
+from support.run_outputs import read_json, weights
 
 import predict
 from official_bert import options as classes
@@ -22,7 +23,7 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 
 WORDS = [f"w{n}" for n in range(20)]
-VOCAB = [*pretraining_records.SPECIAL, *WORDS]
+VOCAB = [*SPECIAL, *WORDS]
 CONFIG = {**tiny.CONFIG, "vocab_size": len(VOCAB), "num_hidden_layers": 2}
 SIZES = {"max_seq_length": 16, "max_predictions_per_seq": 4}
 PACKED = {"max_seq_length": 32, "max_predictions_per_seq": 8}

@@ -13,8 +13,7 @@ import re
 import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from support import ROOT
 
 LEVELS = [
     "__main__ config options cli files huggingface_files json_files pretrained "
@@ -34,7 +33,6 @@ MODELING = {"keras", *sys.stdlib_module_names}
 # when they are first used. `test_startup.py` shows that --help does without.
 IMPORTED_ON_FIRST_USE = {
     "official_bert/metrics/classification.py",
-    "official_bert/metrics/multilabel.py",
     "official_bert/metrics/regression.py",
     "official_bert/plots/figures.py",
     "official_bert/plots/training_curves.py",

@@ -8,6 +8,7 @@ import sys
 from pydoc_data.topics import topics
 
 import pytest
+from support import ROOT
 
 import build_vocab
 from official_bert.config import BertConfig
@@ -16,7 +17,6 @@ from official_bert.options import BuildVocab
 from official_bert.tokenization import FullTokenizer
 
 TEXT = topics["types"]
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -106,7 +106,6 @@ def test_unusable_text_is_an_error_and_keeps_the_vocabulary(
         ({"bert_config_file": "./text.txt"}, "--bert_config_file=./text.txt"),
         ({"bert_config_file": "vocab.txt"}, "--bert_config_file=vocab.txt"),
         ({"vocab_size": 104}, "--vocab_size=104 .*104"),
-        ({"vocab_size": 2**31}, "--vocab_size.*10000000"),
     ],
 )
 def test_invalid_flags_are_errors_before_text_is_read(

@@ -2,19 +2,17 @@
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import textwrap
 
 import pytest
 from absl import flags
+from support import ROOT
 
 from official_bert import cli
 from official_bert.cli import count, option, share, switch
 from official_bert.errors import InputError
-
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 class OvenOptions(cli.Options, heading="Devices"):

@@ -11,11 +11,11 @@ from support.conversions import (
     assert_equal_files,
     change_json,
     convert,
-    read_json,
     released,
     to_hf,
     to_tf1,
 )
+from support.run_outputs import read_json
 
 from official_bert.checkpoints import run_directory, tf1
 from official_bert.checkpoints.conversion import huggingface

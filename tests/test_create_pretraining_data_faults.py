@@ -1,7 +1,6 @@
 """`create_pretraining_data.py` on a full disk, and interrupted."""
 
 import os
-import pathlib
 import resource
 import signal
 import subprocess
@@ -9,11 +8,8 @@ import sys
 import time
 
 import pytest
-from support import pretraining_records
+from support import ROOT, pretraining_records
 
-import create_pretraining_data
-
-ROOT = pathlib.Path(create_pretraining_data.__file__).parent
 DOCUMENT = "the cat sat on the mat .\nit was warm there .\nthen it slept .\n\n"
 
 

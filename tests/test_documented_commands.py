@@ -6,7 +6,6 @@ before it.
 
 import csv
 import os
-import pathlib
 import random
 import re
 import runpy
@@ -14,9 +13,8 @@ import subprocess
 import sys
 
 import pytest
-from support import conversions, hub_server
+from support import ROOT, conversions, hub_server
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^(<!-- .* -->\n)?```shell\n(.*?)^```$", re.M | re.S)
 REPOSITORIES = [
     "google/bert_uncased_L-2_H-128_A-2",

@@ -1,12 +1,10 @@
 """Damaged files and odd flags end in a message, or are accepted."""
 
-import pathlib
 import subprocess
 import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from support import ROOT
 
 # A process of its own, because the fuzzer changes settings of its process.
 SCRIPT = """

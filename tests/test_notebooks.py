@@ -40,7 +40,7 @@ def directory(tmp_path_factory):
     """The directory that the notebooks run in."""
     for package in ("nbclient", "ipykernel"):
         pytest.importorskip(package, reason=f"needs {package}")
-    with notebooks.workplace(tmp_path_factory.mktemp("notebooks")) as found:
+    with notebooks.workspace(tmp_path_factory.mktemp("notebooks")) as found:
         yield found
 
 

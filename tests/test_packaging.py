@@ -2,7 +2,6 @@
 
 import email
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import zipfile
 
 import pytest
 from packaging.requirements import Requirement
+from support import ROOT
 
 from official_bert import errors, hub
 from official_bert.checkpoints.conversion import keras_hub
@@ -18,7 +18,6 @@ from official_bert.options import checks
 
 api = pytest.importorskip("poetry.core.masonry.api", reason="needs .[dev]")
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 TENSORFLOW_ADD_ONS = {"keras-nlp", "tensorflow-hub", "tensorflow-text"}
 
 

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pytest
-from support import command_lines, conversions, hub_server
+from support import ROOT, command_lines, conversions, hub_server
 
 from official_bert import pretrained
 from official_bert.checkpoints import tf1
@@ -28,7 +28,6 @@ from official_bert.options import (
 )
 from official_bert.tokenization import Tokenizer
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 FORMATS = ["tf1", "huggingface", "keras_hub"]
 
 

@@ -1,10 +1,9 @@
 """Every recipe parses with the commands that its comment shows."""
 
-import pathlib
 import re
 
 import pytest
-from support import command_lines, conversions
+from support import ROOT, command_lines, conversions
 
 from official_bert.options import (
     ConvertCheckpoint,
@@ -14,7 +13,6 @@ from official_bert.options import (
     RunSquad,
 )
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 RECIPES = sorted((ROOT / "recipes").glob("*.cfg"))
 OPTIONS = {
     "convert_checkpoint.py": ConvertCheckpoint,

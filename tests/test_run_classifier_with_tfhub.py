@@ -7,8 +7,13 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import hub_modules, tiny
-from support.review_runs import parse_command_line, weights
+from support import command_lines, hub_modules, tiny
+from support.run_outputs import (
+    assert_same_weights,
+    read_json,
+    rewind,
+    weights,
+)
 
 import run_classifier
 import run_classifier_with_tfhub
@@ -17,6 +22,7 @@ from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
 from official_bert.options import (
     ExportTfhub,
+    RunClassifier,
     RunClassifierWithTfhub,
 )
 
@@ -59,7 +65,7 @@ def run(base, output_dir, **changes):
 
 
 def results(directory):
-    return json.loads((directory / "eval_results.json").read_text())
+    return read_json(directory / "eval_results.json")
 
 
 def assert_predicts_as_test_results(directory):
@@ -107,8 +113,8 @@ def test_run_directory_is_that_of_an_ordinary_model(trained, tmp_path):
     shutil.copytree(trained, output)
     before = np.loadtxt(output / "test_results.tsv")
     (output / "test_results.tsv").unlink()
-    flags = ("--do_eval", "--do_predict", f"--output_dir={output}")
-    again = parse_command_line(*flags)
+    line = f"--do_eval --do_predict --output_dir={output}"
+    again = command_lines.parse(RunClassifier, line)
     assert again.do_lower_case is True  # As the module; the flag is not read.
     run_classifier.main(again)
     # Between two graphs probabilities differ by rounding.
@@ -117,10 +123,10 @@ def test_run_directory_is_that_of_an_ordinary_model(trained, tmp_path):
     found, expected = (results(path)["eval_loss"] for path in (output, trained))
     assert found == pytest.approx(expected, rel=1e-4)
     assert_predicts_as_test_results(output)
-    task = json.loads((output / "task.json").read_text())
+    task = read_json(output / "task.json")
     (output / "task.json").write_text(json.dumps({**task, "hub_module": "x"}))
     with pytest.raises(InputError, match="--bert_config_file is required"):
-        parse_command_line(*flags)
+        command_lines.parse(RunClassifier, line)
 
 
 @pytest.mark.slow
@@ -131,15 +137,11 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     flags = {"seed": 5, "freeze": "embeddings"}
     whole = run(base, tmp_path / "whole", **flags)
     part = run(base, tmp_path / "part", **flags)
-    for path in part.glob("model.ckpt-1[28].*"):
-        path.unlink()
-    (part / "checkpoint").unlink()
+    rewind(part, 6)
     run(base, part, **flags)
-    found = weights(part)
-    for name, array in weights(whole).items():
-        np.testing.assert_array_equal(found[name], array, name)
+    assert_same_weights(part, whole)
     name = "bert/embeddings/word_embeddings"
-    np.testing.assert_array_equal(found[name], weights(part, 0)[name])
+    np.testing.assert_array_equal(weights(part)[name], weights(part, 0)[name])
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_modules_by_others_are_trained_and_predict(
         **flags,
     )
     assert results(out)["accuracy"] == 1.0
-    assert json.loads((out / "task.json").read_text())["hub_module"] == path
+    assert read_json(out / "task.json")["hub_module"] == path
     assert not (out / "bert_config.json").exists()
     assert_predicts_as_test_results(out)
     assert "but the model has" not in caplog.text

@@ -25,7 +25,7 @@ from support.pretraining_runs import (
     results,
     run,
 )
-from support.review_runs import assert_same_weights, weights
+from support.run_outputs import assert_same_weights, rewind, weights
 
 import run_pretraining
 from official_bert.checkpoints import run_directory, tf1
@@ -253,9 +253,7 @@ def test_only_dropout_and_initial_weights_may_change_on_resume(finished):
 
 
 def forget_last_checkpoint(run):
-    for part in run.glob("model.ckpt-8*"):
-        part.unlink()
-    (run / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-4"')
+    rewind(run, 4)
 
 
 def damage_last_checkpoint(run):

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from support import command_lines, recorded, tiny
-from support.review_runs import read_json
+from support import SPECIAL, command_lines, recorded, tiny
+from support.run_outputs import read_json
 
 import run_squad
 from official_bert.checkpoints import run_directory
@@ -17,7 +17,7 @@ WORDS = [
     *("who", "what", "lives", "here", "there", "in", "the", "house"),
     *("anna", "bob", "carl", "dora"),
 ]
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "?"]
+VOCAB = [*SPECIAL, *WORDS, "?"]
 
 
 def make_article(num_paragraphs, seed):
@@ -43,9 +43,8 @@ def make_article(num_paragraphs, seed):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run_squad")
-    (folder / "vocab.txt").write_text("\n".join(VOCAB))
     config = {**tiny.CONFIG, "vocab_size": len(VOCAB)}
-    (folder / "bert_config.json").write_text(json.dumps(config))
+    tiny.write_model_files(folder, config, VOCAB)
     for name, number in (("train", 300), ("dev", 40)):
         content = {"version": "1.1", "data": [make_article(number, number)]}
         (folder / f"{name}.json").write_text(json.dumps(content))
@@ -173,24 +172,9 @@ def test_recorded_commands_write_the_recorded_files(
         )
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"do_predict": True, "predict_file": None}, "--predict_file"),
-        ({"do_train": True, "train_file": None}, "--train_file"),
-        (
-            {"do_predict": True, "max_query_length": 21},
-            "--max_seq_length.*24.*--max_query_length",
-        ),
-        ({}, "[Aa]t least one of"),
-        ({"do_predict": True, "predict_file": "bad.json"}, "bad.json:2: "),
-    ],
-)
-def test_invalid_options_and_files_are_errors(
-    folder, monkeypatch, changes, message
-):
-    monkeypatch.chdir(folder)
-    (folder / "bad.json").write_text('{"data": [\n}')
-    with pytest.raises(InputError, match=message):
-        run(folder, "never", **changes)
+def test_malformed_file_is_an_error_before_anything_is_written(folder):
+    path = folder / "bad.json"
+    path.write_text('{"data": [\n}')
+    with pytest.raises(InputError, match=r"bad\.json:2: "):
+        run(folder, "never", do_predict=True, predict_file=str(path))
     assert not (folder / "never").exists()

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
+from support import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 COMMANDS = [*sorted(ROOT.glob("*.py")), *sorted((ROOT / "data").glob("*.py"))]
 
 # Packages that take a tenth of a second or more to import.

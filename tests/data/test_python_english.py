@@ -5,11 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from support import ROOT
 
 from data import python_english
 from official_bert.errors import InputError
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import sys
 import pytest
 import python_signatures
 from python_signatures import Function, PythonSignatures
+from support import ROOT
 
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import own_data
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ("train", "dev", "test")
 SOURCE = """
 def a(): 'Return `it` of the\\nothers. Or not so.'

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import SPECIAL, write_vocab
 
 from official_bert.errors import InputError
 from official_bert.export import graph_packing
@@ -12,7 +13,7 @@ from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.tokenization import load_vocab
 
 TOKENS = [
-    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ca", "co", "##ute", "##s"),
+    *(*SPECIAL, "ca", "co", "##ute", "##s"),
     *("5", "$", "!", "北", "京", "durer", "ς", "α", "##ς"),
 ]
 TEXTS = ["Ça coûte 5$, 北京!", "", "Dürers ΑΣ"]
@@ -20,9 +21,7 @@ TEXTS = ["Ça coûte 5$, 北京!", "", "Dürers ΑΣ"]
 
 @pytest.fixture(scope="module")
 def vocab_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
-    path.write_text("".join(f"{t}\n" for t in TOKENS), encoding="utf-8")
-    return str(path)
+    return write_vocab(tmp_path_factory.mktemp("vocab"), TOKENS)
 
 
 @pytest.fixture(scope="module")

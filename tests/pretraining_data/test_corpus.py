@@ -4,12 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from support import SPECIAL
 
 from official_bert import files
 from official_bert.pretraining_data import corpus
 from official_bert.tokenization import Tokenizer
 
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcd", "bc"]
+TOKENS = [*SPECIAL, *"abcd", "bc"]
 LINES = ["a b", "", "", "c", "b", "\u200b", "", "a", "", "\u200b", "d a", "b"]
 DOCUMENTS = [["a b"], ["c", "b"], ["a"], ["d a", "b"]]
 

@@ -12,7 +12,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import scipy.stats
-from support import pretraining_records
+from support import SPECIAL, pretraining_records
 
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import parallel, segment_pairs
@@ -135,7 +135,7 @@ def segment_figures(directory, **how):
     tokens_b = rows["segment_ids"].sum(1) - 1
     tokens_a = rows["input_mask"].sum(1) - tokens_b - 3
     first_b = np.take_along_axis(ids, tokens_a[:, np.newaxis] + 2, axis=1)
-    special = len(pretraining_records.SPECIAL)
+    special = len(SPECIAL)
     document_a, document_b = ids[:, 1] - special, first_b[:, 0] - special
     assert np.all((document_a == document_b) == ~is_random)
     files = 6 * FILE_OF[document_a] + FILE_OF[document_b]

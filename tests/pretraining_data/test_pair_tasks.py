@@ -9,13 +9,13 @@ import random
 import numpy as np
 import pytest
 import scipy.stats
-from support import pretraining_records
+from support import SPECIAL, pretraining_records
 from support.pretraining_records import make
 
 from official_bert.errors import InputError
 
 CLS, SEP = 2, 3
-FIRST = len(pretraining_records.SPECIAL)  # The id of the first word.
+FIRST = len(SPECIAL)  # The id of the first word.
 LENGTH = 32
 
 

@@ -13,9 +13,11 @@ from official_bert.modeling import finetuning_models as finetuning
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ConvertCheckpoint
+from support import SPECIAL, recorded, write_vocab
+from support.run_outputs import read_json
 from support.transformers_process import INPUTS, SIZES
 
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrs"]
+VOCAB = [*SPECIAL, *"abcdefghijklmnopqrs"]
 HEADS = {head.name: head for head in weights.HEADS}
 CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
 
@@ -52,10 +54,6 @@ def assert_equal_files(one, other, *names):
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
 
 
-def read_json(path):
-    return json.loads(path.read_text())
-
-
 def released(folder, head, num_classes=3, **config):
     """Writes a random model with optimizer state; returns its weights."""
     folder.mkdir(exist_ok=True)
@@ -70,7 +68,7 @@ def released(folder, head, num_classes=3, **config):
     stored = {**arrays, **moments, "global_step": np.array(7, np.int64)}
     tf1.write(str(folder / "bert_model.ckpt"), stored)
     (folder / "bert_config.json").write_text(sizes.to_json_string())
-    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    write_vocab(folder, VOCAB)
     return arrays
 
 
@@ -103,7 +101,7 @@ def batch():
 
 def outputs(folder, head):
     """Returns the outputs of our model under the names of transformers."""
-    config = BertConfig.from_json_file(str(folder / "bert_config.json"))
+    config = recorded.read_config(folder)
     classes = {
         "encoder": Bert,
         "multiple_choice": finetuning.ChoiceClassifier,

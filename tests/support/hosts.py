@@ -3,13 +3,12 @@
 import contextlib
 import json
 import os
-import pathlib
 import re
 import socket
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from support import ROOT
 
 
 @contextlib.contextmanager

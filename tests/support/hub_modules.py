@@ -8,13 +8,13 @@ import tensorflow as tf
 from official_bert.checkpoints import tf1
 from official_bert.export import tfhub_encoder
 from official_bert.modeling.pretraining_model import PretrainingModel
-from support import recorded
+from support import SPECIAL, recorded, write_vocab
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 CONFIG = recorded.RELU_CONFIG
 SEED = 102
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "cat"]
+VOCAB = [*SPECIAL, "good", "bad", "cat"]
 
 
 def write_files(
@@ -25,8 +25,7 @@ def write_files(
     `without` is the start of the names of weights that are left out, `others`
     are names of variables beside the weights.
     """
-    model = PretrainingModel(config)
-    recorded.set_weights(model.trainable_variables, seed)
+    model = recorded.assign(PretrainingModel(config), seed)
     arrays = {
         weight.path: weight.numpy()
         for weight in model.trainable_variables
@@ -34,15 +33,9 @@ def write_files(
     }
     arrays |= {name: np.ones(2, np.float32) for name in others}
     tf1.write(str(directory / "bert_model.ckpt"), arrays)
-    _write_vocab(directory, vocab)
+    write_vocab(directory, vocab)
     (directory / "bert_config.json").write_text(config.to_json_string())
     return model
-
-
-def _write_vocab(directory, vocab):
-    path = directory / "vocab.txt"
-    path.write_text("\n".join(vocab) + "\n")
-    return str(path)
 
 
 def export(directory, config=CONFIG):
@@ -92,7 +85,7 @@ def write_another(directory, vocab, size=8):
         ]
     ]
     module.trainable_variables = list(module.variables)
-    module.vocab_file = tf.saved_model.Asset(_write_vocab(directory, vocab))
+    module.vocab_file = tf.saved_model.Asset(write_vocab(directory, vocab))
     module.do_lower_case = tf.Variable(True, trainable=False)
 
     def call(inputs, training=False):
@@ -114,7 +107,7 @@ def write_another(directory, vocab, size=8):
 def write_old(directory, vocab, size=8):
     """Writes a module in the TF1 Hub format; returns its directory."""
     v1 = tf.compat.v1
-    vocab_file = _write_vocab(directory, vocab)
+    vocab_file = write_vocab(directory, vocab)
     path = str(directory / "old")
 
     def signature(inputs, outputs):

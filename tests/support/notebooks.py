@@ -17,13 +17,11 @@ import numpy as np
 
 from official_bert.checkpoints import tf1, weights
 from official_bert.config import BertConfig
-from support import hub_server
+from support import ROOT, SPECIAL, hub_server, write_vocab
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "docs").glob("*.ipynb"))
 
 _REPOSITORY = "google/bert_uncased_L-2_H-128_A-2"
-_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _TINY = BertConfig(
     vocab_size=30522,
     hidden_size=128,
@@ -38,10 +36,10 @@ def write_tiny(directory: pathlib.Path) -> None:
     directory.mkdir(parents=True)
     source = " ".join(path.read_text() for path in NOTEBOOKS)
     words = sorted(set(re.findall("[a-z]+", source.lower())))
-    vocab = [*_SPECIAL, *".,'?", *words]
+    vocab = [*SPECIAL, *".,'?", *words]
     unused = range(_TINY.vocab_size - len(vocab))
     vocab += [f"[unused{index}]" for index in unused]
-    (directory / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    write_vocab(directory, vocab)
     (directory / "bert_config.json").write_text(_TINY.to_json_string())
     random = np.random.default_rng(0)
     arrays = {}
@@ -55,7 +53,7 @@ def write_tiny(directory: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
-def workplace(folder: pathlib.Path):
+def workspace(folder: pathlib.Path):
     """Yields a directory to run notebooks in, whose Hub is on this machine.
 
     It is `docs` of a copy of the repository that consists of links.
@@ -123,7 +121,7 @@ def _store_outputs() -> None:
     import nbformat
 
     folder = pathlib.Path(tempfile.mkdtemp())
-    with workplace(folder) as directory:
+    with workspace(folder) as directory:
         for path in NOTEBOOKS:
             nbformat.write(run(path, directory), path)
     shutil.rmtree(folder)

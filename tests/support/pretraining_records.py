@@ -5,15 +5,13 @@ import pathlib
 import create_pretraining_data
 from official_bert.inputs import records, schemas, tfrecords
 from official_bert.options import CreatePretrainingData
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+from support import SPECIAL, write_vocab
 
 
 def write_inputs(directory, text, tokens):
     """Writes `text.txt`, and `vocab.txt` with special tokens and `tokens`."""
     (directory / "text.txt").write_text(text)
-    vocab = "\n".join([*SPECIAL, *tokens]) + "\n"
-    (directory / "vocab.txt").write_text(vocab)
+    write_vocab(directory, [*SPECIAL, *tokens])
     return directory
 
 

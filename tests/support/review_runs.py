@@ -3,12 +3,10 @@
 import json
 
 import numpy as np
-import tensorflow as tf
 
 import run_classifier
-from official_bert.checkpoints import run_directory
 from official_bert.options import RunClassifier
-from support import command_lines, recorded
+from support import SPECIAL, command_lines, recorded, write_vocab
 
 WORDS = ["good", "fine", "nice", "bad", "poor", "sad", "film", "a", "the", "is"]
 CONFIG = recorded.SMALL_CONFIG.to_dict() | {
@@ -32,8 +30,7 @@ def sentences(number, seed):
 
 def write(folder):
     """Writes SST-2's files, a vocabulary and a config; returns `folder`."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    (folder / "vocab.txt").write_text("\n".join(special + WORDS) + "\n")
+    write_vocab(folder, SPECIAL + WORDS)
     (folder / "bert_config.json").write_text(json.dumps(CONFIG))
     data = folder / "SST-2"
     data.mkdir()
@@ -65,29 +62,3 @@ def run(folder, output="out", **changes):
     """Runs the command on the files; returns the output directory."""
     run_classifier.main(RunClassifier(**flags(folder, output, **changes)))
     return folder / output
-
-
-def parse_command_line(*arguments):
-    """Returns the options of a command line, with an earlier run's defaults."""
-    return command_lines.parse(RunClassifier, " ".join(arguments))
-
-
-def weights(folder, step=None):
-    """Returns {name: array} of a checkpoint, the latest by default."""
-    prefix = f"{folder}/model.ckpt-{step}"
-    if step is None:
-        prefix = run_directory.latest(str(folder))
-    reader = tf.train.load_checkpoint(prefix)
-    names = reader.get_variable_to_shape_map()
-    return {name: reader.get_tensor(name) for name in names}
-
-
-def assert_same_weights(one, other):
-    """Compares the latest checkpoints of two run directories bit by bit."""
-    expected, found = weights(one), weights(other)
-    assert set(expected) == set(found)
-    recorded.assert_all_close(found, expected, rtol=0, atol=0)
-
-
-def read_json(path):
-    return json.loads(path.read_text())

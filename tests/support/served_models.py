@@ -15,11 +15,11 @@ from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import Tokenizer
-from support import recorded, tiny
+from support import SPECIAL, recorded, tiny, write_vocab
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TOKENS = [
-    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *SPECIAL,
     *(*_LETTERS, *(f"##{letter}" for letter in _LETTERS)),
     *("the", "smith", "steve", "cou", "##te", "ca", "北", "京", "5", "$"),
     *(".", ",", "'", "(", ")", "-", "!", "?", "1895", "##19", "straße"),
@@ -131,14 +131,12 @@ _TOLERANCES = {
 
 def load(name: str, directory: Any) -> FinetunedModel:
     """Returns a model with random weights, as if it had been fine-tuned."""
-    path = directory / "vocab.txt"
-    path.write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
+    vocab_file = write_vocab(directory, TOKENS)
     config = BertConfig.from_dict({**tiny.CONFIG, "vocab_size": len(TOKENS)})
     task = CASES[name].task
-    model = task.build_model(config)
-    recorded.set_weights(model.trainable_variables, 7)
-    tokenizer = Tokenizer(str(path))
-    return FinetunedModel(task, model, tokenizer, str(path), MAX_SEQ_LENGTH)
+    model = recorded.assign(task.build_model(config), 7)
+    tokenizer = Tokenizer(vocab_file)
+    return FinetunedModel(task, model, tokenizer, vocab_file, MAX_SEQ_LENGTH)
 
 
 def predict(finetuned: FinetunedModel, items: list[Any]) -> list[Any]:

@@ -7,13 +7,13 @@ import numpy as np
 import run_classifier
 from official_bert.checkpoints import run_directory
 from official_bert.options import RunClassifier
-from support import command_lines, recorded
+from support import SPECIAL, command_lines, recorded, write_vocab
 
 WORDS = [
     *("good", "bad", "cat", "dog", "red", "blue", "sun", "rain"),
     *("what", "is", "it", "?"),
 ]
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+VOCAB = [*SPECIAL, *WORDS]
 CONFIG = {
     "vocab_size": len(VOCAB),
     "hidden_size": 32,
@@ -31,7 +31,7 @@ CONFIG = {
 def write_model_files(folder, config, vocab=VOCAB):
     """Writes `bert_config.json` and `vocab.txt`."""
     (folder / "bert_config.json").write_text(json.dumps(config))
-    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    write_vocab(folder, vocab)
 
 
 def options(folder, config=CONFIG, vocab=VOCAB, **changes):
@@ -67,7 +67,7 @@ def save(folder, model, config, seed, **others):
     """
     folder.mkdir(exist_ok=True)
     write_model_files(folder, config)
-    recorded.set_weights(model.trainable_variables, seed)
+    recorded.assign(model, seed)
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     arrays |= {"global_step": np.int64(3), **others}
     run_directory.save(str(folder), 3, arrays, None, keep=1)

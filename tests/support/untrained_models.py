@@ -7,16 +7,15 @@ from official_bert.config import BertConfig
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import Tokenizer
-from support import tiny
+from support import tiny, write_vocab
 
 CONFIG = {**tiny.CONFIG, "hidden_size": 8, "intermediate_size": 8}
 
 
 def tokenizer(folder, *more, never_split=()):
     """Writes the vocabulary and `more` tokens, and returns its tokenizer."""
-    path = folder / "vocab.txt"
-    path.write_text("\n".join([*tiny.VOCAB, *more]) + "\n")
-    return Tokenizer(str(path), never_split=never_split)
+    vocab_file = write_vocab(folder, [*tiny.VOCAB, *more])
+    return Tokenizer(vocab_file, never_split=never_split)
 
 
 def finetuned(directory, task, config=CONFIG, do_lower_case=True):

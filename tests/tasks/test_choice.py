@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from scipy import special
 from support import tiny
-from support.review_runs import read_json
+from support.run_outputs import read_json
 
 from official_bert import tasks
 from official_bert.config import BertConfig

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import tiny
-from support.review_runs import read_json
+from support.run_outputs import read_json
 
 import run_classifier
 from official_bert import tasks

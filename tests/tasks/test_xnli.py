@@ -2,7 +2,7 @@
 
 import pytest
 from support import recorded_texts, tiny
-from support.review_runs import read_json
+from support.run_outputs import read_json
 
 import run_classifier
 from official_bert import tasks

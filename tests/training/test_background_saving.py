@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import pretraining_runs
-from support.review_runs import weights
+from support.run_outputs import weights
 
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
@@ -16,11 +16,6 @@ from official_bert.training import checkpointing, distribution, loop
 
 START = checkpointing.StartingPoint(step=0, seed=1, examples_seen=0)
 TIMEOUT = 60  # Seconds. Reached only by tests that fail.
-
-
-@pytest.fixture
-def output(tmp_path):
-    return tmp_path
 
 
 @pytest.fixture
@@ -77,7 +72,7 @@ def writing(monkeypatch):
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_checkpoint_holds_the_values_of_its_step(
-    state, output, writing, jit_compile
+    state, tmp_path, writing, jit_compile
 ):
     @tf.function(jit_compile=jit_compile)
     def update():
@@ -85,24 +80,24 @@ def test_checkpoint_holds_the_values_of_its_step(
             state[name].assign_add(tf.ones_like(state[name]))
         state["kernel"].value.assign(state["kernel"].value + 1.0)
 
-    with saver(state, output) as saves:
+    with saver(state, tmp_path) as saves:
         saves.save(1)
         for _ in range(3):
             update()
             state["replicated"].assign_add(tf.ones([300]))
         saves.raise_error()  # There is none.
-        assert run_directory.latest(str(output)) is None
+        assert run_directory.latest(str(tmp_path)) is None
         writing.may_write.set()
         saves.save(4)
         # One is written at a time.
-        assert_saved(output, 1)
-    assert_saved(output, 4)
+        assert_saved(tmp_path, 1)
+    assert_saved(tmp_path, 4)
 
 
 @pytest.mark.parametrize("notice", ["wait", "raise_error", "save"])
-def test_failed_checkpoint_ends_the_run(state, output, writing, notice):
+def test_failed_checkpoint_ends_the_run(state, tmp_path, writing, notice):
     writing.may_write.set()
-    with saver(state, output) as saves:
+    with saver(state, tmp_path) as saves:
         saves.save(1)
         saves.wait()
         writing.error = InputError("No space left on device")
@@ -111,23 +106,23 @@ def test_failed_checkpoint_ends_the_run(state, output, writing, notice):
         arguments = [3] if notice == "save" else []
         with pytest.raises(InputError, match="No space left"):
             getattr(saves, notice)(*arguments)
-    assert_saved(output, 1)
-    assert run_directory.latest(str(output)).endswith("model.ckpt-1")
+    assert_saved(tmp_path, 1)
+    assert run_directory.latest(str(tmp_path)).endswith("model.ckpt-1")
 
 
 def test_checkpoint_is_completed_when_a_run_ends_by_an_error(
-    state, output, writing
+    state, tmp_path, writing
 ):
     threading.Timer(0.1, writing.may_write.set).start()
 
     def train():
-        with saver(state, output) as saves:
+        with saver(state, tmp_path) as saves:
             saves.save(1)
             raise loop.DivergedError("The loss must be finite.")
 
     with pytest.raises(loop.DivergedError):
         train()
-    assert_saved(output, 1)
+    assert_saved(tmp_path, 1)
 
 
 def test_steps_follow_while_a_checkpoint_is_written(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import hosts, pretraining_runs, recorded, review_runs
 from support.pretraining_runs import event_values
-from support.review_runs import assert_same_weights, weights
+from support.run_outputs import assert_same_weights, weights
 
 from official_bert.errors import InputError
 from official_bert.modeling.layers import Dropout

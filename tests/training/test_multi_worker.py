@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from support import hosts, pretraining_runs, review_runs
+from support import hosts, pretraining_runs, review_runs, run_outputs
 
 from official_bert.checkpoints import run_directory, tf1
 
@@ -65,7 +65,7 @@ def test_killed_hosts_end_like_uninterrupted_ones_when_started_again(
             processes[1 - killed].communicate(timeout=120)
             assert processes[1 - killed].returncode == 1
     hosts.run(command, [flags] * 2)
-    review_runs.assert_same_weights(whole, tmp_path / "out")
+    run_outputs.assert_same_weights(whole, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,6 @@ def test_two_hosts_fine_tune_like_one(tmp_path):
     expected, found = (np.loadtxt(f / "test_results.tsv") for f in (alone, two))
     np.testing.assert_allclose(found, expected, atol=1e-6)
     expected, found = (
-        review_runs.read_json(f / "eval_results.json") for f in (alone, two)
+        run_outputs.read_json(f / "eval_results.json") for f in (alone, two)
     )
     assert found["eval_loss"] == pytest.approx(expected["eval_loss"], abs=1e-6)

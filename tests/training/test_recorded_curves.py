@@ -83,9 +83,7 @@ def pack(batch, num_rows=5):
 
 
 def pretraining_model():
-    model = PretrainingModel(recorded.TRAINING_CONFIG)
-    recorded.set_weights(model.trainable_variables, 101)
-    return model
+    return recorded.assign(PretrainingModel(recorded.TRAINING_CONFIG), 101)
 
 
 def train(model, optimizer, objective, batches, jit_compile=None):

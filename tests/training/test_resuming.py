@@ -9,7 +9,13 @@ import time
 
 import pytest
 from support import command_lines, pretraining_runs, review_runs
-from support.review_runs import assert_same_weights, read_json, run, weights
+from support.review_runs import run
+from support.run_outputs import (
+    assert_same_weights,
+    read_json,
+    rewind,
+    weights,
+)
 
 import run_classifier
 from official_bert.errors import InputError
@@ -150,8 +156,7 @@ def test_runs_that_recorded_less_resume(folder, version):
 def test_run_that_ended_before_its_first_step_starts_anew(folder):
     """With other options, data, vocabulary and config."""
     output = folder / "out"
-    for path in [*output.glob("model.ckpt-5*"), output / "checkpoint"]:
-        path.unlink()
+    rewind(output, 0)
     config = read_json(folder / "bert_config.json")
     config |= {"hidden_size": 8, "vocab_size": 16}
     (folder / "bert_config.json").write_text(json.dumps(config))
@@ -260,8 +265,7 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     flags = {"do_train": True, "keep_checkpoint_max": 9, "pad_to": pad_to}
     whole = run(folder, "whole", **flags)
     resumed = shutil.copytree(whole, folder / "resumed")
-    for path in [*resumed.glob("model.ckpt-[12]*"), resumed / "checkpoint"]:
-        path.unlink()
+    rewind(resumed, 8)
     run(folder, "resumed", **flags)
     assert_same_weights(whole, resumed)
 

@@ -23,11 +23,11 @@ from support.conversions import (
     assert_equal_files,
     change_json,
     outputs,
-    read_json,
     released,
     to_hf,
     to_tf1,
 )
+from support.run_outputs import read_json
 
 from official_bert.checkpoints import weights
 from official_bert.checkpoints.conversion import huggingface

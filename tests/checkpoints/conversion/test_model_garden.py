@@ -4,6 +4,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from support import write_vocab
 from support.conversions import (
     VOCAB,
     arrays_of,
@@ -30,8 +31,7 @@ def config_file(tmp_path):
 
 
 def run(name, config_file, **flags):
-    vocab = config_file.parent / "vocab.txt"
-    vocab.write_text("\n".join(VOCAB) + "\n")
+    vocab = write_vocab(config_file.parent, VOCAB)
     flags = {"to": "tf1", "vocab_file": vocab, **flags}
     flags["output"] = config_file.parent / "out"
     return convert(input=GOLDEN / name, bert_config_file=config_file, **flags)

@@ -3,11 +3,10 @@
 import gzip
 import hashlib
 import json
-import pathlib
 
 import numpy as np
 import pytest
-from support import recorded, recorded_texts
+from support import ROOT, recorded, recorded_texts
 
 from official_bert.tasks import record_files
 from official_bert.tasks.squad import squad_decoding
@@ -16,7 +15,6 @@ from official_bert.tasks.squad.squad_features import find_owners
 from official_bert.tasks.squad.squad_task import SquadTask
 
 # The path of the fixture `golden`, which parameters cannot use.
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 RECORDED = ROOT.parent / "shared" / "golden" / "squad"
 SETTINGS = sorted(
     path.parent for path in RECORDED.glob("features/*/config.json")
