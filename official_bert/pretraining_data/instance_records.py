@@ -226,9 +226,7 @@ def encode(
     num_records = 0
     for columns in batches:
         if options.masking == "dynamic":
-            number = len(columns["input_ids"])
-            constant = _repeated(settings.dynamic_masking, number)
-            columns = {**columns, **constant}
+            columns = _with_masking(columns, settings.dynamic_masking)
         records = list(tfrecords.encode_examples(columns))
         firsts = [(i - num_records) % num_files for i in range(num_files)]
         data = [
@@ -262,13 +260,14 @@ def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
     )
 
 
-def _repeated(values: schemas.Masking, num_records: int) -> Columns:
-    """Returns the features of a `Masking`, the same in all records."""
-    shape = num_records, 1
-    return {
+def _with_masking(columns: Columns, values: schemas.Masking) -> Columns:
+    """Adds the fields of a `Masking` as features, equal in all records."""
+    shape = len(columns["input_ids"]), 1
+    fields = {
         name: np.full(shape, value, "f4" if isinstance(value, float) else "i4")
         for name, value in values._asdict().items()
     }
+    return {**columns, **fields}
 
 
 def write(
