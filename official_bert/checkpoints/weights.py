@@ -25,7 +25,7 @@ class Head(NamedTuple):
     """The layers of a model above the encoder."""
 
     name: str  # The value of `--head`.
-    scopes: tuple[str, ...]  # The starts of the names of its weights.
+    scopes: tuple[str, ...]  # Prefixes of the names of its weights.
     architecture: str  # The transformers class with this head.
     needs_pooler: bool  # Whether that class has the pooler.
 

@@ -170,7 +170,7 @@ def wait_for_all_hosts(strategy: tf.distribute.Strategy) -> None:
 
 
 def stop_requested(strategy: tf.distribute.Strategy, signal_name: str) -> str:
-    """Returns the signal, or "another host" that received one; "" for none.
+    """Returns the signal, "another host" if only that received one, or "".
 
     All hosts call it, with the signal they received, and stop together.
     """

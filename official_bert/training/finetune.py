@@ -311,8 +311,8 @@ def _schedule(
     message = (
         f"{num_examples} training examples give {num_train_steps} steps with "
         f"--train_batch_size={options.train_batch_size} and "
-        f"--num_train_epochs={options.num_train_epochs}. Lower the first or "
-        "raise the second."
+        f"--num_train_epochs={options.num_train_epochs}. Lower the batch size "
+        "or raise the number of epochs."
     )
     if num_train_steps < 1:
         raise InputError(message)
