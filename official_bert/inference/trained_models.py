@@ -200,7 +200,7 @@ def make_task(model: Model) -> dict[str, Any] | None:
     elif head == "token_classification":
         task = TaggingTask(labels=labels).to_json()
     elif head == "sequence_classification":
-        kind = "regression" if len(labels) == 1 else "classification"
+        task_type = "regression" if len(labels) == 1 else "classification"
         if description.problem_type == "regression" and len(labels) > 1:
             raise InputError(
                 f"{model.arrays.where}: a regression model must have one "
@@ -208,9 +208,9 @@ def make_task(model: Model) -> dict[str, Any] | None:
                 "encoder, add --skip='^classifier'."
             )
         if description.problem_type == "multi_label_classification":
-            kind = "multilabel"
-        labels = () if kind == "regression" else labels
-        task = TextTask(task_type=kind, labels=labels).to_json()
+            task_type = "multilabel"
+        labels = () if task_type == "regression" else labels
+        task = TextTask(task_type=task_type, labels=labels).to_json()
     else:
         return None
     is_uncased = description.do_lower_case is not False

@@ -88,8 +88,11 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
         # Of a run directory, the best checkpoint may be read.
         best = os.path.join(self.input, files.BEST_DIRECTORY)
         inputs = [
-            *(self.input, best, self.bert_config_file),
-            *(self.vocab_file, self.model_card),
+            self.input,
+            best,
+            self.bert_config_file,
+            self.vocab_file,
+            self.model_card,
         ]
         files.require_free_directory(
             "--output", self.output, self.overwrite, filter(None, inputs)

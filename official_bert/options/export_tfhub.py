@@ -43,7 +43,7 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
             files.require_free_directory(
                 f"--{name}", path, self.overwrite, self._inputs()
             )
-        paths = [*map(os.path.realpath, outputs.values())]
+        paths = [os.path.realpath(path) for path in outputs.values()]
         if len(paths) > 1 and os.path.commonpath(paths) in paths:
             message = "and --export_path must not contain each other."
             raise self.error("preprocessor_path", message)

@@ -87,7 +87,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
     @property
     def layer_indexes(self) -> list[int]:
         """The numbers in `layers`."""
-        return [*map(int, self.layers.split(","))]
+        return [int(number) for number in self.layers.split(",")]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,7 +1,6 @@
 """Options that all fine-tuning commands share."""
 
 import dataclasses
-import itertools
 import os
 import re
 from typing import Any
@@ -176,9 +175,12 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     @property
     def used_splits(self) -> list[str]:
         """Those of `train`, `dev` and `test` whose examples are read."""
-        is_dev_used = self.do_eval or (self.do_train and self.eval_every)
-        is_used = (self.do_train, is_dev_used, self.do_predict)
-        return list(itertools.compress(("train", "dev", "test"), is_used))
+        is_used = {
+            "train": self.do_train,
+            "dev": self.do_eval or (self.do_train and self.eval_every),
+            "test": self.do_predict,
+        }
+        return [split for split in is_used if is_used[split]]
 
     @property
     def serving_dir(self) -> str:

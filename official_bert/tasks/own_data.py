@@ -152,7 +152,7 @@ def hold_out(labels: Sequence[Any], share: float) -> set[int]:
     if isinstance(labels[0], str):
         counts = collections.Counter(labels)
         indices = [index for index in indices if counts[labels[index]] > 1]
-    indices.sort(key=labels.__getitem__)
+    indices.sort(key=lambda index: labels[index])
     # Evenly spaced in the order of labels.
     return {
         index

@@ -153,33 +153,25 @@ def tokenize_words(
     Like the original, it tokenizes word by word, but each distinct word once.
     """
     texts = [paragraph.doc_tokens for paragraph in paragraphs]
-    all_words = list(itertools.chain.from_iterable(texts))
-    index = {word: i for i, word in enumerate(dict.fromkeys(all_words))}
+    words = dict.fromkeys(itertools.chain.from_iterable(texts))
     shown = progress.bar(
-        index, description="Tokenizing", unit="word", disable=not show_progress
+        words, description="Tokenizing", unit="word", disable=not show_progress
     )
-    encoded = tokenizer.encode_lines(shown)
-    indices = np.fromiter(map(index.__getitem__, all_words), np.intp)
-    begins = encoded.row_splits[indices]
-    counts = encoded.row_splits[indices + 1] - begins
-    splits = np.append(0, np.cumsum(counts))
-    shifts = np.repeat(begins - splits[:-1], counts)
-    ids = encoded.ids[np.arange(splits[-1]) + shifts]
-    num_words = [len(words) for words in texts]
-    word = np.concatenate([np.arange(n, dtype=np.int32) for n in num_words])
-    limits = splits[np.cumsum([0, *num_words])]
-    words = _split(np.repeat(word, counts), limits)
-    return list(zip(_split(ids, limits), words, strict=True))
+    ids_of = dict(zip(words, tokenize(tokenizer, shown), strict=True))
+    tokenized = []
+    for text in texts:
+        parts = [ids_of[word] for word in text]
+        ids = np.concatenate([np.zeros(0, np.int32), *parts])
+        counts = np.fromiter(map(len, parts), np.intp)
+        word = np.repeat(np.arange(len(parts), dtype=np.int32), counts)
+        tokenized.append((ids, word))
+    return tokenized
 
 
 def tokenize(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Ints]:
     """Returns the token ids of each text."""
-    encoded = tokenizer.encode_lines(texts)
-    return _split(encoded.ids, encoded.row_splits)
-
-
-def _split(values: Ints, limits: npt.NDArray[np.int64]) -> list[Ints]:
-    return [values[i:j] for i, j in itertools.pairwise(limits.tolist())]
+    ids, row_splits = tokenizer.encode_lines(texts)
+    return [ids[i:j] for i, j in itertools.pairwise(row_splits.tolist())]
 
 
 def make_windows(num_tokens: Any, room: Any, doc_stride: int) -> Windows:

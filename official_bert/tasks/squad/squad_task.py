@@ -79,12 +79,11 @@ class SquadTask(task.Task):
 
     def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
         """Returns the original's features of a window."""
-        labels = ["start_positions", "end_positions", "is_impossible"]
-        return {
-            "unique_ids": Feature(1),
-            **text_schema(max_seq_length),
-            **(dict.fromkeys(labels, Feature(1)) if is_training else {}),
-        }
+        schema = {"unique_ids": Feature(1), **text_schema(max_seq_length)}
+        if is_training:
+            for name in ("start_positions", "end_positions", "is_impossible"):
+                schema[name] = Feature(1)
+        return schema
 
     def featurize(
         self,
@@ -95,17 +94,7 @@ class SquadTask(task.Task):
         is_training: bool,
     ) -> Iterator[SquadFeatures]:
         """Yields the features of all examples together."""
-        minimum = self.max_query_length + NUM_SPECIAL + 1
-        if self.max_query_length < 0 or max_seq_length < minimum:
-            raise InputError(
-                f"--max_seq_length={max_seq_length} must be at least {minimum} "
-                f"for --max_query_length={self.max_query_length}: a question, "
-                f"{NUM_SPECIAL} special tokens and a window of one token."
-            )
-        if self.doc_stride < 1:
-            raise InputError(
-                f"--doc_stride={self.doc_stride} must be at least 1."
-            )
+        self._check_lengths(max_seq_length)
         if not examples:
             return
         paragraphs = dict.fromkeys(example.paragraph for example in examples)
@@ -132,6 +121,19 @@ class SquadTask(task.Task):
             max_seq_length=max_seq_length,
             is_training=is_training,
         )
+
+    def _check_lengths(self, max_seq_length: int) -> None:
+        minimum = self.max_query_length + NUM_SPECIAL + 1
+        if self.max_query_length < 0 or max_seq_length < minimum:
+            raise InputError(
+                f"--max_seq_length={max_seq_length} must be at least {minimum} "
+                f"for --max_query_length={self.max_query_length}: a question, "
+                f"{NUM_SPECIAL} special tokens and a window of one token."
+            )
+        if self.doc_stride < 1:
+            raise InputError(
+                f"--doc_stride={self.doc_stride} must be at least 1."
+            )
 
     def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
         """Returns BERT with logits of starts and ends, [B, S, 2]."""
