@@ -87,11 +87,7 @@ def export(
         if not name.startswith(exported)
         and not re.search(tf1.OPTIMIZER_STATE, name)
     ]
-    return Exported(
-        num_weights=model.bert.count_params(),
-        has_masked_lm=has_masked_lm,
-        left_out=sorted(left_out),
-    )
+    return Exported(model.bert.count_params(), has_masked_lm, sorted(left_out))
 
 
 def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:

@@ -205,15 +205,9 @@ class Evaluations:
     Each one is a line of `eval_history.jsonl`. Lines after `first_step`, at
     which training resumes, are dropped: those steps will be evaluated again.
 
-    Args:
-        options: The options of the run.
-        first_step: The step at which training starts.
-        measure: Evaluates a step; returns {name: value} with `global_step` and
-            `metric`.
-        metric: The name of the main metric.
-        weights: {name in a checkpoint: variable} to save in `best/` after the
-            best evaluation, with `global_step`; None: nothing is saved.
-        patience: `--early_stopping`.
+    `measure` evaluates a step and returns {name: value} with `global_step` and
+    `metric`. The best evaluation saves `weights`, {name in a checkpoint:
+    variable} with `global_step`, in `best/`; None: nothing is saved.
     """
 
     def __init__(
