@@ -110,37 +110,29 @@ class ConllData(DataSet):
         sentences: list[Sentence] = []
         document: list[str] = []
         num_columns, tag_column = 0, None
+        labels = self.labels if needs_tags else ()
         lines = files.numbered_lines(path)
         for kind, group in itertools.groupby(lines, lambda n: _kind(n[1])):
             if kind == "boundary":
                 document = []
             if kind != "words":
                 continue
-            words, tags = [], []
-            for number, line in group:
-                where, cells = f"{path}:{number}", _split(line)
-                if not num_columns:
-                    num_columns = len(cells)
-                    tag_column = self._find_tags(where, cells, needs_tags)
-                if len(cells) != num_columns:
-                    raise InputError(
-                        f"{where}: all lines must have {num_columns} columns, "
-                        f"like the first. Received: {len(cells)}. Fix the "
-                        "line; comments are not supported."
-                    )
-                words.append(cells[self.token_column])
-                if not words[-1]:
-                    raise InputError(
-                        f"{where}: a word must not be empty. Received: "
-                        f"{cells!r}. A blank line ends a sentence."
-                    )
+            rows = [
+                (f"{path}:{number}", _split(line)) for number, line in group
+            ]
+            if not num_columns:
+                where, first = rows[0]
+                num_columns = len(first)
+                tag_column = self._find_tags(where, first, needs_tags)
+            for where, cells in rows:
+                self._check_word(where, cells, num_columns)
                 if tag_column is not None:
-                    labels = self.labels if needs_tags else ()
                     _check_tag(cells[tag_column], where, labels)
-                    tags.append(cells[tag_column])
-            # Every word has a tag, or none has.
-            start = len(document)
-            sentences.append(Sentence(words, tags or None, document, start))
+            words = [cells[self.token_column] for _, cells in rows]
+            tags = None
+            if tag_column is not None:
+                tags = [cells[tag_column] for _, cells in rows]
+            sentences.append(Sentence(words, tags, document, len(document)))
             document += words
         if not sentences:
             raise InputError(f"{path}: must hold words. Received: none.")
@@ -160,6 +152,21 @@ class ConllData(DataSet):
                 "--token_column and --tag_column."
             )
         return tag if has_tags else None
+
+    def _check_word(
+        self, where: str, cells: Sequence[str], num_columns: int
+    ) -> None:
+        if len(cells) != num_columns:
+            raise InputError(
+                f"{where}: all lines must have {num_columns} columns, like the "
+                f"first. Received: {len(cells)}. Fix the line; comments are "
+                "not supported."
+            )
+        if not cells[self.token_column]:
+            raise InputError(
+                f"{where}: a word must not be empty. Received: {cells!r}. A "
+                "blank line ends a sentence."
+            )
 
 
 def _tags(sentences: Iterable[Sentence]) -> set[str]:
