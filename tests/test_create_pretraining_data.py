@@ -94,8 +94,6 @@ def test_unusable_input_is_an_error_and_keeps_the_output(
         ({"runner": "DirectRunner", "num_workers": 2}, "--num_workers"),
         ({"beam_options": "--x"}, "--beam_options"),
         ({"runner": "Spark"}, "--runner=Spark"),
-        ({"input_file": "/no/such/text"}, "/no/such/text"),
-        ({"vocab_file": "/no/such/file"}, "--vocab_file=/no/such/file"),
         # Without Beam.
         ({"runner": "DirectRunner"}, r"pip install .*beam.*--num_workers"),
     ],

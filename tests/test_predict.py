@@ -9,21 +9,14 @@ import subprocess
 import sys
 
 import pytest
-from support import (
-    command_lines,
-    conversions,
-    recorded,
-    untrained_models,
-)
-from support.untrained_models import CONFIG
+from support import command_lines, conversions, untrained_models
+from support.run_outputs import weights
 
 import predict
 from official_bert.checkpoints import run_directory
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import masked_lm
 from official_bert.inference.predictor import Predictor
-from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import Predict
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
@@ -284,7 +277,7 @@ def test_piped_lines_are_answered_at_once_until_a_pipe_is_closed(
     assert "BrokenPipe" not in (folder / "errors.txt").read_text()
 
 
-def test_error_at_a_terminal_does_not_end_the_command(
+def test_invalid_line_at_a_terminal_does_not_end_the_command(
     pretrained, monkeypatch, capsys
 ):
     set_stdin(monkeypatch, b"good\ngood [MASK]\n")
@@ -303,7 +296,7 @@ def test_error_at_a_terminal_does_not_end_the_command(
         ("question_answering", '{"question": "a b", "context": "c d e"}\n'),
     ],
 )
-def test_huggingface_model_answers_as_the_same_model_converted(
+def test_huggingface_model_has_the_answers_of_the_converted_one(
     head, data, folder, capsys, caplog
 ):
     conversions.released(folder / "a", head)
@@ -324,15 +317,10 @@ def test_huggingface_model_answers_as_the_same_model_converted(
 
 
 def test_fill_mask_needs_no_next_sentence_head(pretrained, folder, ask):
-    model = PretrainingModel(BertConfig.from_dict(CONFIG))
-    recorded.assign(model, 5)
-    arrays = {
-        weight.path: weight.numpy()
-        for weight in model.trainable_variables
-        if "seq_relationship" not in weight.path
-    }
+    arrays = weights(pretrained)
+    kept = {n: a for n, a in arrays.items() if "seq_relationship" not in n}
     shutil.copytree(pretrained, "masked_lm")
-    run_directory.save("masked_lm", 3, arrays, None, keep=1)
+    run_directory.save("masked_lm", 3, kept, None, keep=1)
     expected, found = (
         ask(b"good [MASK]\n", model_dir=directory, fill_mask=True)
         for directory in (pretrained, "masked_lm")

@@ -7,10 +7,10 @@ import resource
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import recorded
 
 from official_bert.checkpoints import loading, run_directory, tf1
 from official_bert.checkpoints.conversion import tf1_directory
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.pretraining_model import PretrainingModel
 
@@ -63,8 +63,8 @@ def test_failed_write_keeps_the_old_checkpoint(prefix, tmp_path):
 @pytest.mark.parametrize("name", ["base", "relu"])
 def test_checkpoint_of_the_original_is_loaded_by_name(golden, name):
     folder = golden / "model" / name
-    config = BertConfig.from_json_file(str(folder / "bert_config.json"))
-    weights = tf1.by_name(PretrainingModel(config).trainable_variables)
+    model = PretrainingModel(recorded.read_config(folder))
+    weights = tf1.by_name(model.trainable_variables)
     prefix = str(folder / "bert_model.ckpt")
     assert loading.load(weights, prefix) == (prefix, [])
     for path, weight in weights.items():
@@ -76,7 +76,7 @@ def test_checkpoint_of_the_original_is_loaded_by_name(golden, name):
         assert sorted(shapes) == sorted(listed["variables"])
 
 
-def test_everything_that_does_not_fit_is_listed(prefix):
+def test_all_missing_unused_and_misshapen_weights_are_listed(prefix):
     mine = {"a/kernel": tf.Variable(tf.zeros([3, 2]))}
     mine |= {f"w_{number:02}": tf.Variable(0.0) for number in range(50)}
     with pytest.raises(InputError) as caught:
@@ -187,7 +187,7 @@ def test_directory_that_tensorflow_cannot_read_is_an_error(tmp_path, name):
         load(str(tmp_path / name / "model.ckpt-1"))
 
 
-def test_checkpoint_of_others_has_no_resume_state_and_maybe_no_step(prefix):
+def test_checkpoint_of_another_program_may_lack_resume_state_and_step(prefix):
     assert run_directory.read_resume_state(prefix) is None
     assert run_directory.read_global_step(prefix) == 7
     tf1.write(prefix, {"a/kernel": ARRAYS["a/kernel"]})

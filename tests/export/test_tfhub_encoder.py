@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 from support import hub_modules, recorded
 
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
 
@@ -59,7 +58,7 @@ def test_outputs_equal_the_original(module, case):
 @pytest.mark.parametrize(("name", "seed"), [("base", 101), ("relu", 102)])
 def test_outputs_equal_all_recorded_ones(golden, name, seed, tmp_path):
     directory = golden / "model" / name
-    config = BertConfig.from_json_file(str(directory / "bert_config.json"))
+    config = recorded.read_config(directory)
     hub_modules.write_files(tmp_path, config, seed=seed)
     module = tf.saved_model.load(hub_modules.export(tmp_path, config)[0])
     arrays = np.load(directory / "pad.npz")

@@ -10,12 +10,10 @@ from support import recorded, tiny, untrained_models
 
 from official_bert.errors import InputError
 from official_bert.inference import masked_lm
-from official_bert.inference.trained_models import load_masked_lm
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.pretrained import ModelFiles
 
 TOKENS = tiny.VOCAB
-# With a few embeddings more than tokens.
+# There are a few more embeddings than tokens.
 CONFIG = dataclasses.replace(
     recorded.SMALL_CONFIG, max_position_embeddings=12, vocab_size=20
 )
@@ -33,24 +31,9 @@ def tokenizer(tmp_path_factory):
     return untrained_models.tokenizer(folder, never_split=KEPT)
 
 
-def test_model_is_loaded_from_a_run_directory_or_from_files(tmp_path):
+def test_incomplete_or_fine_tuned_run_directory_is_an_error(tmp_path):
     untrained_models.write(tmp_path)
     folder = tmp_path / "pretrained"
-    found = [
-        masked_lm.fill(*loaded, "A [MASK].")
-        for loaded in (
-            masked_lm.load(str(folder), do_lower_case=True),
-            load_masked_lm(
-                ModelFiles(
-                    str(folder / "bert_config.json"),
-                    str(folder / "vocab.txt"),
-                    str(folder / "model.ckpt-3"),
-                    do_lower_case=True,
-                )
-            ),
-        )
-    ]
-    assert found[0] == found[1]
     for name, message in (
         ("model.ckpt-3.index", "checkpoint"),
         ("vocab.txt", r"vocab\.txt.*--vocab_file"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import recorded, tiny, untrained_models
+from support.run_outputs import weights
 
 import run_classifier
 from official_bert import files
@@ -57,8 +58,8 @@ def asked(tokenizer):
 
 def make(task, tokenizer, **changes):
     """Returns a predictor with random weights, for 16 tokens."""
-    model = task.build_model(BertConfig.from_dict(tiny.CONFIG))
-    recorded.assign(model, 7)
+    config = BertConfig.from_dict(tiny.CONFIG)
+    model = recorded.assign(task.build_model(config), 7)
     finetuned = FinetunedModel(task, model, tokenizer, "vocab.txt", 16)
     return Predictor(finetuned, **changes)
 
@@ -88,10 +89,7 @@ def test_invalid_arguments_are_an_error(asked):
 def test_best_checkpoint_is_preferred_to_the_newest(trained, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(trained, folder)
-    prefix = run_directory.latest(str(folder))
-    reader = tf.train.load_checkpoint(prefix)
-    names = reader.get_variable_to_shape_map()
-    arrays = {name: reader.get_tensor(name) for name in names}
+    arrays = weights(folder)
     arrays["output_bias"] = np.array([-50, 50], np.float32)
     best = folder / files.BEST_DIRECTORY
     best.mkdir()

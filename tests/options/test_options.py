@@ -142,7 +142,9 @@ INVALID = [
     (RunClassifier, {"data_dir": "none"}, "--data_dir=none"),
     (RunSquad, {"train_file": None}, "--do_train needs --train_file"),
     (RunSquad, {"train_file": "none.json"}, "--train_file=none.json"),
+    (RunSquad, {"do_train": False}, "At least one of"),
     (RunSquad, {"do_eval": True}, "--do_eval needs --predict_file"),
+    (RunSquad, {"do_predict": True}, "--do_predict needs --predict_file"),
     (RunSquad, {"max_query_length": 61}, "--max_seq_length=64 .*=61"),
 ]
 
@@ -192,5 +194,5 @@ def test_output_files_are_separated_by_commas():
         ({"distribution_strategy": "tpu", "iterations_per_loop": 7}, 7),
     ],
 )
-def test_default_of_iterations_per_loop_holds_for_tpus_only(given, steps):
+def test_default_of_iterations_per_loop_applies_to_tpus_only(given, steps):
     assert make(RunPretraining, **given).steps_per_call == steps
