@@ -118,7 +118,7 @@ def test_without_next_sentences_only_their_weights_are_not_trained(
 
 
 @pytest.mark.slow
-def test_a_left_to_right_model_learns_the_next_token_and_the_order(
+def test_left_to_right_model_learns_the_next_token_and_the_order(
     left_to_right,
 ):
     """The last token, which is pooled, attends to all others."""
@@ -155,7 +155,7 @@ def test_accumulation_replicas_and_remat_give_the_same_model(
 
 
 @pytest.mark.slow
-def test_a_run_keeps_its_direction(inputs, left_to_right):
+def test_left_to_right_must_match_the_trained_model(inputs, left_to_right):
     flags = {"nsp": "sop", "do_train": False}
     with pytest.raises(InputError, match=r"`is_left_to_right` .*True"):
         run(inputs, left_to_right, "sop", **flags)
@@ -166,7 +166,7 @@ def test_a_run_keeps_its_direction(inputs, left_to_right):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flag", ["fill_mask", "score"])
-def test_a_left_to_right_model_cannot_predict_masked_tokens(
+def test_left_to_right_model_cannot_predict_masked_tokens(
     left_to_right, tmp_path, flag
 ):
     (tmp_path / "in.txt").write_text("w1 [MASK]\n")
@@ -192,7 +192,7 @@ FEATURES["max_seq_length"] = 16
         (classes.ExportTfhub, {"export_path": "out"}),
     ],
 )
-def test_a_config_of_the_other_direction_is_an_error(
+def test_config_with_another_is_left_to_right_is_an_error(
     inputs, tmp_path, options, flags, folder, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -210,7 +210,7 @@ def test_a_config_of_the_other_direction_is_an_error(
 
 
 @pytest.mark.slow
-def test_a_left_to_right_model_is_fine_tuned(
+def test_left_to_right_model_is_fine_tuned(
     inputs, left_to_right, tmp_path, caplog
 ):
     """The label depends on the first word, and the last token is pooled."""

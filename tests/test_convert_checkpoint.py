@@ -214,7 +214,7 @@ def test_task_file_is_kept_with_its_head_only(tmp_path, to, flags):
         assert (output / "task.json").exists() == (name == "all")
 
 
-def test_the_output_layer_of_standardized_targets_is_converted(tmp_path):
+def test_output_layer_of_standardized_targets_is_converted(tmp_path):
     released(tmp_path / "a", "sequence_classification", 1)
     task = {"kind": "text", "task_type": "regression", "labels": []}
     task |= {"max_seq_length": 8, "do_lower_case": True}

@@ -138,6 +138,6 @@ def test_step_without_result_ends_the_demo(tmp_path, monkeypatch):
         demo.run(step)
 
 
-def test_directory_that_a_step_cannot_use_is_an_error_at_the_start():
+def test_unusable_directory_is_an_error_at_the_start():
     with pytest.raises(InputError, match="de mo "):
         Demo(output_dir="de mo [1]")

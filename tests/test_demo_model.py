@@ -35,7 +35,7 @@ def text(tmp_path, monkeypatch):
     (tmp_path / "a").write_text("a")
 
 
-def test_files_have_at_most_10_mb():
+def test_files_take_at_most_10_mb():
     sizes = {path.name: path.stat().st_size for path in DIRECTORY.iterdir()}
     assert sizes.keys() == {
         "README.md",
@@ -104,9 +104,7 @@ def test_conversion_takes_the_name():
 
 
 @pytest.mark.parametrize(("options_class", "line"), DEFAULTS)
-def test_model_is_the_default_with_a_line_in_the_log(
-    options_class, line, caplog
-):
+def test_demo_model_is_the_default_and_is_logged(options_class, line, caplog):
     caplog.set_level("INFO", logger="absl")
     found = command_lines.parse(options_class, line)
     assert found.init_checkpoint == str(DIRECTORY)
@@ -117,7 +115,7 @@ def test_model_is_the_default_with_a_line_in_the_log(
 
 @pytest.mark.parametrize("flag", ["vocab_file", "init_checkpoint", "model"])
 @pytest.mark.parametrize(("options_class", "line"), DEFAULTS)
-def test_model_is_no_default_beside_other_flags_of_a_model(
+def test_default_model_is_not_used_with_other_model_flags(
     options_class, line, flag
 ):
     value = "" if flag == "model" else "a"

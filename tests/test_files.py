@@ -322,7 +322,7 @@ def test_directory_is_unchanged_if_it_cannot_be_replaced(
 
 
 @pytest.mark.parametrize("size", [0, 5, 16 * 2**20, 40 * 2**20])
-def test_fingerprint_tells_size_and_content(tmp_path, size):
+def test_fingerprint_depends_on_size_and_content(tmp_path, size):
     path, content = tmp_path / "a.tsv", bytearray(size)
     path.write_bytes(content)
     found = files.fingerprint(str(path))

@@ -1,4 +1,4 @@
-"""Flags of predict.py that are errors, before TensorFlow is imported."""
+"""Invalid flags of predict.py, found before TensorFlow is imported."""
 
 import sys
 

@@ -133,7 +133,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("options_class", "line"), LINES)
-def test_model_gives_the_flags_that_are_omitted(
+def test_model_sets_the_flags_that_are_omitted(
     directory, models, options_class, line
 ):
     (directory / "a").write_text("a")
@@ -162,7 +162,7 @@ def test_model_without_vocabulary_needs_the_flag(models):
         command_lines.parse(ExtractFeatures, line)
 
 
-def test_module_does_not_take_a_model():
+def test_model_flag_with_a_hub_module_is_an_error():
     with pytest.raises(InputError, match="--model=a is not supported"):
         RunClassifierWithTfhub(
             model="a",
@@ -174,7 +174,7 @@ def test_module_does_not_take_a_model():
         )
 
 
-def test_list_shows_all_released_models(capsys):
+def test_model_list_shows_all_released_models(capsys):
     with pytest.raises(SystemExit) as stop:
         command_lines.parse(ExtractFeatures, "--model=list")
     assert not stop.value.code

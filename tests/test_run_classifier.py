@@ -59,7 +59,7 @@ def test_training_learns_the_task(trained):
     assert scores(trained).argmax(1).tolist() == predicted
 
 
-def test_a_run_writes_the_files_of_the_original(trained):
+def test_run_writes_the_files_of_the_original(trained):
     checkpoints = {
         f"model.ckpt-{step}.{part}"
         for step in (0, 40, 80, 100)  # 160 / 16 * 10
@@ -125,8 +125,10 @@ def test_flags_default_to_those_of_the_trained_model(folder, trained, copy):
 
 
 @pytest.mark.parametrize("flag", ["do_train", "do_predict"])
-def test_flags_have_no_other_defaults(trained, folder, flag):
-    """Training repeats nothing, and a new directory has nothing to repeat."""
+def test_other_runs_have_no_defaults_from_a_trained_model(
+    trained, folder, flag
+):
+    """Neither training nor a new output directory."""
     output = trained if flag == "do_train" else folder / "new"
     with pytest.raises(InputError, match="--bert_config_file"):
         command_lines.parse(RunClassifier, f"--{flag} --output_dir={output}")
@@ -158,7 +160,7 @@ def test_recorded_command_lines_give_the_recorded_files(
 
 
 @pytest.mark.slow
-def test_a_smoke_run_writes_the_recorded_variables(run_recorded, tmp_path):
+def test_smoke_run_writes_the_recorded_variables(run_recorded, tmp_path):
     expected = run_recorded("run_classifier_train_smoke")
     expected = read_json(expected / "train_smoke_checkpoint.json")
     output = tmp_path / "train"
@@ -167,7 +169,7 @@ def test_a_smoke_run_writes_the_recorded_variables(run_recorded, tmp_path):
     assert shapes == dict(expected["variables"])
 
 
-def test_the_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
+def test_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
     folder, tmp_path, monkeypatch
 ):
     unread = "-\t" * 8
@@ -195,7 +197,7 @@ def test_the_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
 
 
 @pytest.mark.slow
-def test_the_best_checkpoint_is_kept_and_evaluated(folder):
+def test_best_checkpoint_is_kept_and_evaluated(folder):
     flags = {"num_train_epochs": 4.0, "eval_every": 10, "learning_rate": 2e-2}
     output = run(folder, "best", do_train=True, do_eval=True, **flags)
     lines = (output / "eval_history.jsonl").read_text().splitlines()
@@ -278,7 +280,7 @@ CASED = {"do_lower_case": False, "init_checkpoint": RELEASED}
         ("do_train", CASED, "lowercased model"),
     ],
 )
-def test_flags_that_cannot_work_are_an_error_before_features_are_made(
+def test_unusable_flags_are_an_error_before_features_are_made(
     folder, tmp_path, monkeypatch, mode, changes, message
 ):
     monkeypatch.chdir(tmp_path)
@@ -292,7 +294,7 @@ def test_flags_that_cannot_work_are_an_error_before_features_are_made(
         assert not list(tmp_path.glob("out/*.tf_record"))
 
 
-def test_flags_reach_the_schedule_the_data_and_the_rates_of_layers(
+def test_flags_set_the_schedule_the_seed_and_the_rates_of_layers(
     folder, monkeypatch
 ):
     seen, trainer = {}, loop.Trainer

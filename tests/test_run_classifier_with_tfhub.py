@@ -147,7 +147,7 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
 @pytest.mark.parametrize(
     "write", [hub_modules.write_another, hub_modules.write_old]
 )
-def test_modules_by_others_are_trained_and_predict(
+def test_third_party_modules_are_trained_and_predict(
     base, tmp_path, caplog, write
 ):
     path = write(tmp_path, tiny.VOCAB)

@@ -110,7 +110,7 @@ def test_training_learns_both_tasks_and_writes_their_curves(folder):
 
 
 @pytest.mark.parametrize("seed", [0, 2**31 - 1])
-def test_data_are_shuffled_with_seeds_that_tensorflow_takes_for_0(folder, seed):
+def test_seeds_that_tensorflow_treats_as_0_shuffle_the_data(folder, seed):
     names = [str(folder / "train.tfrecord")]
     data = records.RecordFiles(names, pretraining_runs.SCHEMA)
 
@@ -196,7 +196,7 @@ def test_records_that_cannot_be_used_are_an_error(
         run(folder, do_train=True, **changes)
 
 
-def test_failed_evaluation_leaves_the_files_of_the_last_one(folder, copy):
+def test_failed_evaluation_keeps_the_files_of_the_last_one(folder, copy):
     run(folder, do_eval=True)
     before = (copy / "eval_options.json").read_bytes()
     cut_fifth_example(folder)
@@ -324,7 +324,7 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
     assert_same_weights(copy, finished)
 
 
-def test_init_checkpoint_gives_weights_but_no_slots(finished, folder):
+def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
     """Whether it is a checkpoint or a run directory."""
     prefix = str(finished / "model.ckpt-8")
     output = run(folder, do_train=True, init_checkpoint=prefix)

@@ -77,7 +77,7 @@ def test_answer_is_cut_at_the_bounds_of_its_tokens(
     assert output["n_best_answers"].numpy()[0].decode() == answer
 
 
-def test_bytes_that_are_not_utf8_do_not_count(tmp_path):
+def test_bytes_that_are_not_utf8_are_ignored(tmp_path):
     signatures = exporting.make_signatures(
         served_models.load("squad", tmp_path)
     )
@@ -91,7 +91,7 @@ def test_bytes_that_are_not_utf8_do_not_count(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["classification", "choice", "squad"])
-def test_examples_are_answered_as_their_ids(name, tmp_path):
+def test_serialized_examples_have_the_answers_of_their_ids(name, tmp_path):
     finetuned = served_models.load(name, tmp_path)
     signatures = exporting.make_signatures(finetuned, export_text=False)
     schema = finetuned.task.schema(finetuned.max_seq_length, is_training=False)
@@ -191,7 +191,9 @@ def test_export_of_a_model_on_a_hub_module_is_an_error(tmp_path):
         serving.export(finetuned, str(tmp_path / "export"))
 
 
-def test_version_appears_when_it_is_complete(tmp_path, monkeypatch):
+def test_exported_version_appears_only_when_it_is_complete(
+    tmp_path, monkeypatch
+):
     finetuned = served_models.load("regression", tmp_path)
     directory = tmp_path / "export"
     for name in ("7", "10", "notes"):

@@ -41,7 +41,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """Any seed but one modulo 2**31 - 1, with which nothing is shuffled."""
+    """TensorFlow does not shuffle with multiples of 2**31 - 1."""
     keras.utils.set_random_seed(1)
 
 
@@ -130,7 +130,7 @@ def test_seed_and_pool_decide_the_order_of_bucketed_batches(data):
 
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_run_continues_with_another_batch_size(data, pad_to):
-    """As it must if memory did not suffice."""
+    """Users reduce the batch size if memory does not suffice."""
     found = batches(data, 34, 3, pad_to=pad_to, start=42)
     assert len(found) >= 20
     assert {len(batch["label_ids"]) for batch in found} == {3}

@@ -94,7 +94,7 @@ def test_multilabel_metrics_equal_scikit_learn(scale):
     assert list(in_json(scores)) == names.split()
 
 
-def test_a_single_label_is_not_scored_as_a_binary_classification():
+def test_single_label_is_not_scored_as_binary_classification():
     # scikit-learn would count "not spam" as a class.
     scores = classification.multilabel([[1], [0], [0]], [[1], [1], [0]], ["x"])
     assert scores["per_class"]["x"]["support"] == 1

@@ -51,7 +51,7 @@ def test_correlations_with_a_constant_are_zero(targets, predictions):
     }
 
 
-def test_a_nearly_constant_input_raises_no_warning():
+def test_nearly_constant_input_raises_no_warning():
     scores = pearson_and_spearman([1, 2, 3], [2.5, 2.5, np.nextafter(2.5, 3)])
     assert scores["spearmanr"] == pytest.approx(math.sqrt(3) / 2)
     assert -1 <= scores["pearson"] <= 1

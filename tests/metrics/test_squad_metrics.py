@@ -154,7 +154,7 @@ def test_scores_without_questions_are_zero():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_best_threshold_is_found(seed):
+def test_best_threshold_is_found(seed):
     rng = random.Random(seed)
     texts = ["cat", "black cat", "big black dog", "dog"]
     questions = [
@@ -186,7 +186,7 @@ def test_the_best_threshold_is_found(seed):
     assert len({*tried.values()}) > 5
 
 
-def test_the_lowest_of_equally_good_thresholds_is_returned():
+def test_lowest_of_equally_good_thresholds_is_returned():
     questions = [question("a", "cat"), question("b"), question("c", "dog")]
     predictions = {"a": "cat", "b": "ox", "c": "dog"}
     results = squad_metrics.evaluate(

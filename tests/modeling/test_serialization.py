@@ -13,7 +13,7 @@ from official_bert.modeling import pretraining_model as pretraining
 from official_bert.modeling.attention import SelfAttention
 from official_bert.modeling.gradients import gelu
 
-# Of Keras itself, when it saves a variable under NumPy 2.
+# Raised by Keras itself when it saves a variable with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation:DeprecationWarning"
 )

@@ -17,7 +17,7 @@ from official_bert.optimization.schedules import LinearWarmupDecay
 
 # One unit in the last place of a float32 between 2 and 4: the parameters'.
 TOLERANCE = 2.4e-7
-# The same of a rate of at most 0.01.
+# One unit in the last place of a rate of at most 0.01.
 RATE_TOLERANCE = 1e-9
 
 SCENARIOS = "nowarmup past_end tiny_grad warmup_clip warmup_noclip zero_grad"

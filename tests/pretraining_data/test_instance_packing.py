@@ -62,7 +62,7 @@ def test_instances_go_into_the_fullest_row_with_room(lengths, limits, expected):
     "limits", [Limits(512, 77, 16), Limits(512, 80, 2), Limits(512, 80, 16)]
 )
 def test_every_instance_is_in_exactly_one_row_within_the_limits(limits):
-    draw = random.Random(0)  # As of long articles: three in four are full.
+    draw = random.Random(0)  # As in long articles, three in four are full.
     lengths = [
         512 if draw.random() < 0.75 else draw.randint(5, 511)
         for _ in range(3000)

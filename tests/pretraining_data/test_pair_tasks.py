@@ -104,7 +104,7 @@ def test_pairs_are_spans_of_documents(inputs, tmp_path, nsp, num_workers):
 
 
 @both_modes
-def test_none_makes_single_segments_of_whole_sentences(
+def test_nsp_none_makes_single_segments_of_whole_sentences(
     inputs, tmp_path, num_workers
 ):
     directory, borders, sentences = inputs
@@ -158,7 +158,9 @@ def test_packed_rows_contain_the_same_instances(
 
 
 @both_modes
-def test_sop_without_an_orderable_document_is_an_error(tmp_path, num_workers):
+def test_sop_without_a_document_of_two_sentences_is_an_error(
+    tmp_path, num_workers
+):
     out = tmp_path / "out"
     how = {"dupe_factor": 3, "num_workers": num_workers}
     pretraining_records.write_inputs(tmp_path, "a\n\nb\n", "ab")

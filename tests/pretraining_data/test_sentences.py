@@ -1,4 +1,4 @@
-"""Prose becomes sentences and documents; the counts are those of the text."""
+"""Prose becomes sentences and documents, which are counted in the log."""
 
 import gzip
 import itertools
@@ -151,7 +151,9 @@ def output(records):
 @pytest.mark.parametrize("num_workers", [0, 1, 2])
 @pytest.mark.parametrize("pack_sequences", [False, True])
 @pytest.mark.parametrize("nsp", ["next", "sop", "none"])
-def test_counts_are_those_made_by_hand(make, num_workers, pack_sequences, nsp):
+def test_logged_counts_equal_those_by_hand(
+    make, num_workers, pack_sequences, nsp
+):
     # 16 tokens, which all fit: 4 sentences of 4.
     how = {"num_workers": num_workers, "pack_sequences": pack_sequences}
     found = output(make(TEXT, nsp=nsp, dupe_factor=3, **how))
@@ -180,7 +182,7 @@ def test_truncated_tokens_are_counted(
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 @pytest.mark.parametrize("pack_sequences", [False, True])
-def test_tokens_of_random_segments_do_not_count(
+def test_tokens_of_random_segments_are_not_counted(
     make, num_workers, pack_sequences
 ):
     # Two documents of one sentence of 4: A is the document, B is random.
@@ -210,7 +212,7 @@ def test_tokens_of_random_segments_do_not_count(
         ),
     ],
 )
-def test_warning_says_what_to_do_about_the_documents(
+def test_unsuitable_documents_are_a_warning_with_advice(
     make, text, changes, message, num_workers
 ):
     how = {"num_workers": num_workers, "max_seq_length": 9, **changes}

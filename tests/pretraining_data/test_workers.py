@@ -45,7 +45,7 @@ def test_results_are_in_order_and_items_are_read_when_needed(number):
     assert is_in_this_process == (number == 1)
 
 
-def test_errors_and_deaths_of_workers_are_reported():
+def test_failed_and_killed_workers_are_reported():
     with workers(2) as pool:
         with pytest.raises(InputError, match="number 0"):
             list(pool.map(fail, range(5)))

@@ -55,7 +55,9 @@ def read(path, token_column=0, tag_column=-1):
         ("\n", (0, -1), False),
     ],
 )
-def test_columns_are_told_from_lines_of_text(write, text, columns, expected):
+def test_columns_are_distinguished_from_lines_of_text(
+    write, text, columns, expected
+):
     labels = ("B-ORG", "B-PER", "I-PER", "B-LOC", "O")
     data = ConllData("", *columns, labels)
     assert data.recognizes(write(text)) == expected
@@ -77,7 +79,7 @@ def test_sentences_know_their_document(write):
     assert second.document is first.document
     assert (first.start, second.start, third.start) == (0, 3, 0)
     assert third.document == ["BRUSSELS"]
-    # Otherwise the text of all sentences would grow with the square.
+    # Otherwise the size of this text would grow quadratically.
     assert "EU" not in repr(second)
 
 
@@ -132,12 +134,12 @@ def test_predictions_become_the_last_column(write):
         (["eng.testa", "eng.testb"], "test", "eng.testb"),
     ],
 )
-def test_the_first_known_file_name_is_read(tmp_path, names, split, expected):
+def test_first_known_file_name_is_read(tmp_path, names, split, expected):
     for name in names:
         (tmp_path / name).touch()
     assert ConllData(str(tmp_path)).path(split) == str(tmp_path / expected)
 
 
-def test_a_missing_file_is_reported_with_the_names_searched_for(tmp_path):
+def test_missing_file_is_reported_with_the_names_searched_for(tmp_path):
     with pytest.raises(InputError, match=r"dev\.txt or valid\.txt or"):
         ConllData(str(tmp_path)).read("dev")

@@ -1,4 +1,4 @@
-"""The user's own data in one command: what --train_file detects and implies."""
+"""The user's own data in one command: settings that --train_file detects."""
 
 import collections
 import json
@@ -37,7 +37,7 @@ def table(*rows, header="review,stars"):
 REVIEWS = [f"it is good {i},{i % 2}" for i in range(20)]
 
 
-def test_a_training_file_implies_the_actions_and_the_defaults(tmp_path):
+def test_train_file_sets_actions_and_defaults(tmp_path):
     found = complete(tmp_path, "a.csv", table(*REVIEWS))
     assert found.do_train
     assert found.do_eval
@@ -48,7 +48,7 @@ def test_a_training_file_implies_the_actions_and_the_defaults(tmp_path):
     assert found.has_header is True
 
 
-def test_given_flags_win_over_what_is_detected(tmp_path):
+def test_given_flags_override_detected_values(tmp_path):
     flags = [
         *("--text_column=stars", "--label_column=review", "--pad_to=max"),
         *("--task_type=multilabel", "--max_seq_length=32", "--nodo_eval"),
@@ -59,7 +59,7 @@ def test_given_flags_win_over_what_is_detected(tmp_path):
     assert (found.max_seq_length, found.do_eval) == (32, False)
 
 
-def test_a_task_name_is_required_only_without_a_training_file(tmp_path):
+def test_task_name_is_required_without_train_file(tmp_path):
     with pytest.raises(InputError, match="--train_file or --data_dir is req"):
         parse(tmp_path, "--do_train")
 
@@ -75,7 +75,7 @@ def test_a_task_name_is_required_only_without_a_training_file(tmp_path):
         ("it was a long and boring film,sad", ["so good,fun"], False),
     ],
 )
-def test_a_header_is_told_from_data(first, others, expected):
+def test_header_is_distinguished_from_data(first, others, expected):
     rows = [line.split(",") for line in (first.replace(", ", " "), *others)]
     assert detection.looks_like_header(rows[0], rows[1:]) is expected
 
@@ -145,11 +145,11 @@ def test_ambiguous_columns_are_an_error(tmp_path, header, row, message):
         ([["a"], []], "multilabel"),
     ],
 )
-def test_the_task_type_follows_from_the_labels(labels, expected):
+def test_task_type_follows_from_the_labels(labels, expected):
     assert detection.infer_task_type(labels) == expected
 
 
-def test_a_tenth_of_every_class_is_held_out():
+def test_tenth_of_every_class_is_held_out():
     labels = ["rare"] * 20 + ["common"] * 180 + ["single"]
     chosen = hold_out(labels, 0.1)
     assert collections.Counter(labels[i] for i in chosen) == {

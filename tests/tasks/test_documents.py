@@ -15,7 +15,7 @@ HEAD_TAIL = LongDocuments("head_tail")
 
 
 @pytest.mark.parametrize("mode", ["truncate_tail", "head_tail", "windows"])
-def test_texts_that_fit_are_kept_and_without_room_nothing_remains(mode):
+def test_texts_that_fit_are_kept_and_without_room_both_are_empty(mode):
     how = LongDocuments(mode)
     assert documents.cut([1, 2, 3], [4, 5], 8, how) == [([1, 2, 3], [4, 5])]
     assert documents.cut([1, 2], [], 4, how) == [([1, 2], [])]

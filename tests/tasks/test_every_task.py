@@ -1,4 +1,4 @@
-"""What holds for every kind of task: task.json, parsing, pooling heads."""
+"""Every kind of task: task.json, parsing, pooling heads."""
 
 import json
 
@@ -41,7 +41,7 @@ def make(kind, **changes):
         ("tagging", {"document_context": True}),
     ],
 )
-def test_a_task_is_restored_from_json(kind, fields):
+def test_task_is_restored_from_json(kind, fields):
     task = make(kind, **fields)
     described = json.loads(json.dumps(task.to_json()))
     assert described["kind"] == kind
@@ -91,7 +91,7 @@ def test_values_of_other_types_are_an_error(kind, changes, message):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_task_with_a_pooling_head_is_restored_and_makes_a_model_with_it(kind):
+def test_task_with_a_pooling_head_is_restored_and_makes_a_model_with_it(kind):
     head = PoolingHead("weighted_sum_all", 4)
     task = make(kind, pooling_head=head)
     assert tasks.from_json(json.loads(json.dumps(task.to_json()))) == task
@@ -118,7 +118,7 @@ CHOICE = {"context": "a", "choices": ["b", "c", "d"]}
         ("tagging", [{"tokens": ["a"], "after": [1]}]),
     ],
 )
-def test_other_values_are_an_error(kind, values):
+def test_input_of_another_form_is_an_error(kind, values):
     for value in values:
         with pytest.raises(InputError, match=r"^x:1: "):
             make(kind).parse(value, "x:1")

@@ -180,6 +180,6 @@ def test_malformed_data_is_reported_with_file_and_line(
 @pytest.mark.parametrize(
     "task_name", ["cola", "xnli", "tsv", "csv", "jsonl", "choices", "swag"]
 )
-def test_a_missing_file_is_reported(tmp_path, task_name):
+def test_missing_file_is_reported(tmp_path, task_name):
     with pytest.raises(InputError, match=re.escape(str(tmp_path))):
         tasks.get(tiny.options(tmp_path, task_name=task_name)).examples("train")

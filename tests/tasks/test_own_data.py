@@ -142,7 +142,7 @@ def test_without_training_labels_are_those_of_the_model(trained):
         ({}, "labels"),
     ],
 )
-def test_a_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
+def test_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
     monkeypatch.chdir(trained)
     write(trained / "labels", "y\nn\n")
     write(trained / "train.csv", "text,label\na,y\nb,x\n")
@@ -164,7 +164,7 @@ def test_a_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
         ("test.csv", "text\na\n", None),
     ],
 )
-def test_other_columns_or_only_unknown_labels_are_an_error(
+def test_wrong_columns_or_only_unknown_labels_are_an_error(
     tmp_path, file, text, message
 ):
     write(tmp_path / "train.csv", "text,label\na,y\nb,n\n")
@@ -176,7 +176,7 @@ def test_other_columns_or_only_unknown_labels_are_an_error(
         make(tmp_path).examples("test")
 
 
-def test_an_unknown_task_name_and_a_single_label_are_reported(tmp_path):
+def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"--task_name.*xml"):
         make(tmp_path, "xml")
     write(tmp_path / "train.csv", "text,label\na,1\nb,1\n")
@@ -231,7 +231,7 @@ def read_scores(output):
 
 
 @pytest.mark.slow
-def test_a_run_learns_several_labels_and_predicts_without_training_data(
+def test_multilabel_run_learns_and_predicts_without_training_data(
     tmp_path,
 ):
     names = ["rain", "sun"]
@@ -257,7 +257,7 @@ def test_a_run_learns_several_labels_and_predicts_without_training_data(
 
 
 @pytest.mark.slow
-def test_a_run_learns_standardized_numbers_and_answers_in_their_units(tmp_path):
+def test_regression_run_learns_and_predicts_in_the_units_of_the_data(tmp_path):
     rows = write_data(
         tmp_path,
         lambda text: 1000 + 50 * ("good" in text) - 30 * ("bad" in text),
@@ -301,7 +301,7 @@ def test_a_run_learns_standardized_numbers_and_answers_in_their_units(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_gives_one_answer_for_the_windows_of_a_document(tmp_path):
+def test_run_predicts_one_label_for_all_windows_of_a_document(tmp_path):
     for split, number in (("train", 64), ("dev", 20), ("test", 16)):
         lines = [
             " ".join([word] * (10 + i)) + f"\t{word}"

@@ -164,9 +164,7 @@ def test_missing_column_is_named_with_its_flag_and_a_near_match(
         ("text\tlabel\nbad, really\t0\n", 2),
     ],
 )
-def test_message_says_that_other_characters_separate_the_columns(
-    tmp_path, text, line
-):
+def test_message_suggests_the_separator_of_the_columns(tmp_path, text, line):
     message = rf":{line}: .* seems to separate the columns\. .* tabs as \.tsv"
     with pytest.raises(InputError, match=message):
         list(read(tmp_path, text, "csv"))

@@ -93,7 +93,7 @@ ODD_WORDS = [
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_the_first_token_of_a_word_has_its_label(
+def test_first_token_of_a_word_has_its_label(
     make_tokenizer, tmp_path, do_lower_case
 ):
     letters = "abeino中文s"
@@ -212,7 +212,7 @@ def test_test_data_without_known_tags_is_predicted_but_not_evaluated(
         task.examples("dev")
 
 
-def test_the_main_metric_depends_on_the_tags():
+def test_main_metric_depends_on_the_tags():
     for labels, main_metric in (
         (("B-PER", "I-PER", "O"), "f1"),
         (("B", "E", "M", "S"), "f1"),
@@ -225,7 +225,7 @@ def test_the_main_metric_depends_on_the_tags():
         assert found[main_metric] == 1.0
 
 
-def test_the_loss_is_that_of_labelled_tokens():
+def test_loss_is_that_of_labelled_tokens():
     logits = np.random.RandomState(0).normal(size=(2, 5, 3)).astype(np.float32)
     mask = np.array([[0, 1, 0, 1, 0], [0, 1, 0, 0, 0]])
     label_ids = np.array([[0, 2, 0, 1, 0], [0, 1, 0, 0, 0]])

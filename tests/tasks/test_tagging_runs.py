@@ -161,14 +161,14 @@ def test_labels_come_from_a_file_or_the_model_or_the_training_data(folder):
 @pytest.mark.parametrize(
     "values", [{"kind": "text", "labels": ["A"]}, {"kind": "squad"}]
 )
-def test_a_model_of_another_kind_is_an_error(folder, values):
+def test_model_of_another_kind_is_an_error(folder, values):
     write_task_json(folder, **values)
     with pytest.raises(InputError, match=r"task\.json: .*`kind`"):
         run(folder, do_train=False, do_predict=True)
 
 
 @pytest.mark.slow
-def test_a_frozen_bert_does_not_change_and_the_layers_above_learn(folder):
+def test_frozen_bert_does_not_change_and_the_layers_above_learn(folder):
     flags = {"feature_layers": "weighted_sum_all", "num_train_epochs": 6.0}
     modes = {"do_eval": True, "do_predict": True}
     output = run_with_bilstm(folder, pad_to="bucket", **flags, **modes)
@@ -194,7 +194,7 @@ def test_a_frozen_bert_does_not_change_and_the_layers_above_learn(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("feature_layers", ["none", "concat_last_4"])
-def test_a_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
+def test_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
     folder, feature_layers
 ):
     flags = {"save_checkpoints_steps": 5, "keep_checkpoint_max": 9}
@@ -231,7 +231,7 @@ def test_a_bilstm_resumes_with_the_weights_of_an_uninterrupted_run(
     ],
     ids=["jit_compile", "bfloat16", "mirrored"],
 )
-def test_a_bilstm_learns_however_it_is_computed(folder, flags):
+def test_bilstm_learns_with_xla_bfloat16_and_replicas(folder, flags):
     output = run_with_bilstm(
         folder, num_train_epochs=6.0, do_eval=True, **flags
     )
@@ -240,7 +240,7 @@ def test_a_bilstm_learns_however_it_is_computed(folder, flags):
 
 
 @pytest.mark.slow
-def test_layers_above_bert_can_be_swept(folder):
+def test_sweep_may_vary_the_layers_above_bert(folder):
     sweep = "feature_layers=embeddings;bilstm_size=0,4"
     run_with_bilstm(folder, sweep=sweep, bilstm_size=None)
     table = (folder / "out" / "sweep.tsv").read_text().splitlines()
@@ -252,7 +252,7 @@ def test_layers_above_bert_can_be_swept(folder):
         assert "bert/encoder/layer_0/output/dense/bias/adam_m" not in found
 
 
-def test_the_default_bilstm_has_the_size_of_the_paper(folder):
+def test_default_bilstm_has_the_size_of_the_paper(folder):
     frozen = {"feature_layers": "last"}
     assert options(folder).bilstm_units == 0
     assert options(folder, **frozen).bilstm_units == 768

@@ -92,7 +92,7 @@ def test_words_are_those_of_the_original_algorithm(
         assert tokenize(text) == words_by_character(text, do_lower_case), text
 
 
-def test_memo_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
+def test_cache_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
     module = "official_bert.tokenization.tokenizer"
     monkeypatch.setattr(f"{module}.MAX_ENTRIES", 50)
     tokenizer = Tokenizer(odd_vocab)
@@ -104,7 +104,7 @@ def test_memo_of_words_is_bounded(odd_vocab, random_texts, monkeypatch):
         assert len(tokenizer._ids_of_word) <= 50
 
 
-def test_long_words_are_not_remembered_and_longer_ones_unknown(make_vocab):
+def test_long_words_are_not_cached_and_longer_ones_are_unknown(make_vocab):
     tokenizer = Tokenizer(make_vocab("[UNK]", "a", "##a", "b" * 201))
     for length in (MAX_REMEMBERED_LENGTH + 1, 200):
         [ids] = tokenizer.tokenize_lines_to_ids(["a" * length])

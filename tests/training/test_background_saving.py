@@ -110,9 +110,7 @@ def test_failed_checkpoint_ends_the_run(state, tmp_path, writing, notice):
     assert run_directory.latest(str(tmp_path)).endswith("model.ckpt-1")
 
 
-def test_checkpoint_is_completed_when_a_run_ends_by_an_error(
-    state, tmp_path, writing
-):
+def test_checkpoint_is_completed_when_a_run_fails(state, tmp_path, writing):
     threading.Timer(0.1, writing.may_write.set).start()
 
     def train():
@@ -125,7 +123,7 @@ def test_checkpoint_is_completed_when_a_run_ends_by_an_error(
     assert_saved(tmp_path, 1)
 
 
-def test_steps_follow_while_a_checkpoint_is_written(
+def test_training_continues_while_a_checkpoint_is_written(
     tmp_path, writing, monkeypatch
 ):
     def report(bar, step, *others):

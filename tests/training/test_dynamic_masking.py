@@ -169,7 +169,7 @@ def packed_batch(num_rows):
 
 
 @pytest.mark.parametrize("max_ngram", [1, 3])
-def test_packed_instances_are_masked_on_their_own(max_ngram):
+def test_packed_instances_are_masked_separately(max_ngram):
     batch = packed_batch(2000)
     settings = DEFAULT._replace(max_predictions_per_seq=8, max_ngram=max_ngram)
     masked = mask(batch, settings)

@@ -1,4 +1,4 @@
-"""When the loop visits the host, how often it traces, when it gives up."""
+"""Steps per compiled call, retracing, and diverged training."""
 
 import math
 import types
@@ -19,7 +19,7 @@ from official_bert.training import distribution, loop
         (1000, [7, 4], [4, 7, 8, 12, 14, 16, 20]),
     ],
 )
-def test_calls_end_at_checkpoints_and_evaluations(
+def test_compiled_calls_end_at_checkpoints_and_evaluations(
     steps_per_call, intervals, ends
 ):
     found, step = [], 0
@@ -72,7 +72,7 @@ def test_step_is_traced_once_or_with_static_shapes_once_per_length(
         assert len(traced) == 3 * strategy.num_replicas_in_sync
 
 
-def test_loss_must_be_finite_once_the_loss_scale_cannot_halve():
+def test_infinite_loss_is_an_error_once_the_loss_scale_is_1():
     options = types.SimpleNamespace(output_dir="out")
     scalars = {"loss": math.nan, "gradient_norm": 1.0}
     loop._require_finite(1, {**scalars, "loss_scale": 2.0}, options)

@@ -79,7 +79,7 @@ def test_signal_ends_a_host_that_waits_or_evaluates(flags, moment, number):
         cluster = [flags | {"do_train": False}]
     with hosts.started("run_pretraining.py", cluster) as [process]:
         hosts.read_until(process, moment)
-        time.sleep(5.0)  # Until it is well inside TensorFlow.
+        time.sleep(5.0)  # Until TensorFlow waits or evaluates.
         assert process.poll() is None
         process.send_signal(number)
         process.communicate(timeout=30)

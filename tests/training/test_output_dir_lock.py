@@ -41,7 +41,7 @@ def test_evaluations_and_workers_need_no_lock(held, tmp_path, changes):
         pass
 
 
-def test_lock_ends_with_a_killed_process(held, tmp_path):
+def test_lock_of_a_killed_process_is_released(held, tmp_path):
     held.close()
     assert (tmp_path / "run.lock").exists()
     with lock(tmp_path):

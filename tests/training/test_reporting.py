@@ -1,4 +1,4 @@
-"""What a run tells about its data and its predictions."""
+"""The table of the data, warnings, and the table of metrics."""
 
 import re
 
@@ -36,7 +36,7 @@ def table(caplog, task, data, note=None):
     return [line.split() for line in lines]
 
 
-def test_the_table_has_examples_labels_and_lengths(caplog):
+def test_table_of_data_has_examples_labels_and_lengths(caplog):
     data = {"train": texts("b", "a", "b"), "test": texts(None, None)}
     note = {"num_records": 3, "lengths": LENGTHS}
     assert table(caplog, text_task(labels=("a", "b", "c")), data, note) == [
@@ -89,7 +89,7 @@ def test_many_labels_are_cut_after_ten_with_a_warning(caplog):
     ("labels", "is_odd"),
     [("abcdefa", True), ("abcabcabc", False), ("ab", False)],
 )
-def test_nearly_as_many_labels_as_examples_are_odd(caplog, labels, is_odd):
+def test_nearly_as_many_labels_as_examples_is_a_warning(caplog, labels, is_odd):
     table(caplog, text_task(labels=labels), {"train": texts(*labels)})
     assert ("different labels" in caplog.text) == is_odd
 
@@ -104,16 +104,14 @@ def test_nearly_as_many_labels_as_examples_are_odd(caplog, labels, is_odd):
         (SquadTask(), [None, None], None),
     ],
 )
-def test_one_class_for_everything_is_a_warning(caplog, task, answers, shown):
+def test_predicting_a_single_class_is_a_warning(caplog, task, answers, shown):
     reporting.warn_of_one_class("dev", task.predictions(answers))
     assert len(caplog.records) == (shown is not None)
     if shown:
         assert re.search(f"dev: {shown}", caplog.text)
 
 
-def test_a_run_reports_its_data_also_with_the_records_of_an_earlier_run(
-    tmp_path, caplog
-):
+def test_table_of_data_is_also_logged_if_records_are_reused(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     review_runs.write(tmp_path)
     flags = {"do_train": True, "learning_rate": 0.0, "max_seq_length": 16}
@@ -138,7 +136,7 @@ def test_a_run_reports_its_data_also_with_the_records_of_an_earlier_run(
         assert row in [line.split() for line in found[0].splitlines()]
 
 
-def test_metrics_are_a_table_beside_those_of_the_baseline(capsys):
+def test_metrics_are_printed_beside_those_of_the_baseline(capsys):
     task = text_task(labels=("a", "b"))
     baseline = task.baseline(texts("b", "a", "b"), texts("b", "a", "a", "b"))
     assert baseline["accuracy"] == 0.5
@@ -161,7 +159,7 @@ def test_metrics_are_a_table_beside_those_of_the_baseline(capsys):
     ]
 
 
-def test_the_baseline_of_numbers_is_their_mean():
+def test_baseline_of_numbers_is_their_mean():
     task = text_task("regression", ())
     found = task.baseline(texts(1.0, 3.0), texts(1.0, 2.0, 6.0))
     assert found["mean_squared_error"] == pytest.approx((1 + 0 + 16) / 3)

@@ -41,7 +41,7 @@ def runs(monkeypatch):
     """The options of the runs that were started; none of them trains."""
     started = []
     monkeypatch.setattr(finetune, "run", lambda _, given: started.append(given))
-    # Nothing is built here; after a thousand tests it takes two seconds.
+    # No model is built here, and clearing can take seconds.
     monkeypatch.setattr(keras.backend, "clear_session", lambda: None)
     return started
 

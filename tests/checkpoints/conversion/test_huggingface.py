@@ -79,7 +79,7 @@ def test_transformers_model_has_the_same_outputs_here(theirs, tmp_path):
 @every_head
 def test_model_is_unchanged_after_conversion_and_back(tmp_path, head, capsys):
     choices = 1 if head == "multiple_choice" else 3
-    # As released for Chinese, with a key that nobody reads.
+    # As the released Chinese model, with an unknown key.
     arrays = released(tmp_path / "a", head, choices, hidden_dropout_prob=0.25)
     change_json(tmp_path / "a" / "bert_config.json", pooler_type="first_token")
     hf = to_hf(tmp_path / "a", head, do_lower_case=False)
@@ -157,7 +157,7 @@ def test_missing_pooler_is_newly_initialized(tmp_path, capsys, head):
     assert sorted(found) == sorted(arrays)
     kernel = found["bert/pooler/dense/kernel"]
     assert 0.2 < kernel.std() < 0.7
-    # The same in every version; the last was drawn again, beyond 2 stddev.
+    # Equal in every version. The last one replaces a value beyond the limit.
     drawn = np.float32([0.06286511, -0.06605243, 0.32021132, 0.16448481])
     np.testing.assert_array_equal([*kernel[0, :3], kernel[1, 4]], drawn)
     assert np.abs(kernel).max() <= 1.0  # Two deviations.
@@ -199,7 +199,7 @@ def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
         ({"vocab": ["a"]}, "`vocab` must be an object"),
     ],
 )
-def test_other_model_or_tokenizer_than_that_of_bert_is_an_error(
+def test_model_or_tokenizer_other_than_bert_is_an_error(
     theirs, tmp_path, changes, message
 ):
     if "vocab" in changes:

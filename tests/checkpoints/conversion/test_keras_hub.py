@@ -51,7 +51,7 @@ def assert_close(found, wanted):
 
 
 def test_directory_is_preferred_to_a_published_model(tmp_path, monkeypatch):
-    """Of the same name, which KerasHub would fetch."""
+    """KerasHub would download the published model of this name."""
     monkeypatch.chdir(tmp_path)
     name = "bert_tiny_en_uncased"
     assert name in keras_nlp.models.BertBackbone.presets
@@ -62,7 +62,7 @@ def test_directory_is_preferred_to_a_published_model(tmp_path, monkeypatch):
 
 
 def with_released_head(model):
-    """The model with KerasHub's head made as README.md has it."""
+    """Returns the model with a head made as docs/conversion.md shows."""
     head = keras_nlp.layers.MaskedLMHead(
         token_embedding=model.backbone.token_embedding,
         intermediate_activation=lambda x: keras.activations.gelu(
@@ -230,7 +230,7 @@ def test_damaged_preset_is_an_error(preset, damage):
         to_tf1(preset)
 
 
-def test_other_treatment_of_accents_is_reported(preset, caplog):
+def test_unsupported_accent_setting_is_reported(preset, caplog):
     path = preset / "tokenizer.json"
     config = {**read_json(path)["config"], "strip_accents": False}
     change_json(path, config=config)

@@ -137,7 +137,7 @@ def test_no_answer_wins_by_more_than_the_threshold(make):
         assert [c["text"] for c in found.n_best][:2] == ["", "A"]
 
 
-def test_a_long_word_is_normalized_once(make, monkeypatch):
+def test_long_word_is_normalized_once(make, monkeypatch):
     spy = mock.Mock(wraps=squad_decoding.normalize)
     monkeypatch.setattr(squad_decoding, "normalize", spy)
     features = make("a.b" * 50)
@@ -158,7 +158,7 @@ def test_spans_with_the_same_tokens_are_decoded_once(make, monkeypatch):
 
 
 @pytest.mark.parametrize("version_2", [False, True])
-def test_the_first_of_equal_spans_wins(make, version_2):
+def test_first_of_equal_spans_wins(make, version_2):
     [found] = predict(
         make("ab cd"), np.zeros((1, 14, 2)), version_2_with_negative=version_2
     )

@@ -88,7 +88,7 @@ def test_records_are_written_again_if_a_file_is_damaged(write, path):
         assert write() == (9, True)
 
 
-def test_an_interrupted_run_keeps_the_previous_records(write, path):
+def test_interrupted_run_keeps_the_previous_records(write, path):
     write()
     content = path.read_bytes()
     failing = mock.Mock(side_effect=KeyboardInterrupt)
