@@ -1,6 +1,6 @@
 """Metrics of classifiers with one label or any number of labels per example.
 
-scikit-learn takes seconds to import, so only the functions import it.
+The functions import scikit-learn, because this takes seconds.
 """
 
 from collections.abc import Sequence

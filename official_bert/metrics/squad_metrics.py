@@ -96,7 +96,9 @@ def _score(
     predicted = normalize(predictions[name])
     answers = {normalize(answer["text"]) for answer in question["answers"]}
     if is_version_2:
-        answers = answers - {""} or {""}  # Only without any other answer.
+        answers = answers - {""} or {
+            ""
+        }  # "" counts only if it is the only one.
     exact = float(predicted in answers)
     f1 = max(_f1(answer.split(), predicted.split()) for answer in answers)
     if is_version_2:
@@ -134,9 +136,9 @@ def _best_thresholds(
             "Null odds must contain every predicted question. Received: none "
             f"for {missing[0]!r}. Use odds and predictions of the same run."
         )
-    # The threshold rises from "all empty" to "none empty", question by
-    # question, also among equal odds. It is 0.0 if "all empty" is best. Both
-    # as in the official script.
+    # As in the official script, the threshold rises from "all empty" to "none
+    # empty", question by question, even among equal odds. It is 0.0 if "all
+    # empty" is best.
     predicted.sort(key=lambda question: null_odds[question.id])
     results = {}
     for name in ("exact", "f1"):

@@ -22,8 +22,8 @@ from official_bert.errors import InputError, listed
 from official_bert.tasks.task import DataSet
 from official_bert.tokenization.alignment import Span
 
-# The first existing file is read; the last names are those of the CoNLL-2003
-# shared task.
+# The first existing file is read. The last names are from the CoNLL-2003 shared
+# task.
 _FILE_NAMES = {
     "train": ("train.txt", "eng.train"),
     "dev": ("dev.txt", "valid.txt", "testa.txt", "eng.testa"),

@@ -29,7 +29,7 @@ _MAX_INTEGER_CLASSES = 100
 
 
 def complete(options: _Options) -> _Options:
-    """Returns the options with detected values, if the task is own texts."""
+    """Returns options of own texts with detected values; others unchanged."""
     if options.task_name.lower() not in TABLE_FORMATS:
         return options
     split = options.used_splits[0]

@@ -296,7 +296,7 @@ _CHOICE_COLUMN = re.compile(
 
 
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
-    """Returns multiple choice with as many choices as any example has."""
+    """Returns multiple choice, with the largest number of choices found."""
     splits = options.used_splits
     names = files.list_directory(options.data_dir)
     found = [f for f in ("jsonl", "csv", "tsv") if f"{splits[0]}.{f}" in names]

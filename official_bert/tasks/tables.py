@@ -159,7 +159,7 @@ def read(
     has_header: bool = True,
     flags: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Iterator[Row]:
-    """Yields the rows of a table; `flags` are those of `Row`.
+    """Yields the rows of a table; for `flags` see `Row`.
 
     In `tsv`, cells are separated by tabs and never quoted. In `csv`, a cell in
     double quotes may contain commas, line breaks and doubled quotes. In

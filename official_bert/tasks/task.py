@@ -154,7 +154,7 @@ class Task(abc.ABC):
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
         epoch_has_all_features: Whether an epoch consists of all features. If
-            not, it has as many as there are examples, as in the original.
+            not, as many as there are examples, as for SQuAD in the original.
         pad_to: How features are padded for predicting, see `inputs.padding`.
     """
 
@@ -180,7 +180,7 @@ class Task(abc.ABC):
         return self.data.splits(mode) if self.data else [mode]
 
     def results_names(self, name: str) -> list[str]:
-        """Returns names of result files: `name`, and that of the variant."""
+        """Returns the names of result files, with and without the variant."""
         variant = self.data.variant if self.data else ""
         return [name, f"{name}_{variant}"] if variant else [name]
 

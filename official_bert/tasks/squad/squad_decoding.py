@@ -81,7 +81,7 @@ def decode(
 ) -> list[SquadAnswer]:
     """Chooses the answers to all questions.
 
-    `logits` are those of starts and ends in all windows, float [W, S, 2].
+    `logits` are the start and end logits of all windows, float [W, S, 2].
     """
     num_questions = len(features.examples)
     indices = progress.bar(
@@ -123,15 +123,15 @@ def _best_spans(
     """Combines the best starts and ends of each of a question's windows `part`.
 
     A span starts at one of the `n_best_size` best starts of a window that owns
-    this token, and ends at one of the window's best ends. Of equal spans, the
-    earlier comes first.
+    this token, and ends at one of the window's best ends. Between equal spans,
+    the earlier comes first.
     """
     _, starts, lengths = (column[part] for column in features.windows)
     offsets = features.offsets[part, np.newaxis]
     limits = offsets + lengths[:, np.newaxis]
     # From positions in the input sequence to tokens of the paragraph.
     shifts = starts[:, np.newaxis] - offsets
-    # Of equal logits, the first is the best.
+    # Between equal logits, the first is better.
     best = np.argsort(-logits, axis=1, kind="stable")[:, : options.n_best_size]
     start, end = best[..., 0], best[..., 1]
     first, last = start + shifts, end + shifts

@@ -148,7 +148,7 @@ def tokenize_words(
     paragraphs: Iterable[Paragraph],
     show_progress: bool = False,
 ) -> list[tuple[Ints, Ints]]:
-    """Returns the `SquadFeatures.paragraphs` of paragraphs.
+    """Returns the values of `SquadFeatures.paragraphs`.
 
     Like the original, it tokenizes word by word, but each distinct word once.
     """
@@ -177,7 +177,8 @@ def tokenize(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Ints]:
 def make_windows(num_tokens: Any, room: Any, doc_stride: int) -> Windows:
     """Divides paragraphs of `num_tokens`, int [E], into windows.
 
-    They have at most `room` tokens, int [E]. An empty paragraph has none.
+    A window has at most `room` tokens, int [E]. An empty paragraph has no
+    window.
     """
     steps = np.minimum(room, doc_stride)
     num_later = -(-(num_tokens - room) // steps)
@@ -193,8 +194,8 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     """Returns the window in which each token of a paragraph has most context.
 
     The context is the smaller of the numbers of tokens to the left and to the
-    right. Of equal ones, the longer window owns the token, then the first. The
-    windows are those of one example: `starts` and `lengths` are int [N].
+    right. Ties go to the longer window, then to the first. The windows are those
+    of one example: `starts` and `lengths` are int [N].
     """
     owner = np.zeros(np.max(starts + lengths, initial=0), np.intp)
     best_scores = np.full(len(owner), -1.0)

@@ -193,7 +193,7 @@ class SquadTask(task.Task):
             path = os.path.join(directory, f"{name}.json")
             if content:
                 files.write_text(path, json.dumps(content, indent=4) + "\n")
-            elif files.exists(path):  # Of an earlier run.
+            elif files.exists(path):  # From an earlier run.
                 files.remove(path)
 
     def parse(self, given: Any, where: str) -> SquadExample:
