@@ -96,9 +96,8 @@ def _score(
     predicted = normalize(predictions[name])
     answers = {normalize(answer["text"]) for answer in question["answers"]}
     if is_version_2:
-        answers = answers - {""} or {
-            ""
-        }  # "" counts only if it is the only one.
+        # An empty answer counts only if there is no other.
+        answers = answers - {""} or {""}
     exact = float(predicted in answers)
     f1 = max(_f1(answer.split(), predicted.split()) for answer in answers)
     if is_version_2:
