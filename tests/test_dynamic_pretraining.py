@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from support import pretraining_records, pretraining_runs, recorded
+from support import pretraining_records, pretraining_runs
 from support.run_outputs import assert_same_weights, rewind, weights
 
 from official_bert.errors import InputError
@@ -13,7 +13,7 @@ from official_bert.inputs import datasets
 
 SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 12}
 WORDS = ["the", "cat", "##s", "sat", "on", "mat", ".", "it", "was", "warm"]
-CONFIG = recorded.SMALL_CONFIG.to_dict() | {"max_position_embeddings": 64}
+CONFIG = pretraining_runs.CONFIG | {"max_position_embeddings": 64}
 DOCUMENT = "the cats sat on the mats .\nit was warm .\nthe mats sat .\n\n"
 RECORDS = {
     "static": {"masking": "static"},
@@ -113,26 +113,24 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     assert_same_weights(resumed, whole)
 
 
-def write_config(folder, tmp_path, **changes):
+@pytest.fixture
+def without_dropout(tmp_path):
+    """The config file of a model without dropout."""
     path = tmp_path / "bert_config.json"
-    path.write_text(json.dumps(CONFIG | changes))
+    path.write_text(json.dumps(CONFIG | pretraining_runs.NO_DROPOUT))
     return str(path)
 
 
-WITHOUT_DROPOUT = dict.fromkeys(
-    ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
-)
-
-
-def test_micro_batches_have_the_masks_of_the_whole_batch(folder, tmp_path):
-    config = write_config(folder, tmp_path, **WITHOUT_DROPOUT)
+def test_micro_batches_have_the_masks_of_the_whole_batch(
+    folder, tmp_path, without_dropout
+):
     whole, parts = (
         weights(
             run(
                 folder,
                 tmp_path,
                 "words",
-                bert_config_file=config,
+                bert_config_file=without_dropout,
                 do_train=True,
                 num_train_steps=2,
                 gradient_accumulation_steps=number,
@@ -146,13 +144,12 @@ def test_micro_batches_have_the_masks_of_the_whole_batch(folder, tmp_path):
 
 
 @pytest.mark.parametrize("records", ["static", "dynamic"])
-def test_every_step_masks_anew(folder, tmp_path, records):
-    config = write_config(folder, tmp_path, **WITHOUT_DROPOUT)
+def test_masks_change_at_every_step(folder, tmp_path, without_dropout, records):
     output = run(
         folder,
         tmp_path,
         records,
-        bert_config_file=config,
+        bert_config_file=without_dropout,
         do_train=True,
         learning_rate=0.0,
         num_train_steps=20,

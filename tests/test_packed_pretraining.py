@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from support import pretraining_records, pretraining_runs, recorded
+from support import pretraining_records, pretraining_runs
 
 from official_bert.errors import InputError
 
 SIZES = {"max_seq_length": 64, "max_predictions_per_seq": 12}
 WORDS = ["the", "cat", "sat", "on", "mat", ".", "it", "was", "warm"]
-CONFIG = recorded.SMALL_CONFIG.to_dict() | {"max_position_embeddings": 64}
+CONFIG = pretraining_runs.CONFIG | {"max_position_embeddings": 64}
 
 
 @pytest.fixture(scope="module")

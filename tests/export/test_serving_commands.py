@@ -6,7 +6,7 @@ import shutil
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the operations of exported models)
-from support import tiny
+from support import hosts, tiny
 
 import run_classifier
 import run_squad
@@ -139,9 +139,7 @@ def test_export_of_text_signatures_needs_tensorflow_text(tmp_path, monkeypatch):
 
 
 def test_export_on_several_hosts_is_an_error(tmp_path, monkeypatch):
-    hosts = {"worker": ["a:1", "b:1"]}
-    config = {"cluster": hosts, "task": {"type": "worker", "index": 0}}
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    monkeypatch.setenv("TF_CONFIG", hosts.tf_config(["a:1", "b:1"], 0))
     flags = {"distribution_strategy": "multi_worker_mirrored"}
     with pytest.raises(InputError, match="--do_export needs one host"):
         options(tmp_path, do_train=True, **flags)

@@ -104,11 +104,7 @@ def test_our_optimizer_trains_as_the_original(tmp_path):
     task = TextTask(task_type="classification", labels=("a", "b", "c"))
     model = task.build_model(config, HubBert(path))
     model.dropout.rate = 0.0
-    recorded.set_weights([model.output_weights, model.output_bias], 101)
-    heads = recorded.part(arrays, "extra_init/")
-    for weight in model.trainable_variables:
-        if weight.path in heads:
-            weight.assign(heads[weight.path])
+    recorded.assign_heads(model, arrays)
     schedule = LinearWarmupDecay(1e-3, num_train_steps=30, num_warmup_steps=3)
     optimizer = AdamWeightDecay(model.learning_variables, schedule)
     objective = FinetuningObjective(task)
@@ -145,7 +141,7 @@ def test_frozen_encoder_has_no_trainable_weights_and_no_dropout(path):
     assert difference() > 0.01
 
 
-# Keras itself, with current versions of numpy.
+# Raised by Keras itself with NumPy 2.
 @pytest.mark.filterwarnings("ignore:__array__ implementation")
 def test_keras_saves_and_loads_trained_weights(path, tmp_path):
     encoder = HubEncoder(path)
@@ -182,7 +178,7 @@ def test_replicas_share_the_weights(path):
         ("old", ["bert/table"], 1),
     ],
 )
-def test_modules_by_others_are_trained(tmp_path, write, names, trained):
+def test_third_party_modules_are_trained(tmp_path, write, names, trained):
     path = getattr(hub_modules, f"write_{write}")(tmp_path, hub_modules.VOCAB)
     encoder = HubEncoder(path)
     assert [w.path for w in encoder.trainable_variables] == names
@@ -210,7 +206,7 @@ def test_vocabulary_of_a_module_may_have_a_token_twice(tmp_path):
     assert bert.config.vocab_size == len(vocab)
 
 
-def test_anything_but_a_text_encoder_is_an_error(tmp_path):
+def test_module_that_is_not_a_text_encoder_is_an_error(tmp_path):
     callable_module = tf.train.Checkpoint()
     signature = [tf.TensorSpec([], tf.int32)]
     callable_module.__call__ = tf.function(lambda x: x, signature)

@@ -1,12 +1,11 @@
 """Instances and records equal those of the original, draw by draw."""
 
-import gzip
 import hashlib
 import json
 import random
 
 import pytest
-from support import recorded
+from support import recorded, recorded_texts
 
 from official_bert.inputs import tfrecords
 from official_bert.options import CreatePretrainingData
@@ -45,8 +44,7 @@ def test_instances_and_records_equal_the_recorded_ones(
     records = instance_records.encode(batches, settings)
     instance_records.write(records, options, text.num_tokens)
 
-    with gzip.open(directory / name / "instances.jsonl.gz", "rt") as lines:
-        expected = [json.loads(line) for line in lines]
+    expected = recorded_texts.lines(directory / name / "instances.jsonl.gz")
     for instance, wanted in zip(instances, expected, strict=True):
         assert wanted == as_recorded(instance, text, settings)
     assert rng.random() == stats["rng_next_random_after_run"]

@@ -11,6 +11,12 @@ import sys
 from support import ROOT
 
 
+def tf_config(hosts, index):
+    """Returns the TF_CONFIG of one of several workers."""
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": {"worker": hosts}, "task": task})
+
+
 @contextlib.contextmanager
 def started(command, options_of_hosts):
     """Starts one process per host; kills those that are left at the end.
@@ -26,14 +32,12 @@ def started(command, options_of_hosts):
     for index, options in enumerate(options_of_hosts):
         if options is None:
             continue
-        task = {"type": "worker", "index": index}
-        config = json.dumps({"cluster": {"worker": hosts}, "task": task})
         flags = {**options, "distribution_strategy": "multi_worker_mirrored"}
         line = [f"--{key}={value}" for key, value in flags.items()]
         processes.append(
             subprocess.Popen(
                 [sys.executable, ROOT / command, *line],
-                env={**os.environ, "TF_CONFIG": config},
+                env={**os.environ, "TF_CONFIG": tf_config(hosts, index)},
                 stderr=subprocess.PIPE,
                 text=True,
             )

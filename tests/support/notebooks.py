@@ -54,9 +54,9 @@ def write_tiny(directory: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def workspace(folder: pathlib.Path):
-    """Yields a directory to run notebooks in, whose Hub is on this machine.
+    """Yields a directory to run notebooks in, with a Hub on this machine.
 
-    It is `docs` of a copy of the repository that consists of links.
+    It is the directory `docs` in a copy of the repository made of links.
     """
     write_tiny(folder / "served" / _REPOSITORY)
     copy = folder / "repository"

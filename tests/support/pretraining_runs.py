@@ -11,9 +11,10 @@ from official_bert.options import RunPretraining
 from support import record_files, recorded
 
 CONFIG = recorded.SMALL_CONFIG.to_dict()
-WITHOUT_DROPOUT = CONFIG | dict.fromkeys(
+NO_DROPOUT = dict.fromkeys(
     ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
 )
+WITHOUT_DROPOUT = CONFIG | NO_DROPOUT
 SCHEMA = schemas.pretraining_schema(10, 2)
 
 

@@ -29,7 +29,7 @@ SMALL_CONFIG = BertConfig(
     type_vocab_size=2,
 )
 
-# Of all recorded training runs, which were made without dropout.
+# The model of all recorded training runs, which had no dropout.
 TRAINING_CONFIG = BertConfig(
     vocab_size=1000,
     hidden_size=64,
@@ -42,7 +42,7 @@ TRAINING_CONFIG = BertConfig(
     type_vocab_size=2,
 )
 
-# Of the outputs and gradients in golden/model.npz; the weights' seed is 102.
+# The model of golden/model.npz, whose weights have the seed 102.
 RELU_CONFIG = BertConfig(
     vocab_size=513,
     hidden_size=48,
@@ -90,6 +90,15 @@ def assign(model: Any, seed: int) -> Any:
         model.build()
     set_weights(model.trainable_variables, seed)
     return model
+
+
+def assign_heads(model: Any, arrays: Mapping[str, Any]) -> None:
+    """Assigns the first weights of the head of a recorded run."""
+    heads = part(arrays, "extra_init/")
+    for weight in model.trainable_variables:
+        if weight.path in heads:
+            weight.assign(heads.pop(weight.path))
+    assert not heads
 
 
 def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import lzma
 
 from official_bert.tokenization import Tokenizer
 
@@ -14,16 +13,11 @@ def lines(path):
             yield json.loads(line)
 
 
-def tokenizer(golden, shared_data, tmp_path, task):
+def tokenizer(golden, vocab_files, task):
     """Returns the tokenizer that a task's features were recorded with."""
     features = golden / "classifier" / "features"
     recorded = json.loads((features / f"{task}.json").read_text())
-    path = shared_data / "vocab" / f"{recorded['vocab']}.txt"
-    if not path.exists():
-        packed = path.with_name(f"{path.name}.xz").read_bytes()
-        path = tmp_path / "vocab.txt"
-        path.write_bytes(lzma.decompress(packed))
-    return Tokenizer(str(path), recorded["do_lower_case"])
+    return Tokenizer(vocab_files[recorded["vocab"]], recorded["do_lower_case"])
 
 
 def assert_equals(golden, folder, task, tokenizer, split):

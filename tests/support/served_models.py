@@ -67,7 +67,7 @@ class Case(NamedTuple):
 
 
 A, B = texts(12, 1), [*texts(11, 2, longest=8)[::-1], "the Smith's"]
-# No two choices of the same tokens: their scores are equal but for rounding.
+# Choices with the same tokens would have equal scores, except for rounding.
 CHOICES = [[b, a, f"{b} the {a}"] for a, b in zip(A, B, strict=True)]
 
 

@@ -92,7 +92,7 @@ def test_every_choice_has_the_score_of_a_pair_classifier(features):
     assert outputs.weights.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_the_metric_is_accuracy_if_all_labels_are_known():
+def test_metric_is_accuracy_if_all_labels_are_known():
     assert TASK.main_metric == "accuracy"
     answers = np.array([[0.2, 0.5, 0.3], [0.4, 0.3, 0.3], [0.4, 0.3, 0.3]])
     assert TASK.metrics(EXAMPLES[:2], answers[:2]) == {"accuracy": 0.5}
@@ -120,15 +120,11 @@ def write_csv(path, *rows):
         csv.writer(file).writerows(rows)
 
 
-def swag(folder):
-    return tasks.get(tiny.options(folder, task_name="SWAG"))
-
-
 def test_text_b_of_swag_is_the_beginning_with_an_ending(tmp_path):
     for name in ("train", "val"):
         write_csv(tmp_path / f"{name}.csv", HEADER, [*ROW, *ENDINGS, "2"])
     write_csv(tmp_path / "test.csv", HEADER[:-1], [*ROW, *ENDINGS])
-    task = swag(tmp_path)
+    task = tasks.get(tiny.options(tmp_path, task_name="SWAG"))
     assert task.num_choices == 4
     texts = ['He sees "a dog", red.', "He eats.", "He sits.", "He stands."]
     for split, label in (("train", 2), ("dev", 2), ("test", None)):
@@ -154,7 +150,7 @@ def choices(folder, *lines, split="train", **columns):
 OWN = {"context": "a", "choices": ["b", "c"], "label": 1}
 
 
-def test_question_and_id_are_optional_and_the_label_in_test_data(tmp_path):
+def test_question_id_and_the_label_of_test_data_are_optional(tmp_path):
     asked = {**OWN, "question": "d ?", "id": 7}
     assert choices(tmp_path, OWN, asked) == [
         ChoiceExample("train-1", "a", ["b", "c"], 1),
@@ -211,7 +207,7 @@ TABLES = {
 
 @pytest.mark.parametrize("text", TABLES)
 @pytest.mark.parametrize("separator", [",", "\t"])
-def test_a_table_has_a_column_for_each_choice_and_letters_as_labels(
+def test_table_has_a_column_for_each_choice_and_letters_as_labels(
     tmp_path, text, separator
 ):
     name = "train.csv" if separator == "," else "train.tsv"
@@ -286,7 +282,7 @@ def write_choices(folder, split, seed, number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
-def test_a_run_learns_five_choices(tmp_path, pad_to):
+def test_run_learns_multiple_choice(tmp_path, pad_to):
     write_choices(tmp_path, "train", 0, 240)
     write_choices(tmp_path, "dev", 1, 80)
     labels = write_choices(tmp_path, "test", 7, 30)

@@ -22,18 +22,16 @@ def make(name, folder):
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 @pytest.mark.parametrize("name", ["CoLA", "MNLI", "MRPC"])
-def test_features_equal_the_original(
-    golden, shared_data, tmp_path, name, split
-):
-    tokenizer = recorded_texts.tokenizer(golden, shared_data, tmp_path, name)
+def test_features_equal_the_original(golden, vocab_files, name, split):
+    tokenizer = recorded_texts.tokenizer(golden, vocab_files, name)
     task = make(name, golden / "classifier" / "data" / name)
     recorded_texts.assert_equals(
         golden, f"{name}_{split}", task, tokenizer, split
     )
 
 
-def test_records_equal_the_original(golden, shared_data, tmp_path):
-    tokenizer = recorded_texts.tokenizer(golden, shared_data, tmp_path, "MRPC")
+def test_records_equal_the_original(golden, vocab_files, tmp_path):
+    tokenizer = recorded_texts.tokenizer(golden, vocab_files, "MRPC")
     task = make("MRPC", golden / "classifier" / "data" / "MRPC")
     path = str(tmp_path / "train.tf_record")
     examples = task.examples("train")
@@ -68,10 +66,10 @@ ODD_PAIRS = {
 
 
 @pytest.mark.parametrize("case", ODD_PAIRS)
-def test_odd_pairs_equal_the_original(golden, shared_data, case):
+def test_odd_pairs_equal_the_original(golden, vocab_files, case):
     text = (golden / "classifier" / "errors.json").read_text()
     [expected] = [r for n, ok, r in json.loads(text) if (n, ok) == (case, "ok")]
-    tokenizer = Tokenizer(str(shared_data / "vocab" / "uncased.txt"), True)
+    tokenizer = Tokenizer(vocab_files["uncased"], True)
     text_a, text_b, length = ODD_PAIRS[case]
     task = TextTask(task_type="classification", labels=("0", "1"))
     example = TextExample("dev-0", text_a, text_b, "0")
@@ -115,7 +113,7 @@ def test_short_rows_of_qqp_are_skipped(tmp_path):
     assert guids == ["train-1", "train-3"]
 
 
-def test_the_submission_has_the_ids_of_the_benchmark(tmp_path):
+def test_submission_has_the_ids_of_the_benchmark(tmp_path):
     """A row that is skipped does not change the ids of later rows."""
     rows = ["id\tquestion1\tquestion2", "0\tWhat?\tWho?", "1\tWhat?"]
     (tmp_path / "test.tsv").write_text("\n".join([*rows, "2\tWhy?\tHow?"]))
@@ -129,7 +127,7 @@ def test_the_submission_has_the_ids_of_the_benchmark(tmp_path):
     assert results == "0.9\t0.1\n0.2\t0.8\n"
 
 
-def test_the_mismatched_sets_of_mnli_are_read_if_present(tmp_path):
+def test_mismatched_sets_of_mnli_are_read_if_present(tmp_path):
     task = make("MNLI", tmp_path)
     assert task.splits("dev") == ["dev"]
     for name in ("dev_matched", "dev_mismatched"):

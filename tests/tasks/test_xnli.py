@@ -18,8 +18,8 @@ def make(folder, **flags):
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
-def test_features_equal_the_original(golden, shared_data, tmp_path, split):
-    tokenizer = recorded_texts.tokenizer(golden, shared_data, tmp_path, "XNLI")
+def test_features_equal_the_original(golden, vocab_files, tmp_path, split):
+    tokenizer = recorded_texts.tokenizer(golden, vocab_files, "XNLI")
     task = make(tmp_path, data_dir=str(golden / "classifier" / "data" / "XNLI"))
     recorded_texts.assert_equals(
         golden, f"XNLI_{split}", task, tokenizer, split
@@ -105,7 +105,7 @@ def test_prediction_evaluates_the_test_set_of_its_language(folder):
     assert (folder / "out" / "XNLI-zh.tsv").exists()
 
 
-def test_a_missing_language_is_reported(folder):
+def test_missing_language_is_reported(folder):
     task = make(folder, language="fr")
     with pytest.raises(InputError, match=r"'fr'\. Received: de, zh\."):
         task.examples("dev")

@@ -1,12 +1,11 @@
 """Random texts of unusual characters, and recorded results."""
 
-import gzip
-import json
 import random
 import sys
 import unicodedata
 
 import pytest
+from support import recorded_texts
 
 TOKENS = [
     *("[UNK]", "[MASK]", "a", "##a", "ab", "##bc", "σ", "##σ", "##ς", "é"),
@@ -44,8 +43,7 @@ def random_texts():
 def all_records(golden):
     """Recorded strings and tokens that this Python can reproduce."""
     path = golden / "tokenization" / "tokenized.jsonl.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        every = [json.loads(line) for line in lines]
+    every = list(recorded_texts.lines(path))
     # `pydiff` lists versions of Python with other results, such as "3.10.13";
     # Unicode tables change only between minor versions.
     running = f"{sys.version_info.major}.{sys.version_info.minor}."

@@ -125,14 +125,9 @@ def finetuned(request):
     """Returns a task's name, its recorded arrays, state and steps."""
     name, task = request.param, TASKS[request.param]
     arrays = recorded.part(FINETUNING, f"{name}/")
-    model = task.build_model(recorded.TRAINING_CONFIG)
+    model = recorded.assign(task.build_model(recorded.TRAINING_CONFIG), 101)
+    recorded.assign_heads(model, arrays)
     model.dropout.rate = 0.0  # The recorded runs have no dropout.
-    recorded.set_weights(model.trainable_variables, 101)
-    heads = recorded.part(arrays, "extra_init/")
-    for weight in model.trainable_variables:
-        if weight.path in heads:
-            weight.assign(heads.pop(weight.path))
-    assert not heads
     batches = recorded.finetuning_batches(arrays)
     optimizer = AdamWeightDecay(model.learning_variables, FINETUNING_SCHEDULE)
     objective = FinetuningObjective(task)

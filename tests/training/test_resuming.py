@@ -1,4 +1,4 @@
-"""Runs in the output directory of an earlier run: resumed, an error, anew."""
+"""Runs in the output directory of an earlier run: resumed or started over."""
 
 import dataclasses
 import json
@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from support import command_lines, pretraining_runs, review_runs
+from support import command_lines, hosts, pretraining_runs, review_runs
 from support.review_runs import run
 from support.run_outputs import (
     assert_same_weights,
@@ -85,7 +85,7 @@ def contents(directory):
         ({"seed": 7}, ["--seed: 12345, now 7"]),
     ],
 )
-def test_changed_options_that_a_resumed_run_cannot_honour_are_an_error(
+def test_changed_options_that_a_resumed_run_cannot_apply_are_an_error(
     folder, changes, messages
 ):
     before = contents(folder / "out")
@@ -111,7 +111,7 @@ def test_changed_training_data_and_weights_are_an_error(folder):
     assert contents(folder / "out") == before
 
 
-def test_finished_run_with_the_same_options_and_moved_files_stays_as_it_is(
+def test_finished_run_with_moved_files_is_unchanged(
     folder,
 ):
     before = contents(folder / "out")
@@ -136,7 +136,7 @@ def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
 
 
 @pytest.mark.parametrize("version", ["2018", "without fingerprints"])
-def test_runs_that_recorded_less_resume(folder, version):
+def test_runs_of_older_versions_resume(folder, version):
     output = folder / "out"
     if version == "2018":
         for name in (
@@ -153,7 +153,7 @@ def test_runs_that_recorded_less_resume(folder, version):
     assert weights(output)["global_step"] == 6
 
 
-def test_run_that_ended_before_its_first_step_starts_anew(folder):
+def test_run_that_ended_before_its_first_step_starts_over(folder):
     """With other options, data, vocabulary and config."""
     output = folder / "out"
     rewind(output, 0)
@@ -167,7 +167,7 @@ def test_run_that_ended_before_its_first_step_starts_anew(folder):
     assert_same_weights(train(folder, **changes), expected)
 
 
-def test_overwritten_run_leaves_nothing_but_files_of_others(folder):
+def test_overwriting_removes_all_files_of_a_run_and_no_others(folder):
     output = train(folder, do_eval=True, do_predict=True, eval_every=3)
     (output / "notes.txt").write_text("mine")
     (output / "best" / "other.txt").write_text("mine")
@@ -228,15 +228,13 @@ def test_overwriting_removes_only_from_directories_of_training_runs(folder):
 def test_overwriting_needs_one_training_run(
     folder, monkeypatch, changes, message
 ):
-    hosts = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"index": 0}}
-    hosts["task"]["type"] = "worker"
-    monkeypatch.setenv("TF_CONFIG", json.dumps(hosts))
+    monkeypatch.setenv("TF_CONFIG", hosts.tf_config(["a:1", "b:1"], 0))
     flags = review_runs.flags(folder, do_train=True, overwrite_output_dir=True)
     with pytest.raises(InputError, match=message):
         RunClassifier(**flags | changes)
 
 
-def test_holding_out_other_examples_is_an_error(folder):
+def test_changing_the_held_out_examples_is_an_error(folder):
     files = (f"--{n}_file={folder}/{f}" for n, f in MODEL_FILES.items())
     line = f"--output_dir={folder}/own --max_seq_length=16 " + " ".join(files)
     line += f" --train_file={folder}/SST-2/train.tsv --num_train_epochs=0.5"
@@ -296,7 +294,7 @@ def test_signal_during_the_last_evaluation_ends_the_run(
 
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_run_resumes_with_smaller_batches(folder, pad_to):
-    """As it must if memory did not suffice."""
+    """Users reduce the batch size if memory does not suffice."""
     output = train(folder, train_batch_size=3, pad_to=pad_to)
     assert weights(output)["global_step"] == 160 // 3 // 2
 
@@ -309,7 +307,9 @@ def test_run_resumes_with_smaller_batches(folder, pad_to):
         ({"task_name": "RTE", "data_dir": "RTE"}, r"`labels` \['0', '1'\]"),
     ],
 )
-def test_model_is_used_as_it_was_trained(folder, monkeypatch, changes, message):
+def test_vocabulary_casing_and_labels_must_be_those_of_training(
+    folder, monkeypatch, changes, message
+):
     """The weights fit, so only the files beside them can tell."""
     monkeypatch.chdir(folder)
     vocab = (folder / "out" / "vocab.txt").read_text()
