@@ -99,7 +99,7 @@ def test_encoder_and_preprocessor_work_without_this_project(
     assert bool(tf.saved_model.load(encoder).do_lower_case)
 
 
-def test_model_dir_is_its_best_and_init_checkpoint_its_newest_checkpoint(
+def test_model_dir_means_the_best_and_init_checkpoint_the_newest_checkpoint(
     directory, tmp_path, monkeypatch
 ):
     for name in ("bert_config.json", "vocab.txt"):

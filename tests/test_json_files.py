@@ -6,7 +6,7 @@ from official_bert import json_files
 from official_bert.errors import InputError
 
 
-def test_written_file_is_readable_by_people_and_by_read(tmp_path):
+def test_written_file_is_indented_and_can_be_read_back(tmp_path):
     path = tmp_path / "a.json"
     json_files.write(str(path), {"b": ["ü", None], "a": 1})
     text = '{\n  "b": [\n    "ü",\n    null\n  ],\n  "a": 1\n}\n'

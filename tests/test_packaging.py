@@ -130,7 +130,7 @@ def test_optional_packages_are_in_their_extras_only(required):
         assert str(item.marker) == f'extra == "{extra}"'
 
 
-def test_tpu_packages_do_not_bring_plain_tensorflow():
+def test_tpu_packages_do_not_install_plain_tensorflow():
     names = {pin.name for pin in pinned("requirements-tpu.txt")}
     assert names & {"tensorflow", *TENSORFLOW_ADD_ONS} == set()
 

@@ -73,7 +73,7 @@ def trained(folder):
     return run(folder, do_train=True, do_predict=True, pad_to="bucket")
 
 
-def test_training_finds_names(trained):
+def test_training_learns_to_find_names(trained):
     results = read_json(trained / "predict_results.json")
     assert results["exact_match"] > 80
     assert results["total"] == 40

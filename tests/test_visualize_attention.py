@@ -250,7 +250,7 @@ def test_lines_show_the_attention_of_the_chosen_head(page, expected):
     assert len(pictures) == len(set(pictures)) == 2 * 4 + 1
 
 
-def test_lists_choose_layer_and_head(page, expected):
+def test_drop_down_lists_choose_layer_and_head(page, expected):
     for name, value in (("layer", 2), ("head", 3)):
         (option,) = find(page, f"#{name} option:nth-child({value})")
         option.click()

@@ -149,7 +149,7 @@ def test_task_type_follows_from_the_labels(labels, expected):
     assert detection.infer_task_type(labels) == expected
 
 
-def test_tenth_of_every_class_is_held_out():
+def test_one_tenth_of_each_class_is_held_out():
     labels = ["rare"] * 20 + ["common"] * 180 + ["single"]
     chosen = hold_out(labels, 0.1)
     assert collections.Counter(labels[i] for i in chosen) == {

@@ -83,7 +83,7 @@ def test_weights_equal_those_of_one_device(
 
 
 @pytest.mark.parametrize("steps", [3, 10])
-def test_iterations_per_loop_changes_no_bit(
+def test_iterations_per_loop_does_not_change_the_weights(
     folder, one_device, tmp_path, steps
 ):
     output = run(folder, tmp_path, iterations_per_loop=steps)
@@ -95,7 +95,9 @@ def test_iterations_per_loop_changes_no_bit(
 
 
 @pytest.mark.slow
-def test_run_resumes_in_another_precision_but_not_optimizer(folder, tmp_path):
+def test_run_resumes_with_another_precision_but_not_another_optimizer(
+    folder, tmp_path
+):
     run(folder, tmp_path)
     scale = {"loss_scale/value", "loss_scale/finite_steps"}
     assert not scale & set(weights(tmp_path))

@@ -51,7 +51,7 @@ def test_death_of_a_host_ends_the_others_with_a_message(
     tf1.verify(prefix)
 
 
-def test_killed_hosts_end_like_uninterrupted_ones_when_started_again(
+def test_restarted_hosts_end_with_the_weights_of_an_uninterrupted_run(
     tmp_path, flags
 ):
     flags |= {"do_eval": False, "num_train_steps": 60}

@@ -69,7 +69,7 @@ def test_equal_ids_are_an_error_for_predicting_only(read):
         read(twice, is_training=False)
 
 
-def test_questions_whose_answer_is_elsewhere_are_skipped(read, caplog):
+def test_questions_with_a_wrong_answer_offset_are_skipped(read, caplog):
     caplog.set_level(logging.WARNING, logger="absl")
     # As in the original, also if the offset is before the first word.
     found = read(
