@@ -31,18 +31,25 @@ def load_weights(
     model: Any,
     files: ModelFiles,
     never_split: tuple[str, ...] = (),
-    **exceptions: str,
+    *,
+    may_initialize: str = "",
+    may_skip: str = "",
 ) -> Tokenizer:
     """Assigns the weights of a model and returns its tokenizer.
 
-    The tokenizer keeps the tokens `never_split` whole. For `exceptions` see
-    `checkpoints.loading.load`. Raises `InputError` if the files are damaged or
-    do not fit each other.
+    The tokenizer keeps the tokens `never_split` whole. For the other arguments
+    see `checkpoints.loading.load`. Raises `InputError` if the files are damaged
+    or do not fit each other.
     """
     tokenizer = Tokenizer(files.vocab_file, files.do_lower_case, never_split)
     model.config.require_vocabulary(tokenizer.vocab, files.vocab_file)
     weights = tf1.by_name(model.trainable_variables)
-    loading.load(weights, files.init_checkpoint, **exceptions)
+    loading.load(
+        weights,
+        files.init_checkpoint,
+        may_initialize=may_initialize,
+        may_skip=may_skip,
+    )
     return tokenizer
 
 
@@ -54,12 +61,19 @@ class LoadedBert(NamedTuple):
     source: str
 
     def run(
-        self, tokens: list[str], segment_ids: list[int], **arguments: bool
+        self,
+        tokens: list[str],
+        segment_ids: list[int],
+        *,
+        return_attention: bool = False,
     ) -> BertOutput:
-        """Runs the model on one sequence; for the arguments see `Bert`."""
+        """Runs the model on one sequence."""
         ids = tf.constant([self.tokenizer.convert_tokens_to_ids(tokens)])
-        segments = tf.constant([segment_ids])
-        output: BertOutput = self.bert(ids, segment_ids=segments, **arguments)
+        output: BertOutput = self.bert(
+            ids,
+            segment_ids=tf.constant([segment_ids]),
+            return_attention=return_attention,
+        )
         return output
 
     def require_length(
@@ -153,7 +167,9 @@ def _load_task(
     description: dict[str, Any],
     directory: str,
     files: ModelFiles,
-    **exceptions: Any,
+    *,
+    may_initialize: str = "",
+    may_skip: str = "",
 ) -> FinetunedModel:
     """Loads the model that `task.json` in a directory describes."""
     try:
@@ -176,7 +192,9 @@ def _load_task(
             f"the {positions} positions of the model. Received: "
             f"{max_seq_length}."
         )
-    tokenizer = load_weights(model, files, **exceptions)
+    tokenizer = load_weights(
+        model, files, may_initialize=may_initialize, may_skip=may_skip
+    )
     return FinetunedModel(
         task, model, tokenizer, files.vocab_file, max_seq_length
     )

@@ -77,15 +77,12 @@ class NamedModel(cli.Options, heading="Model"):
     @functools.cached_property
     def model_files(self) -> ModelFiles:
         """The files of the model, for commands with flags for all of them."""
-        names = (*RELEASED, "do_lower_case")
-        config_file, vocab_file, checkpoint, lower = (
-            getattr(self, name) for name in names
-        )
+        options: Any = self
         return ModelFiles(
-            config_file or "",
-            vocab_file or "",
-            checkpoint or "",
-            lower is not False,
+            options.bert_config_file or "",
+            options.vocab_file or "",
+            options.init_checkpoint or "",
+            options.do_lower_case is not False,
         )
 
 
