@@ -166,11 +166,9 @@ class ChoiceTask(Task):
             yield FeatureRow(number, {**row, **others})
 
     def labels_of(self, example: ChoiceExample) -> Sequence[Any]:
-        """Returns the number of the right choice."""
         return () if example.label is None else (example.label,)
 
     def predictions(self, answers: Any) -> list[Any]:
-        """Returns the numbers of the best choices."""
         return [int(answer.argmax()) for answer in answers]
 
     def build_model(self, config: BertConfig, bert: Any = None) -> Any:
@@ -193,7 +191,6 @@ class ChoiceTask(Task):
         return list(tf.nn.softmax(logits).numpy())
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
-        """Returns the accuracy."""
         targets = [e.label for e in examples if e.label is not None]
         if len(targets) < len(examples):
             return {}
@@ -252,7 +249,6 @@ class SwagData(DataSet):
     data_dir: str
 
     def path(self, split: str) -> str:
-        """Returns `train.csv`, `val.csv` or `test.csv`."""
         name = "val" if split == "dev" else split
         return os.path.join(self.data_dir, f"{name}.csv")
 

@@ -54,7 +54,6 @@ class ConllData(DataSet):
     labels: Sequence[str] = ()  # The known tags; empty: all tags are valid.
 
     def path(self, split: str) -> str:
-        """Returns the file of a split; raises `InputError` if there is none."""
         names = _FILE_NAMES[split]
         for path in (os.path.join(self.data_dir, name) for name in names):
             if files.exists(path):

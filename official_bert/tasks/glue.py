@@ -168,7 +168,6 @@ class GlueData(DataSet):
     data_dir: str
 
     def path(self, split: str) -> str:
-        """Returns the file of a split; raises `InputError` if it has none."""
         if split not in self.task.files:
             raise InputError(
                 f"This task has no {split} data, only a test set for a model "
@@ -184,15 +183,12 @@ class GlueData(DataSet):
         return [mode]
 
     def columns(self, split: str) -> Columns:
-        """Returns the columns of a split's file."""
         return self.task.test if split.startswith("test") else self.task.train
 
     def rows(self, split: str) -> Iterator[Row]:
-        """Yields the lines of a split's file."""
         return self.columns(split).rows(self.path(split))
 
     def read(self, split: str) -> list[TextExample]:
-        """Reads a file."""
         columns, labels = self.columns(split), self.task.labels
         examples = [columns.example(r, labels, split) for r in self.rows(split)]
         if not examples:

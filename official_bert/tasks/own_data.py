@@ -63,11 +63,9 @@ class OwnData(DataSet):
     options: RunClassifier  # The files and the columns.
 
     def rows(self, split: str) -> Iterator[Row]:
-        """Yields the rows of `train`, `dev` or `test`."""
         return detection.read_rows(self.options, split)
 
     def path(self, split: str) -> str:
-        """Returns the file of `train`, `dev` or `test`."""
         return self.options.own_file(split)
 
     def require_same_columns(self) -> None:
@@ -190,7 +188,6 @@ class OwnTexts(OwnData):
         )
 
     def read(self, split: str) -> Sequence[TextExample]:
-        """Returns the examples of a split."""
         if split == "train":
             return self.training
         if split == "dev" and self.options.holds_out:
@@ -342,7 +339,6 @@ class OwnChoices(OwnData):
     columns: ChoiceColumns
 
     def read(self, split: str) -> list[ChoiceExample]:
-        """Reads a file."""
         return [self._example(row, split) for row in self.rows(split)]
 
     def _example(self, row: Row, split: str) -> ChoiceExample:
@@ -359,6 +355,5 @@ class OwnChoices(OwnData):
         return example._replace(guid=guid, label=label)
 
     def label(self, row: Row) -> int:
-        """Returns the number of the right choice."""
         texts, names = self.columns.find_choices(row.cells, row.where)
         return row.choice(self.options.label_column, len(texts), names)

@@ -182,11 +182,9 @@ class TaggingTask(Task):
                 yield FeatureRow(number, row)
 
     def labels_of(self, example: Sentence) -> Sequence[str]:
-        """Returns the tags of the words."""
         return example.tags or ()
 
     def predictions(self, answers: Any) -> list[Any]:
-        """Returns the tags of all words."""
         return list(itertools.chain.from_iterable(answers))
 
     def _words_in_reach(
@@ -223,7 +221,6 @@ class TaggingTask(Task):
         return answers
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
-        """Returns the scores of `metrics.entities`."""
         targets = [s.tags for s in examples if s.tags is not None]
         if len(targets) < len(examples):
             return {}

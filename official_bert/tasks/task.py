@@ -109,7 +109,6 @@ class RowFeatures(Features):
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
     ) -> dict[str, np.ndarray]:
-        """See `Features`."""
         rows = [self.rows[index].row for index in indices]
         return padding.pad_batch(self.schema, rows, length, batch_size)
 

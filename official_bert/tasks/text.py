@@ -193,7 +193,6 @@ class TextTask(Task):
         ]
 
     def metrics(self, examples: Texts, answers: Any) -> dict[str, Any]:
-        """Returns the metrics of the task, and those of each class."""
         if any(example.label is None for example in examples):
             return {}
         targets = np.array([self._label_ids(example) for example in examples])

@@ -55,7 +55,6 @@ class XnliData(glue.GlueData):
     variant: str
 
     def columns(self, split: str) -> glue.Columns:
-        """Returns the columns of a split's file."""
         return _TRAIN if split == "train" else _EVALUATION
 
     def rows(self, split: str) -> Iterator[Row]:

@@ -52,7 +52,6 @@ class Candidate(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The sum of both logits."""
         return self.start_logit + self.end_logit
 
 

@@ -80,7 +80,6 @@ class SquadExample(NamedTuple):
 
     @property
     def answer_span(self) -> tuple[int, int]:
-        """`start_position` and `end_position`."""
         if self.start_position is None or self.end_position is None:
             raise ValueError("Only examples read for training have answers.")
         return self.start_position, self.end_position

@@ -79,7 +79,6 @@ class SquadFeatures(Features):
 
     @property
     def lengths(self) -> Sequence[int]:
-        """See `Features`."""
         lengths: list[int] = (self.offsets + self.windows.length + 1).tolist()
         return lengths
 
@@ -112,7 +111,6 @@ class SquadFeatures(Features):
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
     ) -> dict[str, np.ndarray]:
-        """See `Features`."""
         selected = np.asarray(indices)
         bounds = np.stack([*self.windows, self.offsets])[:, selected]
         input_ids = np.zeros((len(selected), length), np.int32)

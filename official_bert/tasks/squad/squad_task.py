@@ -54,7 +54,6 @@ class SquadTask(task.Task):
     main_metric = "f1"
 
     def training_files(self) -> list[str]:
-        """Returns `train_file`."""
         assert self.train_file is not None
         return [self.train_file]
 
