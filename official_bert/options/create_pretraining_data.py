@@ -33,7 +33,6 @@ MAX_SEQUENCES_PER_ROW = 16
 
 
 def _shell_words(value: str) -> str | None:
-    """Accepts text that a shell can split into words."""
     try:
         shlex.split(value)
     except ValueError as error:

@@ -49,7 +49,6 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
             raise self.error("preprocessor_path", message)
 
     def _check_model(self) -> None:
-        """Checks the files of the model."""
         needed = RELEASED if self.export_path else ("vocab_file",)
         self._require_model(needed)
         found = self.model_files

@@ -132,7 +132,6 @@ class ChoiceTask(Task):
     main_metric = "accuracy"
 
     def __post_init__(self) -> None:
-        """Raises `InputError` for windows."""
         if self.long_documents.mode == "windows":
             raise InputError(
                 "--long_document=windows is not supported in multiple choice. "

@@ -33,7 +33,6 @@ class Forward:
     )
 
     def __post_init__(self) -> None:
-        """Prepares the compiled function."""
         # One trace serves all lengths, except on TPUs, whose programs have
         # static shapes.
         is_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
