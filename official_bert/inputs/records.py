@@ -71,8 +71,7 @@ def check_files(
     """
     for name in data.names:
         if limit and not files.is_remote(name):
-            number = tfrecords.count_records(name)
-            logging.info("%s: %d records", name, number)
+            logging.info("%s: %d records", name, tfrecords.count_records(name))
         number = 0
         records = itertools.islice(tfrecords.read(name), limit)
         for number, serialized in enumerate(records, start=1):

@@ -199,12 +199,12 @@ def _choose(
     ]
     if not options.version_2_with_negative:
         return SquadAnswer(candidates[0].text, n_best, None)
-    text = next((c for c in candidates if c.text), None)
-    if text is None:
+    answer = next((c for c in candidates if c.text), None)
+    if answer is None:
         return SquadAnswer("", n_best, NO_CANDIDATE_ODDS)
-    odds = no_answer.score - text.start_logit - text.end_logit
-    is_answer = odds <= options.null_score_diff_threshold
-    return SquadAnswer(text.text if is_answer else "", n_best, odds)
+    odds = no_answer.score - answer.start_logit - answer.end_logit
+    has_answer = odds <= options.null_score_diff_threshold
+    return SquadAnswer(answer.text if has_answer else "", n_best, odds)
 
 
 def join_tokens(tokens: list[str]) -> str:

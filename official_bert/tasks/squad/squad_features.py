@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert import progress
+from official_bert.inputs import text_inputs
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
 from official_bert.tokenization import Tokenizer
@@ -114,7 +115,7 @@ class SquadFeatures(Features):
         selected = np.asarray(indices)
         bounds = np.stack([*self.windows, self.offsets])[:, selected]
         input_ids = np.zeros((len(selected), length), np.int32)
-        cls, sep = (self.tokenizer.vocab[t] for t in ("[CLS]", "[SEP]"))
+        cls, sep = text_inputs.special_ids(self.tokenizer.vocab)
         for row, (example, start, size, offset) in zip(
             input_ids, bounds.T.tolist(), strict=True
         ):
