@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import command_lines, recorded, tiny
-from support.run_outputs import weights
+from support.run_outputs import read_json_lines, weights
 
 import extract_features
 from official_bert.checkpoints import run_directory
@@ -38,7 +38,7 @@ def test_recorded_command_line_gives_the_recorded_file(
 
 
 def compact(source, target):
-    target.write_text("\n".join(map(json.dumps, read_lines(source))))
+    target.write_text("\n".join(map(json.dumps, read_json_lines(source))))
     return target
 
 
@@ -67,13 +67,9 @@ def run(folder, name, **changes):
     return path
 
 
-def read_lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_pooled_vectors_are_equal_in_jsonl_and_npy(folder):
     changes = {"pooling": "mean", "layers": "0,-1", "normalize": True}
-    lines = read_lines(run(folder, "out.jsonl", **changes))
+    lines = read_json_lines(run(folder, "out.jsonl", **changes))
     array = np.load(run(folder, "out.npy", **changes), mmap_mode="r")
     assert array.dtype == np.float32
     assert array.shape == (4, 2 * 32)
@@ -91,7 +87,7 @@ def records(path):
 
 
 def test_tfrecords_hold_the_vectors_of_jsonl(folder):
-    lines = read_lines(run(folder, "out.jsonl"))
+    lines = read_json_lines(run(folder, "out.jsonl"))
     path = run(folder, "out.records", output_format="tfrecord")
     for line, record in zip(lines, records(path), strict=True):
         tokens = [token["token"] for token in line["features"]]

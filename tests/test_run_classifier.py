@@ -1,6 +1,5 @@
 """run_classifier.py on a task of GLUE: train, evaluate, predict."""
 
-import json
 import shutil
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 import tensorflow as tf
 from support import command_lines, recorded, review_runs
 from support.review_runs import run
-from support.run_outputs import read_json, weights
+from support.run_outputs import read_json, read_json_lines, weights
 
 import run_classifier
 from official_bert.checkpoints import tf1
@@ -200,8 +199,7 @@ def test_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
 def test_best_checkpoint_is_kept_and_evaluated(folder):
     flags = {"num_train_epochs": 4.0, "eval_every": 10, "learning_rate": 2e-2}
     output = run(folder, "best", do_train=True, do_eval=True, **flags)
-    lines = (output / "eval_history.jsonl").read_text().splitlines()
-    history = [json.loads(line) for line in lines]
+    history = read_json_lines(output / "eval_history.jsonl")
     assert [entry["global_step"] for entry in history] == [10, 20, 30, 40]
     best = max(history, key=lambda entry: entry["accuracy"])
     results, kept = read_json(output / "eval_results.json"), output / "best"

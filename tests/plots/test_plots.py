@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import chromium, tiny
+from support.run_outputs import read_json_lines
 
 from official_bert import plots
 from official_bert.errors import InputError
@@ -231,12 +232,12 @@ def test_plots_flag_draws_the_evaluations_during_training(tmp_path):
         assert (output / f"{name}.html").exists()
     found = training_curves.read(str(output))
     assert [point.step for point in found.training["loss"]] == [10, 20, 30]
-    lines = (output / "eval_history.jsonl").read_text().splitlines()
+    history = read_json_lines(output / "eval_history.jsonl")
     accuracies = found.evaluation["eval_accuracy"]
     assert [point.step for point in accuracies] == [10, 20, 30]
     assert found.evaluation["eval_loss"] == [
         (entry["global_step"], pytest.approx(entry["eval_loss"], rel=1e-6))
-        for entry in map(json.loads, lines)
+        for entry in history
     ]
 
 

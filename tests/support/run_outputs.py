@@ -13,6 +13,10 @@ def read_json(path):
     return json.loads(path.read_text())
 
 
+def read_json_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def weights(folder, step=None):
     """Returns {name: array} of a checkpoint, the latest by default."""
     prefix = f"{folder}/model.ckpt-{step}"

@@ -1,11 +1,11 @@
 """The user's own data in one command: settings that --train_file detects."""
 
 import collections
-import json
 
 import numpy as np
 import pytest
 from support import command_lines, tiny
+from support.run_outputs import read_json, read_json_lines
 
 import run_classifier
 from official_bert import tasks
@@ -176,7 +176,7 @@ def run(folder, *flags):
     run_classifier.main(
         parse(folder, "--learning_rate=2e-3", "--num_train_epochs=10", *flags)
     )
-    return json.loads((folder / "out" / "eval_results.json").read_text())
+    return read_json(folder / "out" / "eval_results.json")
 
 
 @pytest.mark.slow
@@ -192,8 +192,7 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     assert "0.5000" in shown
     assert "predict.py --model_dir=" in shown
     assert "dev.jsonl" in shown
-    lines = (output / "dev.jsonl").read_text().splitlines()
-    held_out = [json.loads(line) for line in lines]
+    held_out = read_json_lines(output / "dev.jsonl")
     assert len(held_out) == 16
     texts = {row["text"] for row in held_out}
     assert texts <= {"", 'good cat,\nsun "red"', 'bad cat,\nsun "red"'}
@@ -204,7 +203,7 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
         RunClassifier, f"--do_eval --output_dir={output}"
     )
     run_classifier.main(again)
-    found = json.loads((output / "eval_results.json").read_text())
+    found = read_json(output / "eval_results.json")
     assert found["accuracy"] == results["accuracy"]
 
 

@@ -82,16 +82,7 @@ def test_tokens_below_min_count_are_not_learned(count):
 def test_alphabet_is_limited_to_the_most_frequent_characters():
     words = {"ab": 5, "ac": 4, "aé": 1, "é": 1, "c": 1}
     tokens = learning.learn(words, vocab_size=200, limit_alphabet=3)
-    assert tokens[NUM_SPECIAL:] == [
-        "a",
-        "b",
-        "c",
-        "##a",
-        "##b",
-        "##c",
-        "ab",
-        "ac",
-    ]
+    assert tokens[NUM_SPECIAL:] == [*"abc", "##a", "##b", "##c", "ab", "ac"]
     assert learning.count_tokens(tokens, words)["[UNK]"] == 2
     # Ties are resolved by code point.
     tokens = learning.learn({"y": 1, "x": 1}, vocab_size=200, limit_alphabet=1)
