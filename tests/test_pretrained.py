@@ -106,14 +106,6 @@ def test_casing_follows_files_then_name_then_vocabulary(directory, models):
     assert not casing("cased", tokenizer_config='{"do_lower_case": false}')
 
 
-def test_exact_gelu_of_hugging_face_models_is_kept(models):
-    shutil.copytree(models["huggingface"], "model")
-    for name, expected in [("gelu", "gelu_erf"), ("gelu_new", "gelu")]:
-        path = pathlib.Path("model/config.json")
-        conversions.change_json(path, hidden_act=name)
-        assert Bert.from_pretrained("model").config.hidden_act == expected
-
-
 def test_vocabulary_is_read_from_tokenizer_json(directory, models):
     shutil.copytree(models["huggingface"], "model")
     os.remove("model/vocab.txt")
