@@ -59,8 +59,8 @@ class MaskedLanguageModel:
         text = given.get("text") if isinstance(given, dict) else given
         if not isinstance(text, str):
             raise InputError(
-                f"{where}: must be a text, or an object with a text. Received: "
-                f"{given!r}."
+                f"{where}: must be a text, or an object with a text as `text`. "
+                f"Received: {given!r}."
             )
         ids = self.tokenizer.convert_tokens_to_ids(
             text_inputs.add_special_tokens(self.tokenizer.tokenize(text))

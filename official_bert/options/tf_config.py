@@ -39,9 +39,9 @@ def require() -> None:
     if not is_valid:
         raise InputError(
             "--distribution_strategy=multi_worker_mirrored needs the "
-            "environment variable TF_CONFIG: a list `worker` of HOST:PORT, "
-            "perhaps a `chief`, all different, and the `type` and `index` of "
-            f"this host. Received: {text!r}. For example: {_EXAMPLE}."
+            "environment variable TF_CONFIG: a list `worker` of different "
+            "HOST:PORT, optionally a `chief`, and the `type` and `index` of this "
+            f"host. Received: {text!r}. For example: {_EXAMPLE}."
         )
 
 
