@@ -131,9 +131,9 @@ class Predict(ModelOptions, heading="Data"):
             return task_file.read(self.model_dir)
         if not self.model:
             raise InputError(
-                "--model_dir, a run directory, or --model, a model fine-tuned "
-                "with transformers, must be given. To use a pre-trained model, "
-                "add --fill_mask or --score."
+                "--model_dir must be given, or --model with a model that was "
+                "fine-tuned with transformers. To use a pre-trained model, add "
+                "--fill_mask or --score."
             )
         directory = self.model_files.init_checkpoint
         found = huggingface_files.architecture(directory)

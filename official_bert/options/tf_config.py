@@ -40,8 +40,8 @@ def require() -> None:
         raise InputError(
             "--distribution_strategy=multi_worker_mirrored needs the "
             "environment variable TF_CONFIG: a list `worker` of different "
-            "HOST:PORT, optionally a `chief`, and the `type` and `index` of this "
-            f"host. Received: {text!r}. For example: {_EXAMPLE}."
+            "HOST:PORT, optionally a `chief`, and the `type` and `index` of "
+            f"this host. Received: {text!r}. For example: {_EXAMPLE}."
         )
 
 
