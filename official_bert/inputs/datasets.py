@@ -83,9 +83,8 @@ def finetuning_batches(
         batch_size: B, over all replicas.
         seed: Seed of the order, combined with TensorFlow's global seed.
         num_examples: Number of examples from the first step to the last. With
-            `bucket`, the last batches depend on it: a run that is extended
-            later has other last batches than one with this number from the
-            start.
+            `bucket`, the last batches depend on it, so a run that is extended
+            later differs from one that had this number from the start.
         pad_to: `max` keeps the length of the records. `bucket` groups examples
             of similar length and cuts each batch to the next of a few lengths;
             batches come in random order. Both use the same examples.
@@ -205,7 +204,7 @@ def _prefetched(batches: tf.data.Dataset) -> tf.data.Dataset:
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF
     )
-    # Its thread sometimes misses the end of a run, and delays the exit by the
-    # duration of the run, up to a minute.
+    # The autotuning thread sometimes misses the end of a run, and delays the
+    # exit by the duration of the run, up to a minute.
     options.autotune.enabled = False
     return batches.prefetch(tf.data.AUTOTUNE).with_options(options)

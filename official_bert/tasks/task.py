@@ -152,8 +152,8 @@ class Task(abc.ABC):
         data: A `DataSet`; not needed for predicting.
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
-        epoch_has_all_features: Whether an epoch consists of all features. If
-            not, as many as there are examples, as for SQuAD in the original.
+        epoch_has_all_features: Whether an epoch has all features. If not, it
+            has as many as there are examples, as for SQuAD in the original.
         pad_to: How features are padded for predicting, see `inputs.padding`.
     """
 
