@@ -148,7 +148,7 @@ class FillMask(MaskedLanguageModel):
     def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
         """Returns guesses, best first, for each [MASK] of each text.
 
-        A text's are {"guesses": [[{"token", "probability"}, ...], ...]}.
+        An answer is {"guesses": [[{"token", "probability"}, ...], ...]}.
         """
         guesses: list[list[Any]] = [[] for _ in examples]
         for indices, logs in self.log_probabilities(examples):

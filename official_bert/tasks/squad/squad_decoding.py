@@ -156,7 +156,7 @@ def _texts(
 ) -> Iterator[Candidate]:
     """Yields the texts of the spans of a question, best first.
 
-    If several spans have the same tokens in the same words, only the best.
+    Only the best of the spans with the same tokens in the same words is used.
     """
     doc_tokens = features.examples[index].doc_tokens
     tokenizer = features.tokenizer

@@ -193,8 +193,8 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
     """Returns the window in which each token of a paragraph has most context.
 
     The context is the smaller of the numbers of tokens to the left and to the
-    right. Ties go to the longer window, then to the first. All windows are of
-    one example: `starts` and `lengths` are int [N].
+    right. Ties go to the longer window, then to the first. `starts` and
+    `lengths`, int [N], describe the windows of one example.
     """
     owner = np.zeros(np.max(starts + lengths, initial=0), np.intp)
     best_scores = np.full(len(owner), -1.0)
