@@ -68,11 +68,10 @@ def test_command_blocks_run_as_they_are(hub, tmp_path):
         write_reviews(tmp_path / name, 60)
     write_mrpc(tmp_path / "glue" / "MRPC")
     bin_directory = os.path.dirname(sys.executable)
-    environment = os.environ | {
+    environment = {
+        **os.environ,
+        **hub.environment(tmp_path),
         "PATH": f"{bin_directory}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "HF_ENDPOINT": hub.address,
-        "HF_HOME": str(tmp_path / "hf_home"),
         "GLUE_DIR": str(tmp_path / "glue"),
     }
     process = subprocess.run(

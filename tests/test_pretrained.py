@@ -195,14 +195,7 @@ class Hub:
         line = [sys.executable, *arguments]
         with subprocess.Popen(
             line,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "HF_ENDPOINT": self.server.address,
-                "HF_HOME": str(self.folder / "hub"),
-                "XDG_CACHE_HOME": str(self.folder / "cache"),
-                **environment,
-            },
+            env=os.environ | self.server.environment(self.folder) | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

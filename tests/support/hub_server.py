@@ -8,6 +8,8 @@ import pathlib
 import re
 import threading
 
+from support import ROOT
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -31,10 +33,14 @@ class HubServer(http.server.ThreadingHTTPServer):
         self.at_cut = lambda: None
         self.restricted = ()
 
-    @property
-    def address(self):
-        """The value of HF_ENDPOINT."""
-        return f"http://127.0.0.1:{self.server_port}"
+    def environment(self, folder):
+        """Returns the variables of processes that use it, with a new cache."""
+        return {
+            "PYTHONPATH": str(ROOT),
+            "HF_ENDPOINT": f"http://127.0.0.1:{self.server_port}",
+            "HF_HOME": str(folder / "hub"),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+        }
 
 
 @contextlib.contextmanager

@@ -66,12 +66,9 @@ def workspace(folder: pathlib.Path):
     bin_directory = pathlib.Path(sys.executable).parent
     with hub_server.serving(folder / "served") as server:
         changes = {
-            "HF_ENDPOINT": server.address,
-            "HF_HOME": str(folder / "hub"),
-            "XDG_CACHE_HOME": str(folder / "cache"),
+            **server.environment(folder),
             "IPYTHONDIR": str(folder / "ipython"),
             "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
             "TF_CPP_MIN_LOG_LEVEL": "3",
         }
         with _environment(changes):
