@@ -62,6 +62,7 @@ Next, fine-tune on your own CSV file. Here, it has the columns review and
 opinion:
 
   python run_classifier.py --model=bert_tiny_demo --output_dir=out \\
+    --learning_rate=3e-4 \\
     --train_file=reviews.csv --text_column=review --label_column=opinion
   python predict.py --model_dir=out --input_file=new.csv
 

@@ -19,7 +19,7 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from official_bert import json_files
@@ -138,9 +138,8 @@ def with_few_examples(
     accuracies = []
     for number in FEW:
         part = os.path.join(output_dir, "data", str(number))
-        write_part(
-            os.path.join(arguments.data_dir, task.directory), part, number
-        )
+        source = os.path.join(arguments.data_dir, task.directory)
+        more_flags = write_part(source, part, number)
         flags = {
             **FLAGS,
             **SETTING,
@@ -149,6 +148,7 @@ def with_few_examples(
             "data_dir": part,
             "num_train_epochs": max(4, 10000 // number),
             **task.flags,
+            **more_flags,
             **STARTS[start],
         }
         output = os.path.join(output_dir, start, str(number))
@@ -157,23 +157,32 @@ def with_few_examples(
     return accuracies
 
 
-def write_part(source: str, directory: str, number: int) -> None:
-    """Copies the development set and the first training examples of a task."""
+def write_part(source: str, directory: str, number: int) -> dict[str, str]:
+    """Writes the first training examples of a task, and its development set.
+
+    Returns more flags of the task.
+    """
     os.makedirs(directory, exist_ok=True)
-    for extension in ("tsv", "txt"):  # GLUE: rows; CoNLL: paragraphs.
-        path = f"{source}/train.{extension}"
-        if not os.path.exists(path):
-            continue
-        shutil.copy(f"{source}/dev.{extension}", directory)
-        with open(path, encoding="utf-8") as file:
-            kept = list(itertools.islice(file, number + 1))
-            if extension == "txt":
-                file.seek(0)
-                paragraphs = file.read().split("\n\n")[:number]
-                kept = [f"{paragraph}\n\n" for paragraph in paragraphs]
-        output = f"{directory}/train.{extension}"
-        with open(output, "w", encoding="utf-8") as file:
-            file.writelines(kept)
+    if os.path.exists(f"{source}/train.tsv"):  # GLUE: a header, then examples.
+        with open(f"{source}/train.tsv", encoding="utf-8") as file:
+            write(f"{directory}/train.tsv", itertools.islice(file, number + 1))
+        shutil.copy(f"{source}/dev.tsv", directory)
+        return {}
+    with open(f"{source}/train.txt", encoding="utf-8") as file:
+        text = file.read()
+    sentences = text.split("\n\n")
+    write(f"{directory}/train.txt", [f"{s}\n\n" for s in sentences[:number]])
+    shutil.copy(f"{source}/dev.txt", directory)
+    # A few sentences do not have all tags.
+    tags = sorted({line.split("\t")[1] for line in text.split("\n") if line})
+    write(f"{directory}/tags.txt", [f"{tag}\n" for tag in tags])
+    return {"label_file": f"{directory}/tags.txt"}
+
+
+def write(path: str, lines: Iterable[str]) -> None:
+    """Writes a text file."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(lines)
 
 
 def draw(path: str, curves: Mapping[str, Mapping[str, Any]]) -> None:
@@ -210,7 +219,8 @@ def rows(name: str, found: Mapping[str, Any]) -> list[str]:
     lines = []
     for metric in TASKS[name].metrics:
         cells = [name, metric]
-        for setting, results in (found[start] for start in STARTS):
+        for start in STARTS:
+            setting, results = found[start]
             batch, rate = setting.values()
             cells += [shown(results, metric), f"{batch}, {rate:g}"]
         lines.append(f"| {' | '.join(cells)} |")
