@@ -207,11 +207,13 @@ def draw(path: str, curves: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def shown(results: Results, metric: str) -> str:
-    """Returns mean and standard deviation in percent."""
+    """Returns the mean in percent, and the standard deviation over seeds."""
     factor = 1 if "exact_match" in results[0] else 100
     values = [factor * result[metric] for result in results]
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.1f} ± {deviation:.1f}"
+    text = f"{statistics.mean(values):.1f}"
+    if len(values) > 1:
+        text += f" ± {statistics.stdev(values):.1f}"
+    return text
 
 
 def rows(name: str, found: Mapping[str, Any]) -> list[str]:
