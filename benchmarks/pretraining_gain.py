@@ -202,6 +202,8 @@ def draw(path: str, curves: Mapping[str, Mapping[str, Any]]) -> None:
                 )
             panel.set(title=f"{task}, accuracy (%)", xscale="log")
             panel.set_xlabel("training examples")
+            panel.set_xticks(FEW, [f"{number:,}" for number in FEW])
+            panel.minorticks_off()
         panels[0].legend()
         figure.savefig(path, dpi=110)
 
