@@ -8,71 +8,34 @@ runs them and stores their outputs.
 import contextlib
 import os
 import pathlib
-import re
 import shutil
 import sys
 import tempfile
 
-import numpy as np
-
-from official_bert.checkpoints import tf1, weights
-from official_bert.config import BertConfig
-from support import ROOT, SPECIAL, hub_server, write_vocab
+from support import ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs").glob("*.ipynb"))
-
-_REPOSITORY = "google/bert_uncased_L-2_H-128_A-2"
-_TINY = BertConfig(
-    vocab_size=30522,
-    hidden_size=128,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=512,
-)
-
-
-def write_tiny(directory: pathlib.Path) -> None:
-    """Writes BERT-Tiny with random weights, and the words of all notebooks."""
-    directory.mkdir(parents=True)
-    source = " ".join(path.read_text() for path in NOTEBOOKS)
-    words = sorted(set(re.findall("[a-z]+", source.lower())))
-    vocab = [*SPECIAL, *".,'?", *words]
-    unused = range(_TINY.vocab_size - len(vocab))
-    vocab += [f"[unused{index}]" for index in unused]
-    write_vocab(directory, vocab)
-    (directory / "bert_config.json").write_text(_TINY.to_json_string())
-    random = np.random.default_rng(0)
-    arrays = {}
-    for name, shape in weights.shapes(_TINY).items():
-        if not weights.is_finetuned(name):
-            scale = 0.0 if name.endswith(("bias", "beta", "gamma")) else 0.02
-            mean = 1.0 if name.endswith("gamma") else 0.0
-            array = random.normal(mean, scale, shape).astype(np.float32)
-            arrays[name] = array
-    tf1.write(str(directory / "bert_model.ckpt"), arrays)
 
 
 @contextlib.contextmanager
 def workspace(folder: pathlib.Path):
-    """Yields a directory to run notebooks in, with a Hub on this machine.
+    """Yields a directory to run notebooks in, without a network.
 
     It is the directory `docs` in a copy of the repository made of links.
     """
-    write_tiny(folder / "served" / _REPOSITORY)
     copy = folder / "repository"
     (copy / "docs").mkdir(parents=True)
-    for path in [*ROOT.glob("*.py"), ROOT / "official_bert"]:
+    for path in [*ROOT.glob("*.py"), ROOT / "official_bert", ROOT / "data"]:
         (copy / path.name).symlink_to(path)
     bin_directory = pathlib.Path(sys.executable).parent
-    with hub_server.serving(folder / "served") as server:
-        changes = {
-            **server.environment(folder),
-            "IPYTHONDIR": str(folder / "ipython"),
-            "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}",
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-        }
-        with _environment(changes):
-            yield copy / "docs"
+    changes = {
+        "HF_HUB_OFFLINE": "1",
+        "IPYTHONDIR": str(folder / "ipython"),
+        "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+    with _environment(changes):
+        yield copy / "docs"
 
 
 def run(path: pathlib.Path, folder: pathlib.Path):
