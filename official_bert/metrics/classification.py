@@ -1,6 +1,7 @@
 """Metrics of classifiers with one label or any number of labels per example.
 
-The functions import scikit-learn, because this takes seconds.
+The functions import scikit-learn when they are called, because it takes
+seconds.
 """
 
 from collections.abc import Sequence
