@@ -89,7 +89,9 @@ class FeatureExtractor:
         self.batch_size = batch_size
         self._special_ids = text_inputs.special_ids(tokenizer.vocab)
         ids = tf.TensorSpec([None, None], tf.int32)
-        self._compiled = tf.function(self._run, input_signature=[ids] * 3)
+        self._compiled = tf.function(
+            self._run, input_signature=[ids] * 3, autograph=False
+        )
 
     def stream(self, lines: Iterable[str]) -> Iterator[LineVectors]:
         """Yields the vectors of each line, in order.

@@ -48,7 +48,9 @@ class MaskedLanguageModel:
         bias[list(tokenizer.inv_vocab)] = 0.0
         self._vocabulary_bias = tf.constant(bias)
         ids = tf.TensorSpec([None, None], tf.int32)
-        self._compiled = tf.function(self._run, input_signature=[ids] * 3)
+        self._compiled = tf.function(
+            self._run, input_signature=[ids] * 3, autograph=False
+        )
 
     def encode(self, given: Any, where: str) -> tuple[str, list[int]]:
         """Returns a text, or the `text` of an object, and its token ids.

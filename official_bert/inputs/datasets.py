@@ -20,6 +20,10 @@ _FINETUNING_SHUFFLE_BUFFER = 100
 # that few batches mix lengths.
 _BATCHES_PER_POOL = 100
 
+# By default, tf.data converts functions with AutoGraph, which takes up to a
+# second. Functions without control flow do not need it.
+as_is = tf.autograph.experimental.do_not_convert
+
 
 def training_batches(
     data: RecordFiles, batch_size: int, *, seed: int, start: int = 0
@@ -31,6 +35,7 @@ def training_batches(
     number of examples to skip because an earlier run used them.
     """
 
+    @as_is
     def epoch(number: Any) -> tf.data.Dataset:
         epoch_seed = number + seed
         shuffled = _names(data).shuffle(len(data.names), seed=epoch_seed)
@@ -104,13 +109,17 @@ def finetuning_batches(
     batches_per_pool = max(1, min(_BATCHES_PER_POOL, num_records // batch_size))
     pool, batch = divmod(start // batch_size, batches_per_pool)
     pools = serialized.batch(batch_size * batches_per_pool).enumerate()
-    batches = pools.skip(pool).flat_map(
-        lambda number, pool: _batches_by_length(
-            data.schema, pool, batch_size, (seed, number)
-        )
-    )
-    trimmed = batches.skip(batch).map(lambda rows: _trim(data.schema, rows))
-    return _prefetched(trimmed)
+
+    @as_is
+    def by_length(number: Any, pool: Any) -> tf.data.Dataset:
+        return _batches_by_length(data.schema, pool, batch_size, (seed, number))
+
+    @as_is
+    def trimmed(rows: dict[str, Any]) -> dict[str, Any]:
+        return _trim(data.schema, rows)
+
+    batches = pools.skip(pool).flat_map(by_length)
+    return _prefetched(batches.skip(batch).map(trimmed))
 
 
 def _batches_by_length(
@@ -189,13 +198,13 @@ def _unmasked(batch: dict[str, Any]) -> Any:
 def _parsed(
     serialized: tf.data.Dataset, schema: Schema, batch_size: int
 ) -> tf.data.Dataset:
+    @as_is
+    def parse(batch: Any) -> dict[str, Any]:
+        return records.parse(schema, batch)
+
     # Batched first: parsing many examples at once is several times faster.
-    return _prefetched(
-        serialized.batch(batch_size, drop_remainder=True).map(
-            lambda batch: records.parse(schema, batch),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
-    )
+    batches = serialized.batch(batch_size, drop_remainder=True)
+    return _prefetched(batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE))
 
 
 def _prefetched(batches: tf.data.Dataset) -> tf.data.Dataset:

@@ -38,6 +38,7 @@ class Forward:
         is_tpu = isinstance(self.strategy, tf.distribute.TPUStrategy)
         self._compiled = tf.function(
             lambda batch: self.strategy.run(self._on_replica, args=(batch,)),
+            autograph=False,
             reduce_retracing=not is_tpu,
         )
 

@@ -81,7 +81,7 @@ class PretrainingEvaluation:
         self._strategy, self._num_batches = strategy, num_batches
         self._batches = distribution.shard_batches(batches, strategy)
         self._step = tf.function(
-            lambda batch: strategy.run(step, args=(batch,))
+            lambda batch: strategy.run(step, args=(batch,)), autograph=False
         )
 
     def metrics(self) -> dict[str, np.float32]:

@@ -189,9 +189,10 @@ class StepRunner:
         self._one_step = tf.function(
             self._run_step,
             input_signature=None if has_many_traces else [batch_spec],
+            autograph=False,
             jit_compile=options.jit_compile and is_alone,
         )
-        self._many_steps = tf.function(self._run_steps)
+        self._many_steps = tf.function(self._run_steps, autograph=False)
 
     def run(
         self, batches: Iterator[Any], num_steps: int

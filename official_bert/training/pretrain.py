@@ -195,7 +195,9 @@ def _evaluation(
     if objective.masking:
         # Before the batches are divided among replicas.
         batches = batches.enumerate().map(
-            lambda number, batch: objective.prepare(batch, [0, number])
+            datasets.as_is(
+                lambda number, batch: objective.prepare(batch, [0, number])
+            )
         )
     evaluation = evaluate.PretrainingEvaluation(
         model, objective, batches, strategy, num_batches
@@ -227,6 +229,7 @@ def _model_inputs(
 ) -> tf.data.Dataset:
     """Checks the ids of batches, and prepares them for left-to-right models."""
 
+    @datasets.as_is
     def prepare(batch: dict[str, Any]) -> dict[str, Any]:
         # Without this, only CPUs without XLA report an id out of range.
         for name in {"input_ids", "masked_lm_ids"} & set(batch):
