@@ -53,7 +53,12 @@ TASKS = {
     "CoLA": Task("glue/CoLA", ["matthews_correlation"]),
     "POS": Task("pos", ["accuracy"], {"tag_column": 1}),
     "SST-2": Task("glue/SST-2", ["accuracy"]),
-    "SQuAD": Task("squad", ["exact_match", "f1"]),
+    # bert_tiny_demo was pre-trained on 128 positions.
+    "SQuAD": Task(
+        "squad",
+        ["exact_match", "f1"],
+        {"max_seq_length": 128, "doc_stride": 64, "max_query_length": 32},
+    ),
 }
 
 Results = list[dict[str, float]]
@@ -121,6 +126,7 @@ def answer(
                 "num_train_epochs": 2,
                 "output_dir": directory,
                 "seed": seed,
+                **TASKS[name].flags,
                 **SETTING,
                 **STARTS[start],
             }
