@@ -8,8 +8,9 @@ import os
 import re
 from collections.abc import Iterable
 
-from official_bert import cli, files
+from official_bert import files
 from official_bert.errors import missing_package
+from official_bert.options.declaration import Check, Options, option
 
 # Endings of files of own texts, which are also values of --task_name.
 TABLE_FORMATS = ("tsv", "csv", "jsonl")
@@ -68,17 +69,17 @@ def regular_expression(pattern: str) -> str | None:
     return None
 
 
-def installed(package: str) -> cli.Check:
+def installed(package: str) -> Check:
     """Returns a check that accepts all values if a package is installed."""
     return lambda _: missing_package(package)
 
 
-file_option = functools.partial(cli.option, check=existing_file)
-regex_option = functools.partial(cli.option, check=regular_expression)
+file_option = functools.partial(option, check=existing_file)
+regex_option = functools.partial(option, check=regular_expression)
 
 
 def require_outputs(
-    options: cli.Options, name: str, outputs: list[str], inputs: Iterable[str]
+    options: Options, name: str, outputs: list[str], inputs: Iterable[str]
 ) -> None:
     """Raises `InputError` unless the output files of an option can be written.
 

@@ -3,10 +3,16 @@
 import os
 from typing import Any
 
-from official_bert import cli, files, pretrained
-from official_bert.cli import choice, option, optional, switch
+from official_bert import files, pretrained
 from official_bert.errors import InputError
 from official_bert.options import checks
+from official_bert.options.declaration import (
+    Options,
+    choice,
+    option,
+    optional,
+    switch,
+)
 
 # Heads whose weights have the same names in a TF1 checkpoint.
 CLASSIFIERS = (
@@ -16,7 +22,7 @@ CLASSIFIERS = (
 )
 
 
-class ConvertCheckpoint(cli.Options, heading="Model"):
+class ConvertCheckpoint(Options, heading="Model"):
     """Options of `convert_checkpoint.py`."""
 
     input: str = option(

@@ -3,8 +3,8 @@
 import os
 
 from official_bert import files, task_file
-from official_bert.cli import option, optional, switch
 from official_bert.options.checks import installed
+from official_bert.options.declaration import option, optional, switch
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,
@@ -13,7 +13,7 @@ from official_bert.options.model_source import (
 from official_bert.tokenization import load_vocab
 
 
-class ExportTfhub(ModelOptions, heading="Prediction and export"):
+class ExportTfhub(ModelOptions, heading="Model"):
     """Options of `export_tfhub.py`."""
 
     one_of = ("export_path", "preprocessor_path")
@@ -24,7 +24,8 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
         conflicts=("bert_config_file", "init_checkpoint"),
     )
     export_path: str | None = optional(
-        "Directory to write the encoder module to."
+        "Directory to write the encoder module to.",
+        heading="Prediction and export",
     )
     preprocessor_path: str | None = optional(
         "Directory to write the preprocessor to, a module that takes text.",

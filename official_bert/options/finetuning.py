@@ -3,13 +3,24 @@
 import dataclasses
 import os
 import re
+import typing
 from typing import Any
 
 from absl import logging
 
 from official_bert import files, task_file
-from official_bert.cli import amount, choice, count, option, share, switch
+from official_bert.errors import InputError, quoted
 from official_bert.options.checks import file_option, installed
+from official_bert.options.declaration import (
+    Options,
+    amount,
+    choice,
+    count,
+    option,
+    plain_type,
+    share,
+    switch,
+)
 from official_bert.options.training import (
     RECORD,
     DeviceOptions,
@@ -34,6 +45,28 @@ def _frozen_parts(value: str) -> str | None:
         if not re.fullmatch(r"embeddings|pooler|\d+(-\d+)?", part):
             return f"must list embeddings, pooler, 3 or 0-5, not {part!r}."
     return None
+
+
+def _require_types(
+    options_class: type[Options], values: dict[str, Any], path: str
+) -> None:
+    """Raises `InputError` if an option cannot have the type of its value.
+
+    `values` are {option: value}, from the file at `path`.
+    """
+    field_types = typing.get_type_hints(options_class)
+    for name, value in values.items():
+        annotation = field_types[name]
+        allowed = typing.get_args(annotation) or (annotation,)
+        is_valid = type(value) in allowed or (
+            type(value) is int and float in allowed
+        )
+        if not is_valid:
+            kind = plain_type(annotation).__name__
+            raise InputError(
+                f"{path}: `{name}` must be a {kind}. Received: "
+                f"{quoted(value)}. Restore the file, or give --{name}."
+            )
 
 
 class FinetuningOptions(TrainingOptions, heading="Training"):
@@ -157,7 +190,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         names -= {field.name for field in dataclasses.fields(DeviceOptions)}
         names -= {*given, *_NOT_TAKEN_OVER.split()}
         earlier = {n: value for n, value in trained.items() if n in names}
-        cls.require_types(earlier, path)
+        _require_types(cls, earlier, path)
         return earlier
 
     @property

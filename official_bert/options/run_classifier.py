@@ -3,7 +3,6 @@
 import os
 from typing import Any
 
-from official_bert.cli import LEGACY, amount, choice, option, optional, switch
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.options.checks import (
@@ -12,6 +11,14 @@ from official_bert.options.checks import (
     existing_file,
     file_option,
     table_format,
+)
+from official_bert.options.declaration import (
+    LEGACY,
+    amount,
+    choice,
+    option,
+    optional,
+    switch,
 )
 from official_bert.options.finetuning import FinetuningOptions
 
