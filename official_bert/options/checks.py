@@ -98,3 +98,29 @@ def require_outputs(
             raise options.error(name, message)
         taken.add(os.path.realpath(output))
         files.require_writable_file(output)
+
+
+def require_output_directory(
+    options: Options, name: str, inputs: Iterable[str], overwrite: bool
+) -> None:
+    """Raises `InputError` unless an option's directory can be written anew.
+
+    With `overwrite`, there may be files in the directory, but none of the
+    inputs.
+    """
+    path = getattr(options, name)
+    if not files.is_remote(path) and os.path.isfile(path):
+        message = "must be a directory, but is a file. Choose another."
+        raise options.error(name, message)
+    outer = os.path.join(os.path.realpath(path), "")
+    for inner in inputs:
+        if os.path.join(os.path.realpath(inner), "").startswith(outer):
+            message = f"contains the input {inner} and would replace it. "
+            raise options.error(name, message + "Choose another.")
+    if not overwrite and files.list_directory(path):
+        message = (
+            "must be new or empty. Choose another, or pass --overwrite to "
+            "replace everything in it."
+        )
+        raise options.error(name, message)
+    files.require_writable_directory(os.path.dirname(path.rstrip("/")) or ".")

@@ -93,16 +93,9 @@ class ConvertCheckpoint(Options, heading="Model"):
             raise self.error("output", "must be a local directory.")
         # Of a run directory, the best checkpoint may be read.
         best = os.path.join(self.input, files.BEST_DIRECTORY)
-        inputs = [
-            self.input,
-            best,
-            self.bert_config_file,
-            self.vocab_file,
-            self.model_card,
-        ]
-        files.require_free_directory(
-            "--output", self.output, self.overwrite, filter(None, inputs)
-        )
+        others = (self.bert_config_file, self.vocab_file, self.model_card)
+        inputs = [self.input, best, *filter(None, others)]
+        checks.require_output_directory(self, "output", inputs, self.overwrite)
 
     @property
     def detected_format(self) -> str:

@@ -3,7 +3,7 @@
 import os
 
 from official_bert import files, task_file
-from official_bert.options.checks import installed
+from official_bert.options.checks import installed, require_output_directory
 from official_bert.options.declaration import option, optional, switch
 from official_bert.options.model_source import (
     RELEASED,
@@ -39,12 +39,11 @@ class ExportTfhub(ModelOptions, heading="Model"):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_model()
-        outputs = {n: getattr(self, n) for n in self.one_of if self.is_set(n)}
-        for name, path in outputs.items():
-            files.require_free_directory(
-                f"--{name}", path, self.overwrite, self._inputs()
-            )
-        paths = [os.path.realpath(path) for path in outputs.values()]
+        outputs = list(filter(self.is_set, self.one_of))
+        for name in outputs:
+            inputs = self._inputs()
+            require_output_directory(self, name, inputs, self.overwrite)
+        paths = [os.path.realpath(getattr(self, name)) for name in outputs]
         if len(paths) > 1 and os.path.commonpath(paths) in paths:
             message = "and --export_path must not contain each other."
             raise self.error("preprocessor_path", message)
