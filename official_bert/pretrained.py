@@ -16,7 +16,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-from official_bert import files, huggingface_files, json_files, task_file
+from official_bert import (
+    files,
+    huggingface_files,
+    json_files,
+    keras_hub_files,
+    task_file,
+)
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.released_models import (
@@ -50,22 +56,10 @@ _UNSUPPORTED = {
     ".msgpack": "written by the former Flax models of transformers",
 }
 
-_CONFIG = "bert_config.json"
+_CONFIG, _VOCAB = "bert_config.json", "vocab.txt"
 _INDEX = ".index"
 _CHECKPOINT = ("checkpoint", "*.index")
 _RELEASED_PREFIX = "bert_model.ckpt"
-
-# BertConfig field -> argument and attribute of KerasHub's BertBackbone.
-KERAS_HUB_SIZES = {
-    "vocab_size": "vocabulary_size",
-    "hidden_size": "hidden_dim",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "intermediate_dim",
-    "hidden_dropout_prob": "dropout",
-    "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
-}
 
 
 class ModelFiles(NamedTuple):
@@ -100,20 +94,23 @@ def find(model: str) -> ModelFiles:
     is_path = files.exists(model)
     directory = model.rstrip("/") if is_path else _download(model, _SMALL)
     found = detect_format(directory, model)
-    own = run_files(directory, do_lower_case=True)
-    if found == "checkpoint" and files.exists(own.bert_config_file):
-        vocab_file = own.vocab_file if files.exists(own.vocab_file) else ""
-        lower = is_uncased(directory, vocab_file)
-        return own._replace(vocab_file=vocab_file, do_lower_case=lower)
-    if found == "keras_hub":
-        config, vocab, casing = read_keras_hub(directory)
+    is_checkpoint = found == "checkpoint"
+    checkpoint = find_checkpoint(directory) if is_checkpoint else directory
+    config_file = os.path.join(directory, _CONFIG)
+    vocab_file = os.path.join(directory, _VOCAB)
+    lower = None
+    if is_checkpoint and files.exists(config_file):
+        vocab_file = vocab_file if files.exists(vocab_file) else ""
     else:
-        config = huggingface_files.read_config(directory)
-        vocab, casing = huggingface_files.read_vocab(directory), None
-    config_file = _cache(_CONFIG, config.to_json_string())
-    vocab_file = "" if vocab is None else _cache("vocab.txt", vocab)
-    lower = is_uncased(directory, vocab_file) if casing is None else casing
-    checkpoint = own.init_checkpoint if found == "checkpoint" else directory
+        if found == "keras_hub":
+            config, vocab, lower = keras_hub_files.read(directory)
+        else:
+            config = huggingface_files.read_config(directory)
+            vocab = huggingface_files.read_vocab(directory)
+        config_file = _cache(_CONFIG, config.to_json_string())
+        vocab_file = "" if vocab is None else _cache(_VOCAB, vocab)
+    if lower is None:
+        lower = _is_uncased(directory, vocab_file)
     return ModelFiles(config_file, vocab_file, checkpoint, lower)
 
 
@@ -123,10 +120,10 @@ def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
     The default of `do_lower_case` is as in training, or true.
     """
     if do_lower_case is None:
-        do_lower_case = is_uncased(directory)
+        do_lower_case = _is_uncased(directory)
     return ModelFiles(
         os.path.join(directory, _CONFIG),
-        os.path.join(directory, huggingface_files.VOCAB),
+        os.path.join(directory, _VOCAB),
         find_checkpoint(directory),
         do_lower_case,
     )
@@ -212,7 +209,7 @@ def show_released() -> NoReturn:
     sys.exit()
 
 
-def is_uncased(directory: str, vocab_file: str = "") -> bool:
+def _is_uncased(directory: str, vocab_file: str = "") -> bool:
     """Whether text is lower-cased, by the files, the name or the vocabulary."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
@@ -231,35 +228,6 @@ def looks_uncased(vocab: str) -> bool:
     tokens = vocab.split()
     capitals = [t for t in tokens if re.search("[A-Z]", t) and t[0] != "["]
     return len(capitals) < len(tokens) / 100
-
-
-def read_keras_hub(
-    directory: str,
-) -> tuple[BertConfig, str | None, bool | None]:
-    """Returns config, vocabulary and casing of a preset, if it has them.
-
-    Raises `InputError` if it is not a BERT preset.
-    """
-    path = os.path.join(directory, "config.json")
-    content = json_files.read_object(path)
-    sizes = json_files.get(content, "config", dict | None, path) or {}
-    config = BertConfig.from_dict(
-        {name: sizes.get(key) for name, key in KERAS_HUB_SIZES.items()}
-    )
-    config.attention_probs_dropout_prob = config.hidden_dropout_prob
-    config.validate(f"{path}: must be a BERT preset. ")
-    path = os.path.join(directory, "tokenizer.json")
-    if not files.exists(path):
-        return config, None, None
-    content = json_files.read_object(path)
-    settings = json_files.get(content, "config", dict | None, path) or {}
-    lower, strips = (
-        bool(json_files.get(settings, key, bool | None, path))
-        for key in ("lowercase", "strip_accents")
-    )
-    huggingface_files.warn_of_accents(directory, strips, "lowercase", lower)
-    vocab_file = os.path.join(directory, "assets/tokenizer/vocabulary.txt")
-    return config, files.read_text(vocab_file), lower
 
 
 def _cache(name: str, text: str) -> str:
