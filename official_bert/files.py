@@ -224,23 +224,6 @@ def is_gzip(path: str) -> bool:
         return file.read(3) == b"\x1f\x8b\x08"
 
 
-def _iconv(path: str, encoding: str = "ENCODING") -> str:
-    """Returns the command that converts a file to UTF-8."""
-    command, file = f"iconv -f {encoding} -t UTF-8", shlex.quote(path)
-    if path.endswith(".gz"):
-        return f"`zcat {file} | {command} > NEW`"
-    return f"`{command} {file} > NEW`"
-
-
-def _require_text(path: str, start: bytes) -> None:
-    """Raises `InputError` if a file begins like UTF-16 or other formats."""
-    found = [kind for name, kind in _NOT_TEXT.items() if start.startswith(name)]
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        found = [f"UTF-16. Convert it: {_iconv(path, 'UTF-16')}"]
-    if found:
-        raise InputError(f"{path}:1: text must be UTF-8. Received: {found[0]}.")
-
-
 def fingerprint(path: str) -> str:
     """Returns name, stored size and content hash of a local or remote file.
 
@@ -258,6 +241,23 @@ def fingerprint(path: str) -> str:
                 file.seek((length - _HASHED_BLOCK) * number // 3)
             digest.update(file.read(_HASHED_BLOCK))
     return f"{name}: {length} bytes, SHA-256 {digest.hexdigest()[:16]}"
+
+
+def _iconv(path: str, encoding: str = "ENCODING") -> str:
+    """Returns the command that converts a file to UTF-8."""
+    command, file = f"iconv -f {encoding} -t UTF-8", shlex.quote(path)
+    if path.endswith(".gz"):
+        return f"`zcat {file} | {command} > NEW`"
+    return f"`{command} {file} > NEW`"
+
+
+def _require_text(path: str, start: bytes) -> None:
+    """Raises `InputError` if a file begins like UTF-16 or other formats."""
+    found = [kind for name, kind in _NOT_TEXT.items() if start.startswith(name)]
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        found = [f"UTF-16. Convert it: {_iconv(path, 'UTF-16')}"]
+    if found:
+        raise InputError(f"{path}:1: text must be UTF-8. Received: {found[0]}.")
 
 
 def _decode(
