@@ -267,7 +267,8 @@ def _decode(
 ) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 file, or its whole content.
 
-    TensorFlow drops `\r` from the lines of remote files.
+    Only the latter has every `\r`: TensorFlow drops them from the lines of
+    remote files.
     """
     with open_binary(path) as file:
         stored = getattr(file, "fileobj", file)  # The compressed file.

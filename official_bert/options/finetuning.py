@@ -8,8 +8,8 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, task_file
-from official_bert.errors import InputError, quoted
+from official_bert import files, json_files, task_file
+from official_bert.errors import InputError
 from official_bert.options.checks import file_option, installed
 from official_bert.options.declaration import (
     Options,
@@ -17,7 +17,6 @@ from official_bert.options.declaration import (
     choice,
     count,
     option,
-    plain_type,
     share,
     switch,
 )
@@ -56,17 +55,11 @@ def _require_types(
     """
     field_types = typing.get_type_hints(options_class)
     for name, value in values.items():
-        annotation = field_types[name]
-        allowed = typing.get_args(annotation) or (annotation,)
-        is_valid = type(value) in allowed or (
-            type(value) is int and float in allowed
-        )
-        if not is_valid:
-            kind = plain_type(annotation).__name__
-            raise InputError(
-                f"{path}: `{name}` must be a {kind}. Received: "
-                f"{quoted(value)}. Restore the file, or give --{name}."
-            )
+        try:
+            json_files.decode(value, field_types[name], name)
+        except ValueError as error:
+            hint = f"Restore the file, or give --{name}."
+            raise InputError(f"{path}: {error} {hint}") from error
 
 
 class FinetuningOptions(TrainingOptions, heading="Training"):
