@@ -6,21 +6,19 @@ and `vocab.txt`, in a cache.
 """
 
 import difflib
-import fnmatch
 import functools
 import hashlib
 import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from official_bert import (
     files,
     huggingface_files,
-    json_files,
     keras_hub_files,
+    model_formats,
     task_file,
 )
 from official_bert.config import BertConfig
@@ -43,23 +41,9 @@ _SMALL = (
     "vocab.txt",
     "assets/tokenizer/vocabulary.txt",
 )
-_OTHER_WEIGHTS = ("model*.safetensors", "model.weights.h5")
-_WEIGHTS = (*_OTHER_WEIGHTS, "*.data-?????-of-?????")
-
-# Files that are never opened.
-_PICKLE = "a pickle, which can run code when it is opened"
-_UNSUPPORTED = {
-    ".bin": _PICKLE,
-    ".pt": _PICKLE,
-    ".pth": _PICKLE,
-    ".h5": "written by the former TensorFlow models of transformers",
-    ".msgpack": "written by the former Flax models of transformers",
-}
+_WEIGHTS = (*model_formats.OTHER_WEIGHTS, "*.data-?????-of-?????")
 
 _CONFIG, _VOCAB = "bert_config.json", "vocab.txt"
-_INDEX = ".index"
-_CHECKPOINT = ("checkpoint", "*.index")
-_RELEASED_PREFIX = "bert_model.ckpt"
 
 
 class ModelFiles(NamedTuple):
@@ -93,13 +77,14 @@ def find(model: str) -> ModelFiles:
     """
     is_path = files.exists(model)
     directory = model.rstrip("/") if is_path else _download(model, _SMALL)
-    found = detect_format(directory, model)
-    is_checkpoint = found == "checkpoint"
-    checkpoint = find_checkpoint(directory) if is_checkpoint else directory
+    found = model_formats.detect(directory, model)
+    checkpoint = directory
+    if found == "checkpoint":
+        checkpoint = model_formats.find_checkpoint(directory)
     config_file = os.path.join(directory, _CONFIG)
     vocab_file = os.path.join(directory, _VOCAB)
     lower = None
-    if is_checkpoint and files.exists(config_file):
+    if found == "checkpoint" and files.exists(config_file):
         vocab_file = vocab_file if files.exists(vocab_file) else ""
     else:
         if found == "keras_hub":
@@ -124,54 +109,9 @@ def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
     return ModelFiles(
         os.path.join(directory, _CONFIG),
         os.path.join(directory, _VOCAB),
-        find_checkpoint(directory),
+        model_formats.find_checkpoint(directory),
         do_lower_case,
     )
-
-
-def detect_format(path: str, where: str) -> str:
-    """Returns checkpoint, huggingface or keras_hub: the format of a model.
-
-    `path` is a directory or the prefix of a checkpoint. In a directory with
-    several formats, a TF1 checkpoint with its config comes first. Raises
-    `InputError`, whose message starts with `where`, for other paths and for
-    weights that are never opened.
-    """
-    names = files.list_directory(path)
-    has_others = _has_any(names, _OTHER_WEIGHTS)
-    has_checkpoint = files.exists(path + _INDEX) or _has_any(names, _CHECKPOINT)
-    if has_checkpoint and (_CONFIG in names or not has_others):
-        return "checkpoint"
-    if _CONFIG in names and "config.json" not in names:
-        return "checkpoint"  # Without weights.
-    if not has_others:
-        for name in names or [""]:
-            _require_readable(os.path.join(path, name).rstrip("/"))
-    if "config.json" not in names:
-        received = listed(names) or "no files. Check the path"
-        raise InputError(
-            f"{where} must have config.json, or bert_config.json and a TF1 "
-            f"checkpoint, NAME for NAME.index. Received: {received}."
-        )
-    values = json_files.read_object(os.path.join(path, "config.json"))
-    return "keras_hub" if "registered_name" in values else "huggingface"
-
-
-def find_checkpoint(path: str) -> str:
-    """Returns the prefix of a TF1 checkpoint, or a directory of checkpoints.
-
-    `path` is a prefix or a directory. In a run directory, `best/` comes first.
-    """
-    best = os.path.join(path, files.BEST_DIRECTORY)
-    if _has_any(files.list_directory(best), _CHECKPOINT):
-        return best
-    names = files.list_directory(path)
-    prefixes = [n.removesuffix(_INDEX) for n in names if n.endswith(_INDEX)]
-    if "checkpoint" in names and prefixes != [_RELEASED_PREFIX]:
-        return path  # The file names the newest checkpoint.
-    if _RELEASED_PREFIX in prefixes:
-        prefixes = [_RELEASED_PREFIX]
-    return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
 
 
 def download_weights(model: str, checkpoint: str) -> None:
@@ -301,26 +241,11 @@ def _download_problem(error: Exception, revision: str) -> str:
     )
 
 
-def _has_any(names: Iterable[str], patterns: Sequence[str]) -> bool:
-    return any(fnmatch.filter(names, pattern) for pattern in patterns)
-
-
-def _require_readable(path: str) -> None:
-    """Raises `InputError` for weights in a format that is never opened."""
-    if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
-        raise InputError(
-            f"{path} is {reason}, and is not supported. If you trust it, load "
-            "it with a version of transformers that reads it, call "
-            "`model.save_pretrained(directory, safe_serialization=True)`, and "
-            "use that directory."
-        )
-
-
 def _require_weights(repository: str, directory: str) -> None:
     """Raises `InputError` if a repository has no weights that can be read."""
     import huggingface_hub
 
-    if _has_any(files.list_directory(directory), _WEIGHTS):
+    if model_formats.has_any(files.list_directory(directory), _WEIGHTS):
         return  # They are in the cache.
     api = huggingface_hub.HfApi()
     try:
@@ -328,7 +253,7 @@ def _require_weights(repository: str, directory: str) -> None:
         names = api.list_repo_files(repository, revision=commit)
     except (OSError, huggingface_hub.errors.HTTPError):
         return  # There is no connection; the download raises.
-    if _has_any(names, _WEIGHTS):
+    if model_formats.has_any(names, _WEIGHTS):
         return
     for row in released().values():
         if row["repository"] == repository:
@@ -337,5 +262,5 @@ def _require_weights(repository: str, directory: str) -> None:
                 f"{_ARCHIVES}{row['archive']}.zip, and pass the directory."
             )
     for name in names:
-        _require_readable(f"{repository}/{name}")
+        model_formats.require_readable(f"{repository}/{name}")
     raise InputError(f"{repository} has no weights. Received: {listed(names)}.")

@@ -17,8 +17,8 @@ from support import ROOT
 
 LEVELS = [
     "__main__ config options cli files huggingface_files json_files "
-    "keras_hub_files pretrained released_models task_file errors progress "
-    "threads signals tokenization metrics pages plots",
+    "keras_hub_files model_formats pretrained released_models task_file errors "
+    "progress threads signals tokenization metrics pages plots",
     "modeling inputs optimization hub",
     "tasks checkpoints pretraining_data",
     "training inference export",

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from official_bert import files, pretrained
+from official_bert import files, model_formats, pretrained
 from official_bert.errors import InputError
 from official_bert.options import checks
 from official_bert.options.declaration import (
@@ -100,7 +100,7 @@ class ConvertCheckpoint(Options, heading="Model"):
     @property
     def detected_format(self) -> str:
         """The input format; "checkpoint" is TF1 or Model Garden."""
-        return pretrained.detect_format(self.input, f"--input={self.input}")
+        return model_formats.detect(self.input, f"--input={self.input}")
 
     def _check_formats(self, found: str) -> None:
         is_checkpoint = self.input_format in ("tf1", "model_garden")
