@@ -104,7 +104,10 @@ def read_config(directory: str) -> BertConfig:
 
 
 def architecture(directory: str) -> str:
-    """Returns the class of a model in transformers, if its config names one."""
+    """Returns the model's class in transformers, or "a pre-trained model".
+
+    The config of a pre-trained model may name no class.
+    """
     path = os.path.join(directory, CONFIG)
     names = json_files.get(
         _read_json(path), "architectures", tuple[str, ...] | None, path

@@ -85,6 +85,7 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+# Options with a common default or bound.
 count = functools.partial(option, at_least=1)
 amount = functools.partial(option, at_least=0)
 share = functools.partial(option, between=(0, 1))
