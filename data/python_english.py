@@ -19,7 +19,7 @@ from pydoc_data.topics import topics
 
 from official_bert import cli, files
 from official_bert.errors import InputError
-from official_bert.options.declaration import Options, option
+from official_bert.flags import Options, option
 
 
 class PythonEnglish(Options):

@@ -27,7 +27,7 @@ import python_english
 
 from official_bert import cli, files
 from official_bert.errors import InputError
-from official_bert.options.declaration import Options, option
+from official_bert.flags import Options, option
 
 
 class PythonSignatures(Options):

@@ -19,7 +19,7 @@ import sysconfig
 import python_english
 
 from official_bert import cli, files
-from official_bert.options.declaration import Options, option
+from official_bert.flags import Options, option
 
 
 class PythonWordOrder(Options):

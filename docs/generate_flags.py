@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from official_bert import options  # noqa: E402
-from official_bert.options.declaration import HEADINGS, Options  # noqa: E402
+from official_bert.flags import HEADINGS, Options  # noqa: E402
 
 PAGE = ROOT / "docs" / "flags.md"
 COMMANDS = (

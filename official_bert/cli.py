@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from absl import app, flags, logging
 
 from official_bert.errors import InputError, short_reason
-from official_bert.options.declaration import HEADINGS, Options, plain_type
+from official_bert.flags import HEADINGS, Options, plain_type
 
 # Keras imports these if they are installed: a third of all import time.
 _UNUSED_BY_KERAS = {"matplotlib", "sklearn"}

@@ -12,13 +12,7 @@ from support import ROOT
 
 from official_bert import cli
 from official_bert.errors import InputError
-from official_bert.options.declaration import (
-    Options,
-    count,
-    option,
-    share,
-    switch,
-)
+from official_bert.flags import Options, count, option, share, switch
 
 
 class OvenOptions(Options, heading="Devices"):
@@ -144,7 +138,7 @@ COMMAND = """
 
     from official_bert import cli
     from official_bert.errors import InputError
-    from official_bert.options.declaration import Options, option
+    from official_bert.flags import Options, option
 
 
     class Baking(Options):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from official_bert import files
 from official_bert.errors import missing_package
-from official_bert.options.declaration import Check, Options, option
+from official_bert.flags import Check, Options, option
 
 # Endings of files of own texts, which are also values of --task_name.
 TABLE_FORMATS = ("tsv", "csv", "jsonl")

@@ -5,14 +5,8 @@ from typing import Any
 
 from official_bert import files, model_formats, pretrained
 from official_bert.errors import InputError
+from official_bert.flags import Options, choice, option, optional, switch
 from official_bert.options import checks
-from official_bert.options.declaration import (
-    Options,
-    choice,
-    option,
-    optional,
-    switch,
-)
 
 # Heads whose weights have the same names in a TF1 checkpoint.
 CLASSIFIERS = (

@@ -5,8 +5,7 @@ import shlex
 
 from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.options.checks import file_option, require_outputs
-from official_bert.options.declaration import (
+from official_bert.flags import (
     amount,
     choice,
     count,
@@ -15,6 +14,7 @@ from official_bert.options.declaration import (
     share,
     switch,
 )
+from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel
 
 RUNNERS = (

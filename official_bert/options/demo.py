@@ -1,7 +1,7 @@
 """Options of `demo.py`."""
 
 from official_bert import files
-from official_bert.options.declaration import Options, option
+from official_bert.flags import Options, option
 
 
 class Demo(Options):

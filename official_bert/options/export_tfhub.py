@@ -3,8 +3,8 @@
 import os
 
 from official_bert import files, task_file
+from official_bert.flags import option, optional, switch
 from official_bert.options.checks import installed, require_output_directory
-from official_bert.options.declaration import option, optional, switch
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,

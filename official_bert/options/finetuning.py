@@ -10,8 +10,7 @@ from absl import logging
 
 from official_bert import files, json_files, task_file
 from official_bert.errors import InputError
-from official_bert.options.checks import file_option, installed
-from official_bert.options.declaration import (
+from official_bert.flags import (
     Options,
     amount,
     choice,
@@ -20,6 +19,7 @@ from official_bert.options.declaration import (
     share,
     switch,
 )
+from official_bert.options.checks import file_option, installed
 from official_bert.options.training import (
     RECORD,
     DeviceOptions,

@@ -15,8 +15,8 @@ from official_bert import (
     task_file,
 )
 from official_bert.errors import InputError
+from official_bert.flags import Options, optional
 from official_bert.options.checks import existing_checkpoint
-from official_bert.options.declaration import Options, optional
 from official_bert.pretrained import ModelFiles
 from official_bert.released_models import DEMO
 from official_bert.tokenization import validate_case_matches_checkpoint

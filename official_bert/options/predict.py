@@ -5,12 +5,12 @@ from typing import Any
 
 from official_bert import huggingface_files, task_file
 from official_bert.errors import InputError
+from official_bert.flags import choice, count, optional, switch
 from official_bert.options.checks import (
     file_option,
     require_outputs,
     table_format,
 )
-from official_bert.options.declaration import choice, count, optional, switch
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,

@@ -5,20 +5,13 @@ from typing import Any
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.flags import LEGACY, amount, choice, option, optional, switch
 from official_bert.options.checks import (
     TABLE_FORMATS,
     existing_directory,
     existing_file,
     file_option,
     table_format,
-)
-from official_bert.options.declaration import (
-    LEGACY,
-    amount,
-    choice,
-    option,
-    optional,
-    switch,
 )
 from official_bert.options.finetuning import FinetuningOptions
 

@@ -1,14 +1,7 @@
 """Options of `run_squad.py`."""
 
+from official_bert.flags import LEGACY, amount, choice, count, option, switch
 from official_bert.options.checks import file_option
-from official_bert.options.declaration import (
-    LEGACY,
-    amount,
-    choice,
-    count,
-    option,
-    switch,
-)
 from official_bert.options.finetuning import FinetuningOptions
 
 

@@ -7,8 +7,7 @@ from typing import Any
 from official_bert import files, json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.options import checks, tf_config
-from official_bert.options.declaration import (
+from official_bert.flags import (
     Options,
     amount,
     choice,
@@ -17,6 +16,7 @@ from official_bert.options.declaration import (
     optional,
     switch,
 )
+from official_bert.options import checks, tf_config
 from official_bert.options.model_source import NamedModel
 
 RECORD = "train_options.json"

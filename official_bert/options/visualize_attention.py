@@ -3,8 +3,8 @@
 from typing import Any
 
 from official_bert import task_file
+from official_bert.flags import option, optional
 from official_bert.options.checks import file_option, require_outputs
-from official_bert.options.declaration import option, optional
 from official_bert.options.model_source import ModelOptions
 
 

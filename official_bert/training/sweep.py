@@ -14,8 +14,8 @@ from absl import logging
 
 from official_bert import files, json_files, plots, tasks
 from official_bert.errors import InputError, bullet_list
+from official_bert.flags import plain_type
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
-from official_bert.options.declaration import plain_type
 from official_bert.options.training import DeviceOptions, read_record
 from official_bert.tasks import tables
 from official_bert.tasks.task import Task

@@ -8,6 +8,7 @@ import typing
 import pytest
 
 from official_bert.errors import InputError
+from official_bert.flags import HEADINGS
 from official_bert.options import (
     BuildVocab,
     CreatePretrainingData,
@@ -16,7 +17,6 @@ from official_bert.options import (
     RunPretraining,
     RunSquad,
 )
-from official_bert.options.declaration import HEADINGS
 
 
 @pytest.fixture(autouse=True)

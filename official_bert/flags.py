@@ -1,8 +1,8 @@
-"""Options classes: dataclasses whose fields are the flags of a command.
+"""Declarations of flags: the fields of an options class, a dataclass.
 
 A command declares its options as a subclass of `Options` whose fields are made
 with `option`. Values are checked when the options are created: by `cli.run`,
-from the flags, or by other code.
+from the command line, or by other code.
 """
 
 import dataclasses
