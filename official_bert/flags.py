@@ -78,7 +78,8 @@ def option(
         instead: Another option that implies the value of this required one.
         alias: Another name of the flag.
         heading: The heading in `--help` of this option and of the following
-            ones in the class. Those without a default are under `REQUIRED`.
+            ones in the class. Options with neither a default nor `instead`
+            are under `REQUIRED`.
     """
     metadata = dict(locals())
     del metadata["default"]

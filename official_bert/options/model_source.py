@@ -8,12 +8,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import (
-    files,
-    huggingface_files,
-    pretrained,
-    task_file,
-)
+from official_bert import files, huggingface_files, pretrained, task_file
 from official_bert.errors import InputError
 from official_bert.flags import Options, optional
 from official_bert.options.checks import existing_checkpoint
