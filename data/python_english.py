@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator
 from pydoc_data.topics import topics
 
 from official_bert import cli, files
-from official_bert.cli import option
 from official_bert.errors import InputError
+from official_bert.flags import Options, option
 
 
-class PythonEnglish(cli.Options):
+class PythonEnglish(Options):
     """Options of `data/python_english.py`."""
 
     output_dir: str = option("Directory of train.txt and held_out.txt.")

@@ -26,11 +26,11 @@ from typing import NamedTuple
 import python_english
 
 from official_bert import cli, files
-from official_bert.cli import option
 from official_bert.errors import InputError
+from official_bert.flags import Options, option
 
 
-class PythonSignatures(cli.Options):
+class PythonSignatures(Options):
     """Options of `data/python_signatures.py`."""
 
     output_dir: str = option("Directory of train.tsv, dev.tsv and test.tsv.")

@@ -19,10 +19,10 @@ import sysconfig
 import python_english
 
 from official_bert import cli, files
-from official_bert.cli import option
+from official_bert.flags import Options, option
 
 
-class PythonWordOrder(cli.Options):
+class PythonWordOrder(Options):
     """Options of `data/python_word_order.py`."""
 
     output_dir: str = option("Directory of sentences.tsv.")

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from official_bert import cli, options  # noqa: E402
+from official_bert import options  # noqa: E402
+from official_bert.flags import HEADINGS, Options  # noqa: E402
 
 PAGE = ROOT / "docs" / "flags.md"
 COMMANDS = (
@@ -45,7 +46,7 @@ means that the flag has no value unless you give one.
 """
 
 
-def command_name(options_class: type[cli.Options]) -> str:
+def command_name(options_class: type[Options]) -> str:
     """Returns `run_squad.py` for `RunSquad`."""
     words = re.findall("[A-Z][a-z]+", options_class.__name__)
     return "_".join(words).lower() + ".py"
@@ -57,11 +58,11 @@ def render() -> str:
     return "\n".join([INTRODUCTION, *lines])
 
 
-def section(options_class: type[cli.Options]) -> Iterator[str]:
+def section(options_class: type[Options]) -> Iterator[str]:
     """Yields the lines of one command: a table for each heading of its help."""
-    tables: dict[str, list[str]] = {name: [] for name in cli.HEADINGS}
+    tables: dict[str, list[str]] = {name: [] for name in HEADINGS}
     for field in dataclasses.fields(options_class):
-        tables[options_class.heading_of(field)].append(row(field))
+        tables[field.metadata["heading"]].append(row(field))
     yield f"## {command_name(options_class)}\n"
     for heading, rows in tables.items():
         if rows:

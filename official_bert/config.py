@@ -15,7 +15,8 @@ from official_bert import files, json_files
 from official_bert.errors import InputError
 from official_bert.tokenization.vocab import require_tokens
 
-# Keras takes minutes to build thousands of layers, as of a damaged config.
+# Keras takes minutes to build thousands of layers, which a damaged config may
+# have.
 _MAX_LAYERS = 256
 
 # Models pad their embeddings to a multiple of at most this.

@@ -15,7 +15,7 @@ import shlex
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
 from official_bert.errors import InputError, short_reason
@@ -92,6 +92,7 @@ def exists(path: str) -> bool:
 def size(path: str) -> int:
     """Returns the stored length of a file in bytes (compressed, for gzip)."""
     if not is_remote(path):
+        # epath's `stat` fails if the owner of the file has no name.
         return os.path.getsize(path)
     return int(_look_up("stat", path).length)
 
@@ -201,33 +202,6 @@ def require_writable_file(path: str) -> None:
     require_writable_directory(os.path.dirname(_link_target(path)))
 
 
-def require_free_directory(
-    flag: str, path: str, overwrite: bool = False, inputs: Iterable[str] = ()
-) -> None:
-    """Raises `InputError` unless a new directory can be written to `path`.
-
-    Messages name the flag. With `overwrite`, there may be files in the
-    directory, but none of the inputs.
-    """
-    if not is_remote(path) and os.path.isfile(path):
-        raise InputError(
-            f"{flag}={path} must be a directory, but is a file. Choose another."
-        )
-    for name in inputs:
-        outer, inner = os.path.realpath(path), os.path.realpath(name)
-        if os.path.join(inner, "").startswith(os.path.join(outer, "")):
-            raise InputError(
-                f"{flag}={path} contains the input {name} and would replace "
-                "it. Choose another."
-            )
-    if not overwrite and list_directory(path):
-        raise InputError(
-            f"{flag}={path} must be new or empty. Choose another, or pass "
-            "--overwrite to replace everything in it."
-        )
-    require_writable_directory(os.path.dirname(path.rstrip("/")) or ".")
-
-
 @contextlib.contextmanager
 def open_binary(path: str, unpacks: bool = True) -> Iterator[BinaryIO]:
     """Opens a file for reading bytes; unpacks it if it ends in ``.gz``."""
@@ -250,23 +224,6 @@ def is_gzip(path: str) -> bool:
         return file.read(3) == b"\x1f\x8b\x08"
 
 
-def iconv(path: str, encoding: str = "ENCODING") -> str:
-    """Returns the command that converts a file to UTF-8."""
-    command, file = f"iconv -f {encoding} -t UTF-8", shlex.quote(path)
-    if path.endswith(".gz"):
-        return f"`zcat {file} | {command} > NEW`"
-    return f"`{command} {file} > NEW`"
-
-
-def _require_text(path: str, start: bytes) -> None:
-    """Raises `InputError` if a file begins like UTF-16 or other formats."""
-    found = [kind for name, kind in _NOT_TEXT.items() if start.startswith(name)]
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        found = [f"UTF-16. Convert it: {iconv(path, 'UTF-16')}"]
-    if found:
-        raise InputError(f"{path}:1: text must be UTF-8. Received: {found[0]}.")
-
-
 def fingerprint(path: str) -> str:
     """Returns name, stored size and content hash of a local or remote file.
 
@@ -286,12 +243,33 @@ def fingerprint(path: str) -> str:
     return f"{name}: {length} bytes, SHA-256 {digest.hexdigest()[:16]}"
 
 
+def _iconv(path: str, encoding: str = "ENCODING") -> str:
+    """Returns the command that converts a file to UTF-8."""
+    command, file = f"iconv -f {encoding} -t UTF-8", shlex.quote(path)
+    if path.endswith(".gz"):
+        return f"`zcat {file} | {command} > NEW`"
+    return f"`{command} {file} > NEW`"
+
+
+def _require_text(path: str, start: bytes) -> None:
+    """Raises `InputError` if a file begins like UTF-16 or other formats."""
+    found = [kind for name, kind in _NOT_TEXT.items() if start.startswith(name)]
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        found = [f"UTF-16. Convert it: {_iconv(path, 'UTF-16')}"]
+    if found:
+        raise InputError(f"{path}:1: text must be UTF-8. Received: {found[0]}.")
+
+
 def _decode(
     path: str,
     on_bytes: Callable[[int], object] | None = None,
     by_line: bool = True,
 ) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file, or its whole content."""
+    r"""Yields the lines of a UTF-8 file, or its whole content.
+
+    Only the latter has every `\r`: TensorFlow drops them from the lines of
+    remote files.
+    """
     with open_binary(path) as file:
         stored = getattr(file, "fileobj", file)  # The compressed file.
         number = position = 0
@@ -309,7 +287,7 @@ def _decode(
             raise InputError(
                 f"{path}:{number}: text must be UTF-8. Received: byte "
                 f"0x{error.object[error.start]:02x} ({error.reason}). Convert "
-                f"it: {iconv(path)}, where ENCODING is often WINDOWS-1252."
+                f"it: {_iconv(path)}, where ENCODING is often WINDOWS-1252."
             ) from error
         # For truncated data, data that is not gzip, and damaged data.
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:

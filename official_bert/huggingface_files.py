@@ -35,18 +35,27 @@ _SIZES = {
 # Unused keys of the released Chinese and multilingual configs.
 _EXTRAS = ("directionality", "pooler_")
 
-# bert_config.json <-> config.json. "gelu" is the tanh approximation in the
-# former and the exact form in the latter.
+# `hidden_act` in bert_config.json -> in config.json, and back. "gelu" is the
+# tanh approximation in the former and the exact form in the latter.
 THEIR_ACTIVATIONS = {
     "gelu": "gelu_pytorch_tanh",
     "gelu_erf": "gelu",
     "": "linear",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
 }
-_OURS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf"}
-for _name in ("gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate"):
-    _OURS[_name] = "gelu"
-for _name in ("relu", "tanh", "linear"):
-    _OURS[_name] = THEIR_ACTIVATIONS[_name] = _name
+_OUR_ACTIVATIONS = {
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_new": "gelu",
+    "gelu_fast": "gelu",
+    "gelu_accurate": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
 
 # Keys that, if present, must have these values in the original BERT.
 FIXED = {
@@ -82,19 +91,23 @@ def read_config(directory: str) -> BertConfig:
     # Defaults of transformers that differ from ours.
     known = {"type_vocab_size": 2, "vocab_size": 30522, **known}
     activation = given.get("hidden_act", "gelu")
-    if activation not in list(_OURS):  # A damaged one may have no hash.
+    # In a damaged file, it may be a list, which has no hash.
+    if activation not in list(_OUR_ACTIVATIONS):
         raise InputError(
-            f"{path}: `hidden_act` must be one of {', '.join(_OURS)}. "
-            f"Received: {quoted(activation)}."
+            f"{path}: `hidden_act` must be one of "
+            f"{', '.join(_OUR_ACTIVATIONS)}. Received: {quoted(activation)}."
         )
-    known["hidden_act"] = _OURS[activation]
+    known["hidden_act"] = _OUR_ACTIVATIONS[activation]
     config = BertConfig.from_dict(known)
     config.validate(f"{path}: ")
     return config
 
 
 def architecture(directory: str) -> str:
-    """Returns the class of a model in transformers, if its config names one."""
+    """Returns the model's class in transformers, or "a pre-trained model".
+
+    The config of a pre-trained model may name no class.
+    """
     path = os.path.join(directory, CONFIG)
     names = json_files.get(
         _read_json(path), "architectures", tuple[str, ...] | None, path

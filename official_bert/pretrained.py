@@ -6,17 +6,21 @@ and `vocab.txt`, in a cache.
 """
 
 import difflib
-import fnmatch
 import functools
 import hashlib
 import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-from official_bert import files, huggingface_files, json_files, task_file
+from official_bert import (
+    files,
+    huggingface_files,
+    keras_hub_files,
+    model_formats,
+    task_file,
+)
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.released_models import (
@@ -37,35 +41,9 @@ _SMALL = (
     "vocab.txt",
     "assets/tokenizer/vocabulary.txt",
 )
-_OTHER_WEIGHTS = ("model*.safetensors", "model.weights.h5")
-_WEIGHTS = (*_OTHER_WEIGHTS, "*.data-?????-of-?????")
+_WEIGHTS = (*model_formats.OTHER_WEIGHTS, "*.data-?????-of-?????")
 
-# Files that are never opened.
-_PICKLE = "a pickle, which can run code when it is opened"
-_UNSUPPORTED = {
-    ".bin": _PICKLE,
-    ".pt": _PICKLE,
-    ".pth": _PICKLE,
-    ".h5": "written by the former TensorFlow models of transformers",
-    ".msgpack": "written by the former Flax models of transformers",
-}
-
-_CONFIG = "bert_config.json"
-_INDEX = ".index"
-_CHECKPOINT = ("checkpoint", "*.index")
-_RELEASED_PREFIX = "bert_model.ckpt"
-
-# BertConfig field -> argument and attribute of KerasHub's BertBackbone.
-KERAS_HUB_SIZES = {
-    "vocab_size": "vocabulary_size",
-    "hidden_size": "hidden_dim",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "intermediate_dim",
-    "hidden_dropout_prob": "dropout",
-    "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
-}
+_CONFIG, _VOCAB = "bert_config.json", "vocab.txt"
 
 
 class ModelFiles(NamedTuple):
@@ -99,21 +77,25 @@ def find(model: str) -> ModelFiles:
     """
     is_path = files.exists(model)
     directory = model.rstrip("/") if is_path else _download(model, _SMALL)
-    found = detect_format(directory, model)
-    own = run_files(directory, do_lower_case=True)
-    if found == "checkpoint" and files.exists(own.bert_config_file):
-        vocab_file = own.vocab_file if files.exists(own.vocab_file) else ""
-        lower = is_uncased(directory, vocab_file)
-        return own._replace(vocab_file=vocab_file, do_lower_case=lower)
-    if found == "keras_hub":
-        config, vocab, casing = read_keras_hub(directory)
+    found = model_formats.detect(directory, model)
+    checkpoint = directory
+    if found == "checkpoint":
+        checkpoint = model_formats.find_checkpoint(directory)
+    config_file = os.path.join(directory, _CONFIG)
+    vocab_file = os.path.join(directory, _VOCAB)
+    lower = None
+    if found == "checkpoint" and files.exists(config_file):
+        vocab_file = vocab_file if files.exists(vocab_file) else ""
     else:
-        config = huggingface_files.read_config(directory)
-        vocab, casing = huggingface_files.read_vocab(directory), None
-    config_file = _cache(_CONFIG, config.to_json_string())
-    vocab_file = "" if vocab is None else _cache("vocab.txt", vocab)
-    lower = is_uncased(directory, vocab_file) if casing is None else casing
-    checkpoint = own.init_checkpoint if found == "checkpoint" else directory
+        if found == "keras_hub":
+            config, vocab, lower = keras_hub_files.read(directory)
+        else:
+            config = huggingface_files.read_config(directory)
+            vocab = huggingface_files.read_vocab(directory)
+        config_file = _cache(_CONFIG, config.to_json_string())
+        vocab_file = "" if vocab is None else _cache(_VOCAB, vocab)
+    if lower is None:
+        lower = _is_uncased(directory, vocab_file)
     return ModelFiles(config_file, vocab_file, checkpoint, lower)
 
 
@@ -123,58 +105,13 @@ def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
     The default of `do_lower_case` is as in training, or true.
     """
     if do_lower_case is None:
-        do_lower_case = is_uncased(directory)
+        do_lower_case = _is_uncased(directory)
     return ModelFiles(
         os.path.join(directory, _CONFIG),
-        os.path.join(directory, huggingface_files.VOCAB),
-        find_checkpoint(directory),
+        os.path.join(directory, _VOCAB),
+        model_formats.find_checkpoint(directory),
         do_lower_case,
     )
-
-
-def detect_format(path: str, where: str) -> str:
-    """Returns checkpoint, huggingface or keras_hub: the format of a model.
-
-    `path` is a directory or the prefix of a checkpoint. In a directory with
-    several formats, a TF1 checkpoint with its config comes first. Raises
-    `InputError`, whose message starts with `where`, for other paths and for
-    weights that are never opened.
-    """
-    names = files.list_directory(path)
-    has_others = _has_any(names, _OTHER_WEIGHTS)
-    has_checkpoint = files.exists(path + _INDEX) or _has_any(names, _CHECKPOINT)
-    if has_checkpoint and (_CONFIG in names or not has_others):
-        return "checkpoint"
-    if _CONFIG in names and "config.json" not in names:
-        return "checkpoint"  # Without weights.
-    if not has_others:
-        for name in names or [""]:
-            _require_readable(os.path.join(path, name).rstrip("/"))
-    if "config.json" not in names:
-        received = listed(names) or "no files. Check the path"
-        raise InputError(
-            f"{where} must have config.json, or bert_config.json and a TF1 "
-            f"checkpoint, NAME for NAME.index. Received: {received}."
-        )
-    values = json_files.read_object(os.path.join(path, "config.json"))
-    return "keras_hub" if "registered_name" in values else "huggingface"
-
-
-def find_checkpoint(path: str) -> str:
-    """Returns the prefix of a TF1 checkpoint, or a directory of checkpoints.
-
-    `path` is a prefix or a directory. In a run directory, `best/` comes first.
-    """
-    best = os.path.join(path, files.BEST_DIRECTORY)
-    if _has_any(files.list_directory(best), _CHECKPOINT):
-        return best
-    names = files.list_directory(path)
-    prefixes = [n.removesuffix(_INDEX) for n in names if n.endswith(_INDEX)]
-    if "checkpoint" in names and prefixes != [_RELEASED_PREFIX]:
-        return path  # The file names the newest checkpoint.
-    if _RELEASED_PREFIX in prefixes:
-        prefixes = [_RELEASED_PREFIX]
-    return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
 
 
 def download_weights(model: str, checkpoint: str) -> None:
@@ -212,7 +149,7 @@ def show_released() -> NoReturn:
     sys.exit()
 
 
-def is_uncased(directory: str, vocab_file: str = "") -> bool:
+def _is_uncased(directory: str, vocab_file: str = "") -> bool:
     """Whether text is lower-cased, by the files, the name or the vocabulary."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
@@ -231,35 +168,6 @@ def looks_uncased(vocab: str) -> bool:
     tokens = vocab.split()
     capitals = [t for t in tokens if re.search("[A-Z]", t) and t[0] != "["]
     return len(capitals) < len(tokens) / 100
-
-
-def read_keras_hub(
-    directory: str,
-) -> tuple[BertConfig, str | None, bool | None]:
-    """Returns config, vocabulary and casing of a preset, if it has them.
-
-    Raises `InputError` if it is not a BERT preset.
-    """
-    path = os.path.join(directory, "config.json")
-    content = json_files.read_object(path)
-    sizes = json_files.get(content, "config", dict | None, path) or {}
-    config = BertConfig.from_dict(
-        {name: sizes.get(key) for name, key in KERAS_HUB_SIZES.items()}
-    )
-    config.attention_probs_dropout_prob = config.hidden_dropout_prob
-    config.validate(f"{path}: must be a BERT preset. ")
-    path = os.path.join(directory, "tokenizer.json")
-    if not files.exists(path):
-        return config, None, None
-    content = json_files.read_object(path)
-    settings = json_files.get(content, "config", dict | None, path) or {}
-    lower, strips = (
-        bool(json_files.get(settings, key, bool | None, path))
-        for key in ("lowercase", "strip_accents")
-    )
-    huggingface_files.warn_of_accents(directory, strips, "lowercase", lower)
-    vocab_file = os.path.join(directory, "assets/tokenizer/vocabulary.txt")
-    return config, files.read_text(vocab_file), lower
 
 
 def _cache(name: str, text: str) -> str:
@@ -333,26 +241,11 @@ def _download_problem(error: Exception, revision: str) -> str:
     )
 
 
-def _has_any(names: Iterable[str], patterns: Sequence[str]) -> bool:
-    return any(fnmatch.filter(names, pattern) for pattern in patterns)
-
-
-def _require_readable(path: str) -> None:
-    """Raises `InputError` for weights in a format that is never opened."""
-    if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
-        raise InputError(
-            f"{path} is {reason}, and is not supported. If you trust it, load "
-            "it with a version of transformers that reads it, call "
-            "`model.save_pretrained(directory, safe_serialization=True)`, and "
-            "use that directory."
-        )
-
-
 def _require_weights(repository: str, directory: str) -> None:
     """Raises `InputError` if a repository has no weights that can be read."""
     import huggingface_hub
 
-    if _has_any(files.list_directory(directory), _WEIGHTS):
+    if model_formats.has_any(files.list_directory(directory), _WEIGHTS):
         return  # They are in the cache.
     api = huggingface_hub.HfApi()
     try:
@@ -360,7 +253,7 @@ def _require_weights(repository: str, directory: str) -> None:
         names = api.list_repo_files(repository, revision=commit)
     except (OSError, huggingface_hub.errors.HTTPError):
         return  # There is no connection; the download raises.
-    if _has_any(names, _WEIGHTS):
+    if model_formats.has_any(names, _WEIGHTS):
         return
     for row in released().values():
         if row["repository"] == repository:
@@ -369,5 +262,5 @@ def _require_weights(repository: str, directory: str) -> None:
                 f"{_ARCHIVES}{row['archive']}.zip, and pass the directory."
             )
     for name in names:
-        _require_readable(f"{repository}/{name}")
+        model_formats.require_readable(f"{repository}/{name}")
     raise InputError(f"{repository} has no weights. Received: {listed(names)}.")

@@ -13,7 +13,7 @@ from official_bert import files, json_files
 
 NAME = "task.json"
 
-# The types of keys that are used without the task, which checks its own.
+# The types of keys that are read without the task. It checks those of others.
 _TYPES = {
     "kind": str,
     "task_type": str,

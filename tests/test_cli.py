@@ -1,6 +1,6 @@
 """Options classes become flags, and flags become options."""
 
-import json
+import dataclasses
 import os
 import subprocess
 import sys
@@ -11,17 +11,17 @@ from absl import flags
 from support import ROOT
 
 from official_bert import cli
-from official_bert.cli import count, option, share, switch
 from official_bert.errors import InputError
+from official_bert.flags import Options, count, option, share, switch
 
 
-class OvenOptions(cli.Options, heading="Devices"):
+class OvenOptions(Options, heading="Devices"):
     minutes: int = option("Baking time.", 30, between=(1, 90))
     steam: float = option("Seconds of steam.", 0.0, needs="water")
     water: str | None = option("Its source.", None, needed_by=("do_brush",))
 
 
-class TimeOptions(cli.Options, heading="Evaluation"):
+class TimeOptions(Options, heading="Evaluation"):
     seconds: int = option("Time to taste.", 3)
 
 
@@ -116,22 +116,18 @@ def test_check_of_an_option_runs_only_where_the_option_is_needed():
     assert make(filling="Jam").filling == "Jam"
 
 
-def test_headings_follow_the_first_declaration_unless_set_again():
+def test_heading_holds_for_the_following_options_of_the_class():
     names = {
+        "Required": "flour",
         "Evaluation": "seconds",
-        "Devices": "minutes steam water",
-        "Model": "flour filling shape",
-        "Data": "salt do_glaze cold do_brush loaves",
+        "Devices": "steam water",
+        "Model": "filling shape",
+        "Data": "salt do_glaze cold do_brush loaves minutes",
     }
-    assert Baking.headings == {
+    found = {f.name: f.metadata["heading"] for f in dataclasses.fields(Baking)}
+    assert found == {
         name: heading for heading in names for name in names[heading].split()
     }
-
-
-def test_json_of_options_holds_the_command_and_all_values():
-    record = json.loads(parse("--flour=rye", "--salt=0").to_json("bake.py"))
-    assert record["command"] == "bake.py"
-    assert Baking(**record["options"]) == make(salt=0)
 
 
 COMMAND = """
@@ -141,11 +137,11 @@ COMMAND = """
     import sys
 
     from official_bert import cli
-    from official_bert.cli import option
     from official_bert.errors import InputError
+    from official_bert.flags import Options, option
 
 
-    class Baking(cli.Options):
+    class Baking(Options):
         common = "shape do_train"
 
         flour: str = option("What to bake.")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from support import ROOT, command_lines, conversions, hub_server
 
-from official_bert import pretrained
+from official_bert import model_formats, pretrained
 from official_bert.checkpoints import tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -75,10 +75,10 @@ def test_model_of_any_format_has_the_weights_of_the_original(models, name):
 def test_checkpoint_with_its_config_comes_before_other_formats(models):
     for name in ("tf1", "huggingface"):
         shutil.copytree(models[name], "model", dirs_exist_ok=True)
-    assert pretrained.detect_format("model", "") == "checkpoint"
+    assert model_formats.detect("model", "") == "checkpoint"
     assert pretrained.find("model").init_checkpoint == "model/bert_model.ckpt"
     os.remove("model/bert_config.json")
-    assert pretrained.detect_format("model", "") == "huggingface"
+    assert model_formats.detect("model", "") == "huggingface"
     assert pretrained.find("model").init_checkpoint == "model"
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_bert import files, huggingface_files, pretrained
+from official_bert import files, huggingface_files, model_formats, pretrained
 from official_bert.checkpoints import run_directory, tf1
 from official_bert.checkpoints.conversion import (
     huggingface,
@@ -18,7 +18,7 @@ from official_bert.checkpoints.conversion import (
 from official_bert.checkpoints.conversion.model import Arrays
 from official_bert.errors import InputError, bullet_list, listed
 
-# The modules of the formats that `pretrained.detect_format` returns.
+# The modules of the formats that `model_formats.detect` returns.
 FORMATS: dict[str, Any] = {
     "checkpoint": tf1_directory,
     "huggingface": huggingface,
@@ -43,7 +43,7 @@ def open_arrays(path: str) -> Arrays:
         arrays = tf1_directory.open_prefix(path)
         if model_garden.GRAPH not in arrays.shapes:
             return arrays  # There may be no config beside it.
-    found = pretrained.detect_format(path, path)
+    found = model_formats.detect(path, path)
     if found == "huggingface":  # Without reading the tokenizer again.
         config = huggingface_files.read_config(path)
         return huggingface.open_arrays(path).to_tf1(config)

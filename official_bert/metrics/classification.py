@@ -1,6 +1,6 @@
 """Metrics of classifiers with one label or any number of labels per example.
 
-The functions import scikit-learn when they are called, because it takes
+The functions import scikit-learn when they are called: the import takes
 seconds.
 """
 

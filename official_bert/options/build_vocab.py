@@ -1,13 +1,13 @@
 """Options of `build_vocab.py`."""
 
-from official_bert import cli, files
-from official_bert.cli import amount, count, option, optional
+from official_bert import files
 from official_bert.config import BertConfig
+from official_bert.flags import Options, amount, count, option, optional
 from official_bert.options.checks import require_outputs
 from official_bert.tokenization.learning import special_tokens
 
 
-class BuildVocab(cli.Options):
+class BuildVocab(Options):
     """Options of `build_vocab.py`."""
 
     input_file: str = option(

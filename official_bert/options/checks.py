@@ -8,8 +8,9 @@ import os
 import re
 from collections.abc import Iterable
 
-from official_bert import cli, files
+from official_bert import files
 from official_bert.errors import missing_package
+from official_bert.flags import Check, Options, option
 
 # Endings of files of own texts, which are also values of --task_name.
 TABLE_FORMATS = ("tsv", "csv", "jsonl")
@@ -68,17 +69,17 @@ def regular_expression(pattern: str) -> str | None:
     return None
 
 
-def installed(package: str) -> cli.Check:
+def installed(package: str) -> Check:
     """Returns a check that accepts all values if a package is installed."""
     return lambda _: missing_package(package)
 
 
-file_option = functools.partial(cli.option, check=existing_file)
-regex_option = functools.partial(cli.option, check=regular_expression)
+file_option = functools.partial(option, check=existing_file)
+regex_option = functools.partial(option, check=regular_expression)
 
 
 def require_outputs(
-    options: cli.Options, name: str, outputs: list[str], inputs: Iterable[str]
+    options: Options, name: str, outputs: list[str], inputs: Iterable[str]
 ) -> None:
     """Raises `InputError` unless the output files of an option can be written.
 
@@ -97,3 +98,29 @@ def require_outputs(
             raise options.error(name, message)
         taken.add(os.path.realpath(output))
         files.require_writable_file(output)
+
+
+def require_output_directory(
+    options: Options, name: str, inputs: Iterable[str], overwrite: bool
+) -> None:
+    """Raises `InputError` unless an option's directory can be written anew.
+
+    With `overwrite`, there may be files in the directory, but none of the
+    inputs.
+    """
+    path = getattr(options, name)
+    if not files.is_remote(path) and os.path.isfile(path):
+        message = "must be a directory, but is a file. Choose another."
+        raise options.error(name, message)
+    outer = os.path.join(os.path.realpath(path), "")
+    for inner in inputs:
+        if os.path.join(os.path.realpath(inner), "").startswith(outer):
+            message = f"contains the input {inner} and would replace it. "
+            raise options.error(name, message + "Choose another.")
+    if not overwrite and files.list_directory(path):
+        message = (
+            "must be new or empty. Choose another, or pass --overwrite to "
+            "replace everything in it."
+        )
+        raise options.error(name, message)
+    files.require_writable_directory(os.path.dirname(path.rstrip("/")) or ".")

@@ -3,9 +3,9 @@
 import os
 from typing import Any
 
-from official_bert import cli, files, pretrained
-from official_bert.cli import choice, option, optional, switch
+from official_bert import files, model_formats, pretrained
 from official_bert.errors import InputError
+from official_bert.flags import Options, choice, option, optional, switch
 from official_bert.options import checks
 
 # Heads whose weights have the same names in a TF1 checkpoint.
@@ -16,7 +16,7 @@ CLASSIFIERS = (
 )
 
 
-class ConvertCheckpoint(cli.Options, heading="Model"):
+class ConvertCheckpoint(Options, heading="Model"):
     """Options of `convert_checkpoint.py`."""
 
     input: str = option(
@@ -87,21 +87,14 @@ class ConvertCheckpoint(cli.Options, heading="Model"):
             raise self.error("output", "must be a local directory.")
         # Of a run directory, the best checkpoint may be read.
         best = os.path.join(self.input, files.BEST_DIRECTORY)
-        inputs = [
-            self.input,
-            best,
-            self.bert_config_file,
-            self.vocab_file,
-            self.model_card,
-        ]
-        files.require_free_directory(
-            "--output", self.output, self.overwrite, filter(None, inputs)
-        )
+        others = (self.bert_config_file, self.vocab_file, self.model_card)
+        inputs = [self.input, best, *filter(None, others)]
+        checks.require_output_directory(self, "output", inputs, self.overwrite)
 
     @property
     def detected_format(self) -> str:
         """The input format; "checkpoint" is TF1 or Model Garden."""
-        return pretrained.detect_format(self.input, f"--input={self.input}")
+        return model_formats.detect(self.input, f"--input={self.input}")
 
     def _check_formats(self, found: str) -> None:
         is_checkpoint = self.input_format in ("tf1", "model_garden")

@@ -4,7 +4,8 @@ import math
 import shlex
 
 from official_bert import files
-from official_bert.cli import (
+from official_bert.config import BertConfig
+from official_bert.flags import (
     amount,
     choice,
     count,
@@ -13,7 +14,6 @@ from official_bert.cli import (
     share,
     switch,
 )
-from official_bert.config import BertConfig
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel
 

@@ -1,10 +1,10 @@
 """Options of `demo.py`."""
 
-from official_bert import cli, files
-from official_bert.cli import option
+from official_bert import files
+from official_bert.flags import Options, option
 
 
-class Demo(cli.Options):
+class Demo(Options):
     """Options of `demo.py`."""
 
     output_dir: str = option(

@@ -3,8 +3,8 @@
 import os
 
 from official_bert import files, task_file
-from official_bert.cli import option, optional, switch
-from official_bert.options.checks import installed
+from official_bert.flags import option, optional, switch
+from official_bert.options.checks import installed, require_output_directory
 from official_bert.options.model_source import (
     RELEASED,
     ModelOptions,
@@ -13,7 +13,7 @@ from official_bert.options.model_source import (
 from official_bert.tokenization import load_vocab
 
 
-class ExportTfhub(ModelOptions, heading="Prediction and export"):
+class ExportTfhub(ModelOptions, heading="Model"):
     """Options of `export_tfhub.py`."""
 
     one_of = ("export_path", "preprocessor_path")
@@ -24,7 +24,8 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
         conflicts=("bert_config_file", "init_checkpoint"),
     )
     export_path: str | None = optional(
-        "Directory to write the encoder module to."
+        "Directory to write the encoder module to.",
+        heading="Prediction and export",
     )
     preprocessor_path: str | None = optional(
         "Directory to write the preprocessor to, a module that takes text.",
@@ -38,12 +39,11 @@ class ExportTfhub(ModelOptions, heading="Prediction and export"):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_model()
-        outputs = {n: getattr(self, n) for n in self.one_of if self.is_set(n)}
-        for name, path in outputs.items():
-            files.require_free_directory(
-                f"--{name}", path, self.overwrite, self._inputs()
-            )
-        paths = [os.path.realpath(path) for path in outputs.values()]
+        outputs = list(filter(self.is_set, self.one_of))
+        for name in outputs:
+            inputs = self._inputs()
+            require_output_directory(self, name, inputs, self.overwrite)
+        paths = [os.path.realpath(getattr(self, name)) for name in outputs]
         if len(paths) > 1 and os.path.commonpath(paths) in paths:
             message = "and --export_path must not contain each other."
             raise self.error("preprocessor_path", message)

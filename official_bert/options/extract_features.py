@@ -4,9 +4,9 @@ import os
 from typing import Any
 
 from official_bert import files
-from official_bert.cli import LEGACY, choice, count, option, optional, switch
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.flags import LEGACY, choice, count, option, optional, switch
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel, require_released
 from official_bert.released_models import DEMO

@@ -3,12 +3,22 @@
 import dataclasses
 import os
 import re
+import typing
 from typing import Any
 
 from absl import logging
 
-from official_bert import files, task_file
-from official_bert.cli import amount, choice, count, option, share, switch
+from official_bert import files, json_files, task_file
+from official_bert.errors import InputError
+from official_bert.flags import (
+    Options,
+    amount,
+    choice,
+    count,
+    option,
+    share,
+    switch,
+)
 from official_bert.options.checks import file_option, installed
 from official_bert.options.training import (
     RECORD,
@@ -34,6 +44,22 @@ def _frozen_parts(value: str) -> str | None:
         if not re.fullmatch(r"embeddings|pooler|\d+(-\d+)?", part):
             return f"must list embeddings, pooler, 3 or 0-5, not {part!r}."
     return None
+
+
+def _require_types(
+    options_class: type[Options], values: dict[str, Any], path: str
+) -> None:
+    """Raises `InputError` if an option cannot have the type of its value.
+
+    `values` are {option: value}, from the file at `path`.
+    """
+    field_types = typing.get_type_hints(options_class)
+    for name, value in values.items():
+        try:
+            json_files.decode(value, field_types[name], name)
+        except ValueError as error:
+            hint = f"Restore the file, or give --{name}."
+            raise InputError(f"{path}: {error} {hint}") from error
 
 
 class FinetuningOptions(TrainingOptions, heading="Training"):
@@ -157,7 +183,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         names -= {field.name for field in dataclasses.fields(DeviceOptions)}
         names -= {*given, *_NOT_TAKEN_OVER.split()}
         earlier = {n: value for n, value in trained.items() if n in names}
-        cls.require_types(earlier, path)
+        _require_types(cls, earlier, path)
         return earlier
 
     @property

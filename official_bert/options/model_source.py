@@ -8,15 +8,9 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import (
-    cli,
-    files,
-    huggingface_files,
-    pretrained,
-    task_file,
-)
-from official_bert.cli import optional
+from official_bert import files, huggingface_files, pretrained, task_file
 from official_bert.errors import InputError
+from official_bert.flags import Options, optional
 from official_bert.options.checks import existing_checkpoint
 from official_bert.pretrained import ModelFiles
 from official_bert.released_models import DEMO
@@ -26,7 +20,7 @@ from official_bert.tokenization import validate_case_matches_checkpoint
 RELEASED = ("bert_config_file", "vocab_file", "init_checkpoint")
 
 
-class NamedModel(cli.Options, heading="Model"):
+class NamedModel(Options, heading="Model"):
     """A model by its name, which implies the flags of its files."""
 
     model: str | None = optional(

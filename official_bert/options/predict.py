@@ -4,8 +4,8 @@ import sys
 from typing import Any
 
 from official_bert import huggingface_files, task_file
-from official_bert.cli import choice, count, optional, switch
 from official_bert.errors import InputError
+from official_bert.flags import choice, count, optional, switch
 from official_bert.options.checks import (
     file_option,
     require_outputs,
@@ -25,7 +25,7 @@ _KINDS = {
 }
 
 
-class Predict(ModelOptions, heading="Data"):
+class Predict(ModelOptions, heading="Model"):
     """Options of `predict.py`."""
 
     model: str | None = optional(
@@ -40,7 +40,9 @@ class Predict(ModelOptions, heading="Data"):
         conflicts=RELEASED,
     )
     input_file: str = file_option(
-        "The file to predict, one example per line. -: standard input.", "-"
+        "The file to predict, one example per line. -: standard input.",
+        "-",
+        heading="Data",
     )
     input_format: str = choice(
         "lines or text: one text per line. tsv: one or two texts, or a table. "

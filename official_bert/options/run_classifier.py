@@ -3,9 +3,9 @@
 import os
 from typing import Any
 
-from official_bert.cli import LEGACY, amount, choice, option, optional, switch
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.flags import LEGACY, amount, choice, option, optional, switch
 from official_bert.options.checks import (
     TABLE_FORMATS,
     existing_directory,

@@ -1,6 +1,6 @@
 """Options of `run_pretraining.py`."""
 
-from official_bert.cli import amount, count, option, optional, switch
+from official_bert.flags import amount, count, option, optional, switch
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
 from official_bert.options.training import TrainingOptions

@@ -1,6 +1,6 @@
 """Options of `run_squad.py`."""
 
-from official_bert.cli import LEGACY, amount, choice, count, option, switch
+from official_bert.flags import LEGACY, amount, choice, count, option, switch
 from official_bert.options.checks import file_option
 from official_bert.options.finetuning import FinetuningOptions
 
@@ -50,6 +50,7 @@ class RunSquad(FinetuningOptions, heading="Data"):
         "bucket: to the longest of a batch of similar lengths; faster, and no "
         "answer is lost to padding.",
         "max|bucket",
+        heading="Evaluation",
     )
     verbose_logging: bool = switch("No effect.", heading=LEGACY)
 

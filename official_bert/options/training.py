@@ -1,12 +1,21 @@
 """Options that all training commands share."""
 
+import dataclasses
 import os
 from typing import Any
 
-from official_bert import cli, files, json_files
-from official_bert.cli import amount, choice, count, option, optional, switch
+from official_bert import files, json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.flags import (
+    Options,
+    amount,
+    choice,
+    count,
+    option,
+    optional,
+    switch,
+)
 from official_bert.options import checks, tf_config
 from official_bert.options.model_source import NamedModel
 
@@ -37,7 +46,7 @@ def read_record(directory: str) -> dict[str, Any]:
     return record
 
 
-class DeviceOptions(cli.Options, heading="Devices"):
+class DeviceOptions(Options, heading="Devices"):
     """The devices that a training command runs on."""
 
     use_tpu: bool = switch("Use a TPU instead of GPUs or CPU.")
@@ -176,6 +185,11 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         config = BertConfig.from_json_file(self.bert_config_file)
         config.is_left_to_right |= self.left_to_right
         return config
+
+    def to_json(self) -> str:
+        """Returns JSON text of the options, to be kept with a run's results."""
+        options = dataclasses.asdict(self)
+        return json_files.to_text({"command": self.command, "options": options})
 
     @property
     def steps_per_call(self) -> int:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from official_bert import task_file
-from official_bert.cli import option, optional
+from official_bert.flags import option, optional
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import ModelOptions
 

@@ -34,7 +34,18 @@
       || state.filter === "AB"[segments[from]] + "AB"[segments[to]];
   }
 
-  /** The only token whose lines are shown: {column, index}, or null. */
+  /** The token of a button: {column, index}. */
+  function tokenOf(button) {
+    return {
+      column: button.dataset.column, index: Number(button.dataset.index),
+    };
+  }
+
+  /** Whether two tokens are the same; either may be null. */
+  const isSame = (one, other) => Boolean(one && other)
+    && one.column === other.column && one.index === other.index;
+
+  /** The only token whose lines are shown, or null. */
   const active = () => state.over || state.held;
 
   function drawLines() {
@@ -78,16 +89,13 @@
   function markTokens() {
     const one = active();
     for (const button of document.querySelectorAll(".token")) {
-      const { column } = button.dataset, index = Number(button.dataset.index);
-      const isActive = Boolean(one) && one.column === column
-        && one.index === index;
+      const token = tokenOf(button), { column, index } = token;
+      const isActive = isSame(token, one);
       const value = share(column, index);
-      const isHeld = Boolean(state.held) && state.held.column === column
-        && state.held.index === index;
       button.classList.toggle("active", isActive);
       button.classList.toggle("off", one ? value === null && !isActive
         : !hasLines(column, index));
-      button.setAttribute("aria-pressed", isHeld);
+      button.setAttribute("aria-pressed", isSame(token, state.held));
       button.style.background = value === null ? ""
         : shade(column === "to" ? one.index : index, value * 0.35);
       button.querySelector(".number").textContent = value === null ? ""
@@ -193,12 +201,10 @@
 
   const picture = $("picture");
 
-  /** The token of an event: {column, index}, or null. */
-  function tokenOf(event) {
+  /** The token at which an event happened, or null. */
+  function tokenAt(event) {
     const button = event.target.closest(".token");
-    return button && {
-      column: button.dataset.column, index: Number(button.dataset.index),
-    };
+    return button && tokenOf(button);
   }
 
   function look(token) {
@@ -206,25 +212,22 @@
     drawPicture();
   }
 
-  picture.addEventListener("pointerover", (event) => look(tokenOf(event)));
+  picture.addEventListener("pointerover", (event) => look(tokenAt(event)));
   picture.addEventListener("pointerleave", () => look(null));
   picture.addEventListener("focusin", (event) => {
     // A click focuses the token too.
-    if (event.target.matches(":focus-visible")) look(tokenOf(event));
+    if (event.target.matches(":focus-visible")) look(tokenAt(event));
   });
   picture.addEventListener("focusout", () => look(null));
   picture.addEventListener("click", (event) => {
-    const token = tokenOf(event);
+    const token = tokenAt(event);
     if (!token) return;
-    const { held } = state;
-    const isSame = held && held.column === token.column
-      && held.index === token.index;
-    state.held = isSame ? null : token;
+    state.held = isSame(token, state.held) ? null : token;
     state.over = null;
     drawPicture();
   });
   picture.addEventListener("keydown", (event) => {
-    const token = tokenOf(event), move = ARROWS[event.key];
+    const token = tokenAt(event), move = ARROWS[event.key];
     if (!token || !move) return;
     event.preventDefault();
     const column = move[1] ? (move[1] < 0 ? "from" : "to") : token.column;

@@ -78,7 +78,7 @@ def _run(run: Run) -> None:
         run.model, options, may_skip=_PRETRAINING_HEADS
     )
     if not options.do_train:
-        texts = {"eval_options.json": options.to_json(options.command)}
+        texts = {"eval_options.json": options.to_json()}
         reporting.write_run_files(options, texts)
         reporting.log_data(run.task, run.data, {}, options.max_seq_length)
     if options.do_eval:

@@ -97,7 +97,7 @@ def _run(options: RunPretraining) -> None:
 
 def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
     if not options.do_train:
-        texts = {"eval_options.json": options.to_json(options.command)}
+        texts = {"eval_options.json": options.to_json()}
         reporting.write_run_files(options, texts)
     if options.is_chief:
         path = os.path.join(options.output_dir, "eval_results.txt")

@@ -12,8 +12,9 @@ from typing import Any
 import keras
 from absl import logging
 
-from official_bert import cli, files, json_files, plots, tasks
+from official_bert import files, json_files, plots, tasks
 from official_bert.errors import InputError, bullet_list
+from official_bert.flags import plain_type
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.options.training import DeviceOptions, read_record
 from official_bert.tasks import tables
@@ -149,7 +150,7 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
                 f"--sweep names `{name}` twice. Write {name}=A,B instead of "
                 f"{name}=A;{name}=B."
             )
-        kind = cli.plain_type(types[name])
+        kind = plain_type(types[name])
         values[name] = list(_parse_values(name, texts, kind))
         if len(set(values[name])) < len(values[name]):
             raise InputError(

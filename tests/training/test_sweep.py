@@ -60,7 +60,7 @@ def write_results(options, accuracy=0.5):
 
 def write_train_options(options, **changes):
     """Writes what a run with these options writes at its start."""
-    text = dataclasses.replace(options, **changes).to_json("x")
+    text = dataclasses.replace(options, **changes).to_json()
     return write_file(options, "train_options.json", text)
 
 

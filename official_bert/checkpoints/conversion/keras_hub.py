@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from official_bert import json_files, pretrained
+from official_bert import json_files, keras_hub_files
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion.model import (
     Arrays,
@@ -75,7 +75,7 @@ def read(directory: str) -> tuple[Arrays, Description]:
         lambda path: np.asarray(variables[path]),
         _NAMES,
     )
-    config, vocab, lower = pretrained.read_keras_hub(directory)
+    config, vocab, lower = keras_hub_files.read(directory)
     return arrays, Description(config=config, vocab=vocab, do_lower_case=lower)
 
 
@@ -108,7 +108,7 @@ def write(model: Model, directory: str) -> None:
         warnings.simplefilter("ignore")
         arguments = {
             theirs: getattr(config, ours)
-            for ours, theirs in pretrained.KERAS_HUB_SIZES.items()
+            for ours, theirs in keras_hub_files.SIZES.items()
         }
         arguments["dropout"] = arguments["dropout"] or 0.0
         whole = backbone = models.BertBackbone(**arguments)

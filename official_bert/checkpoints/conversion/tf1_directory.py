@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files, huggingface_files, pretrained, task_file
+from official_bert import files, huggingface_files, model_formats, task_file
 from official_bert.checkpoints import run_directory, tf1, weights
 from official_bert.checkpoints.conversion import huggingface, model_garden
 from official_bert.checkpoints.conversion.model import (
@@ -43,7 +43,7 @@ def open_arrays(path: str) -> Arrays:
 
     Raises `InputError` if there is no checkpoint.
     """
-    prefix = pretrained.find_checkpoint(path)
+    prefix = model_formats.find_checkpoint(path)
     if not files.exists(prefix + tf1.INDEX):
         found = run_directory.first_undamaged(prefix, tf1.verify)
         if found is None:

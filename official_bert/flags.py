@@ -1,0 +1,228 @@
+"""Declarations of flags: the fields of an options class, a dataclass.
+
+A command declares its options as a subclass of `Options` whose fields are made
+with `option`. Values are checked when the options are created: by `cli.run`,
+from the command line, or by other code.
+"""
+
+import dataclasses
+import functools
+import math
+import sys
+import types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from official_bert.errors import InputError
+
+if sys.version_info >= (3, 11):
+    from typing import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        """Does nothing: only type checkers use the decorator."""
+        return lambda cls: cls
+
+
+# Headings of `--help`, in order. Options without a default come first.
+REQUIRED, LEGACY = "Required", "Compatibility with 2018"
+HEADINGS = (
+    REQUIRED,
+    "Model",
+    "Data",
+    "Training",
+    "Evaluation",
+    "Prediction and export",
+    "Devices",
+    LEGACY,
+)
+
+# Returns what is wrong with a value, as the end of a sentence that starts with
+# the flag ("must be ..."), or None.
+Check = Callable[[Any], str | None]
+
+
+def option(
+    help: str,
+    default: Any = dataclasses.MISSING,
+    *,
+    choices: Sequence[str] | None = None,
+    at_least: float | None = None,
+    between: tuple[float, float] | None = None,
+    check: Check | None = None,
+    needs: str | None = None,
+    needed_by: Sequence[str] = (),
+    conflicts: Sequence[str] = (),
+    instead: str | None = None,
+    alias: str | None = None,
+    heading: str | None = None,
+) -> Any:
+    """Declares one option: a dataclass field and a flag of the same name.
+
+    `Options` enforces the declaration. An option is *set* if it is required, or
+    if its value is neither empty nor its default.
+
+    Args:
+        help: The text in `--help`.
+        default: The value if the flag is omitted; without it the flag is
+            required.
+        choices: The allowed values.
+        at_least: The smallest allowed number.
+        between: The smallest and the largest allowed number.
+        check: Called with the value if the option is set; with `needed_by`,
+            only if one of these options is set too.
+        needs: Another option that must be set if this one is.
+        needed_by: Options that can be set only if this one is.
+        conflicts: Options that cannot be set together with this one.
+        instead: Another option that implies the value of this required one.
+        alias: Another name of the flag.
+        heading: The heading in `--help` of this option and of the following
+            ones in the class. Options with neither a default nor `instead`
+            are under `REQUIRED`.
+    """
+    metadata = dict(locals())
+    del metadata["default"]
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+# Options with a common default or bound.
+count = functools.partial(option, at_least=1)
+amount = functools.partial(option, at_least=0)
+share = functools.partial(option, between=(0, 1))
+optional = functools.partial(option, default=None)
+switch = functools.partial(option, default=False)
+
+
+def choice(help: str, choices: str, **others: Any) -> Any:
+    """Declares an option for one of "a|b|c"; the first is the default."""
+    names = choices.split("|")
+    return option(help, names[0], choices=names, **others)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """Base of all options classes: checks fields against their declarations.
+
+    A subclass needs no decorator: `__init_subclass__` makes it a frozen
+    dataclass of the fields that it declares and inherits. It may be a mixin
+    that groups related options under a heading::
+
+        class DeviceOptions(Options, heading="Devices"):
+
+    Attributes:
+        one_of: Options of which at least one must be set.
+        common: The options that `--help` lists, separated by spaces; empty:
+            all. `--help=all` lists all.
+    """
+
+    one_of: ClassVar[Sequence[str]] = ()
+    common: ClassVar[str] = ""
+
+    def __init_subclass__(cls, heading: str = "Data") -> None:
+        for field in vars(cls).values():
+            if not isinstance(field, dataclasses.Field):
+                continue
+            declared = field.metadata
+            heading = declared["heading"] or heading
+            has_default = field.default is not dataclasses.MISSING
+            is_optional = has_default or declared["instead"]
+            shown = {"heading": heading if is_optional else REQUIRED}
+            field.metadata = types.MappingProxyType({**declared, **shown})
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        fields = dataclasses.fields(self)
+        for field in fields:
+            if message := _value_error(field, getattr(self, field.name)):
+                raise self.error(field.name, message)
+        for field in fields:
+            self._check_combinations(field)
+        if self.one_of and not any(map(self.is_set, self.one_of)):
+            names = ", ".join(f"--{name}" for name in self.one_of)
+            raise InputError(f"At least one of {names} must be given.")
+        for field in fields:
+            check = field.metadata["check"]
+            needed_by = field.metadata["needed_by"]
+            is_needed = not needed_by or any(map(self.is_set, needed_by))
+            if check and is_needed and self.is_set(field.name):
+                self.require(field.name, check)
+
+    def is_set(self, name: str) -> bool:
+        """Whether an option is required, or neither empty nor its default."""
+        default = self.__dataclass_fields__[name].default
+        is_required = default is dataclasses.MISSING
+        return is_required or getattr(self, name) not in (None, "", default)
+
+    def flag(self, name: str) -> str:
+        """Returns an option as it is written on a command line."""
+        value = getattr(self, name)
+        if isinstance(value, bool):
+            return f"--{name}" if value else f"--no{name}"
+        return f"--{name}" if value is None else f"--{name}={value}"
+
+    def column_flags(self) -> dict[Any, str]:
+        """Returns {column: its flag} for the flags that name columns."""
+        columns = {}
+        for field in dataclasses.fields(self):
+            if field.name.endswith("_column"):
+                flag = field.metadata["alias"] or field.name
+                columns[getattr(self, field.name)] = f"--{flag}"
+        return columns
+
+    def error(self, name: str, message: str) -> InputError:
+        """Returns the error for an option: "--NAME=VALUE MESSAGE"."""
+        return InputError(f"{self.flag(name)} {message}")
+
+    def require(self, name: str, check: Check) -> None:
+        """Raises `InputError` if `check` finds a fault in an option's value."""
+        if message := check(getattr(self, name)):
+            raise self.error(name, message)
+
+    def _check_combinations(self, field: dataclasses.Field[Any]) -> None:
+        name, declared = field.name, field.metadata
+        needs = [(name, declared["needs"])] if declared["needs"] else []
+        needs += [(other, name) for other in declared["needed_by"]]
+        for one, other in needs:
+            if self.is_set(one) and not self.is_set(other):
+                message = f"needs --{other}. Add it, or omit --{one}."
+                raise self.error(one, message)
+        for other in declared["conflicts"]:
+            if self.is_set(name) and self.is_set(other):
+                flag = self.flag(other)
+                raise self.error(name, f"conflicts with {flag}. Omit one.")
+
+    @classmethod
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Returns `given`, {flag: value}, with the values that it implies."""
+        return given
+
+
+def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
+    """Returns what is wrong with a value, by its option's declaration."""
+    choices, between = field.metadata["choices"], field.metadata["between"]
+    at_least = field.metadata["at_least"]
+    if value is None:
+        return None
+    if isinstance(value, str) and "\0" in value:
+        return "must not contain a null character."
+    if choices and value not in choices:
+        return f"must be one of {', '.join(choices)}."
+    if isinstance(value, float) and not math.isfinite(value):
+        return "must be finite."
+    if at_least is not None and value < at_least:
+        return f"must be at least {at_least}."
+    # Models and records have 32-bit sizes. Seeds may be longer.
+    num_bits = 63 if at_least is None else 31
+    if isinstance(value, int) and abs(value) >= 2**num_bits:
+        return f"must be below 2**{num_bits}."
+    if between is not None and not between[0] <= value <= between[1]:
+        return f"must be between {between[0]} and {between[1]}."
+    return None
+
+
+def plain_type(annotation: Any) -> type:
+    """Returns `str` for `str | None`, and other types unchanged."""
+    arguments = typing.get_args(annotation)
+    return arguments[0] if arguments else annotation

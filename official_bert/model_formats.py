@@ -1,0 +1,87 @@
+"""The format of a model, by the names of its files."""
+
+import fnmatch
+import os
+from collections.abc import Iterable, Sequence
+
+from official_bert import files, json_files
+from official_bert.errors import InputError, listed
+
+# Weights in formats other than TF1's.
+OTHER_WEIGHTS = ("model*.safetensors", "model.weights.h5")
+
+# Files that are never opened.
+_PICKLE = "a pickle, which can run code when it is opened"
+_UNSUPPORTED = {
+    ".bin": _PICKLE,
+    ".pt": _PICKLE,
+    ".pth": _PICKLE,
+    ".h5": "written by the former TensorFlow models of transformers",
+    ".msgpack": "written by the former Flax models of transformers",
+}
+
+_CONFIG = "bert_config.json"
+_INDEX = ".index"
+_CHECKPOINT = ("checkpoint", "*.index")
+_RELEASED_PREFIX = "bert_model.ckpt"
+
+
+def detect(path: str, where: str) -> str:
+    """Returns checkpoint, huggingface or keras_hub: the format of a model.
+
+    `path` is a directory or the prefix of a checkpoint. In a directory with
+    several formats, a TF1 checkpoint with its config comes first. Raises
+    `InputError`, whose message starts with `where`, for other paths and for
+    weights that are never opened.
+    """
+    names = files.list_directory(path)
+    has_others = has_any(names, OTHER_WEIGHTS)
+    has_checkpoint = files.exists(path + _INDEX) or has_any(names, _CHECKPOINT)
+    if has_checkpoint and (_CONFIG in names or not has_others):
+        return "checkpoint"
+    if _CONFIG in names and "config.json" not in names:
+        return "checkpoint"  # Without weights.
+    if not has_others:
+        for name in names or [""]:
+            require_readable(os.path.join(path, name).rstrip("/"))
+    if "config.json" not in names:
+        received = listed(names) or "no files. Check the path"
+        raise InputError(
+            f"{where} must have config.json, or bert_config.json and a TF1 "
+            f"checkpoint, NAME for NAME.index. Received: {received}."
+        )
+    values = json_files.read_object(os.path.join(path, "config.json"))
+    return "keras_hub" if "registered_name" in values else "huggingface"
+
+
+def find_checkpoint(path: str) -> str:
+    """Returns the prefix of a TF1 checkpoint, or a directory of checkpoints.
+
+    `path` is a prefix or a directory. In a run directory, `best/` comes first.
+    """
+    best = os.path.join(path, files.BEST_DIRECTORY)
+    if has_any(files.list_directory(best), _CHECKPOINT):
+        return best
+    names = files.list_directory(path)
+    prefixes = [n.removesuffix(_INDEX) for n in names if n.endswith(_INDEX)]
+    if "checkpoint" in names and prefixes != [_RELEASED_PREFIX]:
+        return path  # The file names the newest checkpoint.
+    if _RELEASED_PREFIX in prefixes:
+        prefixes = [_RELEASED_PREFIX]
+    return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
+
+
+def has_any(names: Iterable[str], patterns: Sequence[str]) -> bool:
+    """Whether a file name matches a pattern."""
+    return any(fnmatch.filter(names, pattern) for pattern in patterns)
+
+
+def require_readable(path: str) -> None:
+    """Raises `InputError` for weights in a format that is never opened."""
+    if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
+        raise InputError(
+            f"{path} is {reason}, and is not supported. If you trust it, load "
+            "it with a version of transformers that reads it, call "
+            "`model.save_pretrained(directory, safe_serialization=True)`, and "
+            "use that directory."
+        )
