@@ -54,13 +54,13 @@ class Row(NamedTuple):
         return self.cells[column]
 
     @property
-    def names(self) -> list[str]:
+    def columns(self) -> list[str]:
         """The names of the columns; without any, their numbers."""
         names = [name for name in self.cells if not name.isdecimal()]
         return names or list(self.cells)
 
     def _no_column(self, column: str) -> InputError:
-        names = self.names
+        names = self.columns
         by_lower_case = {name.lower(): name for name in names}
         near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
         hint = "Check the file and, for your own data, the flags for columns."

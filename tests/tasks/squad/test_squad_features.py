@@ -8,7 +8,6 @@ import pytest
 
 from official_bert.errors import InputError
 from official_bert.tasks.squad.squad_features import find_owners, make_windows
-from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tokenization import FullTokenizer
 
 TOKENS = [
@@ -108,27 +107,14 @@ def test_tokens_equal_those_of_each_word(
         assert words_of_tokens == words
 
 
-@pytest.mark.parametrize(
-    ("length", "max_query_length", "doc_stride", "message"),
-    [
-        (67, 64, 1, "--max_seq_length=67 .* 68 .* 3 special .* one token"),
-        (68, -1, 1, "--max_query_length=-1"),
-        (68, 64, 0, "--doc_stride=0"),
-    ],
-)
-def test_lengths_without_room_for_a_window_are_an_error(
-    read, tokenizer, length, max_query_length, doc_stride, message
+def test_length_without_room_for_a_window_is_an_error(
+    read, featurize, tokenizer
 ):
     examples = read((CONTEXT, ("q", "who", None, 0)))
-
-    def featurize(length, max_query_length, doc_stride):
-        sizes = {"max_query_length": max_query_length, "doc_stride": doc_stride}
-        task = SquadTask(**sizes)
-        next(task.featurize(examples, tokenizer, length, is_training=True))
-
-    featurize(68, 64, 1)
+    featurize(examples, tokenizer, 7)
+    message = "--max_seq_length=6 .* 7 .* 3 special .* one token"
     with pytest.raises(InputError, match=message):
-        featurize(length, max_query_length, doc_stride)
+        featurize(examples, tokenizer, 6)
 
 
 def windows_by_hand(num_tokens, room, stride):

@@ -10,14 +10,14 @@ from official_bert.tasks.squad.squad_decoding import (
     DecodingOptions,
     SquadAnswer,
 )
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.squad_task import SquadData, SquadTask
 from official_bert.tasks.task import Outputs
 
 LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 
 
 def test_questions_with_numeric_ids_are_scored(write_squad):
-    task = SquadTask(predict_file=write_squad(LABELLED))
+    task = SquadTask(data=SquadData(predict_file=write_squad(LABELLED)))
     answers = [SquadAnswer(text, [], 0.0) for text in ("a", "")]
     results = task.metrics(task.examples("dev"), answers)
     assert results["exact_match"] == results["best_f1"] == 100.0
@@ -28,7 +28,8 @@ def test_questions_with_numeric_ids_are_scored(write_squad):
     "answers", [None, {"text": ["a"]}, ["a"], [{"answer_start": 0}]]
 )
 def test_files_without_answers_can_only_be_predicted(write_squad, answers):
-    task = SquadTask(predict_file=write_squad(LABELLED, answers=answers))
+    file = write_squad(LABELLED, answers=answers)
+    task = SquadTask(data=SquadData(predict_file=file))
     place = r"squad.json: data.*qas\[0\] \(question '7'\)"
     with pytest.raises(InputError, match=rf"{place}: .*`answers`"):
         task.examples("dev")
@@ -41,11 +42,7 @@ def test_questions_are_pairs_or_objects_of_strings():
     task = SquadTask()
     texts = np.array(["q", "a b"])  # Of a type derived from `str`.
     keys = ("question", "context")
-    for given in (
-        list(texts),
-        tuple(texts),
-        dict(zip(keys, texts, strict=True)),
-    ):
+    for given in (list(texts), dict(zip(keys, texts, strict=True))):
         example = task.parse(given, "item 1")
         assert (example.question_text, example.paragraph.text) == ("q", "a b")
     for wrong in ("ab", ["q"], ["q", "a", "b"], ["q", 1], {"question": "q"}):
