@@ -133,10 +133,8 @@ def main(
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "train.tf_record")
             record_files.write_records(path, task, examples, tokenizer, length)
-            schema = task.schema(length, is_training=True)
-            [features] = task.featurize(
-                examples, tokenizer, length, is_training=True
-            )
+            schema = task.schema(length)
+            [features] = task.featurize(examples, tokenizer, length)
             rows = unpadded(features, length)
             steps = len(rows) // size
             steps = min(steps, int(max_steps) or steps)

@@ -138,7 +138,7 @@ class ChoiceTask(Task):
                 "Use truncate_tail or head_tail."
             )
 
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
+    def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of C sequences and the number of the label."""
         return {
             **text_schema(max_seq_length, self.num_choices),

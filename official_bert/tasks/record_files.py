@@ -52,9 +52,7 @@ def write_records(
         return note
     if files.exists(note_path):
         files.write_text(note_path, "{}\n")
-    blocks = task.featurize(
-        examples, tokenizer, max_seq_length, is_training=True
-    )
+    blocks = task.featurize(examples, tokenizer, max_seq_length)
     lengths: list[int] = []
     with (
         writing(path) as writer,

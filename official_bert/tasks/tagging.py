@@ -137,7 +137,7 @@ class TaggingTask(Task):
         columns = (self.token_column, self.tag_column)
         return ConllData("", *columns, self.labels)
 
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
+    def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of a text, and each token's label and mask."""
         sequence = Feature(max_seq_length, "max_seq_length")
         return {

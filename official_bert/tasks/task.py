@@ -192,19 +192,14 @@ class Task(abc.ABC):
         return [self.data.path("train")]
 
     @abc.abstractmethod
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
-        """Returns the names, shapes and types of a feature's values."""
+    def schema(self, max_seq_length: int) -> Schema:
+        """Returns the names, shapes and types of a training record."""
 
     def featurize(
-        self,
-        examples: Examples,
-        tokenizer: Tokenizer,
-        max_seq_length: int,
-        *,
-        is_training: bool,
+        self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[Features]:
         """Yields the features of consecutive blocks of examples."""
-        schema = self.schema(max_seq_length, is_training=is_training)
+        schema = self.schema(max_seq_length)
         for start in range(0, len(examples), _EXAMPLES_PER_BLOCK):
             block = examples[start : start + _EXAMPLES_PER_BLOCK]
             rows = self.feature_rows(block, tokenizer, max_seq_length)

@@ -91,7 +91,7 @@ class TextTask(Task):
             return _METRICS[self.metric][1]
         return "pearson" if self.task_type == "regression" else "micro_f1"
 
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
+    def schema(self, max_seq_length: int) -> Schema:
         """Returns the original's features; in regression, labels are floats."""
         num_labels = len(self.labels) if self.task_type == "multilabel" else 1
         is_float = self.task_type == "regression"

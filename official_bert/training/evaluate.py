@@ -169,7 +169,7 @@ def _run_model(
             path = os.path.join(record_dir, name)
             writer = stack.enter_context(record_files.writing(path))
         for features in run.task.featurize(
-            run.data[split], run.tokenizer, length, is_training=False
+            run.data[split], run.tokenizer, length
         ):
             if writer:
                 for record in record_files.encode_features(features, length):

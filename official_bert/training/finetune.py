@@ -297,7 +297,7 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
             f"Received: {len(examples)} examples without text."
         )
     reporting.log_data(run.task, run.data, note, max_seq_length)
-    schema = run.task.schema(max_seq_length, is_training=True)
+    schema = run.task.schema(max_seq_length)
     return RecordFiles([path], schema), note["num_records"]
 
 

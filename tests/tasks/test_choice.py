@@ -22,7 +22,7 @@ from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.forward import Forward
 
 TASK = ChoiceTask(num_choices=3)
-SCHEMA = TASK.schema(12, is_training=True)
+SCHEMA = TASK.schema(12)
 EXAMPLES = [
     ChoiceExample("1", "cat dog", ["good", "bad bad", ""], 1),
     ChoiceExample("2", "sun " * 9, ["rain " * 9, "red", "blue blue"], 2),
@@ -33,7 +33,7 @@ EXAMPLES = [
 @pytest.fixture
 def features(tokenizer):
     """The features of `EXAMPLES`."""
-    [features] = TASK.featurize(EXAMPLES, tokenizer, 12, is_training=True)
+    [features] = TASK.featurize(EXAMPLES, tokenizer, 12)
     return features
 
 
@@ -246,7 +246,7 @@ def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     model = TASK.build_model(BertConfig(**tiny.CONFIG))
     found = []
     for task in (ChoiceTask(num_choices=2), wide):
-        [features] = task.featurize([short], tokenizer, 12, is_training=True)
+        [features] = task.featurize([short], tokenizer, 12)
         forward = Forward(task, model, max_seq_length=12, batch_size=2)
         outputs = forward.run(features)
         found.append((outputs.losses, task.answers(features, outputs)[0]))

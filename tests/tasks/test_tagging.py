@@ -81,7 +81,7 @@ def correct_answers(task, examples, rows, length):
         for position, label in enumerate(row["label_ids"]):
             is_labelled = row["label_mask"][position]
             output[position, label if is_labelled else -1] = 1.0
-    features = RowFeatures(examples, rows, task.schema(8, is_training=False))
+    features = RowFeatures(examples, rows, task.schema(8))
     zeros = np.zeros(len(rows))
     return task.answers(features, Outputs(logits, zeros, zeros))
 

@@ -70,7 +70,7 @@ def test_labels_become_features(tokenizer, task, label, expected):
     assert row["label_ids"] == expected
     words = ["[CLS]", "good", "cat", "[SEP]", "bad", "[SEP]"]
     assert row["input_ids"] == [tiny.VOCAB.index(word) for word in words]
-    feature = task.schema(16, is_training=True)["label_ids"]
+    feature = task.schema(16)["label_ids"]
     assert feature.length == len(expected)
     assert feature.is_float == (task is SCORE)
 
@@ -98,7 +98,7 @@ def answers(task, *logits, numbers=None):
     numbers = numbers or range(len(logits))
     examples = [TextExample("", "x")] * len(set(numbers))
     rows = [FeatureRow(number, {}) for number in numbers]
-    features = RowFeatures(examples, rows, task.schema(8, is_training=False))
+    features = RowFeatures(examples, rows, task.schema(8))
     arrays = [np.array(one, np.float32) for one in logits]
     zeros = np.zeros(len(logits))
     return task.answers(features, Outputs(arrays, zeros, zeros))

@@ -61,7 +61,6 @@ class SquadFeatures(Features):
             the index in `doc_tokens` of each token's word. Questions about the
             same paragraph share them.
         max_seq_length: S.
-        is_training: Whether batches have labels.
     """
 
     examples: Sequence[SquadExample]
@@ -70,7 +69,6 @@ class SquadFeatures(Features):
     paragraphs: Sequence[tuple[Ints, Ints]]
     windows: Windows
     max_seq_length: int
-    is_training: bool
 
     @functools.cached_property
     def offsets(self) -> Ints:
@@ -85,21 +83,21 @@ class SquadFeatures(Features):
 
     @functools.cached_property
     def labels(self) -> dict[str, Ints]:
-        """The labels of each window, {name: int32 [W]}; none for predicting.
+        """The labels of each window, {name: int32 [W]}; none without answers.
 
         `start_positions` and `end_positions` of the answer in the input
         sequence, 0 (the position of [CLS]) unless the window contains the whole
-        answer; and the example's `is_impossible`, 0 or 1.
+        answer; and the answer's `is_impossible`, 0 or 1.
         """
-        if not self.is_training:
+        answers = [e.answer for e in self.examples if e.answer]
+        if not answers:
             return {}
-        texts = (example.orig_answer_text or "" for example in self.examples)
-        answers = tokenize(self.tokenizer, texts)
-        columns = (self.examples, answers, self.paragraphs)
+        texts = tokenize(self.tokenizer, [answer.text for answer in answers])
+        columns = (self.examples, texts, self.paragraphs)
         spans = [_answer_span(*row) for row in zip(*columns, strict=True)]
         example, begin, length = self.windows
         first, last = np.array(spans, np.int32)[example].T
-        is_impossible = np.array([e.is_impossible for e in self.examples])
+        is_impossible = np.array([answer.is_impossible for answer in answers])
         is_impossible = is_impossible[example]
         is_inside = (first >= begin) & (last < begin + length) & ~is_impossible
         shift = self.offsets - begin
@@ -212,7 +210,7 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
 
 
 def _answer_span(
-    example: SquadExample, answer: Ints, paragraph: tuple[Ints, Ints]
+    example: SquadExample, answer_ids: Ints, paragraph: tuple[Ints, Ints]
 ) -> tuple[int, int]:
     """Returns the first and last token of an answer, counted in its paragraph.
 
@@ -220,16 +218,16 @@ def _answer_span(
     and otherwise all tokens of these words. The answer to "When was he born?"
     may be the 1895 of the word "(1895-1943).".
     """
-    if example.is_impossible or not example.doc_tokens:
+    answer = example.answer
+    if not answer or answer.is_impossible or not example.doc_tokens:
         return 0, 0
     tokens, words = paragraph
-    start_word, end_word = example.answer_span
     # Spaces before the first word have the index -1. As in the original, this
     # means the last word.
-    start_word %= len(example.doc_tokens)
+    start_word = answer.start % len(example.doc_tokens)
     first = int(words.searchsorted(start_word))
-    last = int(words.searchsorted(end_word + 1)) - 1
-    candidates, wanted = tokens[first : last + 1].tolist(), answer.tolist()
+    last = int(words.searchsorted(answer.end + 1)) - 1
+    candidates, wanted = tokens[first : last + 1].tolist(), answer_ids.tolist()
     length = len(wanted)
     for start in range(len(candidates) - length + 1 if length else 0):
         if candidates[start : start + length] == wanted:

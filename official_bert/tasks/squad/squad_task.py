@@ -82,21 +82,20 @@ class SquadTask(task.Task):
     epoch_has_all_features = False
     main_metric = "f1"
 
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
+    def schema(self, max_seq_length: int) -> Schema:
         """Returns the original's features of a window."""
-        schema = {"unique_ids": Feature(1), **text_schema(max_seq_length)}
-        if is_training:
-            for name in ("start_positions", "end_positions", "is_impossible"):
-                schema[name] = Feature(1)
-        return schema
+        labels = ("start_positions", "end_positions", "is_impossible")
+        return {
+            "unique_ids": Feature(1),
+            **text_schema(max_seq_length),
+            **dict.fromkeys(labels, Feature(1)),
+        }
 
     def featurize(
         self,
         examples: Sequence[SquadExample],
         tokenizer: Tokenizer,
         max_seq_length: int,
-        *,
-        is_training: bool,
     ) -> Iterator[SquadFeatures]:
         """Yields the features of all examples together."""
         minimum = self.max_query_length + NUM_SPECIAL + 1
@@ -130,7 +129,6 @@ class SquadTask(task.Task):
                 np.array(lengths), np.array(rooms), self.doc_stride
             ),
             max_seq_length=max_seq_length,
-            is_training=is_training,
         )
 
     def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:

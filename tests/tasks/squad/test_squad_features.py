@@ -29,7 +29,7 @@ def test_batches_may_have_other_lengths_orders_and_sizes(
     examples = read(
         (CONTEXT, ("1", "When was he born?", *answer), ("2", "a", *answer))
     )
-    features = featurize(examples, tokenizer, 12, is_training=True)
+    features = featurize(examples, tokenizer, 12)
     assert features.paragraphs[0] is features.paragraphs[1]  # Tokenized once.
     size = len(features.lengths)
     whole = features.batch(range(size), 12, size)
@@ -65,7 +65,7 @@ def test_labels_are_narrowed_to_the_answer_within_its_words(
     read, featurize, tokenizer, context, answer, start, first, last
 ):
     examples = read((context, ("q", "who", answer, start)))
-    features = featurize(examples, tokenizer, 20, 9, is_training=True)
+    features = featurize(examples, tokenizer, 20, 9)
     assert {name: v.tolist() for name, v in features.labels.items()} == {
         "is_impossible": [answer is None],
         "start_positions": [first + 3],

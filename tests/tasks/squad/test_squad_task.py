@@ -62,7 +62,7 @@ def test_prediction_files_replace_those_of_an_earlier_run(
     questions = (" \n", ("1", "q", None, 0)), ("a b", ("2", "q", None, 0))
     examples = read(*questions, is_training=False)
     tokenizer = make_tokenizer("abq")
-    [features] = task.featurize(examples, tokenizer, 16, is_training=False)
+    [features] = task.featurize(examples, tokenizer, 16)
     outputs = Outputs([np.zeros((16, 2))], np.zeros(1), np.zeros(1))
     answers = task.answers(features, outputs)
     folder = tmp_path / "out"
