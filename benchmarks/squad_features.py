@@ -80,7 +80,7 @@ def reference(
     for example in examples:
         question = tokenizer.tokenize(example.question_text)
         question = question[: TASK.max_query_length]
-        cut = [tokenizer.tokenize(word) for word in example.doc_tokens]
+        cut = [tokenizer.tokenize(word) for word in example.paragraph.words]
         tokens = [token for word in cut for token in word]
         words = [i for i, word in enumerate(cut) for _ in word]
         assert example.answer

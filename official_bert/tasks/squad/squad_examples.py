@@ -37,7 +37,7 @@ class Paragraph:
     text: str
 
     @functools.cached_property
-    def doc_tokens(self) -> list[str]:
+    def words(self) -> list[str]:
         """The words between `SPACES`."""
         return _WORD.findall(self.text)
 
@@ -75,11 +75,6 @@ class SquadExample(NamedTuple):
     paragraph: Paragraph
     answer: Answer | None = None
 
-    @property
-    def doc_tokens(self) -> list[str]:
-        """The words of the paragraph, under the original's name."""
-        return self.paragraph.doc_tokens
-
 
 def read_examples(
     path: str, *, is_training: bool, version_2_with_negative: bool
@@ -103,10 +98,9 @@ def read_examples(
     places: dict[str, str] = {}
     for place, example, qa in _questions(path):
         if is_training:
-            answer = _answer(
-                example.paragraph, qa, version_2_with_negative, place
-            )
-            words = " ".join(example.doc_tokens[answer.start : answer.end + 1])
+            paragraph = example.paragraph
+            answer = _answer(paragraph, qa, version_2_with_negative, place)
+            words = " ".join(paragraph.words[answer.start : answer.end + 1])
             if " ".join(answer.text.split()) not in words:
                 num_skipped += 1
                 if num_skipped <= _MAX_WARNINGS:

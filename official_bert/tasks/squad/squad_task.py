@@ -107,19 +107,18 @@ class SquadTask(task.Task):
             )
         if not examples:
             return
-        paragraphs = dict.fromkeys(example.paragraph for example in examples)
-        tokenized = squad_features.tokenize_words(
+        paragraphs = [example.paragraph for example in examples]
+        tokens_of = squad_features.tokenize_paragraphs(
             tokenizer, paragraphs, self.show_progress
         )
-        tokens_of = dict(zip(paragraphs, tokenized, strict=True))
-        tokens = [tokens_of[example.paragraph] for example in examples]
+        tokens = [tokens_of[paragraph] for paragraph in paragraphs]
         texts = (example.question_text for example in examples)
         questions = [
             question[: self.max_query_length]
             for question in squad_features.tokenize(tokenizer, texts)
         ]
         rooms = [max_seq_length - NUM_SPECIAL - len(ids) for ids in questions]
-        lengths = [len(ids) for ids, _ in tokens]
+        lengths = [len(paragraph.ids) for paragraph in tokens]
         yield SquadFeatures(
             examples=examples,
             tokenizer=tokenizer,

@@ -55,7 +55,7 @@ def as_recorded(example):
     return {
         "qas_id": example.qas_id,
         "question_text": example.question_text,
-        "doc_tokens": example.doc_tokens,
+        "doc_tokens": example.paragraph.words,
         "orig_answer_text": text,
         "start_position": start,
         "end_position": end,

@@ -16,11 +16,11 @@ CONTEXT = "John  Smith\tlived\nhere(1895-1943)."
 
 def test_words_are_separated_by_five_characters_only():
     paragraph = Paragraph(" a\tb\r\nc\u202fd\xa0e\u2028f ")
-    assert paragraph.doc_tokens == ["a", "b", "c", "d\xa0e\u2028f"]
+    assert paragraph.words == ["a", "b", "c", "d\xa0e\u2028f"]
     words = [paragraph.word_at(offset) for offset in range(14)]
     assert words == [-1, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3]
     for blank in ("", " ", "\n\t"):
-        assert Paragraph(blank).doc_tokens == []
+        assert Paragraph(blank).words == []
 
 
 @pytest.mark.parametrize(

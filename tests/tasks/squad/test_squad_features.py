@@ -99,7 +99,7 @@ def test_tokens_equal_those_of_each_word(
     features = featurize(examples, tokenizer, 12)
     slow = FullTokenizer(str(tmp_path / "vocab.txt"), do_lower_case)
     for example, paragraph in zip(examples, features.paragraphs, strict=True):
-        tokens = [slow.tokenize(word) for word in example.doc_tokens]
+        tokens = [slow.tokenize(word) for word in example.paragraph.words]
         flat = list(itertools.chain(*tokens))
         words = [i for i, some in enumerate(tokens) for _ in some]
         ids, words_of_tokens = (column.tolist() for column in paragraph)

@@ -55,4 +55,5 @@ def test_labelled_answers_are_decoded(
         # An answer that starts inside a word is extended to the whole word,
         # since its tokens there start with "##".
         _, start, end, _ = example.answer
-        assert answer.text in " ".join(example.doc_tokens[start : end + 1])
+        words = example.paragraph.words[start : end + 1]
+        assert answer.text in " ".join(words)
