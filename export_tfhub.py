@@ -59,10 +59,10 @@ def export_preprocessor(options: ExportTfhub) -> None:
 
     assert options.preprocessor_path
     path = options.preprocessor_path
-    tfhub_preprocessor.export_preprocessor(
+    tfhub_preprocessor.export(
         path,
         options.model_files.vocab_file,
-        options.model_files.do_lower_case,
+        do_lower_case=options.model_files.do_lower_case,
         seq_length=options.max_seq_length,
     )
     print(

@@ -116,6 +116,7 @@ CHOICE = {"context": "a", "choices": ["b", "c", "d"]}
         ("tagging", [["a", 1], ["a", ""]]),
         ("tagging", [{"tokens": ["a"], "before": "b"}]),
         ("tagging", [{"tokens": ["a"], "after": [1]}]),
+        ("squad", ["ab", ["q"], ["q", "a", "b"], ["q", 1], {"question": "q"}]),
     ],
 )
 def test_input_of_another_form_is_an_error(kind, values):
