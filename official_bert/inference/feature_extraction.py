@@ -165,10 +165,7 @@ def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
 
 def load(options: ExtractFeatures) -> FeatureExtractor:
     """Loads the model that the flags name."""
-    bert, tokenizer, _ = load_encoder(
-        options.model_files,
-        may_initialize="^bert/pooler/",  # Not used.
-    )
+    bert, tokenizer, _ = load_encoder(options.model_files)
     return FeatureExtractor(
         bert,
         tokenizer,

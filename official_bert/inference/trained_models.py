@@ -32,8 +32,8 @@ def load_weights(
     files: ModelFiles,
     never_split: tuple[str, ...] = (),
     *,
-    may_initialize: str = "",
-    may_skip: str = "",
+    may_initialize: str,
+    may_skip: str,
 ) -> Tokenizer:
     """Assigns the weights of a model and returns its tokenizer.
 
@@ -93,18 +93,16 @@ class LoadedBert(NamedTuple):
 
 
 def load_encoder(
-    files: ModelFiles,
-    never_split: tuple[str, ...] = (),
-    may_initialize: str = "",
+    files: ModelFiles, never_split: tuple[str, ...] = ()
 ) -> LoadedBert:
-    """Loads BERT, like `load_weights`; ignores heads."""
+    """Loads BERT, like `load_weights`; needs no pooler and ignores heads."""
     bert = Bert(files.read_config())
     bert.build()
     tokenizer = load_weights(
         bert,
         files,
         never_split,
-        may_initialize=may_initialize,
+        may_initialize="^bert/pooler/",  # Not used.
         may_skip=tf1.NOT_BERT,
     )
     path = files.init_checkpoint

@@ -149,7 +149,7 @@ class Task(abc.ABC):
     """A task that a model can be fine-tuned for.
 
     Attributes:
-        data: A `DataSet`; not needed for predicting.
+        data: The `DataSet` of a run; None in `predict.py` and for export.
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
         epoch_has_all_features: Whether an epoch has all features. If not, it
@@ -176,11 +176,11 @@ class Task(abc.ABC):
 
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the splits that belong to `train`, `dev` or `test`."""
-        return self.data.splits(mode) if self.data else [mode]
+        return self.data.splits(mode)
 
     def results_names(self, name: str) -> list[str]:
         """Returns the names of result files, with and without the variant."""
-        variant = self.data.variant if self.data else ""
+        variant = self.data.variant
         return [name, f"{name}_{variant}"] if variant else [name]
 
     def examples(self, split: str) -> Examples:

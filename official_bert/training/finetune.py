@@ -247,8 +247,7 @@ def train(run: Run) -> None:
     if resuming.is_finished(options, start.step, num_steps, stops_early):
         return
     _write_run_files(run, start.seed)
-    if run.task.data:
-        run.task.data.write_held_out(run.directory)
+    run.task.data.write_held_out(run.directory)
     batches = datasets.finetuning_batches(
         data,
         batch_size,

@@ -146,9 +146,7 @@ class SquadFeatures(Features):
 
 
 def tokenize_paragraphs(
-    tokenizer: Tokenizer,
-    paragraphs: Iterable[Paragraph],
-    show_progress: bool = False,
+    tokenizer: Tokenizer, paragraphs: Iterable[Paragraph], show_progress: bool
 ) -> dict[Paragraph, ParagraphTokens]:
     """Tokenizes each different paragraph, and each different word, once.
 
