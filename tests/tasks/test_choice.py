@@ -1,6 +1,5 @@
 """Multiple choice: SWAG, the user's own data, features, answers, a run."""
 
-import csv
 import json
 import random
 
@@ -110,20 +109,12 @@ def test_objects_are_parsed_and_answered():
     assert shown == {"choice": 2, "text": "e", "probabilities": probabilities}
 
 
-HEADER = ["", "sent1", "sent2", *(f"ending{n}" for n in range(4)), "label"]
-ROW = ["0", "She opens it.", "He"]
-ENDINGS = ['sees "a dog", red.', "eats.", "sits.", "stands."]
-
-
-def write_csv(path, *rows):
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows(rows)
-
-
 def test_text_b_of_swag_is_the_beginning_with_an_ending(tmp_path):
+    header = "sent1,sent2,ending0,ending1,ending2,ending3"
+    row = 'She opens it.,He,"sees ""a dog"", red.",eats.,sits.,stands.'
     for name in ("train", "val"):
-        write_csv(tmp_path / f"{name}.csv", HEADER, [*ROW, *ENDINGS, "2"])
-    write_csv(tmp_path / "test.csv", HEADER[:-1], [*ROW, *ENDINGS])
+        (tmp_path / f"{name}.csv").write_text(f"{header},label\n{row},2\n")
+    (tmp_path / "test.csv").write_text(f"{header}\n{row}\n")
     task = tasks.get(tiny.options(tmp_path, task_name="SWAG"))
     assert task.num_choices == 4
     texts = ['He sees "a dog", red.', "He eats.", "He sits.", "He stands."]
@@ -163,18 +154,15 @@ def test_question_id_and_the_label_of_test_data_are_optional(tmp_path):
         choices(tmp_path, asked, split="dev")
 
 
-TEXTS = {"ctx_a": "A man is on a roof.", "ctx_b": "he", "ctx": "On a roof, he"}
-ENDS = ["rips up tiles.", "plays a level."]
-HELLASWAG = {"ind": 24, **TEXTS, "endings": ENDS, "label": 1}
-
-
 def test_hellaswag_is_read_with_its_column_names(tmp_path):
+    endings = ["rips up tiles.", "plays a level."]
+    given = {"ind": 24, "ctx_a": "A man is on a roof.", "ctx_b": "he"}
+    given |= {"endings": endings, "gold": "0", "label": 1, "id": "x"}
     names = {"context_column": "ctx_a", "choices_column": "endings"}
     names |= {"question_column": "ctx_b", "id_column": "ind"}
     names["label_column"] = "gold"
-    given = {**HELLASWAG, "gold": "0", "id": "x"}
     [example] = choices(tmp_path, given, **names)
-    expected = ChoiceExample("24", "A man is on a roof.", ENDS, 0, "he")
+    expected = ChoiceExample("24", "A man is on a roof.", endings, 0, "he")
     assert example == expected
     # For predicting, the model knows these and the default names.
     options = tiny.options(tmp_path, task_name="choices", **names)
