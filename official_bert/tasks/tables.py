@@ -9,7 +9,6 @@ import io
 import json
 import math
 import string
-import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -40,7 +39,7 @@ class Row(NamedTuple):
     path: str
     line: int
     cells: Mapping[str, Any]
-    flags: Mapping[str, str] = types.MappingProxyType({})
+    flags: Mapping[str, str] = {}
 
     @property
     def where(self) -> str:
@@ -157,7 +156,7 @@ def read(
     file_format: str,
     *,
     has_header: bool = True,
-    flags: Mapping[str, str] = types.MappingProxyType({}),
+    flags: Mapping[str, str] = {},
 ) -> Iterator[Row]:
     """Yields the rows of a table; for `flags` see `Row`.
 

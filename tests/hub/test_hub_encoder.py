@@ -100,7 +100,7 @@ def test_our_optimizer_trains_as_the_original(tmp_path):
     arrays = recorded.part(extract, "classifier/")
     config = recorded.TRAINING_CONFIG
     hub_modules.write_files(tmp_path, config, seed=101)
-    path, _ = hub_modules.export(tmp_path, config)
+    path, _ = hub_modules.export(tmp_path)
     task = TextTask(task_type="classification", labels=("a", "b", "c"))
     model = task.build_model(config, HubBert(path))
     model.dropout.rate = 0.0
