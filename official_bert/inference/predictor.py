@@ -95,7 +95,8 @@ class Predictor:
         ):
             is_one = len(features.lengths) == 1
             forward = self._forward_one if is_one else self._forward_many
-            answers += self.task.answers(features, forward.run(features))
+            logits = forward.run(features).logits
+            answers += self.task.answers(features, logits)
         return [
             self.task.answer_to_json(example, answer)
             for example, answer in zip(examples, answers, strict=True)

@@ -129,16 +129,16 @@ def load_masked_lm(
     return model, tokenizer
 
 
-def load_finetuned(run_directory: str) -> FinetunedModel:
+def load_finetuned(directory: str) -> FinetunedModel:
     """Loads the best checkpoint of a fine-tuning run, or the newest.
 
     Raises `InputError` if a file is missing or damaged.
     """
-    require_finetuned(run_directory)
-    files = pretrained.run_files(run_directory)
-    description = task_file.read(run_directory)
+    require_finetuned(directory)
+    files = pretrained.run_files(directory)
+    description = task_file.read(directory)
     return _load_task(
-        description, run_directory, files, may_skip=tf1.OPTIMIZER_STATE
+        description, directory, files, may_skip=tf1.OPTIMIZER_STATE
     )
 
 

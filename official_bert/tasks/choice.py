@@ -30,7 +30,7 @@ from official_bert.tasks.tables import Row
 from official_bert.tasks.task import (
     DataSet,
     FeatureRow,
-    Outputs,
+    Logits,
     RowFeatures,
     Task,
     saved_field,
@@ -180,14 +180,14 @@ class ChoiceTask(Task):
         scores = mask_missing_choices(logits, batch["input_mask"])
         return losses.cross_entropy(scores, batch["label_ids"][:, 0])
 
-    def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
+    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns probabilities [C], 0 for missing choices."""
-        if not outputs.logits:
+        if not logits:
             return []
-        logits = np.stack(outputs.logits)
-        for row, scores in zip(features.rows, logits, strict=True):
+        stacked = np.stack(logits)
+        for row, scores in zip(features.rows, stacked, strict=True):
             scores[len(row.row["input_mask"]) :] = -np.inf
-        return list(tf.nn.softmax(logits).numpy())
+        return list(tf.nn.softmax(stacked).numpy())
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         targets = [e.label for e in examples if e.label is not None]

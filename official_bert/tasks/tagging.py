@@ -38,7 +38,7 @@ from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.task import (
     FeatureRow,
-    Outputs,
+    Logits,
     RowFeatures,
     Task,
     saved_field,
@@ -211,12 +211,12 @@ class TaggingTask(Task):
         """Returns [B, S]: 1 for the first tokens of words."""
         return tf.cast(batch["label_mask"], tf.float32)
 
-    def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
+    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns the tags of each sentence, a list of texts."""
         answers: list[list[str]] = [[] for _ in features.examples]
-        for row, logits in zip(features.rows, outputs.logits, strict=True):
+        for row, scores in zip(features.rows, logits, strict=True):
             positions = np.flatnonzero(row.row["label_mask"])
-            best = logits[positions].argmax(axis=-1)
+            best = scores[positions].argmax(axis=-1)
             answers[row.example] += [self.labels[i] for i in best]
         return answers
 

@@ -32,6 +32,10 @@ _Example = TypeVar("_Example")
 
 Examples = Sequence[Any]
 
+# Of each feature, float32 without a batch dimension. Those of sequences may be
+# longer than the feature.
+Logits = Sequence[np.ndarray]
+
 
 class DataSet(abc.ABC):
     """The files of a task.
@@ -111,21 +115,6 @@ class RowFeatures(Features):
     ) -> dict[str, np.ndarray]:
         rows = [self.rows[index].row for index in indices]
         return padding.pad_batch(self.schema, rows, length, batch_size)
-
-
-class Outputs(NamedTuple):
-    """The outputs of a model for N features.
-
-    Attributes:
-        logits: N float32 arrays without a batch dimension. Those of sequences
-            may be longer than the feature.
-        losses: float64 [N], the sum of each feature's losses.
-        weights: float64 [N], the sum of the weights of these losses.
-    """
-
-    logits: Sequence[np.ndarray]
-    losses: np.ndarray
-    weights: np.ndarray
 
 
 def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
@@ -236,7 +225,7 @@ class Task(abc.ABC):
         return tf.cast(batch["is_real_example"][:, 0], tf.float32)
 
     @abc.abstractmethod
-    def answers(self, features: Any, outputs: Outputs) -> list[Any]:
+    def answers(self, features: Any, logits: Logits) -> list[Any]:
         """Returns one answer for each of `features.examples`."""
 
     @abc.abstractmethod

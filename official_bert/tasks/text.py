@@ -18,7 +18,7 @@ from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import (
     FeatureRow,
-    Outputs,
+    Logits,
     RowFeatures,
     Task,
     saved_field,
@@ -160,12 +160,12 @@ class TextTask(Task):
             return logits
         return logits * self.target_deviation + self.target_mean
 
-    def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
+    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns probabilities [C]; in regression, the number [1]."""
         pool = np.max if self.long_documents.pooling == "max" else np.mean
         windows: list[list[np.ndarray]] = [[] for _ in features.examples]
-        for row, logits in zip(features.rows, outputs.logits, strict=True):
-            windows[row.example].append(logits)
+        for row, window in zip(features.rows, logits, strict=True):
+            windows[row.example].append(window)
         pooled = [self.unscale(pool(parts, axis=0)) for parts in windows]
         if not pooled or self.task_type == "regression":
             return pooled

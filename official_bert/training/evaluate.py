@@ -175,7 +175,7 @@ def _run_model(
                 for record in record_files.encode_features(features, length):
                     writer.write(record)
             outputs = forward.run(features, description)
-            answers += run.task.answers(features, outputs)
+            answers += run.task.answers(features, outputs.logits)
             loss_sums = outputs.losses * run.task.loss_unit
             losses.append(np.stack([loss_sums, outputs.weights], 1))
     return answers, _mean_losses(np.concatenate(losses), forward.batch_size)

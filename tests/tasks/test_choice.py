@@ -84,7 +84,7 @@ def test_every_choice_has_the_score_of_a_pair_classifier(features):
         one = {name: tf.constant(batch[name][:, choice]) for name in inputs}
         expected = pairs(one)[:, 0]
         np.testing.assert_allclose(logits[:, choice], expected, atol=1e-5)
-    answers = TASK.answers(features, outputs)
+    answers = TASK.answers(features, outputs.logits)
     np.testing.assert_allclose(answers, special.softmax(logits, 1), rtol=1e-5)
     losses = -special.log_softmax(logits, 1)[range(3), [1, 2, 0]]
     np.testing.assert_allclose(outputs.losses, losses, rtol=1e-5)
@@ -237,7 +237,8 @@ def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
         [features] = task.featurize([short], tokenizer, 12)
         forward = Forward(task, model, max_seq_length=12, batch_size=2)
         outputs = forward.run(features)
-        found.append((outputs.losses, task.answers(features, outputs)[0]))
+        [answer] = task.answers(features, outputs.logits)
+        found.append((outputs.losses, answer))
     (loss, answer), (padded_loss, padded) = found
     np.testing.assert_allclose(padded_loss, loss, rtol=1e-6)
     np.testing.assert_allclose(padded, [*answer, 0, 0, 0], rtol=1e-6)

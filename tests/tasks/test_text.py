@@ -10,7 +10,7 @@ from scipy import special
 from support import tiny
 
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.task import FeatureRow, Outputs, RowFeatures
+from official_bert.tasks.task import FeatureRow, RowFeatures
 from official_bert.tasks.text import TextExample, TextTask
 
 CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))
@@ -99,9 +99,7 @@ def answers(task, *logits, numbers=None):
     examples = [TextExample("", "x")] * len(set(numbers))
     rows = [FeatureRow(number, {}) for number in numbers]
     features = RowFeatures(examples, rows, task.schema(8))
-    arrays = [np.array(one, np.float32) for one in logits]
-    zeros = np.zeros(len(logits))
-    return task.answers(features, Outputs(arrays, zeros, zeros))
+    return task.answers(features, [np.float32(one) for one in logits])
 
 
 def test_answers_are_the_best_label_or_all_likely_ones_or_a_number():

@@ -29,7 +29,7 @@ from official_bert.tasks.squad.squad_decoding import (
 )
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.squad.squad_features import NUM_SPECIAL, SquadFeatures
-from official_bert.tasks.task import Outputs, saved_field
+from official_bert.tasks.task import Logits, saved_field
 from official_bert.tokenization import Tokenizer
 
 
@@ -149,18 +149,18 @@ class SquadTask(task.Task):
         return tf.cast(tf.fill(shape, "start_positions" in batch), tf.float32)
 
     def answers(
-        self, features: SquadFeatures, outputs: Outputs
+        self, features: SquadFeatures, logits: Logits
     ) -> list[SquadAnswer]:
         """Chooses an answer to each question from all of its windows."""
         longest = features.max_seq_length
-        logits = np.full((len(outputs.logits), longest, 2), -np.inf, np.float32)
+        padded = np.full((len(logits), longest, 2), -np.inf, np.float32)
         for row, found, length in zip(
-            logits, outputs.logits, features.lengths, strict=True
+            padded, logits, features.lengths, strict=True
         ):
             end = longest if self.pad_to == "max" else length
             row[:end] = found[:end]
         return decode(
-            features, logits, self.decoding, show_progress=self.show_progress
+            features, padded, self.decoding, show_progress=self.show_progress
         )
 
     def metrics(

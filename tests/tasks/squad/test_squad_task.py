@@ -11,7 +11,6 @@ from official_bert.tasks.squad.squad_decoding import (
     SquadAnswer,
 )
 from official_bert.tasks.squad.squad_task import SquadData, SquadTask
-from official_bert.tasks.task import Outputs
 
 LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 
@@ -58,8 +57,7 @@ def test_prediction_files_replace_those_of_an_earlier_run(
     examples = read(*questions, is_training=False)
     tokenizer = make_tokenizer("abq")
     [features] = task.featurize(examples, tokenizer, 16)
-    outputs = Outputs([np.zeros((16, 2))], np.zeros(1), np.zeros(1))
-    answers = task.answers(features, outputs)
+    answers = task.answers(features, [np.zeros((16, 2))])
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "null_odds.json").write_text("{}")
