@@ -33,7 +33,6 @@ from official_bert.tasks.task import (
     Logits,
     RowFeatures,
     Task,
-    saved_field,
 )
 from official_bert.tokenization import Tokenizer
 
@@ -124,9 +123,9 @@ class ChoiceTask(Task):
         columns: The columns of the user's own data.
     """
 
-    num_choices: Size = saved_field()
-    long_documents: LongDocuments = saved_field(default=documents.TRUNCATE_TAIL)
-    columns: ChoiceColumns = saved_field(default=DEFAULT_COLUMNS)
+    num_choices: Size
+    long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    columns: ChoiceColumns = DEFAULT_COLUMNS
 
     kind = "choice"
     main_metric = "accuracy"

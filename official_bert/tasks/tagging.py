@@ -41,7 +41,6 @@ from official_bert.tasks.task import (
     Logits,
     RowFeatures,
     Task,
-    saved_field,
 )
 from official_bert.tokenization import Tokenizer, alignment
 
@@ -119,10 +118,10 @@ class TaggingTask(Task):
         token_column, tag_column: The columns of the training data.
     """
 
-    labels: tuple[str, ...] = saved_field()
-    document_context: bool = saved_field(default=False)
-    token_column: Amount = saved_field(default=0)
-    tag_column: Annotated[int, range(-1, 2**31)] = saved_field(default=-1)
+    labels: tuple[str, ...]
+    document_context: bool = False
+    token_column: Amount = 0
+    tag_column: Annotated[int, range(-1, 2**31)] = -1
 
     kind = "tagging"
 

@@ -10,7 +10,7 @@ import os
 import random
 import typing
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -26,9 +26,6 @@ from official_bert.tokenization import Tokenizer
 
 # The features of this many examples are in memory at the same time.
 _EXAMPLES_PER_BLOCK = 16384
-
-_AnyTask = TypeVar("_AnyTask", bound="Task")
-_Example = TypeVar("_Example")
 
 Examples = Sequence[Any]
 
@@ -117,7 +114,7 @@ class RowFeatures(Features):
         return padding.pad_batch(self.schema, rows, length, batch_size)
 
 
-def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
+def shuffle_examples(examples: Examples) -> list[Any]:
     """Returns training examples in a random order, the same in every run.
 
     The shuffle buffer of training, 100 features, is too small for a file that
@@ -128,11 +125,6 @@ def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
     return order
 
 
-def saved_field(**options: Any) -> Any:
-    """Declares a field that is saved in `task.json`."""
-    return dataclasses.field(metadata={"is_saved": True}, **options)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(abc.ABC):
     """A task that a model can be fine-tuned for.
@@ -141,6 +133,7 @@ class Task(abc.ABC):
         data: The `DataSet` of a run; None in `predict.py` and for export.
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
+        not_saved: The fields that are not keys of `task.json`.
         epoch_has_all_features: Whether an epoch has all features. If not, it
             has as many as there are examples, as for SQuAD in the original.
         pad_to: How features are padded for predicting, see `inputs.padding`.
@@ -150,6 +143,7 @@ class Task(abc.ABC):
     pooling_head: PoolingHead = NO_POOLING_HEAD
 
     kind: ClassVar[str]
+    not_saved: ClassVar[tuple[str, ...]] = ("data", "pooling_head")
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
 
@@ -268,7 +262,7 @@ class Task(abc.ABC):
     def to_json(self) -> dict[str, Any]:
         """Returns the content of `task.json`."""
         values: dict[str, Any] = {"kind": self.kind}
-        for name in self._saved():
+        for name in self._saved_fields():
             value: Any = getattr(self, name)
             if hasattr(value, "_asdict"):
                 value = value._asdict()
@@ -276,7 +270,7 @@ class Task(abc.ABC):
         return values | self.pooling_head.to_json()
 
     @classmethod
-    def from_json(cls: type[_AnyTask], values: dict[str, Any]) -> _AnyTask:
+    def from_json(cls, values: dict[str, Any]) -> "Task":
         """Returns the task that `to_json` described, without data.
 
         Raises `TypeError` or `ValueError` if a field is missing or malformed.
@@ -284,15 +278,15 @@ class Task(abc.ABC):
         types = typing.get_type_hints(cls, include_extras=True)
         fields = {
             name: json_files.decode(values[name], types[name], name)
-            for name in cls._saved()
+            for name in cls._saved_fields()
             if name in values
         }
         return cls(**fields, pooling_head=PoolingHead.from_json(values))
 
     @classmethod
-    def _saved(cls) -> list[str]:
-        fields = dataclasses.fields(cls)
-        return [field.name for field in fields if "is_saved" in field.metadata]
+    def _saved_fields(cls) -> list[str]:
+        names = [field.name for field in dataclasses.fields(cls)]
+        return [name for name in names if name not in cls.not_saved]
 
 
 class FinetunedModel(NamedTuple):

@@ -21,7 +21,6 @@ from official_bert.tasks.task import (
     Logits,
     RowFeatures,
     Task,
-    saved_field,
 )
 from official_bert.tokenization import Tokenizer
 
@@ -73,14 +72,14 @@ class TextTask(Task):
         columns: The text columns of the user's own data.
     """
 
-    task_type: Annotated[str, _TYPES] = saved_field()
-    labels: tuple[str, ...] = saved_field()
-    metric: Annotated[str, tuple(_METRICS)] = saved_field(default="accuracy")
-    long_documents: LongDocuments = saved_field(default=documents.TRUNCATE_TAIL)
-    target_mean: float = saved_field(default=0.0)
-    target_deviation: float = saved_field(default=1.0)
-    is_pair: bool | None = saved_field(default=None)
-    columns: TextColumns | None = saved_field(default=None)
+    task_type: Annotated[str, _TYPES]
+    labels: tuple[str, ...]
+    metric: Annotated[str, tuple(_METRICS)] = "accuracy"
+    long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    target_mean: float = 0.0
+    target_deviation: float = 1.0
+    is_pair: bool | None = None
+    columns: TextColumns | None = None
 
     kind = "text"
 

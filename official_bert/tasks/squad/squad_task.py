@@ -29,8 +29,9 @@ from official_bert.tasks.squad.squad_decoding import (
 )
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.squad.squad_features import NUM_SPECIAL, SquadFeatures
-from official_bert.tasks.task import Logits, saved_field
 from official_bert.tokenization import Tokenizer
+
+_DEFAULT_DECODING = DecodingOptions()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,13 +73,14 @@ class SquadTask(task.Task):
     `show_progress` shows progress bars of tokenizing and decoding.
     """
 
-    doc_stride: Count = saved_field(default=128)
-    max_query_length: Amount = saved_field(default=64)
-    decoding: DecodingOptions = saved_field(default=DecodingOptions())
-    pad_to: Annotated[str, ("max", "bucket")] = saved_field(default="max")
+    doc_stride: Count = 128
+    max_query_length: Amount = 64
+    decoding: DecodingOptions = _DEFAULT_DECODING
+    pad_to: Annotated[str, ("max", "bucket")] = "max"
     show_progress: bool = False
 
     kind = "squad"
+    not_saved = (*task.Task.not_saved, "show_progress")
     epoch_has_all_features = False
     main_metric = "f1"
 
@@ -149,7 +151,7 @@ class SquadTask(task.Task):
         return tf.cast(tf.fill(shape, "start_positions" in batch), tf.float32)
 
     def answers(
-        self, features: SquadFeatures, logits: Logits
+        self, features: SquadFeatures, logits: task.Logits
     ) -> list[SquadAnswer]:
         """Chooses an answer to each question from all of its windows."""
         longest = features.max_seq_length
