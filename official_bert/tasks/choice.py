@@ -185,7 +185,7 @@ class ChoiceTask(Task):
             return []
         stacked = np.stack(logits)
         for row, scores in zip(features.rows, stacked, strict=True):
-            scores[len(row.row["input_mask"]) :] = -np.inf
+            scores[len(row.values["input_mask"]) :] = -np.inf
         return list(tf.nn.softmax(stacked).numpy())
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:

@@ -214,7 +214,7 @@ class TaggingTask(Task):
         """Returns the tags of each sentence, a list of texts."""
         answers: list[list[str]] = [[] for _ in features.examples]
         for row, scores in zip(features.rows, logits, strict=True):
-            positions = np.flatnonzero(row.row["label_mask"])
+            positions = np.flatnonzero(row.values["label_mask"])
             best = scores[positions].argmax(axis=-1)
             answers[row.example] += [self.labels[i] for i in best]
         return answers

@@ -91,7 +91,7 @@ class FeatureRow(NamedTuple):
     """One feature: the index of its example, and its values, unpadded."""
 
     example: int
-    row: Row
+    values: Row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +110,7 @@ class RowFeatures(Features):
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
     ) -> dict[str, np.ndarray]:
-        rows = [self.rows[index].row for index in indices]
+        rows = [self.rows[index].values for index in indices]
         return padding.pad_batch(self.schema, rows, length, batch_size)
 
 

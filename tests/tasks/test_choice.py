@@ -42,7 +42,7 @@ def words(ids):
 
 def test_every_choice_is_a_sequence_with_the_context(features):
     assert [row.example for row in features.rows] == [0, 1, 2]
-    first, second, third = (row.row for row in features.rows)
+    first, second, third = (row.values for row in features.rows)
     assert [words(ids) for ids in first["input_ids"]] == [
         "[CLS] cat dog [SEP] good [SEP]",
         "[CLS] cat dog [SEP] bad bad [SEP]",

@@ -80,8 +80,8 @@ def test_windows_are_features_of_one_example(tokenizer):
     examples = [TextExample("", text, None, "yes") for text in texts]
     rows = list(windowed().feature_rows(examples, tokenizer, 8))
     assert [row.example for row in rows] == [0, 0, 0, 1, 2, 2]
-    assert [len(r.row["input_ids"]) for r in rows] == [8, 8, 8, 3, 8, 8]
-    assert all(r.row["label_ids"] == [1] for r in rows)
+    assert [len(r.values["input_ids"]) for r in rows] == [8, 8, 8, 3, 8, 8]
+    assert all(r.values["label_ids"] == [1] for r in rows)
 
 
 @pytest.mark.parametrize(
