@@ -161,7 +161,7 @@ class ChoiceTask(Task):
                 sequences.append(text_inputs.text_features(*pair, special))
             row = {k: [s[k] for s in sequences] for k in sequences[0]}
             others = {"label_ids": [example.label or 0], "is_real_example": [1]}
-            yield FeatureRow(number, {**row, **others})
+            yield FeatureRow(number, row | others)
 
     def labels_of(self, example: ChoiceExample) -> Sequence[Any]:
         return () if example.label is None else (example.label,)

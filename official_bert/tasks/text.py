@@ -114,7 +114,7 @@ class TextTask(Task):
             text_a, text_b = next(ids), next(ids)
             for pair in documents.cut(text_a, text_b, max_seq_length, how):
                 row = text_inputs.text_features(*pair, special)
-                yield FeatureRow(number, {**row, **others})
+                yield FeatureRow(number, row | others)
 
     def labels_of(self, example: TextExample) -> Sequence[Any]:
         """Returns the label or labels; none in regression."""

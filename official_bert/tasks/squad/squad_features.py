@@ -65,7 +65,6 @@ class SquadFeatures(Features):
     Attributes:
         questions: E int32 arrays, the token ids of the questions, truncated.
         paragraphs: E paragraphs. Questions about the same one share its tokens.
-        max_seq_length: S.
     """
 
     examples: Sequence[SquadExample]
@@ -73,7 +72,6 @@ class SquadFeatures(Features):
     questions: Sequence[Ints]
     paragraphs: Sequence[ParagraphTokens]
     windows: Windows
-    max_seq_length: int
 
     @functools.cached_property
     def offsets(self) -> Ints:

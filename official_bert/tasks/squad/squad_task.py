@@ -36,7 +36,7 @@ _DEFAULT_DECODING = DecodingOptions()
 
 @dataclasses.dataclass(frozen=True)
 class SquadData(task.DataSet):
-    """The files of `run_squad.py`; both other splits are `predict_file`."""
+    """The files of `run_squad.py`; `dev` and `test` are both `predict_file`."""
 
     train_file: str | None = None
     predict_file: str | None = None
@@ -129,7 +129,6 @@ class SquadTask(task.Task):
             windows=squad_features.make_windows(
                 np.array(lengths), np.array(rooms), self.doc_stride
             ),
-            max_seq_length=max_seq_length,
         )
 
     def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
@@ -154,7 +153,7 @@ class SquadTask(task.Task):
         self, features: SquadFeatures, logits: task.Logits
     ) -> list[SquadAnswer]:
         """Chooses an answer to each question from all of its windows."""
-        longest = features.max_seq_length
+        longest = max(map(len, logits), default=1)
         padded = np.full((len(logits), longest, 2), -np.inf, np.float32)
         for row, found, length in zip(
             padded, logits, features.lengths, strict=True
