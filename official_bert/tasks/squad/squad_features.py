@@ -64,7 +64,8 @@ class SquadFeatures(Features):
 
     Attributes:
         questions: E int32 arrays, the token ids of the questions, truncated.
-        paragraphs: E paragraphs. Questions about the same one share its tokens.
+        paragraphs: The tokens of E paragraphs. Questions about the same
+            paragraph share them.
     """
 
     examples: Sequence[SquadExample]
