@@ -11,36 +11,26 @@ The modules are SavedModels with the interface of published ones: see "Common
 SavedModel APIs for text tasks" in TensorFlow's documentation.
 """
 
-from official_bert import cli
+from official_bert import cli, files
 from official_bert.options import ExportTfhub
 
 
 def main(options: ExportTfhub) -> None:
     """Exports the encoder, the preprocessor, or both."""
     if options.export_path:
-        export_encoder(options)
+        export_encoder(options, options.export_path)
     if options.preprocessor_path:
-        export_preprocessor(options)
+        export_preprocessor(options, options.preprocessor_path)
 
 
-def export_encoder(options: ExportTfhub) -> None:
+def export_encoder(options: ExportTfhub, path: str) -> None:
     """Exports the encoder, and prints its sizes and how to load it."""
     # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
-        from official_bert import files
         from official_bert.export import tfhub_encoder
 
-    assert options.export_path
-    path = options.export_path
     options.download_weights()
-    model = options.model_files
-    written = tfhub_encoder.export(
-        model.read_config(),
-        model.init_checkpoint,
-        model.vocab_file,
-        path,
-        do_lower_case=model.do_lower_case,
-    )
+    written = tfhub_encoder.export(options.model_files, path)
     head = "with" if written.has_masked_lm else "without"
     print(
         f"Wrote the encoder to {path}: {written.num_weights:,} weights, "
@@ -52,17 +42,16 @@ def export_encoder(options: ExportTfhub) -> None:
     print(f'  encoder = official_bert.hub.HubEncoder("{path}")    # Keras 3')
 
 
-def export_preprocessor(options: ExportTfhub) -> None:
+def export_preprocessor(options: ExportTfhub, path: str) -> None:
     """Exports the preprocessor, and prints how to load it."""
-    from official_bert import files
-    from official_bert.export import tfhub_preprocessor
+    with cli.quiet_imports():
+        from official_bert.export import tfhub_preprocessor
 
-    assert options.preprocessor_path
-    path = options.preprocessor_path
-    tfhub_preprocessor.export_preprocessor(
+    model = options.model_files
+    tfhub_preprocessor.export(
         path,
-        options.model_files.vocab_file,
-        options.model_files.do_lower_case,
+        model.vocab_file,
+        do_lower_case=model.do_lower_case,
         seq_length=options.max_seq_length,
     )
     print(

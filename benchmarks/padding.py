@@ -33,7 +33,7 @@ from official_bert.inputs.records import RecordFiles
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue, record_files
-from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.squad.squad_task import SquadData, SquadTask
 from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import Tokenizer
 from official_bert.training.objectives import FinetuningObjective
@@ -114,7 +114,7 @@ def main(
     """Prints a row for each task."""
     config = SIZES[model]
     tokenizer = Tokenizer(vocab_file)
-    squad = SquadTask(train_file=f"{folder}/squad/train-v1.1.json")
+    squad = SquadTask(data=SquadData(f"{folder}/squad/train-v1.1.json"))
     mrpc, sst2 = (
         glue.make_task(glue.GlueData(glue.TASKS[row], f"{folder}/glue/{name}"))
         for row, name in (("mrpc", "MRPC"), ("sst2", "SST-2"))
@@ -133,10 +133,8 @@ def main(
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "train.tf_record")
             record_files.write_records(path, task, examples, tokenizer, length)
-            schema = task.schema(length, is_training=True)
-            [features] = task.featurize(
-                examples, tokenizer, length, is_training=True
-            )
+            schema = task.schema(length)
+            [features] = task.featurize(examples, tokenizer, length)
             rows = unpadded(features, length)
             steps = len(rows) // size
             steps = min(steps, int(max_steps) or steps)

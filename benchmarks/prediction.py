@@ -28,7 +28,7 @@ def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
     task = glue.make_task(glue.GlueData(glue.TASKS["sst2"], directory))
     examples = task.examples("train")[: int(n)]
     tokenizer = Tokenizer(vocab_file)
-    [rows] = task.featurize(examples, tokenizer, LENGTH, is_training=False)
+    [rows] = task.featurize(examples, tokenizer, LENGTH)
     print("model     texts   padded  by length  overlapping   ratios")
     for model in models or ("tiny", "mini", "small", "base"):
         built = task.build_model(CELLS[model].config)

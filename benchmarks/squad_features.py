@@ -23,6 +23,7 @@ import tensorflow as tf
 from official_bert.inputs import text_inputs
 from official_bert.tasks import record_files
 from official_bert.tasks.squad.squad_examples import (
+    Answer,
     SquadExample,
     read_examples,
 )
@@ -56,14 +57,13 @@ def has_most_context(
 
 
 def answer_span(
-    example: SquadExample, tokens: list[str], words: list[int], answer: str
+    answer: Answer, tokens: list[str], words: list[int], text: str
 ) -> tuple[int, int]:
-    first_word, last_word = example.answer_span
-    first = words.index(first_word)
-    last = len(words) - 1 - words[::-1].index(last_word)
+    first = words.index(answer.start)
+    last = len(words) - 1 - words[::-1].index(answer.end)
     for start in range(first, last + 1):
         for end in range(last, start - 1, -1):
-            if " ".join(tokens[start : end + 1]) == answer:
+            if " ".join(tokens[start : end + 1]) == text:
                 return start, end
     return first, last
 
@@ -80,11 +80,12 @@ def reference(
     for example in examples:
         question = tokenizer.tokenize(example.question_text)
         question = question[: TASK.max_query_length]
-        cut = [tokenizer.tokenize(word) for word in example.doc_tokens]
+        cut = [tokenizer.tokenize(word) for word in example.paragraph.words]
         tokens = [token for word in cut for token in word]
         words = [i for i, word in enumerate(cut) for _ in word]
-        answer = " ".join(tokenizer.tokenize(example.orig_answer_text or ""))
-        first, last = answer_span(example, tokens, words, answer)
+        assert example.answer
+        text = " ".join(tokenizer.tokenize(example.answer.text))
+        first, last = answer_span(example.answer, tokens, words, text)
         offset = len(question) + 2
         room = MAX_SEQ_LENGTH - offset - 1
         all_windows = list(windows(len(tokens), room))

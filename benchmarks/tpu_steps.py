@@ -86,7 +86,7 @@ class Step:
                 self._objective = FinetuningObjective(task)
                 self._model = task.build_model(case.config)
                 weights = self._model.learning_variables
-                self._schema = task.schema(case.length, is_training=True)
+                self._schema = task.schema(case.length)
         if case.remat:
             self._model.bert.encoder.recompute = recompute_in_backward
         self._optimizer = AdamWeightDecay(

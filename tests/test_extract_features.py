@@ -144,6 +144,13 @@ def test_invalid_flags_are_an_error(folder, monkeypatch, command_line, message):
         command_lines.parse(ExtractFeatures, f"{MODEL} {command_line}")
 
 
+def test_cls_pooling_of_a_left_to_right_model_is_an_error(folder):
+    config = BertConfig.from_dict({**tiny.CONFIG, "is_left_to_right": True})
+    (folder / "bert_config.json").write_text(config.to_json_string())
+    with pytest.raises(InputError, match="--pooling=cls"):
+        run(folder, "out.jsonl", pooling="cls")
+
+
 def test_invalid_input_is_an_error_and_leaves_no_output(folder):
     text = folder / "text.txt"
     for data, message in (

@@ -35,7 +35,7 @@ def base(tmp_path_factory):
     directory = tmp_path_factory.mktemp("run")
     config = BertConfig.from_dict(tiny.CONFIG)
     hub_modules.write_files(directory, config, vocab=tiny.VOCAB)
-    hub_modules.export(directory, config)
+    hub_modules.export(directory)
     lines = [f"{t}\t{'yes' if 'good' in t else 'no'}" for t in TEXTS * 8]
     for split in ("train", "dev", "test"):
         text = "\n".join(["text\tlabel", *lines]) + "\n"

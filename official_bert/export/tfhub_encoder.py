@@ -15,11 +15,11 @@ from absl import logging
 
 from official_bert import hub
 from official_bert.checkpoints import loading, run_directory, tf1
-from official_bert.config import BertConfig
 from official_bert.export import saved_model
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.layers import StepContext, gather_positions
 from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.pretrained import ModelFiles
 
 _MASKED_LM = "cls/predictions/"
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -35,14 +35,7 @@ class Exported(NamedTuple):
     left_out: list[str]  # Other variables, without optimizer state.
 
 
-def export(
-    config: BertConfig,
-    init_checkpoint: str,
-    vocab_file: str,
-    export_path: str,
-    *,
-    do_lower_case: bool,
-) -> Exported:
+def export(files: ModelFiles, export_path: str) -> Exported:
     """Writes a module; an interrupted export changes nothing.
 
     Loaded with `tf.saved_model.load` or `hub.load`, it is called with a dict of
@@ -54,17 +47,15 @@ def export(
     [B, P, V] in place of `default`. In training, dropout differs at every call.
 
     Args:
-        config: The config of the model.
-        init_checkpoint: A checkpoint as for `checkpoints.loading.load`.
-        vocab_file: The vocabulary, which becomes part of the module.
+        files: The model. The vocabulary becomes part of the module.
         export_path: The module's directory, which is replaced if it exists.
-        do_lower_case: Whether the model is uncased.
 
     Raises:
         InputError: The checkpoint does not fit the config, or the module cannot
             be written.
     """
-    prefix = run_directory.latest(init_checkpoint) or init_checkpoint
+    checkpoint, config = files.init_checkpoint, files.read_config()
+    prefix = run_directory.latest(checkpoint) or checkpoint
     stored = loading.open_arrays(prefix).shapes
     has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
     model = PretrainingModel(config)
@@ -72,11 +63,11 @@ def export(
     weights = tf1.by_name(
         w for w in model.trainable_variables if w.path.startswith(exported)
     )
-    loading.load(weights, init_checkpoint, may_skip=tf1.NOT_BERT)
+    loading.load(weights, checkpoint, may_skip=tf1.NOT_BERT)
     logging.info("Loaded %s", prefix)
     module = _make_module(model, has_masked_lm)
-    module.vocab_file = tf.saved_model.Asset(vocab_file)
-    module.do_lower_case = tf.Variable(do_lower_case, trainable=False)
+    module.vocab_file = tf.saved_model.Asset(files.vocab_file)
+    module.do_lower_case = tf.Variable(files.do_lower_case, trainable=False)
     logging.info("Writing %s", export_path)
     signatures = _signatures(model.bert, module)
     others = {hub.CONFIG: config.to_json_string().encode()}

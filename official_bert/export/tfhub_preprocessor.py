@@ -9,7 +9,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.errors import InputError
 from official_bert.export import graph_packing, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs import text_inputs
@@ -23,8 +22,8 @@ _SPECIAL_TOKENS = {
 }
 
 
-def export_preprocessor(
-    path: str, vocab_file: str, do_lower_case: bool, seq_length: int = 128
+def export(
+    path: str, vocab_file: str, *, do_lower_case: bool, seq_length: int
 ) -> None:
     """Writes a preprocessor; an interrupted export changes nothing.
 
@@ -50,13 +49,9 @@ def export_preprocessor(
         seq_length: The default length of sequences, with special tokens.
 
     Raises:
-        InputError: `seq_length` is too short, the vocabulary cannot be used, or
-            the SavedModel cannot be written.
+        InputError: The vocabulary cannot be used, or the SavedModel cannot be
+            written.
     """
-    if seq_length < 3:
-        raise InputError(
-            f"seq_length={seq_length} must be at least 3: [CLS] and two [SEP]."
-        )
     module = _make_module(vocab_file, do_lower_case, seq_length)
     saved_model.write(module, path, module.__call__)
 

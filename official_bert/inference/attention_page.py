@@ -11,7 +11,7 @@ from official_bert.inference.trained_models import LoadedBert
 from official_bert.inputs import text_inputs
 from official_bert.options import VisualizeAttention
 
-# On a page: 341 tokens of BERT-Base, 45 MB.
+# The most on a page: 341 tokens of BERT-Base, 45 MB.
 _MAX_PROBABILITIES = 1 << 24
 
 

@@ -1,5 +1,6 @@
 """Feature vectors of lines of text (`extract_features.py`)."""
 
+import dataclasses
 import io
 import itertools
 import re
@@ -12,13 +13,12 @@ import orjson
 import tensorflow as tf
 
 from official_bert import files, progress
-from official_bert.errors import InputError, quoted
+from official_bert.errors import InputError
 from official_bert.inference.trained_models import load_encoder
 from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
 from official_bert.modeling.encoder import Bert
 from official_bert.options import ExtractFeatures
-from official_bert.options.extract_features import POOLINGS, require_pooling
 from official_bert.tasks import documents
 from official_bert.threads import parallel_map
 from official_bert.tokenization import Tokenizer
@@ -30,14 +30,6 @@ _CHUNK_LINES = 4096
 _CHUNK_BYTES = 2**27
 
 
-class Selection(NamedTuple):
-    """The vectors to return."""
-
-    layers: Sequence[int] = (-1,)  # From 0; or from -1, the last, downwards.
-    pooling: str = "none"  # none, cls, mean or max
-    normalize: bool = False  # Whether to scale vectors to length 1.
-
-
 class LineVectors(NamedTuple):
     """The vectors of a line."""
 
@@ -46,48 +38,29 @@ class LineVectors(NamedTuple):
     values: npt.NDArray[np.float32]  # [S, layers, H], or pooled [layers, H].
 
 
+@dataclasses.dataclass(eq=False)
 class FeatureExtractor:
     """A pre-trained BERT that computes vectors of texts.
 
-    ```
-    extractor = FeatureExtractor(bert, tokenizer, Selection(pooling="mean"))
-    for line in extractor.stream(["Who was Jim Henson?", "A ||| pair"]):
-        line.values  # float32 [1, H]
-    ```
-
-    Texts longer than `max_seq_length` are truncated. Raises `InputError` if the
-    model does not support the selection.
+    Attributes:
+        layers: From 0; or from -1, the last, downwards.
+        pooling: none, cls, mean or max.
+        normalize: Whether to scale vectors to length 1.
+        max_seq_length: Longer texts are truncated.
+        batch_size: Sequences per step.
     """
 
-    def __init__(
-        self,
-        bert: Bert,
-        tokenizer: Tokenizer,
-        selection: Selection,
-        *,
-        max_seq_length: int = 128,
-        batch_size: int = 32,
-    ) -> None:
-        layers, pooling, _ = selection
-        require_pooling(pooling, bert.config)
-        if pooling not in POOLINGS:
-            raise InputError(
-                f"`pooling` must be one of {', '.join(POOLINGS)}. Received: "
-                f"{pooling!r}."
-            )
-        num_layers = bert.config.num_hidden_layers
-        valid = range(-num_layers, num_layers)
-        if not layers or not set(valid).issuperset(layers):
-            raise InputError(
-                f"`layers` must be one or more integers from {valid[0]} to "
-                f"{valid[-1]}. Received: {layers!r}."
-            )
-        self.bert = bert
-        self.tokenizer = tokenizer
-        self.selection = selection
-        self.max_seq_length = max_seq_length
-        self.batch_size = batch_size
-        self._special_ids = text_inputs.special_ids(tokenizer.vocab)
+    bert: Bert
+    tokenizer: Tokenizer
+    _: dataclasses.KW_ONLY
+    layers: Sequence[int]
+    pooling: str
+    normalize: bool
+    max_seq_length: int
+    batch_size: int
+
+    def __post_init__(self) -> None:
+        self._special_ids = text_inputs.special_ids(self.tokenizer.vocab)
         ids = tf.TensorSpec([None, None], tf.int32)
         self._compiled = tf.function(
             self._run, input_signature=[ids] * 3, autograph=False
@@ -99,10 +72,6 @@ class FeatureExtractor:
         A line is a text, or two texts separated by ` ||| `. One chunk of lines
         is in memory at a time.
         """
-        if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
-            raise InputError(
-                f"`lines` must be a list of texts. Received: {quoted(lines)}."
-            )
         numbers = itertools.count()
         for rows in self._chunks(lines):
             vectors = self._vectors(rows)
@@ -113,13 +82,13 @@ class FeatureExtractor:
                 yield LineVectors(next(numbers), tokens, vectors.pop(0))
 
     def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Row]]:
-        num_layers = len(self.selection.layers)
-        vector_bytes = 4 * num_layers * self.bert.config.hidden_size
+        hidden_size = self.bert.config.hidden_size
+        vector_bytes = 4 * len(self.layers) * hidden_size
         rows: list[padding.Row] = []
         num_vectors = 0
         for row in self._rows(lines):
             rows.append(row)
-            is_pooled = self.selection.pooling != "none"
+            is_pooled = self.pooling != "none"
             num_vectors += 1 if is_pooled else len(row["input_ids"])
             is_large = num_vectors * vector_bytes >= _CHUNK_BYTES
             if is_large or len(rows) == _CHUNK_LINES:
@@ -155,7 +124,7 @@ class FeatureExtractor:
             batches, parallel_map(run, batches), strict=True
         ):
             for index, array in zip(indices, values, strict=True):
-                if self.selection.pooling == "none":
+                if self.pooling == "none":
                     # Copied, or the array of the whole batch would be kept.
                     array = array[: lengths[index]].copy()
                 found[index] = array
@@ -164,9 +133,9 @@ class FeatureExtractor:
     def _run(self, input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
         """Returns float32 [B, S, layers, H], or pooled [B, layers, H]."""
         outputs = self.bert(input_ids, input_mask, segment_ids).encoder_outputs
-        layers = tf.stack([outputs[i] for i in self.selection.layers], axis=2)
-        vectors = pool(layers, input_mask, self.selection.pooling)
-        if self.selection.normalize:
+        layers = tf.stack([outputs[i] for i in self.layers], axis=2)
+        vectors = pool(layers, input_mask, self.pooling)
+        if self.normalize:
             # With this epsilon, a zero vector stays zero.
             vectors = tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24)
         return vectors
@@ -198,14 +167,13 @@ def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
 
 def load(options: ExtractFeatures) -> FeatureExtractor:
     """Loads the model that the flags name."""
-    bert, tokenizer, _ = load_encoder(
-        options.model_files,
-        may_initialize="^bert/pooler/",  # Not used.
-    )
+    bert, tokenizer, _ = load_encoder(options.model_files)
     return FeatureExtractor(
         bert,
         tokenizer,
-        Selection(options.layer_indexes, options.pooling, options.normalize),
+        layers=options.layer_indexes,
+        pooling=options.pooling,
+        normalize=options.normalize,
         max_seq_length=options.max_seq_length,
         batch_size=options.batch_size,
     )

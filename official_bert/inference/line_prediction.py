@@ -85,9 +85,9 @@ def _rows(
     None if the input has one example per line.
     """
     path, kind = options.input_file, options.resolved_format
-    task = getattr(answerer, "task", None)
-    if path == "-":
+    if path == "-" or not isinstance(answerer, Predictor):
         return None
+    task = answerer.task
     if isinstance(task, TaggingTask) and _is_conll(task, options):
         sentences = task.columns.read_file(path, needs_tags=False)
         return ((path, sentence) for sentence in sentences)

@@ -147,12 +147,9 @@ class FillMask(MaskedLanguageModel):
             )
         return MaskedText(ids, positions)
 
-    def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
-        """Returns guesses, best first, for each [MASK] of each text.
-
-        An answer is {"guesses": [[{"token", "probability"}, ...], ...]}.
-        """
-        guesses: list[list[Any]] = [[] for _ in examples]
+    def guess(self, examples: Sequence[MaskedText]) -> list[list[list[Guess]]]:
+        """Returns guesses, best first, for each [MASK] of each text."""
+        guesses: list[list[list[Guess]]] = [[] for _ in examples]
         for indices, logs in self.log_probabilities(examples):
             best = tf.math.top_k(logs, self._num_guesses)
             probabilities = tf.exp(best.values).numpy().tolist()
@@ -163,8 +160,15 @@ class FillMask(MaskedLanguageModel):
                         ids[row][blank]
                     )
                     found = map(Guess, tokens, probabilities[row][blank])
-                    guesses[index].append([g._asdict() for g in found])
-        return [{"guesses": of_text} for of_text in guesses]
+                    guesses[index].append(list(found))
+        return guesses
+
+    def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
+        """Returns {"guesses": [[{"token", "probability"}, ...], ...]}."""
+        return [
+            {"guesses": [[g._asdict() for g in blank] for blank in text]}
+            for text in self.guess(examples)
+        ]
 
 
 class Scorer(MaskedLanguageModel):
@@ -248,5 +252,5 @@ def fill(
     or is too long for the model, or `num_guesses` is less than 1.
     """
     filler = FillMask(model, tokenizer, num_guesses)
-    [answer] = filler.answer([filler.parse(text, "text")])
-    return [[Guess(**g) for g in blank] for blank in answer["guesses"]]
+    [guesses] = filler.guess([filler.parse(text, "text")])
+    return guesses

@@ -91,11 +91,12 @@ class Predictor:
         """Returns the answers for examples from `parse`."""
         answers = []
         for features in self.task.featurize(
-            examples, self.tokenizer, self.max_seq_length, is_training=False
+            examples, self.tokenizer, self.max_seq_length
         ):
             is_one = len(features.lengths) == 1
             forward = self._forward_one if is_one else self._forward_many
-            answers += self.task.answers(features, forward.run(features))
+            logits = forward.run(features).logits
+            answers += self.task.answers(features, logits)
         return [
             self.task.answer_to_json(example, answer)
             for example, answer in zip(examples, answers, strict=True)

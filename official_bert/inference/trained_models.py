@@ -32,8 +32,8 @@ def load_weights(
     files: ModelFiles,
     never_split: tuple[str, ...] = (),
     *,
-    may_initialize: str = "",
-    may_skip: str = "",
+    may_initialize: str,
+    may_skip: str,
 ) -> Tokenizer:
     """Assigns the weights of a model and returns its tokenizer.
 
@@ -93,18 +93,16 @@ class LoadedBert(NamedTuple):
 
 
 def load_encoder(
-    files: ModelFiles,
-    never_split: tuple[str, ...] = (),
-    may_initialize: str = "",
+    files: ModelFiles, never_split: tuple[str, ...] = ()
 ) -> LoadedBert:
-    """Loads BERT, like `load_weights`; ignores heads."""
+    """Loads BERT, like `load_weights`; needs no pooler and ignores heads."""
     bert = Bert(files.read_config())
     bert.build()
     tokenizer = load_weights(
         bert,
         files,
         never_split,
-        may_initialize=may_initialize,
+        may_initialize="^bert/pooler/",  # Not used.
         may_skip=tf1.NOT_BERT,
     )
     path = files.init_checkpoint
@@ -131,16 +129,16 @@ def load_masked_lm(
     return model, tokenizer
 
 
-def load_finetuned(run_directory: str) -> FinetunedModel:
+def load_finetuned(directory: str) -> FinetunedModel:
     """Loads the best checkpoint of a fine-tuning run, or the newest.
 
     Raises `InputError` if a file is missing or damaged.
     """
-    require_finetuned(run_directory)
-    files = pretrained.run_files(run_directory)
-    description = task_file.read(run_directory)
+    require_finetuned(directory)
+    files = pretrained.run_files(directory)
+    description = task_file.read(directory)
     return _load_task(
-        description, run_directory, files, may_skip=tf1.OPTIMIZER_STATE
+        description, directory, files, may_skip=tf1.OPTIMIZER_STATE
     )
 
 

@@ -30,10 +30,9 @@ from official_bert.tasks.tables import Row
 from official_bert.tasks.task import (
     DataSet,
     FeatureRow,
-    Outputs,
+    Logits,
     RowFeatures,
     Task,
-    saved_field,
 )
 from official_bert.tokenization import Tokenizer
 
@@ -124,9 +123,9 @@ class ChoiceTask(Task):
         columns: The columns of the user's own data.
     """
 
-    num_choices: Size = saved_field()
-    long_documents: LongDocuments = saved_field(default=documents.TRUNCATE_TAIL)
-    columns: ChoiceColumns = saved_field(default=DEFAULT_COLUMNS)
+    num_choices: Size
+    long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    columns: ChoiceColumns = DEFAULT_COLUMNS
 
     kind = "choice"
     main_metric = "accuracy"
@@ -138,7 +137,7 @@ class ChoiceTask(Task):
                 "Use truncate_tail or head_tail."
             )
 
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
+    def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of C sequences and the number of the label."""
         return {
             **text_schema(max_seq_length, self.num_choices),
@@ -162,7 +161,7 @@ class ChoiceTask(Task):
                 sequences.append(text_inputs.text_features(*pair, special))
             row = {k: [s[k] for s in sequences] for k in sequences[0]}
             others = {"label_ids": [example.label or 0], "is_real_example": [1]}
-            yield FeatureRow(number, {**row, **others})
+            yield FeatureRow(number, row | others)
 
     def labels_of(self, example: ChoiceExample) -> Sequence[Any]:
         return () if example.label is None else (example.label,)
@@ -180,14 +179,14 @@ class ChoiceTask(Task):
         scores = mask_missing_choices(logits, batch["input_mask"])
         return losses.cross_entropy(scores, batch["label_ids"][:, 0])
 
-    def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
+    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns probabilities [C], 0 for missing choices."""
-        if not outputs.logits:
+        if not logits:
             return []
-        logits = np.stack(outputs.logits)
-        for row, scores in zip(features.rows, logits, strict=True):
-            scores[len(row.row["input_mask"]) :] = -np.inf
-        return list(tf.nn.softmax(logits).numpy())
+        stacked = np.stack(logits)
+        for row, scores in zip(features.rows, stacked, strict=True):
+            scores[len(row.values["input_mask"]) :] = -np.inf
+        return list(tf.nn.softmax(stacked).numpy())
 
     def metrics(self, examples: Examples, answers: Any) -> dict[str, Any]:
         targets = [e.label for e in examples if e.label is not None]

@@ -101,7 +101,7 @@ def looks_like_header(
 def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
     """Finds the columns of text and label that are not given."""
     text, label = options.text_a_column, options.label_column
-    names = sample[0].names
+    names = sample[0].columns
     free = [name for name in names if name not in options.own_columns]
     if not text:
         possible = [name for name in free if _is_text(sample, name)]

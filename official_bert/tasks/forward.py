@@ -2,15 +2,23 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from official_bert import progress
 from official_bert.inputs import padding
-from official_bert.tasks.task import Features, Outputs, Task
+from official_bert.tasks.task import Features, Logits, Task
 from official_bert.threads import parallel_map
+
+
+class Outputs(NamedTuple):
+    """The outputs of a model for N features."""
+
+    logits: Logits
+    losses: np.ndarray  # float64 [N], the sum of each feature's losses.
+    weights: np.ndarray  # float64 [N], the sum of the weights of these losses.
 
 
 @dataclasses.dataclass(eq=False)

@@ -111,8 +111,7 @@ class OwnData(DataSet):
 
 
 def make_text_task(options: RunClassifier) -> TextTask:
-    """Returns the task on texts that the options describe."""
-    options = detection.complete(options)
+    """Returns the task that options from `detection.complete` describe."""
     is_regression = options.task_type == "regression"
     data = OwnTexts(options, () if is_regression else known_labels(options))
     data.require_same_columns()
@@ -133,7 +132,7 @@ def make_text_task(options: RunClassifier) -> TextTask:
         target_mean=mean,
         target_deviation=deviation,
         is_pair=len(names) == 2,
-        columns=TextColumns(names, bool(options.has_header)),
+        columns=TextColumns(names, options.has_header is not False),
         data=data,
     )
 

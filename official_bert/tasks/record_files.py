@@ -43,9 +43,7 @@ def write_records(
     are padded to `max_seq_length`. Returns the content of the JSON file:
     `num_records`, and `lengths` if there are records.
     """
-    # True means that records have labels. They always do, but without it, the
-    # fingerprints of existing files would change.
-    settings = (task.to_json(), max_seq_length, True)
+    settings = (task.to_json(), max_seq_length)
     fingerprint = _fingerprint(examples, settings, tokenizer)
     note_path = f"{path}.json"
     if note := _up_to_date_note(path, note_path, fingerprint):
@@ -54,9 +52,7 @@ def write_records(
         return note
     if files.exists(note_path):
         files.write_text(note_path, "{}\n")
-    blocks = task.featurize(
-        examples, tokenizer, max_seq_length, is_training=True
-    )
+    blocks = task.featurize(examples, tokenizer, max_seq_length)
     lengths: list[int] = []
     with (
         writing(path) as writer,

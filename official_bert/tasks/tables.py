@@ -9,7 +9,6 @@ import io
 import json
 import math
 import string
-import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -40,7 +39,7 @@ class Row(NamedTuple):
     path: str
     line: int
     cells: Mapping[str, Any]
-    flags: Mapping[str, str] = types.MappingProxyType({})
+    flags: Mapping[str, str] = {}
 
     @property
     def where(self) -> str:
@@ -54,13 +53,13 @@ class Row(NamedTuple):
         return self.cells[column]
 
     @property
-    def names(self) -> list[str]:
+    def columns(self) -> list[str]:
         """The names of the columns; without any, their numbers."""
         names = [name for name in self.cells if not name.isdecimal()]
         return names or list(self.cells)
 
     def _no_column(self, column: str) -> InputError:
-        names = self.names
+        names = self.columns
         by_lower_case = {name.lower(): name for name in names}
         near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
         hint = "Check the file and, for your own data, the flags for columns."
@@ -157,7 +156,7 @@ def read(
     file_format: str,
     *,
     has_header: bool = True,
-    flags: Mapping[str, str] = types.MappingProxyType({}),
+    flags: Mapping[str, str] = {},
 ) -> Iterator[Row]:
     """Yields the rows of a table; for `flags` see `Row`.
 

@@ -38,10 +38,9 @@ from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.task import (
     FeatureRow,
-    Outputs,
+    Logits,
     RowFeatures,
     Task,
-    saved_field,
 )
 from official_bert.tokenization import Tokenizer, alignment
 
@@ -119,10 +118,10 @@ class TaggingTask(Task):
         token_column, tag_column: The columns of the training data.
     """
 
-    labels: tuple[str, ...] = saved_field()
-    document_context: bool = saved_field(default=False)
-    token_column: Amount = saved_field(default=0)
-    tag_column: Annotated[int, range(-1, 2**31)] = saved_field(default=-1)
+    labels: tuple[str, ...]
+    document_context: bool = False
+    token_column: Amount = 0
+    tag_column: Annotated[int, range(-1, 2**31)] = -1
 
     kind = "tagging"
 
@@ -137,7 +136,7 @@ class TaggingTask(Task):
         columns = (self.token_column, self.tag_column)
         return ConllData("", *columns, self.labels)
 
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
+    def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of a text, and each token's label and mask."""
         sequence = Feature(max_seq_length, "max_seq_length")
         return {
@@ -211,12 +210,12 @@ class TaggingTask(Task):
         """Returns [B, S]: 1 for the first tokens of words."""
         return tf.cast(batch["label_mask"], tf.float32)
 
-    def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
+    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns the tags of each sentence, a list of texts."""
         answers: list[list[str]] = [[] for _ in features.examples]
-        for row, logits in zip(features.rows, outputs.logits, strict=True):
-            positions = np.flatnonzero(row.row["label_mask"])
-            best = logits[positions].argmax(axis=-1)
+        for row, scores in zip(features.rows, logits, strict=True):
+            positions = np.flatnonzero(row.values["label_mask"])
+            best = scores[positions].argmax(axis=-1)
             answers[row.example] += [self.labels[i] for i in best]
         return answers
 

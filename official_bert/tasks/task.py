@@ -10,7 +10,7 @@ import os
 import random
 import typing
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -27,10 +27,11 @@ from official_bert.tokenization import Tokenizer
 # The features of this many examples are in memory at the same time.
 _EXAMPLES_PER_BLOCK = 16384
 
-_AnyTask = TypeVar("_AnyTask", bound="Task")
-_Example = TypeVar("_Example")
-
 Examples = Sequence[Any]
+
+# Of each feature, float32 without a batch dimension. Those of sequences may be
+# longer than the feature.
+Logits = Sequence[np.ndarray]
 
 
 class DataSet(abc.ABC):
@@ -90,7 +91,7 @@ class FeatureRow(NamedTuple):
     """One feature: the index of its example, and its values, unpadded."""
 
     example: int
-    row: Row
+    values: Row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,26 +110,11 @@ class RowFeatures(Features):
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
     ) -> dict[str, np.ndarray]:
-        rows = [self.rows[index].row for index in indices]
+        rows = [self.rows[index].values for index in indices]
         return padding.pad_batch(self.schema, rows, length, batch_size)
 
 
-class Outputs(NamedTuple):
-    """The outputs of a model for N features.
-
-    Attributes:
-        logits: N float32 arrays without a batch dimension. Those of sequences
-            may be longer than the feature.
-        losses: float64 [N], the sum of each feature's losses.
-        weights: float64 [N], the sum of the weights of these losses.
-    """
-
-    logits: Sequence[np.ndarray]
-    losses: np.ndarray
-    weights: np.ndarray
-
-
-def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
+def shuffle_examples(examples: Examples) -> list[Any]:
     """Returns training examples in a random order, the same in every run.
 
     The shuffle buffer of training, 100 features, is too small for a file that
@@ -139,19 +125,15 @@ def shuffle_examples(examples: Sequence[_Example]) -> list[_Example]:
     return order
 
 
-def saved_field(**options: Any) -> Any:
-    """Declares a field that is saved in `task.json`."""
-    return dataclasses.field(metadata={"is_saved": True}, **options)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Task(abc.ABC):
     """A task that a model can be fine-tuned for.
 
     Attributes:
-        data: A `DataSet`; not needed for predicting.
+        data: The `DataSet` of a run; None in `predict.py` and for export.
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
+        not_saved: The fields that are not keys of `task.json`.
         epoch_has_all_features: Whether an epoch has all features. If not, it
             has as many as there are examples, as for SQuAD in the original.
         pad_to: How features are padded for predicting, see `inputs.padding`.
@@ -161,6 +143,7 @@ class Task(abc.ABC):
     pooling_head: PoolingHead = NO_POOLING_HEAD
 
     kind: ClassVar[str]
+    not_saved: ClassVar[tuple[str, ...]] = ("data", "pooling_head")
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
 
@@ -176,11 +159,11 @@ class Task(abc.ABC):
 
     def splits(self, mode: str) -> Sequence[str]:
         """Returns the splits that belong to `train`, `dev` or `test`."""
-        return self.data.splits(mode) if self.data else [mode]
+        return self.data.splits(mode)
 
     def results_names(self, name: str) -> list[str]:
         """Returns the names of result files, with and without the variant."""
-        variant = self.data.variant if self.data else ""
+        variant = self.data.variant
         return [name, f"{name}_{variant}"] if variant else [name]
 
     def examples(self, split: str) -> Examples:
@@ -192,19 +175,14 @@ class Task(abc.ABC):
         return [self.data.path("train")]
 
     @abc.abstractmethod
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
-        """Returns the names, shapes and types of a feature's values."""
+    def schema(self, max_seq_length: int) -> Schema:
+        """Returns the names, shapes and types of a training record."""
 
     def featurize(
-        self,
-        examples: Examples,
-        tokenizer: Tokenizer,
-        max_seq_length: int,
-        *,
-        is_training: bool,
+        self, examples: Examples, tokenizer: Tokenizer, max_seq_length: int
     ) -> Iterator[Features]:
         """Yields the features of consecutive blocks of examples."""
-        schema = self.schema(max_seq_length, is_training=is_training)
+        schema = self.schema(max_seq_length)
         for start in range(0, len(examples), _EXAMPLES_PER_BLOCK):
             block = examples[start : start + _EXAMPLES_PER_BLOCK]
             rows = self.feature_rows(block, tokenizer, max_seq_length)
@@ -241,7 +219,7 @@ class Task(abc.ABC):
         return tf.cast(batch["is_real_example"][:, 0], tf.float32)
 
     @abc.abstractmethod
-    def answers(self, features: Any, outputs: Outputs) -> list[Any]:
+    def answers(self, features: Any, logits: Logits) -> list[Any]:
         """Returns one answer for each of `features.examples`."""
 
     @abc.abstractmethod
@@ -284,7 +262,7 @@ class Task(abc.ABC):
     def to_json(self) -> dict[str, Any]:
         """Returns the content of `task.json`."""
         values: dict[str, Any] = {"kind": self.kind}
-        for name in self._saved():
+        for name in self._saved_fields():
             value: Any = getattr(self, name)
             if hasattr(value, "_asdict"):
                 value = value._asdict()
@@ -292,7 +270,7 @@ class Task(abc.ABC):
         return values | self.pooling_head.to_json()
 
     @classmethod
-    def from_json(cls: type[_AnyTask], values: dict[str, Any]) -> _AnyTask:
+    def from_json(cls, values: dict[str, Any]) -> "Task":
         """Returns the task that `to_json` described, without data.
 
         Raises `TypeError` or `ValueError` if a field is missing or malformed.
@@ -300,15 +278,15 @@ class Task(abc.ABC):
         types = typing.get_type_hints(cls, include_extras=True)
         fields = {
             name: json_files.decode(values[name], types[name], name)
-            for name in cls._saved()
+            for name in cls._saved_fields()
             if name in values
         }
         return cls(**fields, pooling_head=PoolingHead.from_json(values))
 
     @classmethod
-    def _saved(cls) -> list[str]:
-        fields = dataclasses.fields(cls)
-        return [field.name for field in fields if "is_saved" in field.metadata]
+    def _saved_fields(cls) -> list[str]:
+        names = [field.name for field in dataclasses.fields(cls)]
+        return [name for name in names if name not in cls.not_saved]
 
 
 class FinetunedModel(NamedTuple):

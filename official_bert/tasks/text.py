@@ -18,10 +18,9 @@ from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.task import (
     FeatureRow,
-    Outputs,
+    Logits,
     RowFeatures,
     Task,
-    saved_field,
 )
 from official_bert.tokenization import Tokenizer
 
@@ -73,14 +72,14 @@ class TextTask(Task):
         columns: The text columns of the user's own data.
     """
 
-    task_type: Annotated[str, _TYPES] = saved_field()
-    labels: tuple[str, ...] = saved_field()
-    metric: Annotated[str, tuple(_METRICS)] = saved_field(default="accuracy")
-    long_documents: LongDocuments = saved_field(default=documents.TRUNCATE_TAIL)
-    target_mean: float = saved_field(default=0.0)
-    target_deviation: float = saved_field(default=1.0)
-    is_pair: bool | None = saved_field(default=None)
-    columns: TextColumns | None = saved_field(default=None)
+    task_type: Annotated[str, _TYPES]
+    labels: tuple[str, ...]
+    metric: Annotated[str, tuple(_METRICS)] = "accuracy"
+    long_documents: LongDocuments = documents.TRUNCATE_TAIL
+    target_mean: float = 0.0
+    target_deviation: float = 1.0
+    is_pair: bool | None = None
+    columns: TextColumns | None = None
 
     kind = "text"
 
@@ -91,7 +90,7 @@ class TextTask(Task):
             return _METRICS[self.metric][1]
         return "pearson" if self.task_type == "regression" else "micro_f1"
 
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
+    def schema(self, max_seq_length: int) -> Schema:
         """Returns the original's features; in regression, labels are floats."""
         num_labels = len(self.labels) if self.task_type == "multilabel" else 1
         is_float = self.task_type == "regression"
@@ -115,7 +114,7 @@ class TextTask(Task):
             text_a, text_b = next(ids), next(ids)
             for pair in documents.cut(text_a, text_b, max_seq_length, how):
                 row = text_inputs.text_features(*pair, special)
-                yield FeatureRow(number, {**row, **others})
+                yield FeatureRow(number, row | others)
 
     def labels_of(self, example: TextExample) -> Sequence[Any]:
         """Returns the label or labels; none in regression."""
@@ -160,12 +159,12 @@ class TextTask(Task):
             return logits
         return logits * self.target_deviation + self.target_mean
 
-    def answers(self, features: RowFeatures, outputs: Outputs) -> list[Any]:
+    def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns probabilities [C]; in regression, the number [1]."""
         pool = np.max if self.long_documents.pooling == "max" else np.mean
         windows: list[list[np.ndarray]] = [[] for _ in features.examples]
-        for row, logits in zip(features.rows, outputs.logits, strict=True):
-            windows[row.example].append(logits)
+        for row, window in zip(features.rows, logits, strict=True):
+            windows[row.example].append(window)
         pooled = [self.unscale(pool(parts, axis=0)) for parts in windows]
         if not pooled or self.task_type == "regression":
             return pooled

@@ -169,13 +169,13 @@ def _run_model(
             path = os.path.join(record_dir, name)
             writer = stack.enter_context(record_files.writing(path))
         for features in run.task.featurize(
-            run.data[split], run.tokenizer, length, is_training=False
+            run.data[split], run.tokenizer, length
         ):
             if writer:
                 for record in record_files.encode_features(features, length):
                     writer.write(record)
             outputs = forward.run(features, description)
-            answers += run.task.answers(features, outputs)
+            answers += run.task.answers(features, outputs.logits)
             loss_sums = outputs.losses * run.task.loss_unit
             losses.append(np.stack([loss_sums, outputs.weights], 1))
     return answers, _mean_losses(np.concatenate(losses), forward.batch_size)

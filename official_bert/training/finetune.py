@@ -247,8 +247,7 @@ def train(run: Run) -> None:
     if resuming.is_finished(options, start.step, num_steps, stops_early):
         return
     _write_run_files(run, start.seed)
-    if run.task.data:
-        run.task.data.write_held_out(run.directory)
+    run.task.data.write_held_out(run.directory)
     batches = datasets.finetuning_batches(
         data,
         batch_size,
@@ -297,7 +296,7 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
             f"Received: {len(examples)} examples without text."
         )
     reporting.log_data(run.task, run.data, note, max_seq_length)
-    schema = run.task.schema(max_seq_length, is_training=True)
+    schema = run.task.schema(max_seq_length)
     return RecordFiles([path], schema), note["num_records"]
 
 

@@ -94,7 +94,7 @@ def test_bytes_that_are_not_utf8_are_ignored(tmp_path):
 def test_serialized_examples_have_the_answers_of_their_ids(name, tmp_path):
     finetuned = served_models.load(name, tmp_path)
     signatures = exporting.make_signatures(finetuned, export_text=False)
-    schema = finetuned.task.schema(finetuned.max_seq_length, is_training=False)
+    schema = finetuned.task.schema(finetuned.max_seq_length)
     random = np.random.RandomState(1)
     examples = [
         {n: random.randint(0, 2, np.prod(f.shape)) for n, f in schema.items()}

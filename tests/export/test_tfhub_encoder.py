@@ -22,69 +22,30 @@ def module(exported):
 
 
 @pytest.fixture(scope="module")
-def case():
-    return recorded.part(np.load(recorded.EXTRACT / "model.npz"), "case/")
+def batch():
+    arrays = np.load(recorded.EXTRACT / "model.npz")
+    return recorded.part(arrays, "case/in/")
 
 
-def inputs_of(case):
-    """Returns the recorded inputs of our model and of a module."""
-    arrays = recorded.part(case, "in/")
-    ours = [arrays[n] for n in ("input_ids", "input_mask", "segment_ids")]
+NAMES = ("input_ids", "input_mask", "segment_ids")
+
+
+def inputs_of(batch):
+    """Returns the inputs of our model and of a module."""
+    ours = [batch[name] for name in NAMES]
     return ours, hub_modules.inputs(*ours)
 
 
-def predict_masked(module, case):
-    positions = tf.constant(case["in/masked_lm_positions"])
-    _, inputs = inputs_of(case)
-    outputs = module.mlm({**inputs, "masked_lm_positions": positions})
-    logits = outputs["mlm_logits"]
-    outputs["mlm_logits"] = tf.reshape(logits, [-1, logits.shape[-1]])
-    return outputs
-
-
-def test_outputs_equal_the_original(module, case):
-    outputs = predict_masked(module, case)
-    found = {
-        "sequence_output_every8": outputs["sequence_output"][:, ::8],
-        "pooled_output": outputs["pooled_output"],
-        "mlm_log_probs": tf.nn.log_softmax(outputs["mlm_logits"]),
-    }
-    expected = {n: case[f"out/{n}"] for n in found if f"out/{n}" in case}
-    assert len(expected) >= 2
-    recorded.assert_all_close(found, expected, atol=2e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "seed"), [("base", 101), ("relu", 102)])
-def test_outputs_equal_all_recorded_ones(golden, name, seed, tmp_path):
-    directory = golden / "model" / name
-    config = recorded.read_config(directory)
-    hub_modules.write_files(tmp_path, config, seed=seed)
-    module = tf.saved_model.load(hub_modules.export(tmp_path, config)[0])
-    arrays = np.load(directory / "pad.npz")
-
-    outputs = predict_masked(module, arrays)
-
-    for number, layer in enumerate(outputs["encoder_outputs"]):
-        outputs[f"encoder_layer_{number}"] = layer
-    recorded.assert_all_close(
-        outputs, {"mlm_logits": arrays["out/mlm_logits"]}, atol=2e-5
-    )
-    names = ["sequence_output", "pooled_output"]
-    names += [name for name in outputs if name.startswith("encoder_layer_")]
-    expected = {name: arrays[f"out/{name}"] for name in names}
-    recorded.assert_all_close(outputs, expected, atol=1e-5)
-
-
-def test_outputs_and_signature_equal_our_model(exported, module, case):
+def test_outputs_and_signature_equal_our_model(exported, module, batch):
+    """`test_recorded_outputs.py` compares our model with the original."""
     model, _, _ = exported
-    ours, inputs = inputs_of(case)
+    ours, inputs = inputs_of(batch)
     output = model.bert(*ours)
 
     outputs = module(inputs)
-    masked = predict_masked(module, case)
-    names = ("input_ids", "input_mask", "segment_ids")
-    given = dict(zip(names, inputs.values(), strict=True))
+    positions = tf.constant(batch["masked_lm_positions"])
+    masked = module.mlm({**inputs, "masked_lm_positions": positions})
+    given = dict(zip(NAMES, inputs.values(), strict=True))
     signature = module.signatures["tokens"](**given)
 
     assert isinstance(outputs["encoder_outputs"], list)
@@ -99,15 +60,13 @@ def test_outputs_and_signature_equal_our_model(exported, module, case):
     assert signature.keys() == {"pooled_output", "sequence_output"}
     recorded.assert_all_close(outputs, signature, atol=1e-6)
     assert masked.keys() == {*outputs, "mlm_logits"} - {"default"}
-    logits = model(recorded.part(case, "in/")).masked_lm_logits
-    np.testing.assert_allclose(
-        masked["mlm_logits"], tf.reshape(logits, [-1, 513]), atol=1e-5
-    )
+    logits = model(batch).masked_lm_logits
+    np.testing.assert_allclose(masked["mlm_logits"], logits, atol=1e-5)
 
 
-def test_gradients_equal_our_model(exported, module, case):
+def test_gradients_equal_our_model(exported, module, batch):
     model, _, _ = exported
-    ours, inputs = inputs_of(case)
+    ours, inputs = inputs_of(batch)
 
     def gradients(call, variables):
         with tf.GradientTape() as tape:
@@ -124,8 +83,8 @@ def test_gradients_equal_our_model(exported, module, case):
         np.testing.assert_allclose(one, other, atol=1e-4, err_msg=weight.name)
 
 
-def test_dropout_differs_at_every_call_in_training_only(module, case):
-    _, inputs = inputs_of(case)
+def test_dropout_differs_at_every_call_in_training_only(module, batch):
+    _, inputs = inputs_of(batch)
 
     def embeddings(training):
         outputs = module(inputs, training=training)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from support import hub_modules, recorded
 
 from official_bert.errors import InputError
-from official_bert.export.tfhub_preprocessor import export_preprocessor
+from official_bert.export import tfhub_preprocessor
 from official_bert.hub import HubBert, HubEncoder
 from official_bert.optimization.adam import AdamWeightDecay
 from official_bert.optimization.schedules import LinearWarmupDecay
@@ -100,7 +100,7 @@ def test_our_optimizer_trains_as_the_original(tmp_path):
     arrays = recorded.part(extract, "classifier/")
     config = recorded.TRAINING_CONFIG
     hub_modules.write_files(tmp_path, config, seed=101)
-    path, _ = hub_modules.export(tmp_path, config)
+    path, _ = hub_modules.export(tmp_path)
     task = TextTask(task_type="classification", labels=("a", "b", "c"))
     model = task.build_model(config, HubBert(path))
     model.dropout.rate = 0.0
@@ -232,7 +232,9 @@ def test_tutorial_of_tensorflow_fine_tunes_all_weights(path, tmp_path):
     texts = ["Good cat", "bad cat cat", "good good", "Bad!", "cat good", "bad"]
     preprocessor = str(tmp_path / "preprocessor")
     vocab_file = str(pathlib.Path(path).parent / "vocab.txt")
-    export_preprocessor(preprocessor, vocab_file, True, seq_length=8)
+    tfhub_preprocessor.export(
+        preprocessor, vocab_file, do_lower_case=True, seq_length=8
+    )
     text = tf_keras.layers.Input(shape=(), dtype=tf.string, name="text")
     inputs = hub.KerasLayer(preprocessor, name="preprocessing")(text)
     assert inputs["input_word_ids"].shape.as_list() == [None, 8]

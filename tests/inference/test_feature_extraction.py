@@ -8,12 +8,8 @@ import tensorflow as tf
 from support import recorded, tiny, untrained_models
 
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
 from official_bert.inference import feature_extraction
-from official_bert.inference.feature_extraction import (
-    FeatureExtractor,
-    Selection,
-)
+from official_bert.inference.feature_extraction import FeatureExtractor
 from official_bert.modeling.encoder import Bert
 
 CONFIG = BertConfig.from_dict({**tiny.CONFIG, "num_hidden_layers": 3})
@@ -43,9 +39,16 @@ def tokenizer(tmp_path_factory):
 
 @pytest.fixture
 def make(bert, tokenizer):
-    def made(*selection, **changes):
-        given = {"max_seq_length": 16, "batch_size": 3, **changes}
-        return FeatureExtractor(bert, tokenizer, Selection(*selection), **given)
+    def made(layers=(-1,), pooling="none", normalize=False, batch_size=3):
+        return FeatureExtractor(
+            bert,
+            tokenizer,
+            layers=layers,
+            pooling=pooling,
+            normalize=normalize,
+            max_seq_length=16,
+            batch_size=batch_size,
+        )
 
     return made
 
@@ -85,35 +88,6 @@ def test_vectors_equal_those_of_the_line_alone(
         assert line.values.dtype == np.float32
         if pooling == "none":
             assert line.values.flags.owndata  # Keeps no batch alive.
-
-
-@pytest.mark.parametrize("lines", ["abc", b"abc", None, 5])
-def test_lines_that_are_not_a_list_are_an_error(make, lines):
-    with pytest.raises(InputError, match="`lines`"):
-        list(make().stream(lines))
-
-
-@pytest.mark.parametrize(
-    ("selection", "message"),
-    [
-        ({"pooling": "avg"}, "`pooling`.*'avg'"),
-        ({"layers": (-1, 3)}, r"`layers`.* -3 to 2.*\(-1, 3\)"),
-        ({"layers": (-4,)}, "`layers`"),
-        ({"layers": ()}, "`layers`"),
-    ],
-    ids=str,
-)
-def test_invalid_selection_is_an_error(bert, tokenizer, selection, message):
-    with pytest.raises(InputError, match=message):
-        FeatureExtractor(bert, tokenizer, Selection(**selection))
-
-
-def test_cls_pooling_of_a_left_to_right_model_is_an_error(tokenizer):
-    config = {**CONFIG.to_dict(), "is_left_to_right": True}
-    leftwards = Bert(BertConfig.from_dict(config))
-    FeatureExtractor(leftwards, tokenizer, Selection(pooling="max"))
-    with pytest.raises(InputError, match="pooling=cls"):
-        FeatureExtractor(leftwards, tokenizer, Selection(pooling="cls"))
 
 
 @pytest.mark.parametrize(

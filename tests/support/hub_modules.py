@@ -8,6 +8,7 @@ import tensorflow as tf
 from official_bert.checkpoints import tf1
 from official_bert.export import tfhub_encoder
 from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.pretrained import ModelFiles
 from support import SPECIAL, recorded, write_vocab
 
 INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -38,17 +39,13 @@ def write_files(
     return model
 
 
-def export(directory, config=CONFIG):
+def export(directory):
     """Writes the module of the files in a directory; returns its path
     and what `tfhub_encoder.export` returned."""
-    written = tfhub_encoder.export(
-        config,
-        str(directory / "bert_model.ckpt"),
-        str(directory / "vocab.txt"),
-        str(directory / "module"),
-        do_lower_case=True,
-    )
-    return str(directory / "module"), written
+    names = ("bert_config.json", "vocab.txt", "bert_model.ckpt")
+    files = ModelFiles(*(str(directory / name) for name in names), True)
+    path = str(directory / "module")
+    return path, tfhub_encoder.export(files, path)
 
 
 def inputs(ids, mask=None, segments=None):

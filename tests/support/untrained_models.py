@@ -18,11 +18,11 @@ def tokenizer(folder, *more, never_split=()):
     return Tokenizer(vocab_file, never_split=never_split)
 
 
-def finetuned(directory, task, config=CONFIG, do_lower_case=True):
+def finetuned(directory, task, config=CONFIG):
     """Writes the run directory of a task; returns its path as a string."""
     model = task.build_model(BertConfig.from_dict(config))
     tiny.save(directory, model, config, 5)
-    described = task_file.describe(task.to_json(), 16, do_lower_case)
+    described = task_file.describe(task.to_json(), 16, do_lower_case=True)
     (directory / "task.json").write_text(json.dumps(described))
     return str(directory)
 

@@ -1,6 +1,5 @@
 """Multiple choice: SWAG, the user's own data, features, answers, a run."""
 
-import csv
 import json
 import random
 
@@ -22,7 +21,7 @@ from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.forward import Forward
 
 TASK = ChoiceTask(num_choices=3)
-SCHEMA = TASK.schema(12, is_training=True)
+SCHEMA = TASK.schema(12)
 EXAMPLES = [
     ChoiceExample("1", "cat dog", ["good", "bad bad", ""], 1),
     ChoiceExample("2", "sun " * 9, ["rain " * 9, "red", "blue blue"], 2),
@@ -33,7 +32,7 @@ EXAMPLES = [
 @pytest.fixture
 def features(tokenizer):
     """The features of `EXAMPLES`."""
-    [features] = TASK.featurize(EXAMPLES, tokenizer, 12, is_training=True)
+    [features] = TASK.featurize(EXAMPLES, tokenizer, 12)
     return features
 
 
@@ -43,7 +42,7 @@ def words(ids):
 
 def test_every_choice_is_a_sequence_with_the_context(features):
     assert [row.example for row in features.rows] == [0, 1, 2]
-    first, second, third = (row.row for row in features.rows)
+    first, second, third = (row.values for row in features.rows)
     assert [words(ids) for ids in first["input_ids"]] == [
         "[CLS] cat dog [SEP] good [SEP]",
         "[CLS] cat dog [SEP] bad bad [SEP]",
@@ -85,7 +84,7 @@ def test_every_choice_has_the_score_of_a_pair_classifier(features):
         one = {name: tf.constant(batch[name][:, choice]) for name in inputs}
         expected = pairs(one)[:, 0]
         np.testing.assert_allclose(logits[:, choice], expected, atol=1e-5)
-    answers = TASK.answers(features, outputs)
+    answers = TASK.answers(features, outputs.logits)
     np.testing.assert_allclose(answers, special.softmax(logits, 1), rtol=1e-5)
     losses = -special.log_softmax(logits, 1)[range(3), [1, 2, 0]]
     np.testing.assert_allclose(outputs.losses, losses, rtol=1e-5)
@@ -110,20 +109,12 @@ def test_objects_are_parsed_and_answered():
     assert shown == {"choice": 2, "text": "e", "probabilities": probabilities}
 
 
-HEADER = ["", "sent1", "sent2", *(f"ending{n}" for n in range(4)), "label"]
-ROW = ["0", "She opens it.", "He"]
-ENDINGS = ['sees "a dog", red.', "eats.", "sits.", "stands."]
-
-
-def write_csv(path, *rows):
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows(rows)
-
-
 def test_text_b_of_swag_is_the_beginning_with_an_ending(tmp_path):
+    header = "sent1,sent2,ending0,ending1,ending2,ending3"
+    row = 'She opens it.,He,"sees ""a dog"", red.",eats.,sits.,stands.'
     for name in ("train", "val"):
-        write_csv(tmp_path / f"{name}.csv", HEADER, [*ROW, *ENDINGS, "2"])
-    write_csv(tmp_path / "test.csv", HEADER[:-1], [*ROW, *ENDINGS])
+        (tmp_path / f"{name}.csv").write_text(f"{header},label\n{row},2\n")
+    (tmp_path / "test.csv").write_text(f"{header}\n{row}\n")
     task = tasks.get(tiny.options(tmp_path, task_name="SWAG"))
     assert task.num_choices == 4
     texts = ['He sees "a dog", red.', "He eats.", "He sits.", "He stands."]
@@ -163,18 +154,15 @@ def test_question_id_and_the_label_of_test_data_are_optional(tmp_path):
         choices(tmp_path, asked, split="dev")
 
 
-TEXTS = {"ctx_a": "A man is on a roof.", "ctx_b": "he", "ctx": "On a roof, he"}
-ENDS = ["rips up tiles.", "plays a level."]
-HELLASWAG = {"ind": 24, **TEXTS, "endings": ENDS, "label": 1}
-
-
 def test_hellaswag_is_read_with_its_column_names(tmp_path):
+    endings = ["rips up tiles.", "plays a level."]
+    given = {"ind": 24, "ctx_a": "A man is on a roof.", "ctx_b": "he"}
+    given |= {"endings": endings, "gold": "0", "label": 1, "id": "x"}
     names = {"context_column": "ctx_a", "choices_column": "endings"}
     names |= {"question_column": "ctx_b", "id_column": "ind"}
     names["label_column"] = "gold"
-    given = {**HELLASWAG, "gold": "0", "id": "x"}
     [example] = choices(tmp_path, given, **names)
-    expected = ChoiceExample("24", "A man is on a roof.", ENDS, 0, "he")
+    expected = ChoiceExample("24", "A man is on a roof.", endings, 0, "he")
     assert example == expected
     # For predicting, the model knows these and the default names.
     options = tiny.options(tmp_path, task_name="choices", **names)
@@ -246,10 +234,11 @@ def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     model = TASK.build_model(BertConfig(**tiny.CONFIG))
     found = []
     for task in (ChoiceTask(num_choices=2), wide):
-        [features] = task.featurize([short], tokenizer, 12, is_training=True)
+        [features] = task.featurize([short], tokenizer, 12)
         forward = Forward(task, model, max_seq_length=12, batch_size=2)
         outputs = forward.run(features)
-        found.append((outputs.losses, task.answers(features, outputs)[0]))
+        [answer] = task.answers(features, outputs.logits)
+        found.append((outputs.losses, answer))
     (loss, answer), (padded_loss, padded) = found
     np.testing.assert_allclose(padded_loss, loss, rtol=1e-6)
     np.testing.assert_allclose(padded, [*answer, 0, 0, 0], rtol=1e-6)

@@ -85,13 +85,13 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
     for split in ("train", "dev"):
         (tmp_path / f"{split}.csv").write_text("1,good\n0,bad\n1,fine\n")
     flags = {"text_a_column": "1", "label_column": "0", "task_name": "csv"}
-    task = tasks.get(tiny.options(tmp_path, **flags))
+    options = tiny.options(tmp_path, **flags)
+    task = tasks.get(detection.complete(options))
     assert len(task.examples("train")) == len(task.examples("dev")) == 3
     assert "train.csv:1: this line is data" in caplog.text
     (tmp_path / "train.csv").write_text("stars,review\n1,good\n0,bad\n")
-    assert (
-        len(tasks.get(tiny.options(tmp_path, **flags)).examples("train")) == 2
-    )
+    task = tasks.get(detection.complete(options))
+    assert len(task.examples("train")) == 2
     assert "train.csv:1: this line is the header" in caplog.text
 
 

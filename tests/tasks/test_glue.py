@@ -74,7 +74,7 @@ def test_odd_pairs_equal_the_original(golden, vocab_files, case):
     task = TextTask(task_type="classification", labels=("0", "1"))
     example = TextExample("dev-0", text_a, text_b, "0")
     [(_, row)] = task.feature_rows([example], tokenizer, length)
-    schema = task.schema(length, is_training=True)
+    schema = task.schema(length)
     padded = padding.pad_batch(schema, [row], length, 1)
     names = ("input_ids", "input_mask", "segment_ids")
     assert [*(padded[name][0].tolist() for name in names), 0] == expected

@@ -10,7 +10,7 @@ from scipy import special
 from official_bert.errors import InputError
 from official_bert.tasks.conll import ConllData, Sentence
 from official_bert.tasks.tagging import TaggingTask, Window, make_windows
-from official_bert.tasks.task import Outputs, RowFeatures
+from official_bert.tasks.task import RowFeatures
 from official_bert.tokenization import FullTokenizer
 
 TOKENS = ("jim", "hen", "##son", "was", "a", "puppet", "##eer", ".", "'")
@@ -81,9 +81,8 @@ def correct_answers(task, examples, rows, length):
         for position, label in enumerate(row["label_ids"]):
             is_labelled = row["label_mask"][position]
             output[position, label if is_labelled else -1] = 1.0
-    features = RowFeatures(examples, rows, task.schema(8, is_training=False))
-    zeros = np.zeros(len(rows))
-    return task.answers(features, Outputs(logits, zeros, zeros))
+    features = RowFeatures(examples, rows, task.schema(8))
+    return task.answers(features, logits)
 
 
 ODD_WORDS = [

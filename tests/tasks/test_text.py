@@ -10,7 +10,7 @@ from scipy import special
 from support import tiny
 
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.task import FeatureRow, Outputs, RowFeatures
+from official_bert.tasks.task import FeatureRow, RowFeatures
 from official_bert.tasks.text import TextExample, TextTask
 
 CLASSES = TextTask(task_type="classification", labels=("no", "yes", "maybe"))
@@ -70,7 +70,7 @@ def test_labels_become_features(tokenizer, task, label, expected):
     assert row["label_ids"] == expected
     words = ["[CLS]", "good", "cat", "[SEP]", "bad", "[SEP]"]
     assert row["input_ids"] == [tiny.VOCAB.index(word) for word in words]
-    feature = task.schema(16, is_training=True)["label_ids"]
+    feature = task.schema(16)["label_ids"]
     assert feature.length == len(expected)
     assert feature.is_float == (task is SCORE)
 
@@ -80,8 +80,8 @@ def test_windows_are_features_of_one_example(tokenizer):
     examples = [TextExample("", text, None, "yes") for text in texts]
     rows = list(windowed().feature_rows(examples, tokenizer, 8))
     assert [row.example for row in rows] == [0, 0, 0, 1, 2, 2]
-    assert [len(r.row["input_ids"]) for r in rows] == [8, 8, 8, 3, 8, 8]
-    assert all(r.row["label_ids"] == [1] for r in rows)
+    assert [len(r.values["input_ids"]) for r in rows] == [8, 8, 8, 3, 8, 8]
+    assert all(r.values["label_ids"] == [1] for r in rows)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,8 @@ def answers(task, *logits, numbers=None):
     numbers = numbers or range(len(logits))
     examples = [TextExample("", "x")] * len(set(numbers))
     rows = [FeatureRow(number, {}) for number in numbers]
-    features = RowFeatures(examples, rows, task.schema(8, is_training=False))
-    arrays = [np.array(one, np.float32) for one in logits]
-    zeros = np.zeros(len(logits))
-    return task.answers(features, Outputs(arrays, zeros, zeros))
+    features = RowFeatures(examples, rows, task.schema(8))
+    return task.answers(features, [np.float32(one) for one in logits])
 
 
 def test_answers_are_the_best_label_or_all_likely_ones_or_a_number():

@@ -43,7 +43,7 @@ class TaskSignatures(abc.ABC):
         self.task: Any = finetuned.task
         self.model = finetuned.model
         self.max_seq_length = finetuned.max_seq_length
-        schema = self.task.schema(self.max_seq_length, is_training=False)
+        schema = self.task.schema(self.max_seq_length)
         names = ("input_ids", "input_mask", "segment_ids")
         self.schema = {name: schema[name] for name in names}
         self.special_ids = text_inputs.special_ids(finetuned.tokenizer.vocab)

@@ -158,19 +158,19 @@ def _texts(
 
     Only the best of the spans with the same tokens in the same words is used.
     """
-    doc_tokens = features.examples[index].doc_tokens
+    words = features.examples[index].paragraph.words
     tokenizer = features.tokenizer
     do_lower_case = tokenizer.basic_tokenizer.do_lower_case
-    ids, words = features.paragraphs[index]
+    ids, word_of = features.paragraphs[index]
     seen = set()
     for first, last, start_logit, end_logit in spans:
         # Spans in a long word that repeats one token have the same text.
-        key = (ids[first : last + 1].tobytes(), words[first], words[last])
+        key = (ids[first : last + 1].tobytes(), word_of[first], word_of[last])
         if key in seen:
             continue
         seen.add(key)
         tokens = tokenizer.convert_ids_to_tokens(ids[first : last + 1].tolist())
-        original = " ".join(doc_tokens[words[first] : words[last] + 1])
+        original = " ".join(words[word_of[first] : word_of[last] + 1])
         text = get_final_text(join_tokens(tokens), original, do_lower_case)
         yield Candidate(text, start_logit, end_logit)
 

@@ -37,7 +37,7 @@ class Paragraph:
     text: str
 
     @functools.cached_property
-    def doc_tokens(self) -> list[str]:
+    def words(self) -> list[str]:
         """The words between `SPACES`."""
         return _WORD.findall(self.text)
 
@@ -55,34 +55,25 @@ class Paragraph:
         return bisect.bisect_right(self._word_starts, offset) - 1
 
 
-class SquadExample(NamedTuple):
-    """A question about a paragraph; only training reads its answer.
+class Answer(NamedTuple):
+    """The answer to a question, with its position in the paragraph."""
 
-    Attributes:
-        qas_id: The question's id, its key in all results.
-        orig_answer_text: The answer; "" if impossible.
-        start_position, end_position: The indices of the answer's first and last
-            word; -1 if impossible.
-    """
-
-    qas_id: str
-    question_text: str
-    paragraph: Paragraph
-    orig_answer_text: str | None = None
-    start_position: int | None = None
-    end_position: int | None = None
+    text: str
+    start: int  # The index of its first word.
+    end: int  # The index of its last word.
     is_impossible: bool = False
 
-    @property
-    def doc_tokens(self) -> list[str]:
-        """The words of the paragraph, under the original's name."""
-        return self.paragraph.doc_tokens
 
-    @property
-    def answer_span(self) -> tuple[int, int]:
-        if self.start_position is None or self.end_position is None:
-            raise ValueError("Only examples read for training have answers.")
-        return self.start_position, self.end_position
+IMPOSSIBLE = Answer("", -1, -1, is_impossible=True)
+
+
+class SquadExample(NamedTuple):
+    """A question about a paragraph; only training reads its answer."""
+
+    qas_id: str  # The question's id, its key in all results.
+    question_text: str
+    paragraph: Paragraph
+    answer: Answer | None = None
 
 
 def read_examples(
@@ -107,21 +98,21 @@ def read_examples(
     places: dict[str, str] = {}
     for place, example, qa in _questions(path):
         if is_training:
-            example = _with_answer(example, qa, version_2_with_negative, place)
-            start, end = example.answer_span
-            words = " ".join(example.doc_tokens[start : end + 1])
-            answer = example.orig_answer_text or ""
-            if " ".join(answer.split()) not in words:
+            paragraph = example.paragraph
+            answer = _answer(paragraph, qa, version_2_with_negative, place)
+            words = " ".join(paragraph.words[answer.start : answer.end + 1])
+            if " ".join(answer.text.split()) not in words:
                 num_skipped += 1
                 if num_skipped <= _MAX_WARNINGS:
                     logging.warning(
                         "%s is skipped: its answer %r is not part of the words "
                         "at its position, %r",
                         place,
-                        answer,
+                        answer.text,
                         words,
                     )
                 continue
+            example = example._replace(answer=answer)
         elif example.qas_id in places:
             raise InputError(
                 f"{place}: questions must have different ids. Received: "
@@ -169,16 +160,11 @@ def _questions(path: str) -> Iterator[tuple[str, SquadExample, Any]]:
                 yield place, SquadExample(qas_id, question, paragraph), qa
 
 
-def _with_answer(
-    example: SquadExample, qa: Any, version_2_with_negative: bool, where: str
-) -> SquadExample:
+def _answer(
+    paragraph: Paragraph, qa: Any, version_2_with_negative: bool, where: str
+) -> Answer:
     if version_2_with_negative and _field(qa, "is_impossible", where, bool):
-        return example._replace(
-            orig_answer_text="",
-            start_position=-1,
-            end_position=-1,
-            is_impossible=True,
-        )
+        return IMPOSSIBLE
     answers = _field(qa, "answers", where, list)
     if len(answers) != 1:
         raise InputError(
@@ -188,7 +174,6 @@ def _with_answer(
         )
     text = _field(answers[0], "text", f"{where}.answers[0]", str)
     offset = _field(answers[0], "answer_start", f"{where}.answers[0]", int)
-    paragraph = example.paragraph
     try:
         start = paragraph.word_at(offset)
         # As in the original, an empty answer at 0 ends at the last character.
@@ -199,9 +184,7 @@ def _with_answer(
             f"{len(paragraph.text)} characters. Received: {text[:80]!r} at "
             f"answer_start={offset}. Offsets count characters, not bytes."
         ) from None
-    return example._replace(
-        orig_answer_text=text, start_position=start, end_position=end
-    )
+    return Answer(text, start, end)
 
 
 def _field(node: Any, key: str, where: str, *kinds: type) -> Any:

@@ -43,6 +43,13 @@ FIRST_UNIQUE_ID = 1_000_000_000
 NUM_SPECIAL = 3  # [CLS] question [SEP] window [SEP]
 
 
+class ParagraphTokens(NamedTuple):
+    """The tokens of a paragraph, each int32 [N]."""
+
+    ids: Ints
+    words: Ints  # The index in `Paragraph.words` of each token's word.
+
+
 class Windows(NamedTuple):
     """The windows of many examples, each int32 [W]."""
 
@@ -57,20 +64,15 @@ class SquadFeatures(Features):
 
     Attributes:
         questions: E int32 arrays, the token ids of the questions, truncated.
-        paragraphs: E pairs of int32 arrays: the token ids of a paragraph, and
-            the index in `doc_tokens` of each token's word. Questions about the
-            same paragraph share them.
-        max_seq_length: S.
-        is_training: Whether batches have labels.
+        paragraphs: The tokens of E paragraphs. Questions about the same
+            paragraph share them.
     """
 
     examples: Sequence[SquadExample]
     tokenizer: Tokenizer
     questions: Sequence[Ints]
-    paragraphs: Sequence[tuple[Ints, Ints]]
+    paragraphs: Sequence[ParagraphTokens]
     windows: Windows
-    max_seq_length: int
-    is_training: bool
 
     @functools.cached_property
     def offsets(self) -> Ints:
@@ -85,21 +87,21 @@ class SquadFeatures(Features):
 
     @functools.cached_property
     def labels(self) -> dict[str, Ints]:
-        """The labels of each window, {name: int32 [W]}; none for predicting.
+        """The labels of each window, {name: int32 [W]}; none without answers.
 
         `start_positions` and `end_positions` of the answer in the input
         sequence, 0 (the position of [CLS]) unless the window contains the whole
-        answer; and the example's `is_impossible`, 0 or 1.
+        answer; and the answer's `is_impossible`, 0 or 1.
         """
-        if not self.is_training:
+        answers = [e.answer for e in self.examples if e.answer]
+        if not answers:
             return {}
-        texts = (example.orig_answer_text or "" for example in self.examples)
-        answers = tokenize(self.tokenizer, texts)
-        columns = (self.examples, answers, self.paragraphs)
+        texts = tokenize(self.tokenizer, [answer.text for answer in answers])
+        columns = (self.examples, texts, self.paragraphs)
         spans = [_answer_span(*row) for row in zip(*columns, strict=True)]
         example, begin, length = self.windows
         first, last = np.array(spans, np.int32)[example].T
-        is_impossible = np.array([e.is_impossible for e in self.examples])
+        is_impossible = np.array([answer.is_impossible for answer in answers])
         is_impossible = is_impossible[example]
         is_inside = (first >= begin) & (last < begin + length) & ~is_impossible
         shift = self.offsets - begin
@@ -122,8 +124,8 @@ class SquadFeatures(Features):
             row[0] = cls
             row[1 : offset - 1] = self.questions[example]
             row[offset - 1] = row[offset + size] = sep
-            tokens, _ = self.paragraphs[example]
-            row[offset : offset + size] = tokens[start : start + size]
+            ids = self.paragraphs[example].ids
+            row[offset : offset + size] = ids[start : start + size]
         _, _, sizes, offsets = bounds[..., np.newaxis]
         position = np.arange(length)
         is_token = position <= offsets + sizes
@@ -142,28 +144,26 @@ class SquadFeatures(Features):
         }
 
 
-def tokenize_words(
-    tokenizer: Tokenizer,
-    paragraphs: Iterable[Paragraph],
-    show_progress: bool = False,
-) -> list[tuple[Ints, Ints]]:
-    """Returns the values of `SquadFeatures.paragraphs`.
+def tokenize_paragraphs(
+    tokenizer: Tokenizer, paragraphs: Iterable[Paragraph], show_progress: bool
+) -> dict[Paragraph, ParagraphTokens]:
+    """Tokenizes each different paragraph, and each different word, once.
 
-    Like the original, it tokenizes word by word, but each distinct word once.
+    Like the original, it tokenizes word by word.
     """
-    texts = [paragraph.doc_tokens for paragraph in paragraphs]
-    words = dict.fromkeys(itertools.chain.from_iterable(texts))
+    texts = {paragraph: paragraph.words for paragraph in paragraphs}
+    words = dict.fromkeys(itertools.chain.from_iterable(texts.values()))
     shown = progress.bar(
         words, description="Tokenizing", unit="word", disable=not show_progress
     )
     ids_of = dict(zip(words, tokenize(tokenizer, shown), strict=True))
-    tokenized = []
-    for text in texts:
+    tokenized = {}
+    for paragraph, text in texts.items():
         parts = [ids_of[word] for word in text]
         ids = np.concatenate([np.zeros(0, np.int32), *parts])
         counts = np.fromiter(map(len, parts), np.intp)
         word = np.repeat(np.arange(len(parts), dtype=np.int32), counts)
-        tokenized.append((ids, word))
+        tokenized[paragraph] = ParagraphTokens(ids, word)
     return tokenized
 
 
@@ -212,7 +212,7 @@ def find_owners(starts: Ints, lengths: Ints) -> npt.NDArray[np.intp]:
 
 
 def _answer_span(
-    example: SquadExample, answer: Ints, paragraph: tuple[Ints, Ints]
+    example: SquadExample, answer_ids: Ints, tokens: ParagraphTokens
 ) -> tuple[int, int]:
     """Returns the first and last token of an answer, counted in its paragraph.
 
@@ -220,16 +220,15 @@ def _answer_span(
     and otherwise all tokens of these words. The answer to "When was he born?"
     may be the 1895 of the word "(1895-1943).".
     """
-    if example.is_impossible or not example.doc_tokens:
+    answer, num_words = example.answer, len(example.paragraph.words)
+    if not answer or answer.is_impossible or not num_words:
         return 0, 0
-    tokens, words = paragraph
-    start_word, end_word = example.answer_span
     # Spaces before the first word have the index -1. As in the original, this
     # means the last word.
-    start_word %= len(example.doc_tokens)
-    first = int(words.searchsorted(start_word))
-    last = int(words.searchsorted(end_word + 1)) - 1
-    candidates, wanted = tokens[first : last + 1].tolist(), answer.tolist()
+    first = int(tokens.words.searchsorted(answer.start % num_words))
+    last = int(tokens.words.searchsorted(answer.end + 1)) - 1
+    candidates = tokens.ids[first : last + 1].tolist()
+    wanted = answer_ids.tolist()
     length = len(wanted)
     for start in range(len(candidates) - length + 1 if length else 0):
         if candidates[start : start + length] == wanted:

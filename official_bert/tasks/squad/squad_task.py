@@ -29,42 +29,30 @@ from official_bert.tasks.squad.squad_decoding import (
 )
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.squad.squad_features import NUM_SPECIAL, SquadFeatures
-from official_bert.tasks.task import Outputs, saved_field
 from official_bert.tokenization import Tokenizer
 
+_DEFAULT_DECODING = DecodingOptions()
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadTask(task.Task):
-    """SQuAD 1.1 and 2.0. The fields are flags of `run_squad.py`.
 
-    `pad_to` is the flag `--eval_pad_to`. `show_progress` shows progress bars of
-    tokenizing and decoding.
-    """
+@dataclasses.dataclass(frozen=True)
+class SquadData(task.DataSet):
+    """The files of `run_squad.py`; `dev` and `test` are both `predict_file`."""
 
-    doc_stride: Count = saved_field(default=128)
-    max_query_length: Amount = saved_field(default=64)
-    decoding: DecodingOptions = saved_field(default=DecodingOptions())
-    pad_to: Annotated[str, ("max", "bucket")] = saved_field(default="max")
     train_file: str | None = None
     predict_file: str | None = None
-    show_progress: bool = False
+    version_2_with_negative: bool = False
 
-    kind = "squad"
-    epoch_has_all_features = False
-    main_metric = "f1"
-
-    def training_files(self) -> list[str]:
-        assert self.train_file is not None
-        return [self.train_file]
-
-    def examples(self, split: str) -> Sequence[SquadExample]:
-        """Reads `train_file` or, for other splits, `predict_file`."""
+    def path(self, split: str) -> str:
         path = self.train_file if split == "train" else self.predict_file
         assert path is not None
+        return path
+
+    def read(self, split: str) -> list[SquadExample]:
+        path = self.path(split)
         examples = squad_examples.read_examples(
             path,
             is_training=split == "train",
-            version_2_with_negative=self.decoding.version_2_with_negative,
+            version_2_with_negative=self.version_2_with_negative,
         )
         if split == "train":
             return task.shuffle_examples(examples)
@@ -76,39 +64,63 @@ class SquadTask(task.Task):
             )
         return examples
 
-    def schema(self, max_seq_length: int, *, is_training: bool) -> Schema:
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadTask(task.Task):
+    """SQuAD 1.1 and 2.0; `data` is a `SquadData`.
+
+    Other fields are flags of `run_squad.py`; `pad_to` is `--eval_pad_to`.
+    `show_progress` shows progress bars of tokenizing and decoding.
+    """
+
+    doc_stride: Count = 128
+    max_query_length: Amount = 64
+    decoding: DecodingOptions = _DEFAULT_DECODING
+    pad_to: Annotated[str, ("max", "bucket")] = "max"
+    show_progress: bool = False
+
+    kind = "squad"
+    not_saved = (*task.Task.not_saved, "show_progress")
+    epoch_has_all_features = False
+    main_metric = "f1"
+
+    def schema(self, max_seq_length: int) -> Schema:
         """Returns the original's features of a window."""
-        schema = {"unique_ids": Feature(1), **text_schema(max_seq_length)}
-        if is_training:
-            for name in ("start_positions", "end_positions", "is_impossible"):
-                schema[name] = Feature(1)
-        return schema
+        labels = ("start_positions", "end_positions", "is_impossible")
+        return {
+            "unique_ids": Feature(1),
+            **text_schema(max_seq_length),
+            **dict.fromkeys(labels, Feature(1)),
+        }
 
     def featurize(
         self,
         examples: Sequence[SquadExample],
         tokenizer: Tokenizer,
         max_seq_length: int,
-        *,
-        is_training: bool,
     ) -> Iterator[SquadFeatures]:
         """Yields the features of all examples together."""
-        self._check_lengths(max_seq_length)
+        minimum = self.max_query_length + NUM_SPECIAL + 1
+        if max_seq_length < minimum:
+            raise InputError(
+                f"--max_seq_length={max_seq_length} must be at least {minimum} "
+                f"for --max_query_length={self.max_query_length}: a question, "
+                f"{NUM_SPECIAL} special tokens and a window of one token."
+            )
         if not examples:
             return
-        paragraphs = dict.fromkeys(example.paragraph for example in examples)
-        tokenized = squad_features.tokenize_words(
+        paragraphs = [example.paragraph for example in examples]
+        tokens_of = squad_features.tokenize_paragraphs(
             tokenizer, paragraphs, self.show_progress
         )
-        tokens_of = dict(zip(paragraphs, tokenized, strict=True))
-        tokens = [tokens_of[example.paragraph] for example in examples]
+        tokens = [tokens_of[paragraph] for paragraph in paragraphs]
         texts = (example.question_text for example in examples)
         questions = [
             question[: self.max_query_length]
             for question in squad_features.tokenize(tokenizer, texts)
         ]
         rooms = [max_seq_length - NUM_SPECIAL - len(ids) for ids in questions]
-        lengths = [len(ids) for ids, _ in tokens]
+        lengths = [len(paragraph.ids) for paragraph in tokens]
         yield SquadFeatures(
             examples=examples,
             tokenizer=tokenizer,
@@ -117,22 +129,7 @@ class SquadTask(task.Task):
             windows=squad_features.make_windows(
                 np.array(lengths), np.array(rooms), self.doc_stride
             ),
-            max_seq_length=max_seq_length,
-            is_training=is_training,
         )
-
-    def _check_lengths(self, max_seq_length: int) -> None:
-        minimum = self.max_query_length + NUM_SPECIAL + 1
-        if self.max_query_length < 0 or max_seq_length < minimum:
-            raise InputError(
-                f"--max_seq_length={max_seq_length} must be at least {minimum} "
-                f"for --max_query_length={self.max_query_length}: a question, "
-                f"{NUM_SPECIAL} special tokens and a window of one token."
-            )
-        if self.doc_stride < 1:
-            raise InputError(
-                f"--doc_stride={self.doc_stride} must be at least 1."
-            )
 
     def build_model(self, config: BertConfig, bert: Any = None) -> SpanModel:
         """Returns BERT with logits of starts and ends, [B, S, 2]."""
@@ -153,18 +150,18 @@ class SquadTask(task.Task):
         return tf.cast(tf.fill(shape, "start_positions" in batch), tf.float32)
 
     def answers(
-        self, features: SquadFeatures, outputs: Outputs
+        self, features: SquadFeatures, logits: task.Logits
     ) -> list[SquadAnswer]:
         """Chooses an answer to each question from all of its windows."""
-        longest = features.max_seq_length
-        logits = np.full((len(outputs.logits), longest, 2), -np.inf, np.float32)
+        longest = max(map(len, logits), default=1)
+        padded = np.full((len(logits), longest, 2), -np.inf, np.float32)
         for row, found, length in zip(
-            logits, outputs.logits, features.lengths, strict=True
+            padded, logits, features.lengths, strict=True
         ):
             end = longest if self.pad_to == "max" else length
             row[:end] = found[:end]
         return decode(
-            features, logits, self.decoding, show_progress=self.show_progress
+            features, padded, self.decoding, show_progress=self.show_progress
         )
 
     def metrics(
@@ -174,11 +171,11 @@ class SquadTask(task.Task):
 
         Empty unless `predict_file` has the answers to all questions.
         """
-        assert self.predict_file is not None
-        if place := squad_examples.find_unanswered(self.predict_file):
+        path = self.data.path("dev")
+        if place := squad_examples.find_unanswered(path):
             logging.info("%s has no answers: no metrics are computed", place)
             return {}
-        dataset = json_files.read_object(self.predict_file)["data"]
+        dataset = json_files.read_object(path)["data"]
         texts, _, null_odds = _by_question_id(examples, answers)
         return squad_metrics.evaluate(dataset, texts, null_odds or None)
 
@@ -200,11 +197,8 @@ class SquadTask(task.Task):
         texts = given
         if isinstance(given, dict):
             texts = [given.get("question"), given.get("context")]
-        if (
-            not isinstance(texts, list | tuple)
-            or len(texts) != 2
-            or not all(isinstance(text, str) for text in texts)
-        ):
+        is_pair = isinstance(texts, list) and len(texts) == 2
+        if not is_pair or not all(isinstance(text, str) for text in texts):
             raise InputError(
                 f"{where}: must be a question and a context, as an object with "
                 f"these keys or as a pair. Received: {quoted(given)}."
@@ -239,9 +233,13 @@ def _by_question_id(
 
 def make(options: RunSquad) -> SquadTask:
     """Returns the task that the options describe."""
+    data = SquadData(
+        options.train_file,
+        options.predict_file,
+        options.version_2_with_negative,
+    )
     return SquadTask(
-        train_file=options.train_file,
-        predict_file=options.predict_file,
+        data=data,
         doc_stride=options.doc_stride,
         max_query_length=options.max_query_length,
         decoding=DecodingOptions(

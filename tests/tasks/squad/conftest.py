@@ -71,11 +71,9 @@ def released_tokenizer(vocab_files):
 def featurize():
     """Returns a function that makes features of windows 3 tokens apart."""
 
-    def make(examples, tokenizer, length, stride=3, is_training=False):
+    def make(examples, tokenizer, length, stride=3):
         task = SquadTask(doc_stride=stride, max_query_length=3)
-        [features] = task.featurize(
-            examples, tokenizer, length, is_training=is_training
-        )
+        [features] = task.featurize(examples, tokenizer, length)
         return features
 
     return make

@@ -16,11 +16,11 @@ CONTEXT = "John  Smith\tlived\nhere(1895-1943)."
 
 def test_words_are_separated_by_five_characters_only():
     paragraph = Paragraph(" a\tb\r\nc\u202fd\xa0e\u2028f ")
-    assert paragraph.doc_tokens == ["a", "b", "c", "d\xa0e\u2028f"]
+    assert paragraph.words == ["a", "b", "c", "d\xa0e\u2028f"]
     words = [paragraph.word_at(offset) for offset in range(14)]
     assert words == [-1, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3]
     for blank in ("", " ", "\n\t"):
-        assert Paragraph(blank).doc_tokens == []
+        assert Paragraph(blank).words == []
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,7 @@ def test_answers_are_found_by_their_offset(
     read, context, answer, start, expected
 ):
     [example] = read((context, ("q", "?", answer, start)))
-    assert (example.start_position, example.end_position) == expected
-    assert example.orig_answer_text == (answer or "")
-    assert example.is_impossible is (answer is None)
+    assert example.answer == (answer or "", *expected, answer is None)
 
 
 def test_questions_about_one_paragraph_share_it(read):
@@ -59,7 +57,7 @@ def test_answers_are_not_read_for_predicting(write_squad):
         [example] = read_examples(
             path, is_training=False, version_2_with_negative=version_2
         )
-        assert example[3:] == (None, None, None, False)
+        assert example.answer is None
 
 
 def test_equal_ids_are_an_error_for_predicting_only(read):

@@ -8,7 +8,6 @@ import pytest
 
 from official_bert.errors import InputError
 from official_bert.tasks.squad.squad_features import find_owners, make_windows
-from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tokenization import FullTokenizer
 
 TOKENS = [
@@ -30,7 +29,7 @@ def test_batches_may_have_other_lengths_orders_and_sizes(
     examples = read(
         (CONTEXT, ("1", "When was he born?", *answer), ("2", "a", *answer))
     )
-    features = featurize(examples, tokenizer, 12, is_training=True)
+    features = featurize(examples, tokenizer, 12)
     assert features.paragraphs[0] is features.paragraphs[1]  # Tokenized once.
     size = len(features.lengths)
     whole = features.batch(range(size), 12, size)
@@ -66,7 +65,7 @@ def test_labels_are_narrowed_to_the_answer_within_its_words(
     read, featurize, tokenizer, context, answer, start, first, last
 ):
     examples = read((context, ("q", "who", answer, start)))
-    features = featurize(examples, tokenizer, 20, 9, is_training=True)
+    features = featurize(examples, tokenizer, 20, 9)
     assert {name: v.tolist() for name, v in features.labels.items()} == {
         "is_impossible": [answer is None],
         "start_positions": [first + 3],
@@ -100,7 +99,7 @@ def test_tokens_equal_those_of_each_word(
     features = featurize(examples, tokenizer, 12)
     slow = FullTokenizer(str(tmp_path / "vocab.txt"), do_lower_case)
     for example, paragraph in zip(examples, features.paragraphs, strict=True):
-        tokens = [slow.tokenize(word) for word in example.doc_tokens]
+        tokens = [slow.tokenize(word) for word in example.paragraph.words]
         flat = list(itertools.chain(*tokens))
         words = [i for i, some in enumerate(tokens) for _ in some]
         ids, words_of_tokens = (column.tolist() for column in paragraph)
@@ -108,27 +107,14 @@ def test_tokens_equal_those_of_each_word(
         assert words_of_tokens == words
 
 
-@pytest.mark.parametrize(
-    ("length", "max_query_length", "doc_stride", "message"),
-    [
-        (67, 64, 1, "--max_seq_length=67 .* 68 .* 3 special .* one token"),
-        (68, -1, 1, "--max_query_length=-1"),
-        (68, 64, 0, "--doc_stride=0"),
-    ],
-)
-def test_lengths_without_room_for_a_window_are_an_error(
-    read, tokenizer, length, max_query_length, doc_stride, message
+def test_length_without_room_for_a_window_is_an_error(
+    read, featurize, tokenizer
 ):
     examples = read((CONTEXT, ("q", "who", None, 0)))
-
-    def featurize(length, max_query_length, doc_stride):
-        sizes = {"max_query_length": max_query_length, "doc_stride": doc_stride}
-        task = SquadTask(**sizes)
-        next(task.featurize(examples, tokenizer, length, is_training=True))
-
-    featurize(68, 64, 1)
+    featurize(examples, tokenizer, 7)
+    message = "--max_seq_length=6 .* 7 .* 3 special .* one token"
     with pytest.raises(InputError, match=message):
-        featurize(length, max_query_length, doc_stride)
+        featurize(examples, tokenizer, 6)
 
 
 def windows_by_hand(num_tokens, room, stride):

@@ -42,7 +42,7 @@ def test_labelled_answers_are_decoded(
         tokenizer = make_tokenizer(context, do_lower_case=False)
     else:
         tokenizer = released_tokenizer("multi_cased", vocabulary == "uncased")
-    features = featurize(examples, tokenizer, 48, 8, is_training=True)
+    features = featurize(examples, tokenizer, 48, 8)
     ends = ("start_positions", "end_positions")
     labels = np.stack([features.labels[name] for name in ends], axis=-1)
     # High at the labels of windows with an answer.
@@ -54,5 +54,6 @@ def test_labelled_answers_are_decoded(
         assert example.qas_id in answer.text
         # An answer that starts inside a word is extended to the whole word,
         # since its tokens there start with "##".
-        start, end = example.answer_span
-        assert answer.text in " ".join(example.doc_tokens[start : end + 1])
+        _, start, end, _ = example.answer
+        words = example.paragraph.words[start : end + 1]
+        assert answer.text in " ".join(words)
