@@ -25,6 +25,8 @@ from official_bert.tokenization import Tokenizer, require_tokens
 # Instances that are processed together; more do not fit the processor's cache.
 BATCH_SIZE = 512
 
+_Bools = npt.NDArray[np.bool_]
+
 _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -55,7 +57,7 @@ class Settings:
             return Tokenizer(file.name, do_lower_case)
 
     @functools.cached_property
-    def is_continuation(self) -> npt.NDArray[np.bool_]:
+    def is_continuation(self) -> _Bools:
         """By token id, whether a token is masked with the one before it."""
         vocab = self.tokenizer.vocab
         flags = np.zeros(max(vocab.values()) + 1, np.bool_)
@@ -114,41 +116,47 @@ def _received_settings(*fields: Any) -> Settings:
     return Settings(*fields)
 
 
-def separators(pairs: Offsets) -> Offsets:
-    """Returns the positions [2, n] of the [SEP] after a and of the last [SEP].
+class Layout(NamedTuple):
+    """Where the parts of n sequences are, [n, S].
 
-    A sequence is `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]` if b is empty. The
-    first columns of `pairs` are the fields of `segment_pairs.Pair`.
+    A sequence is `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]` if b is empty.
     """
-    length_a, length_b = (pairs[:, 1:4:2] - pairs[:, 0:4:2]).T
-    first = 1 + length_a
-    return np.stack([first, first + np.where(length_b > 0, 1 + length_b, 0)])
+
+    is_token: _Bools  # False for padding.
+    is_segment_b: _Bools  # b and the [SEP] after it.
+    is_maskable: _Bools  # a and b, without [CLS] and [SEP].
+
+    @property
+    def lengths(self) -> Offsets:
+        """The lengths [n] of the sequences, in tokens."""
+        return np.count_nonzero(self.is_token, axis=1)
+
+
+def make_layout(pairs: Offsets, max_seq_length: int) -> Layout:
+    """Returns the layout of the sequences of pairs.
+
+    The first columns of `pairs` are the fields of `segment_pairs.Pair`.
+    """
+    length_a, length_b = (pairs[:, 1:4:2] - pairs[:, 0:4:2]).T[..., np.newaxis]
+    first_sep = 1 + length_a
+    last_sep = first_sep + np.where(length_b > 0, 1 + length_b, 0)
+    places = np.arange(max_seq_length)
+    is_token = places <= last_sep
+    is_special = (places == 0) | (places == first_sep) | (places == last_sep)
+    return Layout(
+        is_token, is_token & (places > first_sep), is_token & ~is_special
+    )
 
 
 def make_sequences(corpus: Corpus, pairs: Offsets, settings: Settings) -> Ints:
-    """Returns the sequences of pairs, not masked; see `separators`.
-
-    They are int32 [n, S], zero-padded.
-    """
+    """Returns the sequences of pairs, int32 [n, S], before masking."""
     vocab = settings.tokenizer.vocab
-    first, last = separators(pairs)[:, :, np.newaxis]
-    places = np.arange(settings.options.max_seq_length)
-    input_ids = np.zeros((len(pairs), len(places)), np.int32)
+    layout = make_layout(pairs, settings.options.max_seq_length)
+    input_ids = np.where(layout.is_token, vocab["[SEP]"], 0).astype(np.int32)
     input_ids[:, 0] = vocab["[CLS]"]
-    input_ids[(places == first) | (places == last)] = vocab["[SEP]"]
     starts, ends = pairs[:, 0:4:2].ravel(), pairs[:, 1:4:2].ravel()
-    tokens = corpus.tokens(starts, ends)
-    input_ids[maskable_places(pairs, len(places))] = tokens
+    input_ids[layout.is_maskable] = corpus.tokens(starts, ends)
     return input_ids
-
-
-def maskable_places(
-    pairs: Offsets, max_seq_length: int
-) -> npt.NDArray[np.bool_]:
-    """Returns which tokens of the sequences of pairs are in a or b, [n, S]."""
-    first, last = separators(pairs)[:, :, np.newaxis]
-    places = np.arange(max_seq_length)
-    return (places > 0) & (places != first) & (places < last)
 
 
 def make_features(
@@ -179,26 +187,24 @@ def make_unmasked_features(
     pairs: Offsets, input_ids: Ints, settings: Settings
 ) -> Columns:
     """Returns features of `unmasked_schema`."""
-    is_maskable = maskable_places(pairs, input_ids.shape[1])
+    layout = make_layout(pairs, input_ids.shape[1])
     is_continuation = settings.is_continuation[input_ids]
-    is_start = masking.word_starts(is_maskable, is_continuation)
+    is_start = masking.word_starts(layout.is_maskable, is_continuation)
     starts = np.where(is_start, np.arange(input_ids.shape[1]), 0)
-    starts = np.maximum.accumulate(starts, axis=1) * is_maskable
-    _, last = separators(pairs)
+    starts = np.maximum.accumulate(starts, axis=1) * layout.is_maskable
     return {
         **_text_features(pairs, input_ids),
         "word_starts": starts,
-        "num_to_predict": settings.num_to_predict[last + 1][:, np.newaxis],
+        "num_to_predict": settings.num_to_predict[layout.lengths, np.newaxis],
     }
 
 
 def _text_features(pairs: Offsets, input_ids: Ints) -> dict[str, Any]:
-    first, last = separators(pairs)[:, :, np.newaxis]
-    places = np.arange(input_ids.shape[1])
+    layout = make_layout(pairs, input_ids.shape[1])
     return {
         "input_ids": input_ids,
-        "input_mask": (places <= last).astype(np.uint8),
-        "segment_ids": ((first < places) & (places <= last)).astype(np.uint8),
+        "input_mask": layout.is_token.astype(np.uint8),
+        "segment_ids": layout.is_segment_b.astype(np.uint8),
         "next_sentence_labels": pairs[:, 4:5],  # `is_random_next`.
     }
 

@@ -305,12 +305,11 @@ def _features(
         return instance_records.make_unmasked_features(
             pairs, input_ids, settings
         )
-    is_maskable = instance_records.maskable_places(pairs, input_ids.shape[1])
-    _, last = instance_records.separators(pairs)
+    layout = instance_records.make_layout(pairs, input_ids.shape[1])
     masked = masking.mask_sequences(
-        is_maskable,
+        layout.is_maskable,
         settings.is_continuation[input_ids],
-        settings.num_to_predict[last + 1],
+        settings.num_to_predict[layout.lengths],
         settings.replacements,
         pairs[:, -1].astype(np.uint64),
         settings.options.max_ngram,
