@@ -2,11 +2,8 @@
 
   python -m benchmarks.features CORPUS VOCAB_FILE [1000]
 
-`one by one` does what the original implementation does, with our model: batches
-in the order of the input, all padded to 128 tokens, and `round` and
-`json.dumps` for every number. The model has random weights and the size of
-BERT-Tiny. CORPUS has one text per line; the first 1,000 are used. The output
-is four layers of every token, or their means.
+CORPUS has one text per line; the first 1,000 are used. The output is four
+layers of every token, or their means. README.md describes the rows.
 """
 
 import itertools

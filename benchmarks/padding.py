@@ -5,13 +5,9 @@
 FOLDER contains `glue/MRPC`, `glue/SST-2` and `squad/train-v1.1.json`. A BERT of
 SIZE tiny (2 layers of 128) or small (4 of 512) is trained from random weights
 on each task: for one epoch (SQuAD: of 2,000 questions) or MAX_STEPS steps, with
-batches of 32 (SQuAD: 12). The table has the seconds, without the first five
-steps, with `--pad_to=max`, with `--pad_to=bucket`, and with the Trainer of
-transformers, which pads to max_seq_length or to the longest row of a batch. The
-Trainer gets the same rows, batch sizes and steps, and runs in TORCH_PYTHON, a
-Python with torch, transformers and accelerate. On two cores, tiny takes minutes
-with MAX_STEPS=115, an epoch of MRPC; small takes twenty minutes with
-MAX_STEPS=20.
+batches of 32 (SQuAD: 12). The Trainer gets the same examples, batch sizes and
+steps. README.md describes the columns. On two cores, tiny takes minutes with
+MAX_STEPS=115, an epoch of MRPC; small takes twenty minutes with MAX_STEPS=20.
 """
 
 import os
@@ -134,10 +130,13 @@ def main(
             path = os.path.join(scratch, "train.tf_record")
             record_files.write_records(path, task, examples, tokenizer, length)
             schema = task.schema(length, is_training=True)
-            [features] = task.featurize(
-                examples, tokenizer, length, is_training=True
-            )
-            rows = unpadded(features, length)
+            rows = [
+                row
+                for features in task.featurize(
+                    examples, tokenizer, length, is_training=True
+                )
+                for row in unpadded(features, length)
+            ]
             steps = len(rows) // size
             steps = min(steps, int(max_steps) or steps)
             mean = np.mean([len(row["input_ids"]) for row in rows])

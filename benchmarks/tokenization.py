@@ -2,10 +2,8 @@
 
   python -m benchmarks.tokenization CORPUS VOCAB_FILE
 
-CORPUS has one sentence per line. `FullTokenizer` has no cache of words; the
-others start with an empty cache, and "again" is a second pass with a full one.
-Reading the vocabulary is not measured. The last column is the share of lines
-whose tokens equal those of `FullTokenizer`. 100,000 lines take half a minute.
+CORPUS has one sentence per line; 100,000 lines take half a minute. Reading the
+vocabulary is not measured. README.md describes the rows and columns.
 """
 
 import itertools

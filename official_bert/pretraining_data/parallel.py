@@ -214,8 +214,8 @@ def by_bucket(
     pairs: KeyedPairs, num_buckets: int
 ) -> Iterator[tuple[int, Offsets]]:
     """Yields the rows of each bucket; keys ascend from bucket to bucket."""
-    highest = pairs[:, -1] >> (_KEY_BITS - 31)
-    return grouped(highest * num_buckets >> 31)
+    high_bits = pairs[:, -1] >> (_KEY_BITS - 31)
+    return grouped(high_bits * num_buckets >> 31)
 
 
 def grouped(numbers: Offsets) -> Iterator[tuple[int, Offsets]]:
