@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert import files
-from official_bert.tokenization import Tokenizer
+from official_bert.pretraining_data.settings import Settings
 
 Ints = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
@@ -34,9 +34,8 @@ Block = tuple[Ints, Offsets]
 # The limits of a block. A line may be a whole article.
 _LINES_PER_BLOCK = 2048
 _CHARACTERS_PER_BLOCK = 2**19
-# Blocks of whole documents are this many times as large. In a cluster, the
-# instances of each block are scattered over all buckets, in parts that should
-# not be tiny.
+# Blocks of whole documents are larger by this factor. A cluster scatters the
+# instances of each block over all buckets, in parts that should not be tiny.
 _WHOLE_DOCUMENTS = 8
 
 _FILES = ("ids", "sentences", "documents")
@@ -118,14 +117,14 @@ def blocks_of_lines(
         yield block
 
 
-def tokenize_block(tokenizer: Tokenizer, lines: Sequence[str]) -> Block:
+def tokenize(settings: Settings, lines: Sequence[str]) -> Block:
     """Tokenizes lines of one sentence each.
 
-    As in the original implementation, a line of nothing but characters that the
-    tokenizer removes is left out; it is not a blank line.
+    As in the original implementation, a line is left out if the tokenizer
+    removes all its characters; it is not a blank line.
     """
     texts = [line.strip() for line in lines]
-    ids, row_splits = tokenizer.encode_lines(texts)
+    ids, row_splits = settings.tokenizer.encode_lines(texts)
     is_blank = [text == "" for text in texts]
     return ids, np.where(is_blank, -1, np.diff(row_splits))
 

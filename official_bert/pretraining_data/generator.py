@@ -32,8 +32,8 @@ from official_bert.pretraining_data import (
 )
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.instance_packing import Columns
-from official_bert.pretraining_data.instance_records import Settings
 from official_bert.pretraining_data.segment_pairs import Pair
+from official_bert.pretraining_data.settings import Settings
 
 # A pair, its masked positions and their replacements.
 Instance = tuple[Pair, tuple[list[int], list[int]]]
@@ -84,7 +84,7 @@ def read_corpus(settings: Settings, names: Sequence[str]) -> Corpus:
     """Returns the tokenized text of files."""
     lines = sentences.read_lines(names, settings.options)
     text = corpus.in_memory(
-        corpus.tokenize_block(settings.tokenizer, block)
+        corpus.tokenize(settings, block)
         for block in corpus.blocks_of_lines(lines)
     )
     summary = sentences.summarize(text, settings)

@@ -1,9 +1,6 @@
 """Pairs of segments and masks to features, and features to TFRecord files."""
 
 import contextlib
-import dataclasses
-import functools
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -13,107 +10,18 @@ import numpy.typing as npt
 from absl import logging
 
 from official_bert import files
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.inputs import schemas, tfrecords
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import instance_packing, masking
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import Columns
-from official_bert.tokenization import Tokenizer, require_tokens
+from official_bert.pretraining_data.settings import Settings
 
 # Instances that are processed together; more do not fit the processor's cache.
 BATCH_SIZE = 512
 
 _Bools = npt.NDArray[np.bool_]
-
-_REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """The options, and values that each process derives from them when needed.
-
-    Only the fields are sent to other processes.
-    """
-
-    options: CreatePretrainingData
-    corpus_directory: str = ""  # Where the tokenized corpus is, if in files.
-    vocabulary: str = ""  # The content of the file, for other machines.
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        fields = self.options, self.corpus_directory, self.vocabulary
-        return _received_settings, fields
-
-    @functools.cached_property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of `--vocab_file`."""
-        do_lower_case = self.options.do_lower_case
-        if not self.vocabulary:
-            return Tokenizer(self.options.vocab_file, do_lower_case)
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(self.vocabulary.encode())
-            file.flush()
-            return Tokenizer(file.name, do_lower_case)
-
-    @functools.cached_property
-    def is_continuation(self) -> _Bools:
-        """By token id, whether a token is masked with the one before it."""
-        vocab = self.tokenizer.vocab
-        flags = np.zeros(max(vocab.values()) + 1, np.bool_)
-        if self.options.do_whole_word_mask:
-            flags[[vocab[t] for t in vocab if t.startswith("##")]] = True
-        return flags
-
-    @functools.cached_property
-    def num_to_predict(self) -> Offsets:
-        """The number of tokens to mask, by sequence length; at least 1.
-
-        [CLS] and [SEP] count as tokens; numbers are rounded half to even.
-        """
-        options = self.options
-        lengths = np.arange(options.max_seq_length + 1)
-        wanted = np.rint(lengths * options.masked_lm_prob).astype(np.int64)
-        return np.clip(wanted, 1, options.max_predictions_per_seq)
-
-    @functools.cached_property
-    def dynamic_masking(self) -> schemas.Masking:
-        """How training masks unmasked instances."""
-        vocab, options = self.tokenizer.vocab, self.options
-        return schemas.Masking(
-            options.max_predictions_per_seq,
-            options.max_ngram,
-            vocab["[MASK]"],
-            max(vocab.values()) + 1,
-            options.mask_share,
-            options.random_share,
-        )
-
-    @functools.cached_property
-    def replacements(self) -> masking.Replacements:
-        """The replacements of masked tokens."""
-        vocab, options = self.tokenizer.vocab, self.options
-        return masking.Replacements(
-            vocab["[MASK]"],
-            np.fromiter(vocab.values(), np.int32, len(vocab)),
-            options.mask_share,
-            options.random_share,
-            options.same_share,
-        )
-
-    def check_vocabulary(self) -> None:
-        """Raises `InputError` unless the vocabulary fits the options."""
-        vocab, options = self.tokenizer.vocab, self.options
-        require_tokens(vocab, options.vocab_file, _REQUIRED_TOKENS)
-        if options.bert_config_file:
-            config = BertConfig.from_json_file(options.bert_config_file)
-            config.require_vocabulary(vocab, options.vocab_file)
-
-
-# Cached, because a worker process receives the same settings with each item.
-@functools.lru_cache(maxsize=1)
-def _received_settings(*fields: Any) -> Settings:
-    return Settings(*fields)
 
 
 class Layout(NamedTuple):
@@ -152,6 +60,7 @@ def make_sequences(corpus: Corpus, pairs: Offsets, settings: Settings) -> Ints:
     """Returns the sequences of pairs, int32 [n, S], before masking."""
     vocab = settings.tokenizer.vocab
     layout = make_layout(pairs, settings.options.max_seq_length)
+    # [SEP] stays where no other token replaces it.
     input_ids = np.where(layout.is_token, vocab["[SEP]"], 0).astype(np.int32)
     input_ids[:, 0] = vocab["[CLS]"]
     starts, ends = pairs[:, 0:4:2].ravel(), pairs[:, 1:4:2].ravel()
@@ -244,9 +153,10 @@ def encode(
 
 
 def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
-    """Counts records, instances, tokens, and tokens kept of each document.
+    """Counts records, instances and tokens, without padding.
 
-    Padding is not counted. A random segment B is not kept.
+    `kept` is the number of tokens of documents that the documents' own
+    instances contain: all but [CLS], [SEP] and random segments B.
     """
     # For each token, the number of its instance in the record, from 1.
     instances = columns["input_mask"].astype(np.int64)

@@ -37,14 +37,14 @@ from official_bert.pretraining_data import (
     segment_pairs,
     sentences,
 )
-from official_bert.pretraining_data.corpus import Block, Corpus, Ints, Offsets
+from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import Columns
 from official_bert.pretraining_data.instance_records import (
     BATCH_SIZE,
     EncodedRecords,
-    Settings,
 )
 from official_bert.pretraining_data.sentences import Summary
+from official_bert.pretraining_data.settings import Settings
 from official_bert.pretraining_data.workers import Workers
 
 # int64 [n, 6]: the fields of `segment_pairs.Pair`, and the pair's key.
@@ -108,17 +108,12 @@ def store_corpus(workers: Workers, names: Sequence[str]) -> Summary:
     settings = workers.settings
     lines = sentences.read_lines(names, settings.options)
     directory = settings.corpus_directory
-    blocks = workers.map(tokenize, corpus.blocks_of_lines(lines))
+    blocks = workers.map(corpus.tokenize, corpus.blocks_of_lines(lines))
     corpus.store(blocks, directory)
     with corpus.stored(directory) as text:
         summary = sentences.summarize(text, settings)
     sentences.report(summary, names, settings.options)
     return summary
-
-
-def tokenize(settings: Settings, lines: Sequence[str]) -> Block:
-    """Tokenizes a block of lines."""
-    return corpus.tokenize_block(settings.tokenizer, lines)
 
 
 def work_items(settings: Settings) -> Iterator[WorkItem]:

@@ -151,7 +151,7 @@ def _single_segments(document: Document, target_length: int) -> Iterator[Pair]:
 
 
 def _reach(document: Document, start: int, length: int) -> int:
-    """Returns the end of the fewest sentences that have `length` tokens."""
+    """Returns the end of the fewest sentences of at least `length` tokens."""
     end = bisect.bisect_left(document, document[start] + length, start + 1)
     return min(end, len(document) - 1)
 

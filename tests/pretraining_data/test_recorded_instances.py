@@ -10,7 +10,7 @@ from support import recorded, recorded_texts
 from official_bert.inputs import tfrecords
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import generator, instance_records
-from official_bert.pretraining_data.instance_records import Settings
+from official_bert.pretraining_data.settings import Settings
 
 CONFIGURATIONS = (
     "large large_wwm onedoc prob0 sample sample_2out sample_short sample_wwm "
