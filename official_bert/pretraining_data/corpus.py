@@ -68,7 +68,7 @@ class Corpus:
         return int(self.sentences[-1])
 
     def parts(self, num_sentences: int) -> Iterator[tuple[int, int]]:
-        """Yields parts (first, end) of about `num_sentences` sentences."""
+        """Yields ranges of documents with about `num_sentences` sentences."""
         first = 0
         while first < len(self):
             wanted = self.documents[first] + num_sentences
@@ -77,7 +77,7 @@ class Corpus:
             first = end
 
     def part(self, first: int, end: int) -> "Corpus":
-        """Returns some documents of a corpus in memory."""
+        """Returns a range of documents of a corpus in memory."""
         documents = self.documents[first : end + 1]
         sentences = self.sentences[documents[0] : documents[-1] + 1]
         assert not isinstance(self.ids, int)

@@ -174,13 +174,16 @@ def add_random_segments(
     rows = np.flatnonzero(lacks_segment(pairs, options))
     start_a, end_a, number, wanted, _, key = pairs[rows].T
     key = ~key.astype(np.uint64)  # `masking` uses the numbers of the key.
-    start, end = documents.documents[number], documents.documents[number + 1]
-    drawn = masking.random_numbers(key, np.zeros_like(start))
-    first = start + (drawn % (end - start).astype(np.uint64)).astype(np.int64)
-    start_b = documents.sentences[first]
+    begin, end = documents.documents[number], documents.documents[number + 1]
+    drawn = masking.random_numbers(key, np.zeros_like(begin))
+    rank = drawn % (end - begin).astype(np.uint64)
+    sentence = begin + rank.astype(np.int64)
+    start_b = documents.sentences[sentence]
     reached = np.searchsorted(documents.sentences, start_b + wanted)
-    end_b = documents.sentences[np.clip(reached, first + 1, end)]
+    end_b = documents.sentences[np.clip(reached, sentence + 1, end)]
 
+    # Tokens are removed from the longer segment until both have the same
+    # length, then from both in turn.
     length_a, length_b = end_a - start_a, end_b - start_b
     excess = np.maximum(length_a + length_b + 3 - options.max_seq_length, 0)
     until_equal = np.minimum(np.abs(length_a - length_b), excess)
