@@ -2,10 +2,8 @@ r"""Seconds of a pre-training step on static and on dynamic records.
 
   python -m benchmarks.dynamic_masking [--cells tiny ...] [--num_steps 60]
 
-Steps with masked batches and steps with batches that are masked on the device
-alternate, so that other load on the machine affects both equally. The columns
-are the median seconds of both, and the median difference between a dynamic step
-and the static step before it, as a share of the static step.
+Both kinds of step take turns, so that other load on the machine affects both
+equally. README.md describes the columns.
 """
 
 import argparse

@@ -2,12 +2,9 @@
 
   python -m benchmarks.fault_drill [NUM_KILLS] [SEED] [NAME]
 
-Each scenario trains a tiny model with dropout on random data over many epochs:
-once without interruption, and once killed by SIGKILL at random moments and
-restarted, NUM_KILLS times. A moment is an access to the disk, mostly one that
-saves a checkpoint, or up to 0.3 seconds later. All losses of all steps,
-including repeated steps, and all files must be equal bit for bit. NAME selects
-the scenarios whose names contain it.
+Each scenario trains a tiny model on random data over many epochs. NAME selects
+the scenarios whose names contain it. README.md describes what is compared, and
+the columns.
 """
 
 import glob

@@ -10,13 +10,13 @@ after 3 steps of warm-up, with dropout and update. Takes two to four minutes for
 a corpus of 15 MB on two cores.
 """
 
+import itertools
 import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import keras
 import numpy as np
@@ -35,31 +35,22 @@ LENGTH, PREDICTIONS, BATCH_SIZE = 512, 80, 8
 NUM_WARM, NUM_STEPS = 3, 20
 
 
-class Measured(NamedTuple):
-    """Measurements on one set of records.
-
-    Attributes:
-        num_rows: Number of records.
-        filled: Share of positions that are not padding.
-        seconds: Time of each step.
-    """
-
-    num_rows: int
-    filled: float
-    seconds: list[float]
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Tokens other than padding, by the median step."""
-        tokens = BATCH_SIZE * LENGTH * self.filled
-        return tokens / statistics.median(self.seconds)
-
-
-def make(options: CreatePretrainingData) -> records.RecordFiles:
+def make(
+    corpus: str, vocab_file: str, folder: str, is_packed: bool
+) -> records.RecordFiles:
     """Creates records; returns their files."""
+    options = CreatePretrainingData(
+        input_file=corpus,
+        output_file=os.path.join(folder, f"packed_{is_packed}"),
+        vocab_file=vocab_file,
+        max_seq_length=LENGTH,
+        max_predictions_per_seq=PREDICTIONS,
+        pack_sequences=is_packed,
+        num_workers=2,
+    )
     create_pretraining_data.main(options)
     schema = schemas.pretraining_schema(LENGTH, PREDICTIONS)
-    if options.pack_sequences:
+    if is_packed:
         schema = schemas.packed_schema(schema, options.max_sequences_per_row)
     return records.RecordFiles(options.output_files(), schema)
 
@@ -84,31 +75,14 @@ def steps(config: BertConfig, data: records.RecordFiles) -> Iterator[float]:
         yield time.perf_counter() - start
 
 
-def measure(
-    config: BertConfig, corpus: str, vocab_file: str, folder: str
-) -> list[Measured]:
-    """Returns measurements without and with packing."""
-    data = [
-        make(
-            CreatePretrainingData(
-                input_file=corpus,
-                output_file=os.path.join(folder, f"packed_{is_packed}"),
-                vocab_file=vocab_file,
-                max_seq_length=LENGTH,
-                max_predictions_per_seq=PREDICTIONS,
-                pack_sequences=is_packed,
-                num_workers=2,
-            )
-        )
-        for is_packed in (False, True)
-    ]
+def median_seconds(
+    config: BertConfig, both: Sequence[records.RecordFiles]
+) -> list[float]:
+    """Returns the median seconds of a step on each of two sets of records."""
     # In turn, so that other load on the machine affects both equally.
-    both = zip(*(steps(config, each) for each in data), strict=True)
-    seconds = [next(both) for _ in range(NUM_WARM + NUM_STEPS)][NUM_WARM:]
-    return [
-        Measured(*count(each), list(column))
-        for each, column in zip(data, zip(*seconds, strict=True), strict=True)
-    ]
+    pairs = zip(*(steps(config, data) for data in both), strict=True)
+    measured = itertools.islice(pairs, NUM_WARM, NUM_WARM + NUM_STEPS)
+    return [*map(statistics.median, zip(*measured, strict=True))]
 
 
 def main(vocab_file: str, model: str, *corpora: str) -> None:
@@ -117,18 +91,24 @@ def main(vocab_file: str, model: str, *corpora: str) -> None:
         "corpus          size  packed     rows  padding  s / step  tokens / s"
     )
     for corpus in corpora:
+        name = os.path.basename(corpus)[:15]
+        rates = []
         with tempfile.TemporaryDirectory() as folder:
-            results = measure(SIZES[model], corpus, vocab_file, folder)
-        for word, found in zip(("no", "yes"), results, strict=True):
-            name = os.path.basename(corpus)[:15]
-            print(
-                f"{name:15} {model:5} {word:6} {found.num_rows:8,} "
-                f"{1 - found.filled:8.1%} "
-                f"{statistics.median(found.seconds):9.3f} "
-                f"{found.tokens_per_second:11,.0f}"
-            )
-        plain, packed = (found.tokens_per_second for found in results)
-        print(f"{'':15} ratio: {packed / plain:.2f}", flush=True)
+            both = [
+                make(corpus, vocab_file, folder, is_packed)
+                for is_packed in (False, True)
+            ]
+            medians = median_seconds(SIZES[model], both)
+            for word, data, seconds in zip(
+                ("no", "yes"), both, medians, strict=True
+            ):
+                num_rows, filled = count(data)
+                rates.append(BATCH_SIZE * LENGTH * filled / seconds)
+                print(
+                    f"{name:15} {model:5} {word:6} {num_rows:8,} "
+                    f"{1 - filled:8.1%} {seconds:9.3f} {rates[-1]:11,.0f}"
+                )
+        print(f"{'':15} ratio: {rates[1] / rates[0]:.2f}", flush=True)
 
 
 if __name__ == "__main__":

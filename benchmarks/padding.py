@@ -5,28 +5,25 @@
 FOLDER contains `glue/MRPC`, `glue/SST-2` and `squad/train-v1.1.json`. A BERT of
 SIZE tiny (2 layers of 128) or small (4 of 512) is trained from random weights
 on each task: for one epoch (SQuAD: of 2,000 questions) or MAX_STEPS steps, with
-batches of 32 (SQuAD: 12). The table has the seconds, without the first five
-steps, with `--pad_to=max`, with `--pad_to=bucket`, and with the Trainer of
-transformers, which pads to max_seq_length or to the longest row of a batch. The
-Trainer gets the same rows, batch sizes and steps, and runs in TORCH_PYTHON, a
-Python with torch, transformers and accelerate. On two cores, tiny takes minutes
-with MAX_STEPS=115, an epoch of MRPC; small takes twenty minutes with
-MAX_STEPS=20.
+batches of 32 (SQuAD: 12). The Trainer gets the same examples, batch sizes and
+steps. README.md describes the columns. On two cores, tiny takes minutes with
+MAX_STEPS=115, an epoch of MRPC; small takes twenty minutes with MAX_STEPS=20.
 """
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from benchmarks.sizes import SIZES
+from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
@@ -40,6 +37,17 @@ from official_bert.training.objectives import FinetuningObjective
 from official_bert.training.step import train_step
 
 NUM_WARM = 5
+# Our names of features, and those of transformers.
+IDS = {
+    "input_ids": "input_ids",
+    "input_mask": "attention_mask",
+    "segment_ids": "token_type_ids",
+}
+LABELS = {
+    "label_ids": "labels",
+    "start_positions": "start_positions",
+    "end_positions": "end_positions",
+}
 TRAINER = os.path.join(os.path.dirname(__file__), "padding_trainer.py")
 
 
@@ -94,14 +102,17 @@ def unpadded(features: Features, length: int) -> list[dict[str, np.ndarray]]:
     ]
 
 
-def save_rows(path: str, rows: Sequence[Any]) -> None:
-    """Writes the rows for the Trainer, concatenated."""
-    arrays: dict[str, Any] = {
-        name: np.concatenate([np.asarray(row[name]) for row in rows])
-        for name in rows[0]
-    }
-    arrays["lengths"] = np.array([len(row["input_ids"]) for row in rows])
-    np.savez(path, **arrays)
+def save_rows(path: str, rows: Sequence[dict[str, np.ndarray]]) -> None:
+    """Writes rows for the Trainer: lists of ids, and numbers as labels."""
+    lists = [
+        {
+            theirs: row[ours].tolist() if ours in IDS else row[ours].item()
+            for ours, theirs in {**IDS, **LABELS}.items()
+            if ours in row
+        }
+        for row in rows
+    ]
+    files.write_text(path, json.dumps(lists))
 
 
 def main(
@@ -134,8 +145,11 @@ def main(
             path = os.path.join(scratch, "train.tf_record")
             record_files.write_records(path, task, examples, tokenizer, length)
             schema = task.schema(length)
-            [features] = task.featurize(examples, tokenizer, length)
-            rows = unpadded(features, length)
+            rows = [
+                row
+                for features in task.featurize(examples, tokenizer, length)
+                for row in unpadded(features, length)
+            ]
             steps = len(rows) // size
             steps = min(steps, int(max_steps) or steps)
             mean = np.mean([len(row["input_ids"]) for row in rows])
@@ -149,10 +163,11 @@ def main(
             line = f"{name:6} {model:5} {steps:6} {mean:12.1f} {padded:7.1f} "
             line += f"{bucket:7.1f} {padded / bucket:7.2f}"
             if python:
-                save_rows(path + ".npz", rows)
+                saved = os.path.join(scratch, "rows.json")
+                save_rows(saved, rows)
                 settings = (str(size), str(steps), str(NUM_WARM), str(length))
                 trainer, dynamic = (
-                    theirs(python, path + ".npz", config, *settings, pad_to)
+                    theirs(python, saved, config, *settings, pad_to)
                     for pad_to in ("max", "longest")
                 )
                 line += f"  {trainer:7.1f} {dynamic:8.1f} "

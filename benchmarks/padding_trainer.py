@@ -1,7 +1,8 @@
 """The part of `padding.py` that runs Hugging Face's Trainer.
 
 `padding.py` runs it with a Python that has torch, transformers and accelerate.
-It prints the seconds of the steps after the warm-up.
+It trains on the rows of `padding.save_rows` and prints the seconds of the
+steps after the warm-up.
 """
 
 import json
@@ -10,37 +11,8 @@ import tempfile
 import time
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
-
-
-class Rows(torch.utils.data.Dataset):
-    """The rows that `padding.save_rows` wrote."""
-
-    def __init__(self, path: str) -> None:
-        self.arrays = dict(np.load(path))
-        self.ends = np.cumsum(self.arrays["lengths"])
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        end = self.ends[index]
-        part = slice(end - self.arrays["lengths"][index], end)
-        row = {
-            "input_ids": self.arrays["input_ids"][part],
-            "attention_mask": self.arrays["input_mask"][part],
-            "token_type_ids": self.arrays["segment_ids"][part],
-        }
-        for theirs, ours in (
-            ("labels", "label_ids"),
-            ("start_positions", "start_positions"),
-            ("end_positions", "end_positions"),
-        ):
-            if ours in self.arrays:
-                row[theirs] = self.arrays[ours][index]
-        return row
 
 
 class Timer(transformers.TrainerCallback):
@@ -63,10 +35,10 @@ def collate(rows: list[dict[str, Any]], length: int) -> dict[str, Any]:
     length = length or max(len(row["input_ids"]) for row in rows)
     batch = {}
     for name in rows[0]:
-        values = [np.asarray(row[name]) for row in rows]
-        if values[0].ndim:
-            values = [np.pad(v, (0, length - len(v))) for v in values]
-        batch[name] = torch.tensor(np.stack(values)).long()
+        values = [row[name] for row in rows]
+        if isinstance(values[0], list):
+            values = [ids + [0] * (length - len(ids)) for ids in values]
+        batch[name] = torch.tensor(values)
     return batch
 
 
@@ -80,9 +52,10 @@ def main(
     pad_to: str,
 ) -> None:
     """Trains and prints the seconds."""
-    rows = Rows(path)
+    with open(path, encoding="utf-8") as file:
+        rows = json.load(file)
     config = transformers.BertConfig(**json.loads(config_json))
-    head = "QuestionAnswering" if "start_positions" in rows.arrays else ""
+    head = "QuestionAnswering" if "start_positions" in rows[0] else ""
     head = head or "SequenceClassification"
     model = getattr(transformers, f"BertFor{head}")(config)
     timer = Timer(int(num_warm))

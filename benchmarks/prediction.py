@@ -3,10 +3,8 @@
   python -m benchmarks.prediction DIRECTORY VOCAB_FILE 2000 [tiny mini ...]
 
 DIRECTORY holds SST-2; the first 2,000 sentences of its training data are
-predicted in batches of 32 by models with random weights. `padded` runs one
-batch after the other, each padded to 128 tokens, as the original implementation
-does. `by length` makes batches of similar length. `overlapping` also runs two
-batches at a time, as our commands do. Each time is the best of five.
+predicted in batches of 32 by models with random weights. Each time is the best
+of five. README.md describes the columns.
 """
 
 import functools

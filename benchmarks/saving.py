@@ -2,11 +2,10 @@
 
   python -m benchmarks.saving [MODEL] [ROUNDS] [STEPS]
 
-Measures STEPS steps on one instance four times: without a checkpoint, after
-waiting for a checkpoint, while a checkpoint is written in the background (until
-both are done), and without a checkpoint again. A delay is the difference from
-the mean of the two measurements without a checkpoint. Waiting includes copying
-all variables to NumPy arrays.
+Measures STEPS steps four times: without a checkpoint, after waiting for a
+checkpoint, while a checkpoint is written in the background (until both are
+done), and without a checkpoint again. A delay is the difference from the mean
+of the two measurements without a checkpoint. README.md describes the columns.
 """
 
 import sys

@@ -2,17 +2,12 @@ r"""Seconds of one step in this project and in others, best of five or more.
 
   python -m benchmarks.step [--peer NAME=PYTHON ...] [--cells tiny mini ...]
 
-Four kinds of step: pre-training (masked LM and next sentence: forward,
-backward, clip, update), fine-tuning of a classifier, the logits of a
-classifier, and the encoder's forward pass with all its vectors. Each runs in a
-process of its own, this project and the peers in turn, on all cores. NAME is
-`transformers`, `KerasHub` or `Model Garden`, and PYTHON has torch and
-transformers, keras-nlp, or tf-models-official. The last two columns are the
-seconds of the fastest peer divided by ours, and our floating-point rate as a
-share of the rate of a large matrix product in the same run. The first line
-names the processor and says whether TensorFlow uses oneDNN. By default,
-TensorFlow uses it only on processors with AVX-512 VNNI; our commands set
-TF_ENABLE_ONEDNN_OPTS=1.
+Each step runs in a process of its own, this project and the peers in turn, on
+all cores. NAME is `transformers`, `KerasHub` or `Model Garden`, and PYTHON has
+torch and transformers, keras-nlp, or tf-models-official. README.md describes
+the rows and columns. The first line of the output names the processor and says
+whether TensorFlow uses oneDNN. By default, TensorFlow uses it only on
+processors with AVX-512 VNNI; our commands set TF_ENABLE_ONEDNN_OPTS=1.
 """
 
 import argparse

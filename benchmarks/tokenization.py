@@ -2,67 +2,62 @@
 
   python -m benchmarks.tokenization CORPUS VOCAB_FILE
 
-CORPUS has one sentence per line. `FullTokenizer` has no cache of words; the
-others start with an empty cache, and "again" is a second pass with a full one.
-Reading the vocabulary is not measured. The last column is the share of lines
-whose tokens equal those of `FullTokenizer`. 100,000 lines take half a minute.
+CORPUS has one sentence per line; 100,000 lines take half a minute. Reading the
+vocabulary is not measured. README.md describes the rows and columns.
 """
 
 import itertools
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from official_bert import files
 from official_bert.tokenization import FullTokenizer, Tokenizer
+from official_bert.tokenization.tokenizer import EncodedLines
 
 LINES_PER_BLOCK = 2000
 
-Tokenize = Callable[[str], list[str]]
 
-
-def measure(tokenize: Tokenize, corpus: str) -> tuple[float, list[int]]:
-    """Returns the CPU seconds for a corpus, and a hash for each line."""
-    seconds = 0.0
-    hashes: list[int] = []
-    for lines in blocks(corpus):
-        start = time.process_time()
-        tokens_of_lines = [tokenize(line) for line in lines]
-        seconds += time.process_time() - start
-        hashes += [hash(tuple(tokens)) for tokens in tokens_of_lines]
-    return seconds, hashes
-
-
-def measure_arrays(
-    tokenizer: Tokenizer, corpus: str
+def measure(
+    tokenize: Callable[[list[str]], Any],
+    corpus: str,
+    tokens_of: Callable[[Any], Iterable[list[str]]] = iter,
 ) -> tuple[float, list[int]]:
-    """Measures `encode_lines` in the same way."""
+    """Returns the CPU seconds for a corpus, and a hash for each line.
+
+    `tokens_of` converts the results to lists of tokens; it is not measured.
+    """
     seconds = 0.0
     hashes: list[int] = []
-    for lines in blocks(corpus):
-        start = time.process_time()
-        encoded = tokenizer.encode_lines(lines)
-        seconds += time.process_time() - start
-        tokens = tokenizer.convert_ids_to_tokens(encoded.ids.tolist())
-        for first, end in itertools.pairwise(encoded.row_splits.tolist()):
-            hashes.append(hash(tuple(tokens[first:end])))
-    return seconds, hashes
-
-
-def blocks(corpus: str) -> Iterator[list[str]]:
     lines = files.read_lines(corpus)
     while block := list(itertools.islice(lines, LINES_PER_BLOCK)):
-        yield block
+        start = time.process_time()
+        results = tokenize(block)
+        seconds += time.process_time() - start
+        hashes += [hash(tuple(tokens)) for tokens in tokens_of(results)]
+    return seconds, hashes
 
 
 def main(corpus: str, vocab_file: str) -> None:
-    with_offsets = Tokenizer(vocab_file).tokenize_with_offsets
-    arrays = Tokenizer(vocab_file)
+    reference, tokenizer = FullTokenizer(vocab_file), Tokenizer(vocab_file)
+
+    def tokens_of_arrays(encoded: EncodedLines) -> Iterator[list[str]]:
+        tokens = tokenizer.convert_ids_to_tokens(encoded.ids.tolist())
+        for start, end in itertools.pairwise(encoded.row_splits.tolist()):
+            yield tokens[start:end]
+
+    def with_offsets(lines: list[str]) -> list[list[str]]:
+        return [tokenizer.tokenize_with_offsets(line)[0] for line in lines]
+
+    arrays = tokenizer.encode_lines, corpus, tokens_of_arrays
     results = {
-        "FullTokenizer": measure(FullTokenizer(vocab_file).tokenize, corpus),
-        "  with offsets": measure(lambda line: with_offsets(line)[0], corpus),
-        "  encode_lines": measure_arrays(arrays, corpus),
-        "  again": measure_arrays(arrays, corpus),
+        "FullTokenizer": measure(
+            lambda lines: [reference.tokenize(line) for line in lines], corpus
+        ),
+        "  with offsets": measure(with_offsets, corpus),
+        "  encode_lines": measure(*arrays),
+        "  again": measure(*arrays),
     }
     reference_seconds, expected = results["FullTokenizer"]
     print("engine            lines  CPU s  lines / CPU s  ratio   equal")

@@ -94,6 +94,7 @@ def test_unusable_input_is_an_error_and_keeps_the_output(
         ({"runner": "DirectRunner", "num_workers": 2}, "--num_workers"),
         ({"beam_options": "--x"}, "--beam_options"),
         ({"runner": "Spark"}, "--runner=Spark"),
+        ({"document_blank_lines": 1}, "needs --split_sentences"),
         # Without Beam.
         ({"runner": "DirectRunner"}, r"pip install .*beam.*--num_workers"),
     ],

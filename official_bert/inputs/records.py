@@ -78,7 +78,9 @@ def check_files(
             where = f"{name}: record {number}"
             features = _features(where, serialized)
             _check_masking(where, features, data, vocab_size)
-            _check_features(where, features, data.schema, vocab_size)
+            _check_packing(where, features, data.schema)
+            _check_lengths(where, features, data.schema)
+            _check_ids(where, features, data.schema, vocab_size)
         if not number:
             raise InputError(f"{name} must hold TFRecords, but is empty.")
 
@@ -141,9 +143,7 @@ def _check_masking(
         )
 
 
-def _check_features(
-    where: str, features: Any, schema: Schema, vocab_size: int
-) -> None:
+def _check_packing(where: str, features: Any, schema: Schema) -> None:
     packed = "next_sentence_positions"
     if packed in features and packed not in schema:
         raise InputError(
@@ -155,6 +155,9 @@ def _check_features(
             f"{where} holds one instance, not several packed ones. Leave out "
             "--pack_sequences, or pass it to create_pretraining_data.py too."
         )
+
+
+def _check_lengths(where: str, features: Any, schema: Schema) -> None:
     for name, feature in schema.items():
         if name not in features:
             raise InputError(
@@ -170,6 +173,12 @@ def _check_features(
                 f"{where}: `{name}` must have {feature.length} values in a "
                 f"{kind}. Received: {length}.{advice}"
             )
+
+
+def _check_ids(
+    where: str, features: Any, schema: Schema, vocab_size: int
+) -> None:
+    """Checks that token ids and positions are in their ranges."""
     length = schema["input_ids"].length
     token = (vocab_size, f"the model's {vocab_size=}", _USE_FITTING_CONFIG)
     position = (length, str(length), "Create the file again.")

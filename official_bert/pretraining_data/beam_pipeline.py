@@ -40,9 +40,9 @@ from official_bert.pretraining_data import (
     sentences,
 )
 from official_bert.pretraining_data.corpus import Corpus, Ints
-from official_bert.pretraining_data.instance_records import Settings
 from official_bert.pretraining_data.parallel import KeyedPairs
 from official_bert.pretraining_data.sentences import Summary
+from official_bert.pretraining_data.settings import Settings
 
 # The file of a block and its place there; its text, or an error message.
 BlockKey = tuple[int, int]
@@ -155,7 +155,7 @@ def read_blocks(file: tuple[int, str], settings: Settings) -> Iterator[Block]:
         blocks = corpus.blocks_of_lines(lines, whole_documents=True)
         for place, block in enumerate(blocks):
             parts = corpus.blocks_of_lines(block)
-            tokenized = (parallel.tokenize(settings, part) for part in parts)
+            tokenized = (corpus.tokenize(settings, part) for part in parts)
             yield (number, place), corpus.in_memory(tokenized)
     # An exception would be repeated by the engine, and lose its type.
     except InputError as error:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert import files
-from official_bert.tokenization import Tokenizer
+from official_bert.pretraining_data.settings import Settings
 
 Ints = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
@@ -34,9 +34,8 @@ Block = tuple[Ints, Offsets]
 # The limits of a block. A line may be a whole article.
 _LINES_PER_BLOCK = 2048
 _CHARACTERS_PER_BLOCK = 2**19
-# Blocks of whole documents are this many times as large. In a cluster, the
-# instances of each block are scattered over all buckets, in parts that should
-# not be tiny.
+# Blocks of whole documents are larger by this factor. A cluster scatters the
+# instances of each block over all buckets, in parts that should not be tiny.
 _WHOLE_DOCUMENTS = 8
 
 _FILES = ("ids", "sentences", "documents")
@@ -69,7 +68,7 @@ class Corpus:
         return int(self.sentences[-1])
 
     def parts(self, num_sentences: int) -> Iterator[tuple[int, int]]:
-        """Yields parts (first, end) of about `num_sentences` sentences."""
+        """Yields ranges of documents with about `num_sentences` sentences."""
         first = 0
         while first < len(self):
             wanted = self.documents[first] + num_sentences
@@ -78,7 +77,7 @@ class Corpus:
             first = end
 
     def part(self, first: int, end: int) -> "Corpus":
-        """Returns some documents of a corpus in memory."""
+        """Returns a range of documents of a corpus in memory."""
         documents = self.documents[first : end + 1]
         sentences = self.sentences[documents[0] : documents[-1] + 1]
         assert not isinstance(self.ids, int)
@@ -118,14 +117,14 @@ def blocks_of_lines(
         yield block
 
 
-def tokenize_block(tokenizer: Tokenizer, lines: Sequence[str]) -> Block:
+def tokenize(settings: Settings, lines: Sequence[str]) -> Block:
     """Tokenizes lines of one sentence each.
 
-    As in the original implementation, a line of nothing but characters that the
-    tokenizer removes is left out; it is not a blank line.
+    As in the original implementation, a line is left out if the tokenizer
+    removes all its characters; it is not a blank line.
     """
     texts = [line.strip() for line in lines]
-    ids, row_splits = tokenizer.encode_lines(texts)
+    ids, row_splits = settings.tokenizer.encode_lines(texts)
     is_blank = [text == "" for text in texts]
     return ids, np.where(is_blank, -1, np.diff(row_splits))
 

@@ -14,7 +14,7 @@ import random
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from absl import logging
@@ -32,11 +32,16 @@ from official_bert.pretraining_data import (
 )
 from official_bert.pretraining_data.corpus import Corpus
 from official_bert.pretraining_data.instance_packing import Columns
-from official_bert.pretraining_data.instance_records import Settings
 from official_bert.pretraining_data.segment_pairs import Pair
+from official_bert.pretraining_data.settings import Settings
 
-# A pair, its masked positions and their replacements.
-Instance = tuple[Pair, tuple[list[int], list[int]]]
+
+class Instance(NamedTuple):
+    """A pair, and its masked tokens; none with --masking=dynamic."""
+
+    pair: Pair
+    positions: list[int]
+    replacements: list[int]  # Ids, or `masking.KEEP`.
 
 
 def run(options: CreatePretrainingData) -> None:
@@ -84,7 +89,7 @@ def read_corpus(settings: Settings, names: Sequence[str]) -> Corpus:
     """Returns the tokenized text of files."""
     lines = sentences.read_lines(names, settings.options)
     text = corpus.in_memory(
-        corpus.tokenize_block(settings.tokenizer, block)
+        corpus.tokenize(settings, block)
         for block in corpus.blocks_of_lines(lines)
     )
     summary = sentences.summarize(text, settings)
@@ -115,16 +120,17 @@ def create_instances(
                 pair = segment_pairs.add_random_segment(
                     pair, documents, options, rng
                 )
-            masks: tuple[list[int], list[int]] = ([], [])
+            positions: list[int] = []
+            replacements: list[int] = []
             if options.masking == "static":
-                masks = masking.mask_sequence(
+                positions, replacements = masking.mask_sequence(
                     _candidates(pair, is_continuation),
                     num_to_predict[pair.num_tokens],
                     settings.replacements,
                     rng,
                     options.max_ngram,
                 )
-            instances.append((pair, masks))
+            instances.append(Instance(pair, positions, replacements))
     rng.shuffle(instances)
     return instances
 
@@ -146,17 +152,16 @@ def feature_batches(
     """Yields the features of instances in batches."""
     remaining = iter(instances)
     while batch := [*itertools.islice(remaining, instance_records.BATCH_SIZE)]:
-        pairs = np.array([pair for pair, _ in batch], np.int64)
+        spans, positions, replacements = zip(*batch, strict=True)
+        pairs = np.array(spans, np.int64)
         input_ids = instance_records.make_sequences(text, pairs, settings)
         if settings.options.masking == "dynamic":
             yield instance_records.make_unmasked_features(
                 pairs, input_ids, settings
             )
             continue
-        positions, replacements = zip(*(m for _, m in batch), strict=True)
-        counts = [*map(len, positions)]
         masked = masking.MaskedTokens(
-            np.repeat(np.arange(len(batch)), counts),
+            np.repeat(np.arange(len(batch)), [*map(len, positions)]),
             np.array([*itertools.chain(*positions)], np.int64),
             np.array([*itertools.chain(*replacements)], np.int64),
         )

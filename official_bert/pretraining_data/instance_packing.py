@@ -107,24 +107,27 @@ def pack(columns: Columns, limits: Limits) -> Columns:
         start = first = 0  # The next token and prediction of the row.
         for place, member in enumerate(members):
             length, count = lengths[member], counts[member]
-            end, last = start + length, first + count
-            for name in ("input_ids", "segment_ids"):
-                packed[name][row, start:end] = columns[name][member, :length]
-            packed["input_mask"][row, start:end] = place + 1
+            instance = {name: columns[name][member] for name in columns}
+            tokens = row, slice(start, start + length)
+            packed["input_ids"][tokens] = instance["input_ids"][:length]
+            packed["segment_ids"][tokens] = instance["segment_ids"][:length]
+            packed["input_mask"][tokens] = place + 1
             if is_masked:
-                for name in ("masked_lm_positions", "masked_lm_ids"):
-                    values = columns[name][member, :count]
-                    packed[name][row, first:last] = values
-                packed["masked_lm_positions"][row, first:last] += start
-                packed["masked_lm_weights"][row, first:last] = 1
+                predictions = row, slice(first, first + count)
+                positions = instance["masked_lm_positions"][:count]
+                labels = instance["masked_lm_ids"][:count]
+                packed["masked_lm_positions"][predictions] = start + positions
+                packed["masked_lm_ids"][predictions] = labels
+                packed["masked_lm_weights"][predictions] = 1
             else:
-                words = columns["word_starts"][member, :length]
-                words = np.where(words > 0, words + start, 0)
-                packed["word_starts"][row, start:end] = words
+                words = instance["word_starts"][:length]
+                words = np.where(words > 0, start + words, 0)
+                packed["word_starts"][tokens] = words
                 packed["num_to_predict"][row, place] = count
-            label = columns["next_sentence_labels"][member, 0]
+            label = instance["next_sentence_labels"][0]
             packed["next_sentence_labels"][row, place] = label
             packed["next_sentence_positions"][row, place] = start
             packed["next_sentence_weights"][row, place] = 1
-            start, first = end, last
+            start += length
+            first += count
     return packed

@@ -1,9 +1,6 @@
 """Pairs of segments and masks to features, and features to TFRecord files."""
 
 import contextlib
-import dataclasses
-import functools
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -13,142 +10,62 @@ import numpy.typing as npt
 from absl import logging
 
 from official_bert import files
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed
 from official_bert.inputs import schemas, tfrecords
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import instance_packing, masking
 from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import Columns
-from official_bert.tokenization import Tokenizer, require_tokens
+from official_bert.pretraining_data.settings import Settings
 
 # Instances that are processed together; more do not fit the processor's cache.
 BATCH_SIZE = 512
 
-_REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_Bools = npt.NDArray[np.bool_]
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """The options, and values that each process derives from them when needed.
+class Layout(NamedTuple):
+    """Where the parts of n sequences are, [n, S].
 
-    Only the fields are sent to other processes.
+    A sequence is `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]` if b is empty.
     """
 
-    options: CreatePretrainingData
-    corpus_directory: str = ""  # Where the tokenized corpus is, if in files.
-    vocabulary: str = ""  # The content of the file, for other machines.
+    is_token: _Bools  # False for padding.
+    is_segment_b: _Bools  # b and the [SEP] after it.
+    is_maskable: _Bools  # a and b, without [CLS] and [SEP].
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        fields = self.options, self.corpus_directory, self.vocabulary
-        return _received_settings, fields
-
-    @functools.cached_property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of `--vocab_file`."""
-        do_lower_case = self.options.do_lower_case
-        if not self.vocabulary:
-            return Tokenizer(self.options.vocab_file, do_lower_case)
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(self.vocabulary.encode())
-            file.flush()
-            return Tokenizer(file.name, do_lower_case)
-
-    @functools.cached_property
-    def is_continuation(self) -> npt.NDArray[np.bool_]:
-        """By token id, whether a token is masked with the one before it."""
-        vocab = self.tokenizer.vocab
-        flags = np.zeros(max(vocab.values()) + 1, np.bool_)
-        if self.options.do_whole_word_mask:
-            flags[[vocab[t] for t in vocab if t.startswith("##")]] = True
-        return flags
-
-    @functools.cached_property
-    def num_to_predict(self) -> Offsets:
-        """The number of tokens to mask, by sequence length; at least 1.
-
-        [CLS] and [SEP] count as tokens; numbers are rounded half to even.
-        """
-        options = self.options
-        lengths = np.arange(options.max_seq_length + 1)
-        wanted = np.rint(lengths * options.masked_lm_prob).astype(np.int64)
-        return np.clip(wanted, 1, options.max_predictions_per_seq)
-
-    @functools.cached_property
-    def dynamic_masking(self) -> schemas.Masking:
-        """How training masks unmasked instances."""
-        vocab, options = self.tokenizer.vocab, self.options
-        return schemas.Masking(
-            options.max_predictions_per_seq,
-            options.max_ngram,
-            vocab["[MASK]"],
-            max(vocab.values()) + 1,
-            options.mask_share,
-            options.random_share,
-        )
-
-    @functools.cached_property
-    def replacements(self) -> masking.Replacements:
-        """The replacements of masked tokens."""
-        vocab, options = self.tokenizer.vocab, self.options
-        return masking.Replacements(
-            vocab["[MASK]"],
-            np.fromiter(vocab.values(), np.int32, len(vocab)),
-            options.mask_share,
-            options.random_share,
-            options.same_share,
-        )
-
-    def check_vocabulary(self) -> None:
-        """Raises `InputError` unless the vocabulary fits the options."""
-        vocab, options = self.tokenizer.vocab, self.options
-        require_tokens(vocab, options.vocab_file, _REQUIRED_TOKENS)
-        if options.bert_config_file:
-            config = BertConfig.from_json_file(options.bert_config_file)
-            config.require_vocabulary(vocab, options.vocab_file)
+    @property
+    def lengths(self) -> Offsets:
+        """The lengths [n] of the sequences, in tokens."""
+        return np.count_nonzero(self.is_token, axis=1)
 
 
-# Cached, because a worker process receives the same settings with each item.
-@functools.lru_cache(maxsize=1)
-def _received_settings(*fields: Any) -> Settings:
-    return Settings(*fields)
+def make_layout(pairs: Offsets, max_seq_length: int) -> Layout:
+    """Returns the layout of the sequences of pairs.
 
-
-def separators(pairs: Offsets) -> Offsets:
-    """Returns the positions [2, n] of the [SEP] after a and of the last [SEP].
-
-    A sequence is `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]` if b is empty. The
-    first columns of `pairs` are the fields of `segment_pairs.Pair`.
+    The first columns of `pairs` are the fields of `segment_pairs.Pair`.
     """
-    length_a, length_b = (pairs[:, 1:4:2] - pairs[:, 0:4:2]).T
-    first = 1 + length_a
-    return np.stack([first, first + np.where(length_b > 0, 1 + length_b, 0)])
+    length_a, length_b = (pairs[:, 1:4:2] - pairs[:, 0:4:2]).T[..., np.newaxis]
+    first_sep = 1 + length_a
+    last_sep = first_sep + np.where(length_b > 0, 1 + length_b, 0)
+    places = np.arange(max_seq_length)
+    is_token = places <= last_sep
+    is_special = (places == 0) | (places == first_sep) | (places == last_sep)
+    return Layout(
+        is_token, is_token & (places > first_sep), is_token & ~is_special
+    )
 
 
 def make_sequences(corpus: Corpus, pairs: Offsets, settings: Settings) -> Ints:
-    """Returns the sequences of pairs, not masked; see `separators`.
-
-    They are int32 [n, S], zero-padded.
-    """
+    """Returns the sequences of pairs, int32 [n, S], before masking."""
     vocab = settings.tokenizer.vocab
-    first, last = separators(pairs)[:, :, np.newaxis]
-    places = np.arange(settings.options.max_seq_length)
-    input_ids = np.zeros((len(pairs), len(places)), np.int32)
+    layout = make_layout(pairs, settings.options.max_seq_length)
+    # [SEP] stays where no other token replaces it.
+    input_ids = np.where(layout.is_token, vocab["[SEP]"], 0).astype(np.int32)
     input_ids[:, 0] = vocab["[CLS]"]
-    input_ids[(places == first) | (places == last)] = vocab["[SEP]"]
     starts, ends = pairs[:, 0:4:2].ravel(), pairs[:, 1:4:2].ravel()
-    tokens = corpus.tokens(starts, ends)
-    input_ids[maskable_places(pairs, len(places))] = tokens
+    input_ids[layout.is_maskable] = corpus.tokens(starts, ends)
     return input_ids
-
-
-def maskable_places(
-    pairs: Offsets, max_seq_length: int
-) -> npt.NDArray[np.bool_]:
-    """Returns which tokens of the sequences of pairs are in a or b, [n, S]."""
-    first, last = separators(pairs)[:, :, np.newaxis]
-    places = np.arange(max_seq_length)
-    return (places > 0) & (places != first) & (places < last)
 
 
 def make_features(
@@ -179,26 +96,24 @@ def make_unmasked_features(
     pairs: Offsets, input_ids: Ints, settings: Settings
 ) -> Columns:
     """Returns features of `unmasked_schema`."""
-    is_maskable = maskable_places(pairs, input_ids.shape[1])
+    layout = make_layout(pairs, input_ids.shape[1])
     is_continuation = settings.is_continuation[input_ids]
-    is_start = masking.word_starts(is_maskable, is_continuation)
+    is_start = masking.word_starts(layout.is_maskable, is_continuation)
     starts = np.where(is_start, np.arange(input_ids.shape[1]), 0)
-    starts = np.maximum.accumulate(starts, axis=1) * is_maskable
-    _, last = separators(pairs)
+    starts = np.maximum.accumulate(starts, axis=1) * layout.is_maskable
     return {
         **_text_features(pairs, input_ids),
         "word_starts": starts,
-        "num_to_predict": settings.num_to_predict[last + 1][:, np.newaxis],
+        "num_to_predict": settings.num_to_predict[layout.lengths, np.newaxis],
     }
 
 
 def _text_features(pairs: Offsets, input_ids: Ints) -> dict[str, Any]:
-    first, last = separators(pairs)[:, :, np.newaxis]
-    places = np.arange(input_ids.shape[1])
+    layout = make_layout(pairs, input_ids.shape[1])
     return {
         "input_ids": input_ids,
-        "input_mask": (places <= last).astype(np.uint8),
-        "segment_ids": ((first < places) & (places <= last)).astype(np.uint8),
+        "input_mask": layout.is_token.astype(np.uint8),
+        "segment_ids": layout.is_segment_b.astype(np.uint8),
         "next_sentence_labels": pairs[:, 4:5],  # `is_random_next`.
     }
 
@@ -238,9 +153,10 @@ def encode(
 
 
 def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
-    """Counts records, instances, tokens, and tokens kept of each document.
+    """Counts records, instances and tokens, without padding.
 
-    Padding is not counted. A random segment B is not kept.
+    `kept` is the number of tokens of documents that the documents' own
+    instances contain: all but [CLS], [SEP] and random segments B.
     """
     # For each token, the number of its instance in the record, from 1.
     instances = columns["input_mask"].astype(np.int64)

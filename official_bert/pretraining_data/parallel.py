@@ -37,14 +37,14 @@ from official_bert.pretraining_data import (
     segment_pairs,
     sentences,
 )
-from official_bert.pretraining_data.corpus import Block, Corpus, Ints, Offsets
+from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import Columns
 from official_bert.pretraining_data.instance_records import (
     BATCH_SIZE,
     EncodedRecords,
-    Settings,
 )
 from official_bert.pretraining_data.sentences import Summary
+from official_bert.pretraining_data.settings import Settings
 from official_bert.pretraining_data.workers import Workers
 
 # int64 [n, 6]: the fields of `segment_pairs.Pair`, and the pair's key.
@@ -108,17 +108,12 @@ def store_corpus(workers: Workers, names: Sequence[str]) -> Summary:
     settings = workers.settings
     lines = sentences.read_lines(names, settings.options)
     directory = settings.corpus_directory
-    blocks = workers.map(tokenize, corpus.blocks_of_lines(lines))
+    blocks = workers.map(corpus.tokenize, corpus.blocks_of_lines(lines))
     corpus.store(blocks, directory)
     with corpus.stored(directory) as text:
         summary = sentences.summarize(text, settings)
     sentences.report(summary, names, settings.options)
     return summary
-
-
-def tokenize(settings: Settings, lines: Sequence[str]) -> Block:
-    """Tokenizes a block of lines."""
-    return corpus.tokenize_block(settings.tokenizer, lines)
 
 
 def work_items(settings: Settings) -> Iterator[WorkItem]:
@@ -179,13 +174,16 @@ def add_random_segments(
     rows = np.flatnonzero(lacks_segment(pairs, options))
     start_a, end_a, number, wanted, _, key = pairs[rows].T
     key = ~key.astype(np.uint64)  # `masking` uses the numbers of the key.
-    start, end = documents.documents[number], documents.documents[number + 1]
-    drawn = masking.random_numbers(key, np.zeros_like(start))
-    first = start + (drawn % (end - start).astype(np.uint64)).astype(np.int64)
-    start_b = documents.sentences[first]
+    begin, end = documents.documents[number], documents.documents[number + 1]
+    drawn = masking.random_numbers(key, np.zeros_like(begin))
+    rank = drawn % (end - begin).astype(np.uint64)
+    sentence = begin + rank.astype(np.int64)
+    start_b = documents.sentences[sentence]
     reached = np.searchsorted(documents.sentences, start_b + wanted)
-    end_b = documents.sentences[np.clip(reached, first + 1, end)]
+    end_b = documents.sentences[np.clip(reached, sentence + 1, end)]
 
+    # Tokens are removed from the longer segment until both have the same
+    # length, then from both in turn.
     length_a, length_b = end_a - start_a, end_b - start_b
     excess = np.maximum(length_a + length_b + 3 - options.max_seq_length, 0)
     until_equal = np.minimum(np.abs(length_a - length_b), excess)
@@ -214,8 +212,8 @@ def by_bucket(
     pairs: KeyedPairs, num_buckets: int
 ) -> Iterator[tuple[int, Offsets]]:
     """Yields the rows of each bucket; keys ascend from bucket to bucket."""
-    highest = pairs[:, -1] >> (_KEY_BITS - 31)
-    return grouped(highest * num_buckets >> 31)
+    high_bits = pairs[:, -1] >> (_KEY_BITS - 31)
+    return grouped(high_bits * num_buckets >> 31)
 
 
 def grouped(numbers: Offsets) -> Iterator[tuple[int, Offsets]]:
@@ -305,12 +303,11 @@ def _features(
         return instance_records.make_unmasked_features(
             pairs, input_ids, settings
         )
-    is_maskable = instance_records.maskable_places(pairs, input_ids.shape[1])
-    _, last = instance_records.separators(pairs)
+    layout = instance_records.make_layout(pairs, input_ids.shape[1])
     masked = masking.mask_sequences(
-        is_maskable,
+        layout.is_maskable,
         settings.is_continuation[input_ids],
-        settings.num_to_predict[last + 1],
+        settings.num_to_predict[layout.lengths],
         settings.replacements,
         pairs[:, -1].astype(np.uint64),
         settings.options.max_ngram,

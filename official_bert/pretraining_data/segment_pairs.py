@@ -17,11 +17,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from official_bert.options import CreatePretrainingData
-from official_bert.pretraining_data.corpus import Corpus, Offsets
 
 # Where the sentences of a document start in the corpus, and where it ends.
-Document = Sequence[int] | Offsets
-Documents = Sequence[Sequence[int]] | Corpus
+Document = Sequence[int]
 
 
 class Pair(NamedTuple):
@@ -77,16 +75,15 @@ def document_pairs(
 
 def add_random_segment(
     pair: Pair,
-    documents: Documents,
+    documents: Sequence[Document],
     options: CreatePretrainingData,
     rng: random.Random,
 ) -> Pair:
     """Adds a random segment B, from `documents[pair.start_b]`."""
     document = documents[pair.start_b]
-    first = rng.randint(0, len(document) - 2)
-    behind = _reach(document, first, pair.end_b)
-    span_b = int(document[first]), int(document[behind])
-    pair = Pair(pair.start_a, pair.end_a, *span_b, pair.is_random_next)
+    start = rng.randint(0, len(document) - 2)
+    end = _reach(document, start, pair.end_b)
+    pair = pair._replace(start_b=document[start], end_b=document[end])
     return _truncate(pair, options.max_seq_length - 3, rng)
 
 
@@ -129,31 +126,32 @@ def _ordered_pairs(
         # At least two sentences, if the document has as many left.
         end = max(_reach(document, start, target_length), start + 2)
         end = min(end, last)
-        first, behind = document[start], document[end]
+        first_token, end_token = document[start], document[end]
         if end - start > 1:
             middle = document[start + rng.randint(1, end - start - 1)]
         else:  # A single sentence is split; a single token cannot be.
-            middle = rng.randint(first + 1, max(behind - 1, first + 1))
+            least = first_token + 1
+            middle = rng.randint(least, max(end_token - 1, least))
         start = end
-        if middle == behind:
+        if middle == end_token:
             continue
         if rng.random() < 0.5:
-            yield Pair(middle, behind, first, middle, True)
+            yield Pair(middle, end_token, first_token, middle, True)
         else:
-            yield Pair(first, middle, middle, behind, False)
+            yield Pair(first_token, middle, middle, end_token, False)
 
 
 def _single_segments(document: Document, target_length: int) -> Iterator[Pair]:
     start = 0
     while start < len(document) - 1:
         end = _reach(document, start, target_length)
-        behind = document[end]
-        yield Pair(document[start], behind, behind, behind, False)
+        end_token = document[end]
+        yield Pair(document[start], end_token, end_token, end_token, False)
         start = end
 
 
 def _reach(document: Document, start: int, length: int) -> int:
-    """Returns the end of the fewest sentences that have `length` tokens."""
+    """Returns the end of the fewest sentences of at least `length` tokens."""
     end = bisect.bisect_left(document, document[start] + length, start + 1)
     return min(end, len(document) - 1)
 

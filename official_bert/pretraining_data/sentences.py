@@ -13,7 +13,7 @@ from official_bert.errors import InputError, listed
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import corpus
 from official_bert.pretraining_data.corpus import Corpus
-from official_bert.pretraining_data.instance_records import Settings
+from official_bert.pretraining_data.settings import Settings
 
 # Sentences whose documents are checked at a time.
 _SENTENCES_PER_PART = 2**20

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from official_bert import signals, threads
 from official_bert.errors import InputError, short_reason
-from official_bert.pretraining_data.instance_records import Settings
+from official_bert.pretraining_data.settings import Settings
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

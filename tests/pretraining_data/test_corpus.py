@@ -1,6 +1,7 @@
 """Lines of text become documents of sentences of tokens."""
 
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from support import SPECIAL
 
 from official_bert import files
 from official_bert.pretraining_data import corpus
-from official_bert.tokenization import Tokenizer
+from official_bert.pretraining_data.settings import Settings
 
 TOKENS = [*SPECIAL, *"abcd", "bc"]
 LINES = ["a b", "", "", "c", "b", "\u200b", "", "a", "", "\u200b", "d a", "b"]
@@ -16,13 +17,16 @@ DOCUMENTS = [["a b"], ["c", "b"], ["a"], ["d a", "b"]]
 
 
 @pytest.fixture
-def tokenizer(make_vocab):
-    return Tokenizer(make_vocab(*TOKENS))
+def settings(make_vocab):
+    vocab_file = make_vocab(*TOKENS)
+    return Settings(
+        types.SimpleNamespace(vocab_file=vocab_file, do_lower_case=True)
+    )
 
 
-def blocks(tokenizer, lines, size=2048):
+def blocks(settings, lines, size=2048):
     for start in range(0, len(lines), size):
-        yield corpus.tokenize_block(tokenizer, lines[start : start + size])
+        yield corpus.tokenize(settings, lines[start : start + size])
 
 
 def documents_of(text):
@@ -47,24 +51,24 @@ def documents_of(text):
         (["a\r\n\r\nb\rc\r\n"], [["a"], ["bc"]]),
     ],
 )
-def test_blank_lines_separate_documents(tmp_path, tokenizer, texts, documents):
+def test_blank_lines_separate_documents(tmp_path, settings, texts, documents):
     lines = []
     for text in texts:
         (tmp_path / "text").write_bytes(text.encode())
         lines += files.read_lines(str(tmp_path / "text"))
-    assert documents_of(corpus.in_memory(blocks(tokenizer, lines))) == documents
+    assert documents_of(corpus.in_memory(blocks(settings, lines))) == documents
 
 
 @pytest.mark.parametrize("size", range(1, 13))
-def test_documents_do_not_depend_on_the_size_of_blocks(tokenizer, size):
-    text = corpus.in_memory(blocks(tokenizer, LINES, size))
+def test_documents_do_not_depend_on_the_size_of_blocks(settings, size):
+    text = corpus.in_memory(blocks(settings, LINES, size))
     assert documents_of(text) == DOCUMENTS
     assert text.sentences[-1] == 8
 
 
-def test_stored_corpus_equals_the_one_in_memory(tokenizer, tmp_path):
+def test_stored_corpus_equals_the_one_in_memory(settings, tmp_path):
     directory = str(tmp_path)
-    corpus.store(blocks(tokenizer, LINES), directory)
+    corpus.store(blocks(settings, LINES), directory)
     with corpus.stored(directory) as text:
         assert documents_of(text) == DOCUMENTS
         tokens = text.tokens(np.array([4, 0, 2]), np.array([6, 1, 2]))

@@ -189,10 +189,11 @@ def test_segments_of_arrays_are_drawn_like_those_of_pairs(tmp_path, pair):
         [(*pair, 1, rng.getrandbits(63)) for _ in range(num_draws)]
     )
     parallel.add_random_segments(drawn, text, options)
+    documents = [document.tolist() for document in text]
     ours = Counter(map(tuple, drawn[:, :4].tolist()))
     theirs = Counter(
         segment_pairs.add_random_segment(
-            segment_pairs.Pair(*pair, True), text, options, rng
+            segment_pairs.Pair(*pair, True), documents, options, rng
         )[:4]
         for _ in range(num_draws)
     )

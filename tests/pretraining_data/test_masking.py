@@ -9,8 +9,8 @@ import pytest
 import scipy.stats
 
 from official_bert.pretraining_data import masking
-from official_bert.pretraining_data.instance_records import Settings
 from official_bert.pretraining_data.masking import KEEP, Replacements
+from official_bert.pretraining_data.settings import Settings
 
 MASK = 4
 TOKEN_IDS = np.arange(100, 200)

@@ -10,7 +10,7 @@ from support import recorded, recorded_texts
 from official_bert.inputs import tfrecords
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import generator, instance_records
-from official_bert.pretraining_data.instance_records import Settings
+from official_bert.pretraining_data.settings import Settings
 
 CONFIGURATIONS = (
     "large large_wwm onedoc prob0 sample sample_2out sample_short sample_wwm "
@@ -53,8 +53,8 @@ def test_instances_and_records_equal_the_recorded_ones(
 
 def as_recorded(instance, text, settings):
     """Returns an instance in the form of the original implementation."""
-    (start_a, end_a, start_b, end_b, is_random_next), masks = instance
-    positions, replacements = masks
+    pair, positions, replacements = instance
+    start_a, end_a, start_b, end_b, is_random_next = pair
     spell = settings.tokenizer.convert_ids_to_tokens
     tokens_a = spell(text.ids[start_a:end_a].tolist())
     tokens_b = spell(text.ids[start_b:end_b].tolist())

@@ -10,7 +10,6 @@ import textwrap
 import pytest
 from support import pretraining_records
 
-from official_bert.errors import InputError
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import sentences
 
@@ -234,8 +233,3 @@ def test_wrapped_prose_gives_the_records_of_one_sentence_per_line(
     write_chapters(inputs / "text.txt", "\n\n", "\n\n\n\n", 30)
     how["split_sentences"] = True
     assert pretraining_records.make(inputs, tmp_path / "out", **how) == expected
-
-
-def test_document_blank_lines_needs_split_sentences(make):
-    with pytest.raises(InputError, match="needs --split_sentences"):
-        make(TEXT, document_blank_lines=1)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from official_bert.errors import InputError
-from official_bert.pretraining_data.instance_records import Settings
+from official_bert.pretraining_data.settings import Settings
 from official_bert.pretraining_data.workers import Workers
 
 

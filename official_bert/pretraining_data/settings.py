@@ -1,0 +1,103 @@
+"""Options for creating instances, and values derived from them."""
+
+import dataclasses
+import functools
+import tempfile
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from official_bert.config import BertConfig
+from official_bert.inputs import schemas
+from official_bert.options import CreatePretrainingData
+from official_bert.pretraining_data import masking
+from official_bert.tokenization import Tokenizer, require_tokens
+
+_REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The options, and values that each process derives from them when needed.
+
+    Only the fields are sent to other processes.
+    """
+
+    options: CreatePretrainingData
+    corpus_directory: str = ""  # Where the tokenized corpus is, if in files.
+    vocabulary: str = ""  # The content of the file, for other machines.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = self.options, self.corpus_directory, self.vocabulary
+        return _received_settings, fields
+
+    @functools.cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of `--vocab_file`."""
+        do_lower_case = self.options.do_lower_case
+        if not self.vocabulary:
+            return Tokenizer(self.options.vocab_file, do_lower_case)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.vocabulary.encode())
+            file.flush()
+            return Tokenizer(file.name, do_lower_case)
+
+    @functools.cached_property
+    def is_continuation(self) -> npt.NDArray[np.bool_]:
+        """By token id, whether a token is masked with the one before it."""
+        vocab = self.tokenizer.vocab
+        flags = np.zeros(max(vocab.values()) + 1, np.bool_)
+        if self.options.do_whole_word_mask:
+            flags[[vocab[t] for t in vocab if t.startswith("##")]] = True
+        return flags
+
+    @functools.cached_property
+    def num_to_predict(self) -> npt.NDArray[np.int64]:
+        """The number of tokens to mask, by sequence length; at least 1.
+
+        [CLS] and [SEP] count as tokens; numbers are rounded half to even.
+        """
+        options = self.options
+        lengths = np.arange(options.max_seq_length + 1)
+        wanted = np.rint(lengths * options.masked_lm_prob).astype(np.int64)
+        return np.clip(wanted, 1, options.max_predictions_per_seq)
+
+    @functools.cached_property
+    def dynamic_masking(self) -> schemas.Masking:
+        """How training masks unmasked instances."""
+        vocab, options = self.tokenizer.vocab, self.options
+        return schemas.Masking(
+            options.max_predictions_per_seq,
+            options.max_ngram,
+            vocab["[MASK]"],
+            max(vocab.values()) + 1,
+            options.mask_share,
+            options.random_share,
+        )
+
+    @functools.cached_property
+    def replacements(self) -> masking.Replacements:
+        """The replacements of masked tokens."""
+        vocab, options = self.tokenizer.vocab, self.options
+        return masking.Replacements(
+            vocab["[MASK]"],
+            np.fromiter(vocab.values(), np.int32, len(vocab)),
+            options.mask_share,
+            options.random_share,
+            options.same_share,
+        )
+
+    def check_vocabulary(self) -> None:
+        """Raises `InputError` unless the vocabulary fits the options."""
+        vocab, options = self.tokenizer.vocab, self.options
+        require_tokens(vocab, options.vocab_file, _REQUIRED_TOKENS)
+        if options.bert_config_file:
+            config = BertConfig.from_json_file(options.bert_config_file)
+            config.require_vocabulary(vocab, options.vocab_file)
+
+
+# Cached, because a worker process receives the same settings with each item.
+@functools.lru_cache(maxsize=1)
+def _received_settings(*fields: Any) -> Settings:
+    return Settings(*fields)
