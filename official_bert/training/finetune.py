@@ -257,18 +257,17 @@ def train(run: Run) -> None:
         pad_to=options.pad_to,
         start=start.examples_seen,
     )
-    loop.train(trainer, batches, start, num_steps, evaluations)
+    loop.train(trainer, batches, start, evaluations)
 
 
 def _evaluations(
     run: Run, trainer: loop.Trainer, first_step: int
 ) -> evaluate.Evaluations:
     """Returns evaluations on the first development set."""
-    forward = run.forward(run.options.eval_batch_size)
     metric = run.task.main_metric
 
     def measure(step: int) -> dict[str, Any]:
-        metrics = evaluate.evaluate(run, forward, ["dev"])["dev"]
+        metrics = evaluate.evaluate(run, ["dev"])["dev"]
         results = {"global_step": step, **metrics}
         summary = reporting.original_results(results, metric)
         reporting.write_summary(run.directory, summary)
@@ -325,9 +324,8 @@ def _schedule(
 
 
 def _evaluate(run: Run, global_step: int) -> None:
-    forward = run.forward(run.options.eval_batch_size)
     splits = run.task.splits("dev")
-    metrics = evaluate.evaluate(run, forward, splits, record_dir=run.directory)
+    metrics = evaluate.evaluate(run, splits, record_dir=run.directory)
     for split in splits:
         evaluate.print_metrics(run, split, metrics[split])
     results = {"global_step": global_step, **metrics.pop("dev"), **metrics}

@@ -1,13 +1,14 @@
 """Pre-training: a loss of masked or next tokens, and one of sentence pairs."""
 
+import collections
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files, plots
+from official_bert import files, plots, progress
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.inputs.records import RecordFiles
@@ -26,7 +27,7 @@ from official_bert.training import (
     resuming,
     step,
 )
-from official_bert.training.objectives import PretrainingObjective
+from official_bert.training.objectives import Batch, PretrainingObjective
 
 # Evaluates a step: {name: value}, `global_step` included.
 Measure = Callable[[int], dict[str, Any]]
@@ -63,8 +64,7 @@ def _run(options: RunPretraining) -> None:
     paths = records.without_empty(files.expand(options.input_file))
     if options.do_train:
         resuming.require_resumable(options, paths)
-    data = _checked_records(paths, config.vocab_size, options)
-    eval_data = data
+    data = eval_data = _checked_records(paths, config.vocab_size, options)
     if options.eval_file:
         paths = records.without_empty(files.expand(options.eval_file))
         eval_data = _checked_records(paths, config.vocab_size, options)
@@ -171,7 +171,7 @@ def train(
         data, batch_size, seed=start.seed, start=start.examples_seen
     )
     batches = _model_inputs(batches, model.config)
-    loop.train(trainer, batches, start, num_steps, evaluations)
+    loop.train(trainer, batches, start, evaluations)
     return int(trainer.optimizer.step.numpy())
 
 
@@ -197,13 +197,27 @@ def _evaluation(
         batches = batches.enumerate().map(
             lambda number, batch: objective.prepare(batch, [0, number])
         )
-    evaluation = evaluate.PretrainingEvaluation(
-        model, objective, batches, strategy, num_batches
+    batches = distribution.shard_batches(batches, strategy)
+
+    def run_on_replica(batch: Batch) -> dict[str, tuple[Any, Any]]:
+        return step.evaluation_step(model, objective, batch)
+
+    run_step = tf.function(
+        lambda batch: strategy.run(run_on_replica, args=(batch,))
     )
 
-    def measure(step: int) -> dict[str, Any]:
-        results: dict[str, Any] = {"global_step": step}
-        results |= evaluation.metrics()
+    def measure(global_step: int) -> dict[str, Any]:
+        results: dict[str, Any] = {"global_step": global_step}
+        results |= mean_metrics(
+            distribution.first_replica(strategy, run_step(batch))
+            for batch in progress.bar(
+                batches,
+                description="Evaluating",
+                total=num_batches,
+                unit="batch",
+                unit_scale=False,
+            )
+        )
         if model.config.is_left_to_right:
             results["lm_perplexity"] = np.exp(results["lm_loss"])
         if options.is_chief:
@@ -211,6 +225,25 @@ def _evaluation(
         return results
 
     return measure
+
+
+def mean_metrics(
+    batches: Iterable[Mapping[str, tuple[Any, Any]]],
+) -> dict[str, np.float32]:
+    """Returns the mean of each metric; a batch has {metric: (sum, weight)}.
+
+    Without any masked token, loss and accuracy of masked LM are 0, as in the
+    original implementation.
+    """
+    # In float64, so that the order of batches does not matter.
+    totals: dict[str, Any] = collections.defaultdict(lambda: np.zeros(2))
+    for metrics in batches:
+        for name, (value, weight) in metrics.items():
+            totals[name] += float(value), float(weight)
+    return {
+        name: np.float32(total / (weight or 1.0))
+        for name, (total, weight) in totals.items()
+    }
 
 
 def _objective(
