@@ -5,6 +5,7 @@ import os
 import re
 from typing import Any
 
+import tensorflow as tf
 from absl import logging
 
 from official_bert import files, json_files, plots, task_file
@@ -95,18 +96,8 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     bert = None
     if isinstance(options, RunClassifierWithTfhub):
         strategy = distribution.choose_strategy(options, flags)
-        with strategy.scope(), precision.policy(options.mixed_precision):
-            bert = HubBert(options.bert_hub_module_handle)
+        bert, options = _load_module(options, strategy)
         config = bert.config
-        _check_module(bert, options)
-        # A module knows its vocabulary.
-        vocab_file, do_lower_case = bert.encoder.text_info
-        options = dataclasses.replace(
-            options,
-            vocab_file=vocab_file,
-            do_lower_case=do_lower_case,
-            init_checkpoint=None,
-        )
     else:
         config = options.model_config()
         validate_case_matches_checkpoint(
@@ -138,8 +129,15 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     return Run(task, options, tokenizer, strategy, model, data, directory)
 
 
-def _check_module(bert: HubBert, options: RunClassifierWithTfhub) -> None:
-    """Checks the options that depend on a module."""
+def _load_module(
+    options: RunClassifierWithTfhub, strategy: tf.distribute.Strategy
+) -> tuple[HubBert, RunClassifierWithTfhub]:
+    """Loads a TF Hub module; returns it, and options with its vocabulary.
+
+    Raises `InputError` if the options do not fit the module.
+    """
+    with strategy.scope():
+        bert = HubBert(options.bert_hub_module_handle)
     bert.config.require_length(options.max_seq_length)
     options.require_layers(bert.config.num_hidden_layers)
     selects_layers = options.freeze or options.layerwise_lr_decay != 1.0
@@ -149,6 +147,14 @@ def _check_module(bert: HubBert, options: RunClassifierWithTfhub) -> None:
             f"have the original names, as export_tfhub.py writes it. Received: "
             f"{options.bert_hub_module_handle!r}. Remove these flags."
         )
+    vocab_file, do_lower_case = bert.encoder.text_info
+    options = dataclasses.replace(
+        options,
+        vocab_file=vocab_file,
+        do_lower_case=do_lower_case,
+        init_checkpoint=None,
+    )
+    return bert, options
 
 
 def _require_same_task(task: Task, options: FinetuningOptions) -> None:

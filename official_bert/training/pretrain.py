@@ -29,7 +29,7 @@ from official_bert.training import (
 )
 from official_bert.training.objectives import Batch, PretrainingObjective
 
-# Evaluates a step: {name: value}, `global_step` included.
+# Evaluates the weights after a step; returns {name: value} and `global_step`.
 Measure = Callable[[int], dict[str, Any]]
 
 # --nsp -> the name of the loss.

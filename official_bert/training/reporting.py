@@ -32,7 +32,7 @@ def log_data(
     note: Mapping[str, Any],
     max_seq_length: int,
 ) -> None:
-    """Logs a table of the data; warns if there are too many labels for classes.
+    """Logs a table of the data, and a warning if the labels look wrong.
 
     `data` is {split: examples}; `note` describes the training records, if any.
     """
@@ -44,15 +44,7 @@ def log_data(
     }
     rows = {"": list(data)}
     rows["examples"] = [f"{len(examples):,}" for examples in data.values()]
-    total = Counter(dict.fromkeys(getattr(task, "labels", ()), 0))
-    for count in counts.values():
-        total.update(count)
-    for label, _ in total.most_common(_MAX_LABELS):
-        rows[f"label {label}"] = [
-            f"{count[label]:,}" if count else "-" for count in counts.values()
-        ]
-    if len(total) > _MAX_LABELS:
-        rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
+    rows |= _label_rows(getattr(task, "labels", ()), list(counts.values()))
     if note and note["num_records"] != len(data["train"]):
         rows["windows"] = [f"{note['num_records']:,}"]
     for name, value in note.get("lengths", {}).items():
@@ -66,7 +58,29 @@ def log_data(
         columns = map(str.rjust, cells, widths)
         lines.append(f"  {name[:20]:20}{''.join(columns)}")
     logging.info("\n".join(lines))
-    found = counts.get("train", Counter())
+    _warn_of_many_labels(counts.get("train", Counter()))
+
+
+def _label_rows(
+    labels: Sequence[Any], counts: Sequence[Counter[Any]]
+) -> dict[str, list[str]]:
+    """Returns rows of the most frequent labels, with a count for each split."""
+    total = Counter(dict.fromkeys(labels, 0))
+    for count in counts:
+        total.update(count)
+    rows = {
+        f"label {label}": [
+            f"{count[label]:,}" if count else "-" for count in counts
+        ]
+        for label, _ in total.most_common(_MAX_LABELS)
+    }
+    if len(total) > _MAX_LABELS:
+        rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
+    return rows
+
+
+def _warn_of_many_labels(found: Counter[Any]) -> None:
+    """Warns if there are too many labels in the training data for classes."""
     if len(found) > 100 or len(found) > max(2, sum(found.values()) / 2):
         logging.warning(
             f"The training data has {len(found)} different labels, such as "

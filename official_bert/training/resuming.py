@@ -62,8 +62,10 @@ def starts_anew(options: TrainingOptions) -> bool:
 
     True with `--overwrite_output_dir`, or if that run saved no step.
     """
-    if not options.do_train or options.overwrite_output_dir:
-        return options.do_train
+    if not options.do_train:
+        return False
+    if options.overwrite_output_dir:
+        return True
     is_run = files.exists(os.path.join(options.output_dir, RECORD))
     return is_run and not checkpointing.checkpoint_to_resume(options)
 
@@ -147,7 +149,9 @@ def _files_of_model(options: TrainingOptions) -> list[str]:
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
     for name in _INPUTS.split():
-        given = os.path.realpath(getattr(options, name, None) or os.devnull)
+        if not (given := getattr(options, name, None)):
+            continue
+        given = os.path.realpath(given)
         for path in map(os.path.realpath, paths):
             # A file, the prefix of a checkpoint, or a directory.
             if f"{path}/".startswith((f"{given}/", f"{given}.")):
