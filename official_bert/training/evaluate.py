@@ -42,7 +42,7 @@ class Run:
 
     @functools.cached_property
     def forwards(self) -> dict[str, Forward]:
-        """{mode of `Task.splits`: the model}, each compiled once."""
+        """{`dev` or `test`: the model}, each compiled when it is first used."""
         options = self.options
         sizes = {
             "dev": options.eval_batch_size,

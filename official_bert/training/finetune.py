@@ -61,20 +61,21 @@ def run(task: Task, options: FinetuningOptions) -> None:
         checkpointing.output_dir_lock(options),
         distribution.reporting_lost_hosts(options),
     ):
-        _run(prepare(task, options))
+        prepared = prepare(task, options)
+        if options.do_train:
+            train(prepared)
+            # The chief may still be writing the last checkpoint.
+            distribution.wait_for_all_hosts(prepared.strategy)
+        if options.do_eval or options.do_predict:
+            _evaluate_and_predict(prepared)
+        _print_next_command(prepared)
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
 
 
-def _run(run: Run) -> None:
+def _evaluate_and_predict(run: Run) -> None:
+    """Uses the best or newest checkpoint, or `init_checkpoint`."""
     options = run.options
-    if options.do_train:
-        train(run)
-        # Other hosts must not look for the last checkpoint before it is there.
-        distribution.wait_for_all_hosts(run.strategy)
-    if not (options.do_eval or options.do_predict):
-        _print_next_command(run)
-        return
     global_step = checkpointing.load_for_evaluation(
         run.model, options, may_skip=_PRETRAINING_HEADS
     )
@@ -86,7 +87,6 @@ def _run(run: Run) -> None:
         _evaluate(run, global_step)
     if options.do_predict:
         evaluate.predict(run)
-    _print_next_command(run)
 
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
@@ -222,10 +222,8 @@ def train(run: Run) -> None:
         may_initialize=_TASK_HEADS,
         may_skip=_PRETRAINING_HEADS,
     )
-    data, num_records = _training_records(run)
-    if not run.task.epoch_has_all_features:
-        num_records = len(run.data["train"])
-    schedule = _schedule(num_records, options)
+    data, num_examples = _training_records(run)
+    schedule = _schedule(num_examples, options)
     weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)
     trainer = loop.Trainer(
         run.model,
@@ -290,7 +288,10 @@ def _evaluations(
 
 
 def _training_records(run: Run) -> tuple[RecordFiles, int]:
-    """Writes `train.tf_record` unless it is up to date; counts its records."""
+    """Writes `train.tf_record` unless it is up to date.
+
+    Returns its records, and the number of examples in an epoch.
+    """
     path = os.path.join(run.directory, "train.tf_record")
     examples, max_seq_length = run.data["train"], run.options.max_seq_length
     note = record_files.write_records(
@@ -303,7 +304,9 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
         )
     reporting.log_data(run.task, run.data, note, max_seq_length)
     schema = run.task.schema(max_seq_length, is_training=True)
-    return RecordFiles([path], schema), note["num_records"]
+    has_all = run.task.epoch_has_all_features
+    num_examples = note["num_records"] if has_all else len(examples)
+    return RecordFiles([path], schema), num_examples
 
 
 def _schedule(

@@ -17,11 +17,7 @@ from absl import logging
 from official_bert import files, json_files
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError, bullet_list
-from official_bert.options.training import (
-    RECORD,
-    TrainingOptions,
-    read_record,
-)
+from official_bert.options.training import RECORD, TrainingOptions, read_record
 from official_bert.training import checkpointing
 
 # Options that determine the trained weights.

@@ -16,11 +16,7 @@ from official_bert.checkpoints.conversion import (
     model_garden,
     tf1_directory,
 )
-from official_bert.checkpoints.conversion.model import (
-    Description,
-    Model,
-    match,
-)
+from official_bert.checkpoints.conversion.model import Description, Model, match
 from official_bert.checkpoints.loading import FORMATS
 from official_bert.checkpoints.weights import Shape
 from official_bert.errors import InputError, listed
