@@ -48,15 +48,8 @@ def run(options: RunPretraining) -> None:
 
 
 def _run(options: RunPretraining) -> None:
-    config = options.model_config()
+    config = _checked_config(options)
     assert config.vocab_size is not None  # Checked when the file was read.
-    if options.vocab_file:
-        vocab = load_vocab(options.vocab_file)
-        config.require_vocabulary(vocab, options.vocab_file)
-    if not resuming.starts_anew(options):
-        checkpointing.require_same_model(options, config)
-        if options.vocab_file:
-            checkpointing.require_same_vocabulary(options, options.vocab_file)
     evaluates = options.do_eval or options.eval_every > 0
     modes = {"train": options.do_train, "eval": evaluates}
     flags = [f"{mode}_batch_size" for mode, used in modes.items() if used]
@@ -95,6 +88,19 @@ def _run(options: RunPretraining) -> None:
         raise
 
 
+def _checked_config(options: RunPretraining) -> BertConfig:
+    """Returns the config, which fits the vocabulary and `output_dir`."""
+    config = options.model_config()
+    vocab_file = options.vocab_file
+    if vocab_file:
+        config.require_vocabulary(load_vocab(vocab_file), vocab_file)
+    if not resuming.starts_anew(options):
+        checkpointing.require_same_model(options, config)
+        if vocab_file:
+            checkpointing.require_same_vocabulary(options, vocab_file)
+    return config
+
+
 def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
     if not options.do_train:
         texts = {"eval_options.json": options.to_json(options.command)}
@@ -110,16 +116,19 @@ def _checked_records(
     paths: Sequence[str], vocab_size: int, options: RunPretraining
 ) -> RecordFiles:
     """Returns the records of files, which fit the model and the options."""
-    sizes = (options.max_seq_length, options.max_predictions_per_seq)
+    num_predictions = options.max_predictions_per_seq
     masking = records.read_masking(paths[0])
-    schema = schemas.pretraining_schema(*sizes)
     if masking:
         schema = schemas.unmasked_schema(options.max_seq_length)
+    else:
+        schema = schemas.pretraining_schema(
+            options.max_seq_length, num_predictions
+        )
     if options.pack_sequences:
         schema = schemas.packed_schema(schema, options.max_sequences_per_row)
     data = RecordFiles(paths, schema, masking)
     records.check_files(data, vocab_size)
-    if masking and masking.max_predictions_per_seq != sizes[1]:
+    if masking and masking.max_predictions_per_seq != num_predictions:
         number = masking.max_predictions_per_seq
         message = f"must be {number}, as in the records."
         raise options.error("max_predictions_per_seq", message)
