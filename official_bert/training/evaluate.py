@@ -111,12 +111,11 @@ def _run_model(
     description, prefix = _MODES[mode]
     answers: list[Any] = []
     losses = [np.zeros((0, 2))]
-    with contextlib.ExitStack() as stack:
-        writer = None
-        if record_dir:
-            name = split.replace(mode, prefix) + ".tf_record"
-            path = os.path.join(record_dir, name)
-            writer = stack.enter_context(record_files.writing(path))
+    writing: Any = contextlib.nullcontext()
+    if record_dir:
+        name = split.replace(mode, prefix) + ".tf_record"
+        writing = record_files.writing(os.path.join(record_dir, name))
+    with writing as writer:
         for features in run.task.featurize(
             run.data[split], run.tokenizer, length, is_training=False
         ):

@@ -145,7 +145,8 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     if options.dtype != model.dtype:
         model = _rounded(model, options.dtype)
     with files.replacing_directory(options.output) as directory:
-        output_format = FORMATS.get(options.to, tf1_directory)
+        is_tf1 = options.to == "tf1"
+        output_format = FORMATS["checkpoint" if is_tf1 else options.to]
         output_format.write(model, directory)
         if options.to == "huggingface":
             name = os.path.basename(os.path.abspath(options.output))
@@ -154,7 +155,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
         # In TF1 without a task.json, only --head has a classifier's type.
-        head = model.head.name if options.to == "tf1" else None
+        head = model.head.name if is_tf1 else None
         again = match(*output_format.read(directory), head=head)
         difference = math.inf
         if model.head == again.head and set(model.stored) <= set(again.stored):
