@@ -130,7 +130,7 @@ def test_default_mode_writes_unmasked_records_too(folder, tmp_path):
     )
 
 
-@pytest.mark.parametrize("records", ["dynamic", "words", "packed"])
+@pytest.mark.parametrize("records", ["words", "packed"])
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     folder, tmp_path, records
 ):
