@@ -105,7 +105,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         )
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
-    if not resuming.starts_anew(options):
+    if not resuming.replaces_earlier_run(options):
         _require_eval_every_if_best(options)
         if bert is None:
             checkpointing.require_same_model(options, config)

@@ -94,7 +94,7 @@ def _checked_config(options: RunPretraining) -> BertConfig:
     vocab_file = options.vocab_file
     if vocab_file:
         config.require_vocabulary(load_vocab(vocab_file), vocab_file)
-    if not resuming.starts_anew(options):
+    if not resuming.replaces_earlier_run(options):
         checkpointing.require_same_model(options, config)
         if vocab_file:
             checkpointing.require_same_vocabulary(options, vocab_file)

@@ -424,5 +424,5 @@ def test_every_option_is_compared_or_can_change():
         for command in (RunPretraining, RunClassifierWithTfhub, RunSquad)
         for field in dataclasses.fields(command)
     }
-    tables = (resuming._FIXED, resuming._OF_STEPS, CAN_CHANGE)
+    tables = (resuming._FIXED_OPTIONS, resuming._STEP_OPTIONS, CAN_CHANGE)
     assert sorted(" ".join(tables).split()) == sorted(names)
