@@ -1,6 +1,7 @@
 """Pre-training: a loss of masked or next tokens, and one of sentence pairs."""
 
 import collections
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ from official_bert.training import (
     resuming,
     step,
 )
-from official_bert.training.objectives import Batch, PretrainingObjective
+from official_bert.training.objectives import PretrainingObjective
 
 # Evaluates the weights after a step; returns {name: value} and `global_step`.
 Measure = Callable[[int], dict[str, Any]]
@@ -207,13 +208,8 @@ def _evaluation(
             lambda number, batch: objective.prepare(batch, [0, number])
         )
     batches = distribution.shard_batches(batches, strategy)
-
-    def run_on_replica(batch: Batch) -> dict[str, tuple[Any, Any]]:
-        return step.evaluation_step(model, objective, batch)
-
-    run_step = tf.function(
-        lambda batch: strategy.run(run_on_replica, args=(batch,))
-    )
+    on_replica = functools.partial(step.evaluation_step, model, objective)
+    run_step = tf.function(lambda batch: strategy.run(on_replica, (batch,)))
 
     def measure(global_step: int) -> dict[str, Any]:
         results: dict[str, Any] = {"global_step": global_step}

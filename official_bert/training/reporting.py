@@ -44,7 +44,15 @@ def log_data(
     }
     rows = {"": list(data)}
     rows["examples"] = [f"{len(examples):,}" for examples in data.values()]
-    rows |= _label_rows(getattr(task, "labels", ()), list(counts.values()))
+    total = Counter(dict.fromkeys(getattr(task, "labels", ()), 0))
+    for count in counts.values():
+        total.update(count)
+    for label, _ in total.most_common(_MAX_LABELS):
+        rows[f"label {label}"] = [
+            f"{count[label]:,}" if count else "-" for count in counts.values()
+        ]
+    if len(total) > _MAX_LABELS:
+        rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
     if note and note["num_records"] != len(data["train"]):
         rows["windows"] = [f"{note['num_records']:,}"]
     for name, value in note.get("lengths", {}).items():
@@ -59,24 +67,6 @@ def log_data(
         lines.append(f"  {name[:20]:20}{''.join(columns)}")
     logging.info("\n".join(lines))
     _warn_of_many_labels(counts.get("train", Counter()))
-
-
-def _label_rows(
-    labels: Sequence[Any], counts: Sequence[Counter[Any]]
-) -> dict[str, list[str]]:
-    """Returns rows of the most frequent labels, with a count for each split."""
-    total = Counter(dict.fromkeys(labels, 0))
-    for count in counts:
-        total.update(count)
-    rows = {
-        f"label {label}": [
-            f"{count[label]:,}" if count else "-" for count in counts
-        ]
-        for label, _ in total.most_common(_MAX_LABELS)
-    }
-    if len(total) > _MAX_LABELS:
-        rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
-    return rows
 
 
 def _warn_of_many_labels(found: Counter[Any]) -> None:
