@@ -142,19 +142,20 @@ def wait_for(process: subprocess.Popen[bytes]) -> int:
 
 def chapters(directory: str) -> dict[str, list[Step]]:
     """Returns all steps in order, by the title of their chapter."""
+    first = f"1. The model of data/bert_tiny, --model={MODEL}"
     return {
-        f"1. The model of data/bert_tiny, --model={MODEL}": first(directory),
-        "2. Fine-tuning": finetuning(directory),
-        "3. Pre-training from scratch": pretraining(directory),
+        first: model_steps(directory),
+        "2. Fine-tuning": finetuning_steps(directory),
+        "3. Pre-training from scratch": pretraining_steps(directory),
     }
 
 
-def first(directory: str) -> list[Step]:
+def model_steps(directory: str) -> list[Step]:
     """Returns the steps that use the model as it is."""
     fill = ["predict.py", "--fill_mask", f"--model={MODEL}"]
     page = f"{directory}/attention.html"
     return [
-        prediction(f"{directory}/blanks.txt", "Fill in the blanks", *fill),
+        prediction_step(f"{directory}/blanks.txt", "Fill in the blanks", *fill),
         Step(
             "Draw the attention between the tokens of two sentences",
             page,
@@ -169,14 +170,14 @@ def first(directory: str) -> list[Step]:
     ]
 
 
-def prediction(examples: str, title: str, *command: str) -> Step:
+def prediction_step(examples: str, title: str, *command: str) -> Step:
     """Returns the step that predicts examples of `write_inputs`."""
     answers = os.path.splitext(examples)[0] + ".jsonl"
     flags = [f"--input_file={examples}", f"--output_file={answers}"]
     return Step(title, answers, [*command, *flags])
 
 
-def finetuning(directory: str) -> list[Step]:
+def finetuning_steps(directory: str) -> list[Step]:
     """Returns the steps from labelled sentences to predictions of new ones."""
     data = f"{directory}/word_order"
     runs = f"{directory}/finetuning"
@@ -208,7 +209,7 @@ def finetuning(directory: str) -> list[Step]:
             f"{runs}/random",
             "--init_checkpoint=",
         ),
-        prediction(
+        prediction_step(
             f"{directory}/sentences.txt",
             "Predict new sentences",
             "predict.py",
@@ -217,7 +218,7 @@ def finetuning(directory: str) -> list[Step]:
     ]
 
 
-def pretraining(directory: str) -> list[Step]:
+def pretraining_steps(directory: str) -> list[Step]:
     """Returns the steps from text to a pre-trained model."""
     data = f"{directory}/pretraining"
     vocab_file = f"--vocab_file={data}/vocab.txt"

@@ -29,10 +29,9 @@ def main(options: RunSquad) -> None:
         finetune.run(squad_task.make(options), options)
     if options.do_export:
         trained = trained_models.load_finetuned(options.output_dir)
+        task = squad_task.with_decoding_options(trained.task, options)
         serving.export(
-            trained._replace(
-                task=squad_task.with_decoding_options(trained.task, options)
-            ),
+            trained._replace(task=task),
             options.serving_dir,
             export_text=options.export_text,
             export_tflite=options.export_tflite,

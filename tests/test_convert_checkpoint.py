@@ -32,6 +32,7 @@ TEXT_TASK = {
     "max_seq_length": 12,
     "do_lower_case": False,
 }
+KERAS_HUB = {"to": "keras_hub"}
 STRIP = {"to": "tf1", "input_format": "tf1", "strip_optimizer": True}
 
 
@@ -153,19 +154,6 @@ def test_weight_that_float16_cannot_hold_is_an_error(tmp_path):
     assert not (tmp_path / "hf").exists()
 
 
-@pytest.mark.parametrize("flag", ["dtype", "model_card"])
-def test_flags_of_hugging_face_need_its_format(tmp_path, flag):
-    released(tmp_path / "a", "encoder")
-    value = "float16" if flag == "dtype" else tmp_path / "a" / "vocab.txt"
-    with pytest.raises(InputError, match=f"{flag}=.* needs --to=huggingface"):
-        convert(
-            input=tmp_path / "a",
-            output=tmp_path / "b",
-            to="keras_hub",
-            **{flag: value},
-        )
-
-
 @pytest.mark.parametrize("is_fast", [False, True])
 def test_added_tokens_follow_the_vocabulary(tmp_path, caplog, is_fast):
     """As `add_tokens` and `save_pretrained` write them, before and now."""
@@ -268,6 +256,8 @@ def test_best_checkpoint_of_a_run_is_converted(tmp_path, capsys):
         ({**STRIP, "head": "multiple_choice"}, "--strip_.*--head=mult"),
         ({"vocab_file": "nowhere.txt"}, "--vocab_file=.*nowhere.txt"),
         ({"input_format": "keras_hub"}, "--input_format=keras_hub"),
+        ({**KERAS_HUB, "dtype": "float16"}, "--dtype=.* --to=huggingface"),
+        ({**KERAS_HUB, "model_card": "a/vocab.txt"}, "card=.* --to=hugging"),
     ],
 )
 def test_wrong_flags_are_an_error_before_anything_slow(
@@ -277,7 +267,7 @@ def test_wrong_flags_are_an_error_before_anything_slow(
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("x")
     given = {"input": "a", "output": "out", "to": "huggingface", **flags}
-    for name in ("input", "output", "vocab_file"):
+    for name in ("input", "output", "vocab_file", "model_card"):
         if name in given and "://" not in given[name]:
             given[name] = str(tmp_path / given[name])
     with pytest.raises(InputError, match=message):

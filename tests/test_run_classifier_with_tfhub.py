@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import command_lines, hub_modules, tiny
-from support.run_outputs import (
-    assert_same_weights,
-    read_json,
-    rewind,
-    weights,
-)
+from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
 import run_classifier
 import run_classifier_with_tfhub

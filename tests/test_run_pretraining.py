@@ -12,12 +12,7 @@ import types
 
 import numpy as np
 import pytest
-from support import (
-    command_lines,
-    pretraining_runs,
-    record_files,
-    recorded,
-)
+from support import command_lines, pretraining_runs, record_files, recorded
 from support.pretraining_runs import (
     CONFIG,
     WITHOUT_DROPOUT,

@@ -184,8 +184,8 @@ def resume(
 ) -> StartingPoint:
     """Loads the newest checkpoint of the run, if any, and sets the seed.
 
-    `state` is {name: variable} of everything a checkpoint holds. All hosts of
-    the strategy must start from the same state.
+    `state` is `Trainer.state`. All hosts of the strategy must start from the
+    same state.
     """
     start = StartingPoint(0, options.seed, 0)
     # A run may resume in another precision.
@@ -258,7 +258,7 @@ class BackgroundSaver:
     At most one is being written, from a snapshot of the variables. Only the
     chief writes. At the end of the context, no checkpoint is left unfinished.
 
-    `state` is {name: variable} of everything a checkpoint holds.
+    `state` is `Trainer.state`.
     """
 
     def __init__(

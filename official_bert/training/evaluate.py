@@ -1,17 +1,18 @@
 """Evaluation and prediction, during and after training; early stopping."""
 
-import collections
 import contextlib
+import dataclasses
+import functools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files, progress
+from official_bert import files, json_files
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.options import FinetuningOptions, RunPretraining
@@ -19,9 +20,7 @@ from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import Task
 from official_bert.tokenization import Tokenizer
-from official_bert.training import distribution, reporting
-from official_bert.training.objectives import Batch, PretrainingObjective
-from official_bert.training.step import sum_over_replicas
+from official_bert.training import reporting
 
 _HISTORY = "eval_history.jsonl"
 
@@ -29,90 +28,41 @@ _HISTORY = "eval_history.jsonl"
 _MODES = {"dev": ("Evaluating", "eval"), "test": ("Predicting", "predict")}
 
 
-class Run(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Run:
     """One run of a fine-tuning command."""
 
     task: Task
-    options: FinetuningOptions  # With the vocabulary of a TF Hub module.
+    options: FinetuningOptions  # Of a TF Hub module, with its vocabulary.
     tokenizer: Tokenizer
     strategy: tf.distribute.Strategy
     model: Any
     data: dict[str, Sequence[Any]]  # {split: its examples}
     directory: str  # Where this process writes: `output_dir` on the chief.
 
-    def forward(self, batch_size: int) -> Forward:
-        """Returns the model, ready to evaluate or predict."""
-        return Forward(
-            self.task,
-            self.model,
-            max_seq_length=self.options.max_seq_length,
-            batch_size=batch_size,
-            pad_to=self.options.eval_pad_to,
-            strategy=self.strategy,
-        )
-
-
-class PretrainingEvaluation:
-    """Evaluates a model on batches, as often as wanted; compiled once.
-
-    The progress bar shows `num_batches`.
-    """
-
-    def __init__(
-        self,
-        model: Any,
-        objective: PretrainingObjective,
-        batches: tf.data.Dataset,
-        strategy: tf.distribute.Strategy,
-        num_batches: int,
-    ) -> None:
-        def step(batch: Batch) -> dict[str, tuple[Any, Any]]:
-            sums = sum_over_replicas(objective.evaluation_sums(model, batch))
-            weights = sum_over_replicas(objective.loss_weights(batch))
-            losses = objective.mean_losses(sums, weights)
-            metrics = {
-                # An accuracy has the weight of its loss.
-                name: (value, weights[name.replace("_accuracy", "_loss")])
-                for name, value in sums.items()
-            }
-            total = tf.add_n(list(losses.values()))
-            return {**metrics, "loss": (total, tf.constant(1.0))}
-
-        self._strategy, self._num_batches = strategy, num_batches
-        self._batches = distribution.shard_batches(batches, strategy)
-        self._step = tf.function(
-            lambda batch: strategy.run(step, args=(batch,)), autograph=False
-        )
-
-    def metrics(self) -> dict[str, np.float32]:
-        """Returns losses and accuracies, and `loss`, the mean over batches.
-
-        Without any masked token, loss and accuracy of masked LM are 0, as in
-        the original implementation.
-        """
-        # In float64, so that the order of batches does not matter.
-        totals: dict[str, Any] = collections.defaultdict(lambda: np.zeros(2))
-        for batch in progress.bar(
-            self._batches,
-            description="Evaluating",
-            total=self._num_batches,
-            unit="batch",
-            unit_scale=False,
-        ):
-            sums = distribution.first_replica(self._strategy, self._step(batch))
-            for name, (value, weight) in sums.items():
-                totals[name] += float(value), float(weight)
+    @functools.cached_property
+    def forwards(self) -> dict[str, Forward]:
+        """{`dev` or `test`: the model}, each compiled when it is first used."""
+        options = self.options
+        sizes = {
+            "dev": options.eval_batch_size,
+            "test": options.predict_batch_size,
+        }
         return {
-            name: np.float32(total / (weight or 1.0))
-            for name, (total, weight) in totals.items()
+            mode: Forward(
+                self.task,
+                self.model,
+                max_seq_length=options.max_seq_length,
+                batch_size=batch_size,
+                pad_to=options.eval_pad_to,
+                strategy=self.strategy,
+            )
+            for mode, batch_size in sizes.items()
         }
 
 
 def evaluate(
-    run: Run,
-    forward: Forward,
-    splits: Sequence[str],
-    record_dir: str | None = None,
+    run: Run, splits: Sequence[str], record_dir: str | None = None
 ) -> dict[str, dict[str, Any]]:
     """Returns the metrics of a fine-tuned model on each development set.
 
@@ -120,7 +70,7 @@ def evaluate(
     """
     results = {}
     for split in splits:
-        answers, losses = _run_model(run, forward, "dev", split, record_dir)
+        answers, losses = _run_model(run, "dev", split, record_dir)
         results[split] = losses | run.task.metrics(run.data[split], answers)
         reporting.warn_of_one_class(split, run.task.predictions(answers))
     return results
@@ -137,10 +87,9 @@ def print_metrics(run: Run, split: str, metrics: Mapping[str, Any]) -> None:
 
 def predict(run: Run) -> None:
     """Predicts all test sets and writes the task's prediction files."""
-    forward = run.forward(run.options.predict_batch_size)
     for split in run.task.splits("test"):
         examples = run.data[split]
-        answers, _ = _run_model(run, forward, "test", split, run.directory)
+        answers, _ = _run_model(run, "test", split, run.directory)
         run.task.write_predictions(run.directory, split, examples, answers)
         metrics = run.task.metrics(examples, answers)
         if metrics:
@@ -155,19 +104,18 @@ def predict(run: Run) -> None:
 
 
 def _run_model(
-    run: Run, forward: Forward, mode: str, split: str, record_dir: str | None
+    run: Run, mode: str, split: str, record_dir: str | None
 ) -> tuple[list[Any], dict[str, float]]:
     """Returns an answer for each example, and the mean losses."""
-    length = forward.max_seq_length
+    forward, length = run.forwards[mode], run.options.max_seq_length
     description, prefix = _MODES[mode]
     answers: list[Any] = []
     losses = [np.zeros((0, 2))]
-    with contextlib.ExitStack() as stack:
-        writer = None
-        if record_dir:
-            name = split.replace(mode, prefix) + ".tf_record"
-            path = os.path.join(record_dir, name)
-            writer = stack.enter_context(record_files.writing(path))
+    writing: Any = contextlib.nullcontext()
+    if record_dir:
+        name = split.replace(mode, prefix) + ".tf_record"
+        writing = record_files.writing(os.path.join(record_dir, name))
+    with writing as writer:
         for features in run.task.featurize(
             run.data[split], run.tokenizer, length
         ):

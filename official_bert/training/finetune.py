@@ -5,6 +5,7 @@ import os
 import re
 from typing import Any
 
+import tensorflow as tf
 from absl import logging
 
 from official_bert import files, json_files, plots, task_file
@@ -60,20 +61,21 @@ def run(task: Task, options: FinetuningOptions) -> None:
         checkpointing.output_dir_lock(options),
         distribution.reporting_lost_hosts(options),
     ):
-        _run(prepare(task, options))
+        prepared = prepare(task, options)
+        if options.do_train:
+            train(prepared)
+            # The chief may still be writing the last checkpoint.
+            distribution.wait_for_all_hosts(prepared.strategy)
+        if options.do_eval or options.do_predict:
+            _evaluate_and_predict(prepared)
+        _print_next_command(prepared)
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
 
 
-def _run(run: Run) -> None:
+def _evaluate_and_predict(run: Run) -> None:
+    """Uses the best or newest checkpoint, or `init_checkpoint`."""
     options = run.options
-    if options.do_train:
-        train(run)
-        # Other hosts must not look for the last checkpoint before it is there.
-        distribution.wait_for_all_hosts(run.strategy)
-    if not (options.do_eval or options.do_predict):
-        _print_next_command(run)
-        return
     global_step = checkpointing.load_for_evaluation(
         run.model, options, may_skip=_PRETRAINING_HEADS
     )
@@ -85,7 +87,6 @@ def _run(run: Run) -> None:
         _evaluate(run, global_step)
     if options.do_predict:
         evaluate.predict(run)
-    _print_next_command(run)
 
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
@@ -95,18 +96,8 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     bert = None
     if isinstance(options, RunClassifierWithTfhub):
         strategy = distribution.choose_strategy(options, flags)
-        with strategy.scope(), precision.policy(options.mixed_precision):
-            bert = HubBert(options.bert_hub_module_handle)
+        bert, options = _load_module(options, strategy)
         config = bert.config
-        _check_module(bert, options)
-        # A module knows its vocabulary.
-        vocab_file, do_lower_case = bert.encoder.text_info
-        options = dataclasses.replace(
-            options,
-            vocab_file=vocab_file,
-            do_lower_case=do_lower_case,
-            init_checkpoint=None,
-        )
     else:
         config = options.model_config()
         validate_case_matches_checkpoint(
@@ -114,7 +105,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         )
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
-    if not resuming.starts_anew(options):
+    if not resuming.replaces_earlier_run(options):
         _require_eval_every_if_best(options)
         if bert is None:
             checkpointing.require_same_model(options, config)
@@ -138,8 +129,15 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     return Run(task, options, tokenizer, strategy, model, data, directory)
 
 
-def _check_module(bert: HubBert, options: RunClassifierWithTfhub) -> None:
-    """Checks the options that depend on a module."""
+def _load_module(
+    options: RunClassifierWithTfhub, strategy: tf.distribute.Strategy
+) -> tuple[HubBert, RunClassifierWithTfhub]:
+    """Loads a TF Hub module; returns it, and options with its vocabulary.
+
+    Raises `InputError` if the options do not fit the module.
+    """
+    with strategy.scope():
+        bert = HubBert(options.bert_hub_module_handle)
     bert.config.require_length(options.max_seq_length)
     options.require_layers(bert.config.num_hidden_layers)
     selects_layers = options.freeze or options.layerwise_lr_decay != 1.0
@@ -149,6 +147,14 @@ def _check_module(bert: HubBert, options: RunClassifierWithTfhub) -> None:
             f"have the original names, as export_tfhub.py writes it. Received: "
             f"{options.bert_hub_module_handle!r}. Remove these flags."
         )
+    vocab_file, do_lower_case = bert.encoder.text_info
+    options = dataclasses.replace(
+        options,
+        vocab_file=vocab_file,
+        do_lower_case=do_lower_case,
+        init_checkpoint=None,
+    )
+    return bert, options
 
 
 def _require_same_task(task: Task, options: FinetuningOptions) -> None:
@@ -216,10 +222,8 @@ def train(run: Run) -> None:
         may_initialize=_TASK_HEADS,
         may_skip=_PRETRAINING_HEADS,
     )
-    data, num_records = _training_records(run)
-    if not run.task.epoch_has_all_features:
-        num_records = len(run.data["train"])
-    schedule = _schedule(num_records, options)
+    data, num_examples = _training_records(run)
+    schedule = _schedule(num_examples, options)
     weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)
     trainer = loop.Trainer(
         run.model,
@@ -256,18 +260,17 @@ def train(run: Run) -> None:
         pad_to=options.pad_to,
         start=start.examples_seen,
     )
-    loop.train(trainer, batches, start, num_steps, evaluations)
+    loop.train(trainer, batches, start, evaluations)
 
 
 def _evaluations(
     run: Run, trainer: loop.Trainer, first_step: int
 ) -> evaluate.Evaluations:
     """Returns evaluations on the first development set."""
-    forward = run.forward(run.options.eval_batch_size)
     metric = run.task.main_metric
 
     def measure(step: int) -> dict[str, Any]:
-        metrics = evaluate.evaluate(run, forward, ["dev"])["dev"]
+        metrics = evaluate.evaluate(run, ["dev"])["dev"]
         results = {"global_step": step, **metrics}
         summary = reporting.original_results(results, metric)
         reporting.write_summary(run.directory, summary)
@@ -284,7 +287,10 @@ def _evaluations(
 
 
 def _training_records(run: Run) -> tuple[RecordFiles, int]:
-    """Writes `train.tf_record` unless it is up to date; counts its records."""
+    """Writes `train.tf_record` unless it is up to date.
+
+    Returns its records, and the number of examples in an epoch.
+    """
     path = os.path.join(run.directory, "train.tf_record")
     examples, max_seq_length = run.data["train"], run.options.max_seq_length
     note = record_files.write_records(
@@ -297,7 +303,9 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
         )
     reporting.log_data(run.task, run.data, note, max_seq_length)
     schema = run.task.schema(max_seq_length)
-    return RecordFiles([path], schema), note["num_records"]
+    has_all = run.task.epoch_has_all_features
+    num_examples = note["num_records"] if has_all else len(examples)
+    return RecordFiles([path], schema), num_examples
 
 
 def _schedule(
@@ -324,9 +332,8 @@ def _schedule(
 
 
 def _evaluate(run: Run, global_step: int) -> None:
-    forward = run.forward(run.options.eval_batch_size)
     splits = run.task.splits("dev")
-    metrics = evaluate.evaluate(run, forward, splits, record_dir=run.directory)
+    metrics = evaluate.evaluate(run, splits, record_dir=run.directory)
     for split in splits:
         evaluate.print_metrics(run, split, metrics[split])
     results = {"global_step": global_step, **metrics.pop("dev"), **metrics}

@@ -82,10 +82,9 @@ def train(
     trainer: Trainer,
     batches: tf.data.Dataset,
     start: checkpointing.StartingPoint,
-    num_steps: int,
     evaluations: Evaluations | None = None,
 ) -> None:
-    """Trains on batches from the starting point to step `num_steps`.
+    """Trains on batches from the starting point to the last step.
 
     Evaluations follow checkpoints and can end training early. SIGINT and
     SIGTERM save the step and raise `SystemExit`. Raises `DivergedError` if the
@@ -95,7 +94,7 @@ def train(
     intervals = [options.save_checkpoints_steps]
     if evaluations:
         intervals.append(evaluations.every)
-    step = start.step
+    step, num_steps = start.step, trainer.schedule.num_train_steps
     sharded = distribution.shard_batches(batches, strategy)
     runner = StepRunner(trainer, start.seed, sharded.element_spec)
     writer = tf.summary.create_noop_writer()

@@ -1,13 +1,15 @@
 """Pre-training: a loss of masked or next tokens, and one of sentence pairs."""
 
+import collections
+import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files, plots
+from official_bert import files, plots, progress
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.inputs.records import RecordFiles
@@ -28,7 +30,7 @@ from official_bert.training import (
 )
 from official_bert.training.objectives import PretrainingObjective
 
-# Evaluates a step: {name: value}, `global_step` included.
+# Evaluates the weights after a step; returns {name: value} and `global_step`.
 Measure = Callable[[int], dict[str, Any]]
 
 # --nsp -> the name of the loss.
@@ -47,15 +49,8 @@ def run(options: RunPretraining) -> None:
 
 
 def _run(options: RunPretraining) -> None:
-    config = options.model_config()
+    config = _checked_config(options)
     assert config.vocab_size is not None  # Checked when the file was read.
-    if options.vocab_file:
-        vocab = load_vocab(options.vocab_file)
-        config.require_vocabulary(vocab, options.vocab_file)
-    if not resuming.starts_anew(options):
-        checkpointing.require_same_model(options, config)
-        if options.vocab_file:
-            checkpointing.require_same_vocabulary(options, options.vocab_file)
     evaluates = options.do_eval or options.eval_every > 0
     modes = {"train": options.do_train, "eval": evaluates}
     flags = [f"{mode}_batch_size" for mode, used in modes.items() if used]
@@ -63,8 +58,7 @@ def _run(options: RunPretraining) -> None:
     paths = records.without_empty(files.expand(options.input_file))
     if options.do_train:
         resuming.require_resumable(options, paths)
-    data = _checked_records(paths, config.vocab_size, options)
-    eval_data = data
+    data = eval_data = _checked_records(paths, config.vocab_size, options)
     if options.eval_file:
         paths = records.without_empty(files.expand(options.eval_file))
         eval_data = _checked_records(paths, config.vocab_size, options)
@@ -95,6 +89,19 @@ def _run(options: RunPretraining) -> None:
         raise
 
 
+def _checked_config(options: RunPretraining) -> BertConfig:
+    """Returns the config, which fits the vocabulary and `output_dir`."""
+    config = options.model_config()
+    vocab_file = options.vocab_file
+    if vocab_file:
+        config.require_vocabulary(load_vocab(vocab_file), vocab_file)
+    if not resuming.replaces_earlier_run(options):
+        checkpointing.require_same_model(options, config)
+        if vocab_file:
+            checkpointing.require_same_vocabulary(options, vocab_file)
+    return config
+
+
 def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
     if not options.do_train:
         texts = {"eval_options.json": options.to_json()}
@@ -110,16 +117,19 @@ def _checked_records(
     paths: Sequence[str], vocab_size: int, options: RunPretraining
 ) -> RecordFiles:
     """Returns the records of files, which fit the model and the options."""
-    sizes = (options.max_seq_length, options.max_predictions_per_seq)
+    num_predictions = options.max_predictions_per_seq
     masking = records.read_masking(paths[0])
-    schema = schemas.pretraining_schema(*sizes)
     if masking:
         schema = schemas.unmasked_schema(options.max_seq_length)
+    else:
+        schema = schemas.pretraining_schema(
+            options.max_seq_length, num_predictions
+        )
     if options.pack_sequences:
         schema = schemas.packed_schema(schema, options.max_sequences_per_row)
     data = RecordFiles(paths, schema, masking)
     records.check_files(data, vocab_size)
-    if masking and masking.max_predictions_per_seq != sizes[1]:
+    if masking and masking.max_predictions_per_seq != num_predictions:
         number = masking.max_predictions_per_seq
         message = f"must be {number}, as in the records."
         raise options.error("max_predictions_per_seq", message)
@@ -171,7 +181,7 @@ def train(
         data, batch_size, seed=start.seed, start=start.examples_seen
     )
     batches = _model_inputs(batches, model.config)
-    loop.train(trainer, batches, start, num_steps, evaluations)
+    loop.train(trainer, batches, start, evaluations)
     return int(trainer.optimizer.step.numpy())
 
 
@@ -199,13 +209,24 @@ def _evaluation(
                 lambda number, batch: objective.prepare(batch, [0, number])
             )
         )
-    evaluation = evaluate.PretrainingEvaluation(
-        model, objective, batches, strategy, num_batches
+    batches = distribution.shard_batches(batches, strategy)
+    on_replica = functools.partial(step.evaluation_step, model, objective)
+    run_step = tf.function(
+        lambda batch: strategy.run(on_replica, (batch,)), autograph=False
     )
 
-    def measure(step: int) -> dict[str, Any]:
-        results: dict[str, Any] = {"global_step": step}
-        results |= evaluation.metrics()
+    def measure(global_step: int) -> dict[str, Any]:
+        results: dict[str, Any] = {"global_step": global_step}
+        results |= mean_metrics(
+            distribution.first_replica(strategy, run_step(batch))
+            for batch in progress.bar(
+                batches,
+                description="Evaluating",
+                total=num_batches,
+                unit="batch",
+                unit_scale=False,
+            )
+        )
         if model.config.is_left_to_right:
             results["lm_perplexity"] = np.exp(results["lm_loss"])
         if options.is_chief:
@@ -213,6 +234,25 @@ def _evaluation(
         return results
 
     return measure
+
+
+def mean_metrics(
+    batches: Iterable[Mapping[str, tuple[Any, Any]]],
+) -> dict[str, np.float32]:
+    """Returns the mean of each metric; a batch has {metric: (sum, weight)}.
+
+    Without any masked token, loss and accuracy of masked LM are 0, as in the
+    original implementation.
+    """
+    # In float64, so that the order of batches does not matter.
+    totals: dict[str, Any] = collections.defaultdict(lambda: np.zeros(2))
+    for metrics in batches:
+        for name, (value, weight) in metrics.items():
+            totals[name] += float(value), float(weight)
+    return {
+        name: np.float32(total / (weight or 1.0))
+        for name, (total, weight) in totals.items()
+    }
 
 
 def _objective(

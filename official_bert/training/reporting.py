@@ -32,7 +32,7 @@ def log_data(
     note: Mapping[str, Any],
     max_seq_length: int,
 ) -> None:
-    """Logs a table of the data; warns if there are too many labels for classes.
+    """Logs a table of the data, and a warning if the labels look wrong.
 
     `data` is {split: examples}; `note` describes the training records, if any.
     """
@@ -66,7 +66,11 @@ def log_data(
         columns = map(str.rjust, cells, widths)
         lines.append(f"  {name[:20]:20}{''.join(columns)}")
     logging.info("\n".join(lines))
-    found = counts.get("train", Counter())
+    _warn_of_many_labels(counts.get("train", Counter()))
+
+
+def _warn_of_many_labels(found: Counter[Any]) -> None:
+    """Warns if there are too many labels in the training data for classes."""
     if len(found) > 100 or len(found) > max(2, sum(found.values()) / 2):
         logging.warning(
             f"The training data has {len(found)} different labels, such as "

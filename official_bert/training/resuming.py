@@ -17,15 +17,11 @@ from absl import logging
 from official_bert import files, json_files
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError, bullet_list
-from official_bert.options.training import (
-    RECORD,
-    TrainingOptions,
-    read_record,
-)
+from official_bert.options.training import RECORD, TrainingOptions, read_record
 from official_bert.training import checkpointing
 
 # Options that determine the trained weights.
-_FIXED = """
+_FIXED_OPTIONS = """
     bert_hub_module_handle bilstm_size choices_column context_column dev_share
     do_lower_case doc_stride document_context feature_layers freeze id_column
     label_column layerwise_lr_decay learning_rate long_document
@@ -37,17 +33,17 @@ _FIXED = """
 """
 
 # Options that have no effect once the last step is done.
-_OF_STEPS = "num_train_epochs num_train_steps pad_to seed train_batch_size"
+_STEP_OPTIONS = "num_train_epochs num_train_steps pad_to seed train_batch_size"
 
 # Options that name input files.
-_INPUTS = """
+_INPUT_OPTIONS = """
     model bert_config_file vocab_file init_checkpoint label_file train_file
     dev_file test_file predict_file input_file eval_file
 """
 
 # Files of a run that do not belong beside another model. `train_options.json`,
 # which marks a run directory, stays until the next run replaces it.
-_OF_MODEL = re.compile(
+_MODEL_FILES = re.compile(
     r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
     r"|dev\.jsonl|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
     r"|(eval|predict)_results\w*\.(txt|json)|test_results\w*\.tsv"
@@ -57,13 +53,15 @@ _OF_MODEL = re.compile(
 )
 
 
-def starts_anew(options: TrainingOptions) -> bool:
+def replaces_earlier_run(options: TrainingOptions) -> bool:
     """Whether training replaces the files of an earlier run in `output_dir`.
 
     True with `--overwrite_output_dir`, or if that run saved no step.
     """
-    if not options.do_train or options.overwrite_output_dir:
-        return options.do_train
+    if not options.do_train:
+        return False
+    if options.overwrite_output_dir:
+        return True
     is_run = files.exists(os.path.join(options.output_dir, RECORD))
     return is_run and not checkpointing.checkpoint_to_resume(options)
 
@@ -80,7 +78,7 @@ def require_resumable(
     if not (checkpoint := checkpointing.checkpoint_to_resume(options)):
         return
     record = read_record(options.output_dir)
-    names = _FIXED.split()
+    names = _FIXED_OPTIONS.split()
     trained = record.get("options", {})
     if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):
         names.append("dev_file")  # Without it, training data is held out.
@@ -102,7 +100,7 @@ def is_finished(
     """
     if step < num_steps and not stops_early:
         return False
-    names = _OF_STEPS.split()
+    names = _STEP_OPTIONS.split()
     changes = changed_options(read_record(options.output_dir), options, names)
     problem = (
         f"{options.output_dir}: no step is left to train ({step} of "
@@ -141,13 +139,15 @@ def _files_of_model(options: TrainingOptions) -> list[str]:
         os.path.join(directory, part, name)
         for part in ("", files.BEST_DIRECTORY, "eval")
         for name in files.list_directory(os.path.join(directory, part))
-        if _OF_MODEL.fullmatch(name)
+        if _MODEL_FILES.fullmatch(name)
     ]
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
-    for name in _INPUTS.split():
-        given = os.path.realpath(getattr(options, name, None) or os.devnull)
+    for name in _INPUT_OPTIONS.split():
+        if not (given := getattr(options, name, None)):
+            continue
+        given = os.path.realpath(given)
         for path in map(os.path.realpath, paths):
             # A file, the prefix of a checkpoint, or a directory.
             if f"{path}/".startswith((f"{given}/", f"{given}.")):

@@ -8,7 +8,12 @@ import tensorflow as tf
 
 from official_bert.modeling.layers import StepContext
 from official_bert.optimization.adam import AdamWeightDecay
-from official_bert.training.objectives import Batch, Objective, Scalars
+from official_bert.training.objectives import (
+    Batch,
+    Objective,
+    PretrainingObjective,
+    Scalars,
+)
 from official_bert.training.precision import LossScale
 
 
@@ -76,6 +81,25 @@ def train_step(
         scalars["loss_scale"] = scale
         loss_scale.update(tf.math.is_finite(norm))
     return scalars
+
+
+def evaluation_step(
+    model: Any, objective: PretrainingObjective, batch: Batch
+) -> dict[str, tuple[Any, Any]]:
+    """Returns {metric: (sum, weight)} of a batch, equal on all replicas.
+
+    Runs on every replica, with its share. An accuracy has the weight of its
+    loss; `loss`, the sum of the mean losses, has the weight 1.
+    """
+    sums = sum_over_replicas(objective.evaluation_sums(model, batch))
+    weights = sum_over_replicas(objective.loss_weights(batch))
+    losses = objective.mean_losses(sums, weights)
+    metrics = {
+        name: (value, weights[name.replace("_accuracy", "_loss")])
+        for name, value in sums.items()
+    }
+    total = tf.add_n(list(losses.values()))
+    return {**metrics, "loss": (total, tf.constant(1.0))}
 
 
 def accumulate_gradients(

@@ -29,7 +29,8 @@ Result = tuple[Setting, dict[str, Any]]
 _SET_BY_SWEEP = {"sweep", "output_dir", "do_eval", "do_train"}
 _CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type"}
 
-# Flags that do not change results; a sweep may be moved as a whole.
+# Flags that do not change results. The directory is one of them, so that a
+# sweep can be moved.
 _MAY_DIFFER = {
     "output_dir",
     "plots",

@@ -6,7 +6,7 @@ import tensorflow as tf
 from scipy import special
 
 from official_bert.modeling.pretraining_model import PretrainingOutput
-from official_bert.training import evaluate
+from official_bert.training import pretrain, step
 from official_bert.training.objectives import PretrainingObjective
 
 RANDOM = np.random.RandomState(0)
@@ -34,12 +34,8 @@ def metrics(weights, **tasks):
     sums = objective.loss_sums(model, batch, training=True)
     losses = objective.mean_losses(sums, objective.loss_weights(batch))
     losses = {name: float(loss) for name, loss in losses.items()}
-    batches = tf.data.Dataset.from_tensors(batch)
-    strategy = tf.distribute.get_strategy()
-    evaluation = evaluate.PretrainingEvaluation(
-        model, objective, batches, strategy, num_batches=1
-    )
-    return losses, evaluation.metrics()
+    sums = step.evaluation_step(model, objective, batch)
+    return losses, pretrain.mean_metrics([sums])
 
 
 def negative_log_probabilities(logits, labels):

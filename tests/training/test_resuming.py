@@ -10,12 +10,7 @@ import time
 import pytest
 from support import command_lines, hosts, pretraining_runs, review_runs
 from support.review_runs import run
-from support.run_outputs import (
-    assert_same_weights,
-    read_json,
-    rewind,
-    weights,
-)
+from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
 import run_classifier
 from official_bert.errors import InputError
@@ -111,9 +106,7 @@ def test_changed_training_data_and_weights_are_an_error(folder):
     assert contents(folder / "out") == before
 
 
-def test_finished_run_with_moved_files_is_unchanged(
-    folder,
-):
+def test_finished_run_with_moved_files_is_unchanged(folder):
     before = contents(folder / "out")
     train(folder, eval_batch_size=3, plots=True)
     after = contents(folder / "out")
@@ -431,5 +424,5 @@ def test_every_option_is_compared_or_can_change():
         for command in (RunPretraining, RunClassifierWithTfhub, RunSquad)
         for field in dataclasses.fields(command)
     }
-    tables = (resuming._FIXED, resuming._OF_STEPS, CAN_CHANGE)
+    tables = (resuming._FIXED_OPTIONS, resuming._STEP_OPTIONS, CAN_CHANGE)
     assert sorted(" ".join(tables).split()) == sorted(names)

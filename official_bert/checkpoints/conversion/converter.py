@@ -16,12 +16,7 @@ from official_bert.checkpoints.conversion import (
     model_garden,
     tf1_directory,
 )
-from official_bert.checkpoints.conversion.model import (
-    Arrays,
-    Description,
-    Model,
-    match,
-)
+from official_bert.checkpoints.conversion.model import Description, Model, match
 from official_bert.checkpoints.loading import FORMATS
 from official_bert.checkpoints.weights import Shape
 from official_bert.errors import InputError, listed
@@ -150,7 +145,8 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     if options.dtype != model.dtype:
         model = _rounded(model, options.dtype)
     with files.replacing_directory(options.output) as directory:
-        output_format = FORMATS.get(options.to, tf1_directory)
+        is_tf1 = options.to == "tf1"
+        output_format = FORMATS["checkpoint" if is_tf1 else options.to]
         output_format.write(model, directory)
         if options.to == "huggingface":
             name = os.path.basename(os.path.abspath(options.output))
@@ -159,7 +155,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
         # In TF1 without a task.json, only --head has a classifier's type.
-        head = model.head.name if options.to == "tf1" else None
+        head = model.head.name if is_tf1 else None
         again = match(*output_format.read(directory), head=head)
         difference = math.inf
         if model.head == again.head and set(model.stored) <= set(again.stored):
@@ -196,6 +192,7 @@ def _lost(before: Description, after: Description) -> Iterable[str]:
     ours, theirs = before.config.to_dict(), after.config.to_dict()
     for name in sorted({*ours, *theirs}):
         old, new = ours.get(name), theirs.get(name)
+        # Null dropout is 0, and the case of an activation does not matter.
         if (old or 0) != (new or 0) and str(old).lower() != str(new).lower():
             yield f"{name}: {old!r} becomes {new!r}"
     if before.vocab != after.vocab:
@@ -213,12 +210,11 @@ def _report(
     initialized = [name for name in written if name not in model.stored]
     # Without the copies of tied weights.
     names = [*model.stored.values(), *model.left_out]
-    shapes = {name: model.arrays.shapes[name] for name in names}
-    read = dataclasses.replace(model.arrays, shapes=shapes)
+    read = {name: model.arrays.shapes[name] for name in names}
     left_out = set(model.left_out)
     state = {n for n in left_out if re.search(tf1.OPTIMIZER_STATE, n)}
     lines = [
-        _table(read, written, options.output),
+        _table(model.arrays.where, read, options.output, written),
         f"Head: {model.head.name}. Read back: {num_compared} arrays, largest "
         "difference 0.",
     ]
@@ -234,11 +230,16 @@ def _report(
     return "\n".join(lines)
 
 
-def _table(before: Arrays, after: Mapping[str, Shape], output: str) -> str:
+def _table(
+    input_path: str,
+    read: Mapping[str, Shape],
+    output_path: str,
+    written: Mapping[str, Shape],
+) -> str:
     lines = [f"{'':7}{'arrays':>7}{'values':>14}"]
-    for name, shapes, path in [
-        ("input", before.shapes, before.where),
-        ("output", after, output),
+    for name, path, shapes in [
+        ("input", input_path, read),
+        ("output", output_path, written),
     ]:
         number = sum(map(math.prod, shapes.values()))
         lines.append(f"{name:7}{len(shapes):7,}{number:14,}  {path}")
@@ -257,8 +258,9 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
         if gap := _difference(after.shapes, before.read, after.read):
             raise RuntimeError(f"The copy differs from the original by {gap}.")
     num_kept = len(after.shapes)
+    table = _table(before.where, before.shapes, options.output, after.shapes)
     return (
-        f"{_table(before, after.shapes, options.output)}\n"
+        f"{table}\n"
         f"Left out: {len(before.shapes) - num_kept} arrays. Read back: "
         f"{num_kept} arrays, largest difference 0."
     )

@@ -99,7 +99,7 @@ def write(model: Model, directory: str) -> None:
 
     Raises `InputError` if KerasHub has no such model.
     """
-    _check(model)
+    _require_counterpart(model)
     from keras_nlp import models
 
     config = model.description.config
@@ -126,7 +126,7 @@ def write(model: Model, directory: str) -> None:
             tokenizer.save_to_preset(directory)
 
 
-def _check(model: Model) -> None:
+def _require_counterpart(model: Model) -> None:
     if model.head.name not in ("encoder", "masked_lm"):
         # The other weights, under their names in the input.
         others = [

@@ -9,7 +9,7 @@ from official_bert import files
 from official_bert.checkpoints.conversion.model import Model
 
 
-def write(model: Model, name: str, directory: str, text: str = "") -> None:
+def write(model: Model, name: str, directory: str, text: str) -> None:
     """Writes `README.md`, with the metrics of the model's run if it has them.
 
     `name` is that of the converted model, and `text` Markdown to insert.

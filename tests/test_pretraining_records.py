@@ -1,4 +1,4 @@
-"""Unmasked records, from text to a trained model."""
+"""Static, dynamic and packed records, from text to a trained model."""
 
 import json
 import shutil
@@ -20,6 +20,11 @@ RECORDS = {
     "dynamic": {},
     "words": {"do_whole_word_mask": True, "max_ngram": 3},
     "packed": {"pack_sequences": True},
+    # By the generator of the original implementation.
+    "plain_static": {"masking": "static", "num_workers": 0},
+    "packed_static": {
+        **{"masking": "static", "num_workers": 0, "pack_sequences": True}
+    },
 }
 
 
@@ -36,13 +41,14 @@ def folder(tmp_path_factory):
 
 
 def parse(folder, name):
-    packed = 16 if name == "packed" else None
-    path = folder / name
-    return pretraining_records.parse(path, 64, 12, packed, name != "static")
+    packed = 16 if name.startswith("packed") else None
+    is_dynamic = "static" not in name
+    return pretraining_records.parse(folder / name, 64, 12, packed, is_dynamic)
 
 
 def run(folder, tmp_path, records, **changes):
-    settings = SIZES | {"pack_sequences": records == "packed"} | changes
+    settings = {"pack_sequences": records.startswith("packed"), **SIZES}
+    settings |= changes
     input_file = ",".join(str(folder / name) for name in records.split())
     output_dir = str(tmp_path / settings.pop("output_dir", "out"))
     return pretraining_runs.run(
@@ -74,21 +80,44 @@ def test_word_starts_are_positions_of_tokens_that_may_be_masked(folder, name):
                 assert start == place
 
 
-def test_packed_rows_hold_the_unmasked_instances(folder):
-    def instances(name):
-        found = parse(folder, name)
-        for row, numbers in enumerate(found["input_mask"]):
-            for number in range(1, numbers.max() + 1):
-                here = numbers == number
-                starts = found["word_starts"][row, here]
-                starts = np.where(starts > 0, starts - np.argmax(here), 0)
-                count = found["num_to_predict"][row, number - 1]
-                ids = found["input_ids"][row, here]
-                yield ids.tolist(), starts.tolist(), int(count)
+def instances(found):
+    """Yields the row of each instance, its number there, and its positions."""
+    for row, numbers in enumerate(found["input_mask"]):
+        for number in range(1, numbers.max() + 1):
+            yield row, number, numbers == number
 
-    assert sorted(instances("packed")) == sorted(instances("dynamic"))
-    rows = {name: len(parse(folder, name)["input_ids"]) for name in RECORDS}
-    assert rows["packed"] < rows["dynamic"] / 2
+
+def unmasked_instances(found):
+    for row, number, here in instances(found):
+        starts = found["word_starts"][row, here]
+        starts = np.where(starts > 0, starts - np.argmax(here), 0)
+        count = found["num_to_predict"][row, number - 1]
+        ids = found["input_ids"][row, here]
+        yield ids.tolist(), starts.tolist(), int(count)
+
+
+def masked_instances(found):
+    for row, _, here in instances(found):
+        places = found["masked_lm_positions"][row]
+        is_mine = (found["masked_lm_weights"][row] > 0) & here[places]
+        labels = found["masked_lm_ids"][row, is_mine]
+        ids, places = found["input_ids"][row, here], places[is_mine]
+        yield [x.tolist() for x in (ids, places - np.argmax(here), labels)]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain_name", "read"),
+    [
+        ("packed", "dynamic", unmasked_instances),
+        ("packed_static", "plain_static", masked_instances),
+    ],
+)
+def test_fewer_packed_rows_hold_all_instances(folder, name, plain_name, read):
+    packed, plain = parse(folder, name), parse(folder, plain_name)
+    assert sorted(read(packed)) == sorted(read(plain))
+    num_plain = len(plain["input_ids"])
+    assert len(packed["input_ids"]) < num_plain / 2
+    assert packed["next_sentence_weights"].sum() == num_plain
 
 
 def test_default_mode_writes_unmasked_records_too(folder, tmp_path):
@@ -101,7 +130,7 @@ def test_default_mode_writes_unmasked_records_too(folder, tmp_path):
     )
 
 
-@pytest.mark.parametrize("records", ["dynamic", "words", "packed"])
+@pytest.mark.parametrize("records", ["words", "packed"])
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     folder, tmp_path, records
 ):
@@ -185,6 +214,12 @@ def test_replicas_and_xla_train_on_unmasked_records(folder, tmp_path, changes):
     run(folder, tmp_path, "packed", do_train=True, **changes)
 
 
+def test_packed_static_records_train_and_evaluate_both_tasks(folder, tmp_path):
+    output = run(folder, tmp_path, "packed_static", do_train=True, do_eval=True)
+    found = pretraining_runs.results(output)
+    assert {"masked_lm_loss", "next_sentence_accuracy"} <= set(found)
+
+
 def test_left_to_right_models_read_unmasked_records(folder, tmp_path):
     settings = {"left_to_right": True, "do_eval": True}
     output = run(folder, tmp_path, "static", do_train=True, **settings)
@@ -203,6 +238,9 @@ def test_left_to_right_models_read_unmasked_records(folder, tmp_path):
         ("dynamic", {"pack_sequences": True}, "--pack_sequences"),
         ("packed", {"pack_sequences": False}, "--pack_sequences"),
         ("packed", {"max_sequences_per_row": 8}, "--max_sequences_per_row=16"),
+        ("plain_static", {"pack_sequences": True}, "--pack_sequences"),
+        ("packed_static", {"pack_sequences": False}, "--pack_sequences"),
+        ("packed_static", {"max_seq_length": 32}, "--max_seq_length=64"),
         ("static dynamic", {}, r"dynamic: record 1 .*Received.*mask_id=4"),
         ("dynamic static", {}, "static: record 1 .*Received: static"),
         ("dynamic words", {}, "words: record 1 .*max_ngram=3"),
