@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
 
 
 def scenarios(folder: str) -> list[Scenario]:
-    """Returns all scenarios, of about 60 steps each.
+    """Returns all scenarios, of 60 to 90 steps each.
 
     Epochs of 90 or 20 examples end inside batches.
     """
@@ -78,7 +78,7 @@ def scenarios(folder: str) -> list[Scenario]:
         "--do_eval",
         "--max_eval_steps=5",
         "--train_batch_size=8",
-        "--num_train_steps=60",
+        "--num_train_steps=90",
         "--num_warmup_steps=10",
         "--max_predictions_per_seq=5",
         f"--input_file={folder}/*.tfrecord",

@@ -93,7 +93,7 @@ def train(model, optimizer, objective, batches, jit_compile=None):
         args = (model, objective, optimizer, batch, 0)
         return tf.distribute.get_strategy().run(train_step, args)
 
-    step = tf.function(step, jit_compile=jit_compile)
+    step = tf.function(step, autograph=False, jit_compile=jit_compile)
     steps = [step(batch) for batch in batches]
     weights = {w.path: w for w in model.trainable_variables}
     return weights | optimizer.state(), steps

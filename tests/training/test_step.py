@@ -65,7 +65,7 @@ def gradients(model, batch, num_micro_batches=1, scale=None):
     """Returns losses and {path: gradient}, with the masks of one seed."""
     optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
     masks = tf.constant([3, 4])
-    losses, found = tf.function(accumulate)(
+    losses, found = tf.function(accumulate, autograph=False)(
         model, optimizer, batch, masks, scale, num_micro_batches
     )
     return losses, {
@@ -78,6 +78,7 @@ def make_step(model, kind=AdamWeightDecay, jit_compile=None, **changes):
     optimizer = kind(model.trainable_variables, SCHEDULE)
     step = tf.function(
         lambda b: train_step(model, OBJECTIVE, optimizer, b, 0, **changes),
+        autograph=False,
         jit_compile=jit_compile,
     )
     return optimizer, step
@@ -132,7 +133,7 @@ def test_steps_and_seeds_have_different_dropout_masks(batch):
     model, losses = make_model(), set()
     still = LinearWarmupDecay(0.0, num_train_steps=9, num_warmup_steps=0)
     optimizer = AdamWeightDecay(model.trainable_variables, still)
-    run = tf.function(train_step)
+    run = tf.function(train_step, autograph=False)
     for step, seed in ((0, 1), (1, 1), (0, 2)):
         optimizer.step.assign(step)
         scalars = run(model, OBJECTIVE, optimizer, batch, seed)
