@@ -125,12 +125,12 @@ def _call(
     options_class: type[_Options],
     argv: list[str],
 ) -> None:
-    if flags.FLAGS.help or flags.FLAGS.helpfull:
-        _print_help(options_class)
-        return
     name = os.path.basename(argv[0])
     status: str | int
     try:
+        if flags.FLAGS.help or flags.FLAGS.helpfull:
+            _print_help(options_class)
+            return
         if len(argv) > 1:
             raise InputError(
                 f"{argv[1]!r} is not a flag. Write --name=value, or for a "

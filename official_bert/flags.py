@@ -1,8 +1,8 @@
-"""Declarations of flags: the fields of an options class, a dataclass.
+"""Declares flags: each field of an options class is one.
 
-A command declares its options as a subclass of `Options` whose fields are made
-with `option`. Values are checked when the options are created: by `cli.run`,
-from the command line, or by other code.
+A command declares its options as a subclass of `Options`, a dataclass whose
+fields are made with `option`. Values are checked when the options are created:
+by `cli.run`, from the command line, or by other code.
 """
 
 import dataclasses

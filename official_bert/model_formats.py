@@ -1,4 +1,4 @@
-"""The format of a model, by the names of its files."""
+"""The format of a model, by the names of its files and its config."""
 
 import fnmatch
 import os

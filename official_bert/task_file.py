@@ -13,7 +13,7 @@ from official_bert import files, json_files
 
 NAME = "task.json"
 
-# The types of keys that are read without the task. It checks those of others.
+# The types of the keys that are read without the task, which checks its own.
 _TYPES = {
     "kind": str,
     "task_type": str,

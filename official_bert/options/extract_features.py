@@ -5,13 +5,10 @@ from typing import Any
 
 from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.errors import InputError
 from official_bert.flags import LEGACY, choice, count, option, optional, switch
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel, require_released
 from official_bert.released_models import DEMO
-
-POOLINGS = ("none", "cls", "mean", "max")
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 
@@ -43,11 +40,10 @@ class ExtractFeatures(NamedModel, heading="Data"):
         "Maximum number of tokens; longer texts are truncated.", 128, at_least=3
     )
     batch_size: int = count("Sequences per step.", 32)
-    pooling: str = option(
+    pooling: str = choice(
         "One vector per line: of [CLS], or mean or maximum of all tokens with "
         "[CLS] and [SEP]. none: one per token.",
-        "none",
-        choices=POOLINGS,
+        "none|cls|mean|max",
     )
     normalize: bool = switch("Divide each vector by its Euclidean norm.")
     output_format: str = choice(
@@ -104,7 +100,12 @@ class ExtractFeatures(NamedModel, heading="Data"):
                 f"model has {depth} layers. For the top one, use --layers=-1."
             )
             raise self.error("layers", message)
-        require_pooling(self.pooling, config)
+        if self.pooling == "cls" and config.is_left_to_right:
+            raise self.error(
+                "pooling",
+                "does not suit a left-to-right model, whose [CLS] attends only "
+                "to itself. Use mean or max.",
+            )
         if self.resolved_format == "npy" and self.pooling == "none":
             message = "must be cls, mean or max for .npy: one vector per line."
             raise self.error("pooling", message)
@@ -116,12 +117,3 @@ class ExtractFeatures(NamedModel, heading="Data"):
             raise self.error("input_file", message)
         inputs = [self.input_file, self.bert_config_file, self.vocab_file]
         require_outputs(self, "output_file", [self.output_file], inputs)
-
-
-def require_pooling(pooling: str, config: BertConfig) -> None:
-    """Raises `InputError` if [CLS] is pooled but attends only to itself."""
-    if pooling == "cls" and config.is_left_to_right:
-        raise InputError(
-            "--pooling=cls does not suit a left-to-right model, whose [CLS] "
-            "attends only to itself. Use mean or max."
-        )

@@ -1,6 +1,7 @@
 """Options that all training commands share."""
 
 import dataclasses
+import json
 import os
 from typing import Any
 
@@ -174,8 +175,19 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         ):
             message = "needs one host: omit it, and remove the directory."
             raise self.error("overwrite_output_dir", message)
+        if self.do_train:
+            self._require_utf8()
         self._check_model()
         files.require_writable_directory(self.output_dir)
+
+    def _require_utf8(self) -> None:
+        """Raises `InputError` for paths that cannot be in `RECORD`."""
+        for name, value in vars(self).items():
+            try:
+                str(value).encode()
+            except UnicodeEncodeError:
+                message = "must be a UTF-8 path. Rename the file or directory."
+                raise self.error(name, message) from None
 
     def _check_model(self) -> None:
         self.model_config().require_length(self.max_seq_length)
@@ -189,7 +201,9 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     def to_json(self) -> str:
         """Returns JSON text of the options, to be kept with a run's results."""
         options = dataclasses.asdict(self)
-        return json_files.to_text({"command": self.command, "options": options})
+        # ASCII, because a path may not be UTF-8.
+        content = {"command": self.command, "options": options}
+        return json.dumps(content, indent=2) + "\n"
 
     @property
     def steps_per_call(self) -> int:

@@ -29,8 +29,8 @@ _EXAMPLES_PER_BLOCK = 16384
 
 Examples = Sequence[Any]
 
-# Of each feature, float32 without a batch dimension. Those of sequences may be
-# longer than the feature.
+# The logits of each feature, float32 without a batch dimension. Logits of
+# sequences may be longer than the feature.
 Logits = Sequence[np.ndarray]
 
 

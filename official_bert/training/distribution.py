@@ -15,6 +15,7 @@ from absl import logging
 
 from official_bert import files
 from official_bert.errors import InputError, short_reason
+from official_bert.inputs import datasets
 from official_bert.options import tf_config
 from official_bert.options.training import DeviceOptions
 from official_bert.training import interruption
@@ -222,10 +223,11 @@ def shard_batches(
             by_host = tf.split(shares, context.num_input_pipelines)
             return by_host[context.input_pipeline_id]
 
-        shares = batches.map(
-            lambda batch: tf.nest.map_structure(shares_of_host, batch)
-        )
-        return shares.unbatch().prefetch(tf.data.AUTOTUNE)
+        @datasets.as_is
+        def shares(batch: Any) -> Any:
+            return tf.nest.map_structure(shares_of_host, batch)
+
+        return batches.map(shares).unbatch().prefetch(tf.data.AUTOTUNE)
 
     return strategy.distribute_datasets_from_function(shard)
 

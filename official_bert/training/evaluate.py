@@ -33,7 +33,7 @@ class Run:
     """One run of a fine-tuning command."""
 
     task: Task
-    options: FinetuningOptions  # Of a TF Hub module, with its vocabulary.
+    options: FinetuningOptions  # With the vocabulary of a TF Hub module.
     tokenizer: Tokenizer
     strategy: tf.distribute.Strategy
     model: Any

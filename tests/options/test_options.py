@@ -124,6 +124,7 @@ INVALID = [
     (CREATE, SHORT, "--max_seq_length=128 exceeds .* 64 positions"),
     (RunPretraining, {"do_train": False}, "--do_train, --do_eval"),
     (RunPretraining, {"output_dir": "run[1]"}, r"run\[1\]"),
+    (RunPretraining, {"output_dir": "\udce9"}, "--output_dir=.* UTF-8"),
     (RunPretraining, {"input_file": "none*"}, r"'none\*'"),
     (RunPretraining, {"max_seq_length": 65}, "--max_seq_length=65 exceeds"),
     (RunPretraining, {"bert_config_file": "none.json"}, "'none.json'"),
@@ -166,6 +167,12 @@ USABLE = [
     # Not read, so it need not exist.
     (RunSquad, {"predict_file": "none.json"}),
 ]
+
+
+def test_path_that_is_not_utf8_can_be_evaluated():
+    modes = {"do_train": False, "do_eval": True}
+    text = make(RunPretraining, output_dir="\udce9", **modes).to_json()
+    assert json.loads(text.encode())["options"]["output_dir"] == "\udce9"
 
 
 @pytest.mark.parametrize(("options", "changes"), USABLE)
