@@ -25,6 +25,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import psutil
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -234,9 +235,11 @@ def row(soak: Soak, samples: list[Sample], progress: list[Progress]) -> str:
         seen = [s for s in samples if first <= s.seconds <= last]
         memory.append(statistics.median(s.megabytes for s in seen))
         open_files.append(max(s.open_files for s in seen))
-        shown = [p for p in progress if first <= p.seconds <= last]
-        cpu_seconds = shown[-1].cpu_seconds - shown[0].cpu_seconds
-        speeds.append((shown[-1].done - shown[0].done) / cpu_seconds)
+        # The bar may have shown little in a quarter.
+        shown, cpu_seconds, done = zip(*progress, strict=True)
+        ends = np.interp([first, last], shown, cpu_seconds)
+        work = np.interp([first, last], shown, done)
+        speeds.append((work[1] - work[0]) / (ends[1] - ends[0]))
     return (
         f"{soak.name:10}{(end - start) / 60:7.1f}     {memory[0]:7.0f} "
         f"{memory[1]:7.0f}  {open_files[0]:4} {open_files[1]:4}   "
