@@ -14,7 +14,8 @@ test: .venv/tests-installed
 	$(MAKE) --jobs 2 lint pytest
 
 # TensorFlow keeps memory of every model that a process has run: each group of
-# tests has processes of its own. A group's files run in the order of their names.
+# tests has processes of its own. Files run in the order of their names, in which
+# the slow ones are early.
 TEST_GROUPS := \
   tests/[a-g]*/ tests/[h-l]*/ \
   tests/[m-o]*/test_[a-l]*.py tests/[m-o]*/test_[m-z]*.py tests/[p-s]*/ \

@@ -235,11 +235,11 @@ def row(soak: Soak, samples: list[Sample], progress: list[Progress]) -> str:
         seen = [s for s in samples if first <= s.seconds <= last]
         memory.append(statistics.median(s.megabytes for s in seen))
         open_files.append(max(s.open_files for s in seen))
-        # The bar may have shown little in a quarter.
-        shown, cpu_seconds, done = zip(*progress, strict=True)
-        ends = np.interp([first, last], shown, cpu_seconds)
-        work = np.interp([first, last], shown, done)
-        speeds.append((work[1] - work[0]) / (ends[1] - ends[0]))
+        # Interpolated, because the bar may be updated only once in a quarter.
+        seconds, cpu_seconds, done = zip(*progress, strict=True)
+        [cpu_time] = np.diff(np.interp([first, last], seconds, cpu_seconds))
+        [work] = np.diff(np.interp([first, last], seconds, done))
+        speeds.append(work / cpu_time)
     return (
         f"{soak.name:10}{(end - start) / 60:7.1f}     {memory[0]:7.0f} "
         f"{memory[1]:7.0f}  {open_files[0]:4} {open_files[1]:4}   "

@@ -181,7 +181,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         files.require_writable_directory(self.output_dir)
 
     def _require_utf8(self) -> None:
-        """Raises `InputError` for paths that cannot be in `RECORD`."""
+        """Raises `InputError` for values that `RECORD` cannot contain."""
         for name, value in vars(self).items():
             try:
                 str(value).encode()
