@@ -169,10 +169,12 @@ USABLE = [
 ]
 
 
-def test_path_that_is_not_utf8_can_be_evaluated():
+def test_json_of_options_has_the_command_and_all_values():
     modes = {"do_train": False, "do_eval": True}
-    text = make(RunPretraining, output_dir="\udce9", **modes).to_json()
-    assert json.loads(text.encode())["options"]["output_dir"] == "\udce9"
+    given = make(RunPretraining, output_dir="\udce9", **modes)  # Not UTF-8.
+    record = json.loads(given.to_json().encode())
+    assert record["command"] == "run_pretraining.py"
+    assert RunPretraining(**record["options"]) == given
 
 
 @pytest.mark.parametrize(("options", "changes"), USABLE)
