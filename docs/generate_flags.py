@@ -38,8 +38,9 @@ python run_classifier.py --help
 ```
 
 shows the common flags of a command, and `--help=all` all of them. This page
-lists the flags of every command. `python docs/generate_flags.py` generates it
-from the options classes.
+describes each flag once, at the first command that has it; "As above" lists those
+that a command shares with the commands before it. `python docs/generate_flags.py`
+generates the page from the options classes.
 
 Write `--flag=value`; for a boolean, `--flag` or `--noflag`. A default of -
 means that the flag has no value unless you give one.
@@ -54,20 +55,36 @@ def command_name(options_class: type[Options]) -> str:
 
 def render() -> str:
     """Returns the page."""
-    lines = [line for command in COMMANDS for line in section(command)]
-    return "\n".join([INTRODUCTION, *lines])
+    described: set[str] = set()
+    lines = [INTRODUCTION]
+    for command in COMMANDS:
+        lines += section(command, described)
+    return "\n".join(lines)
 
 
-def section(options_class: type[Options]) -> Iterator[str]:
-    """Yields the lines of one command: a table for each heading of its help."""
-    tables: dict[str, list[str]] = {name: [] for name in HEADINGS}
-    for field in dataclasses.fields(options_class):
-        tables[field.metadata["heading"]].append(row(field))
+def section(options_class: type[Options], described: set[str]) -> Iterator[str]:
+    """Yields the lines of one command: a table for each heading of its help.
+
+    Rows of earlier commands are in `described`, to which this adds.
+    """
     yield f"## {command_name(options_class)}\n"
-    for heading, rows in tables.items():
+    fields = dataclasses.fields(options_class)
+    for heading in HEADINGS:
+        rows = {
+            row(field): field.name
+            for field in fields
+            if field.metadata["heading"] == heading
+        }
+        new = [text for text in rows if text not in described]
+        known = [name for text, name in rows.items() if text in described]
+        described.update(new)
         if rows:
-            yield f"**{heading}**\n\n| flag | default | |\n|---|---|---|"
-            yield "\n".join(rows) + "\n"
+            yield f"**{heading}**\n"
+        if known:
+            yield f"As above: `--{'`, `--'.join(known)}`.\n"
+        if new:
+            yield "| flag | default | |\n|---|---|---|"
+            yield "\n".join(new) + "\n"
 
 
 def row(field: dataclasses.Field) -> str:

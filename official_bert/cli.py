@@ -220,13 +220,15 @@ def options_from_flags(
     for field in fields:
         if field.default is dataclasses.MISSING and values[field.name] is None:
             instead = field.metadata["instead"]
-            flag, hint = f"--{field.name}", "See --help=all for all flags."
+            flag, described = f"--{field.name}", field
+            hint = "See --help=all for all flags."
             if instead in given:
                 hint = f"--{instead}={given[instead]} has none."
             elif instead:
                 flag = f"--{instead} or {flag}"
+                described = next(f for f in fields if f.name == instead)
             raise InputError(
-                f"{flag} is required: {field.metadata['help']} {hint}"
+                f"{flag} is required: {described.metadata['help']} {hint}"
             )
     return options_class(**values)
 

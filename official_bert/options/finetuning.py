@@ -95,8 +95,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         check=_frozen_parts,
     )
     feature_layers: str = choice(
-        "Freeze BERT and train a model on the given outputs (table 7 of the "
-        "paper), at a rate such as 1e-3. none: fine-tune BERT.",
+        "Freeze BERT and train a BiLSTM on the given outputs (table 7 of the "
+        "paper); use a learning rate such as 1e-3. none: fine-tune BERT.",
         "none|embeddings|second_to_last|last|weighted_sum_last_4|concat_last_4"
         "|weighted_sum_all",
     )

@@ -117,13 +117,14 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Default: detected."
     )
     label_column: str = option(
-        "Own data: column of the label, of comma-separated labels with "
-        "--task_type=multilabel, or of the correct choice: A, B, or a number "
-        "from 0.",
+        "Own data: column of the label. With --task_type=multilabel: of "
+        "comma-separated labels. Multiple choice: of the correct choice, as A, "
+        "B, ... or a number from 0.",
         "label",
     )
     id_column: str | None = optional(
-        "Own data: column of example names. Default: the line number, or id."
+        "Own data: column of the names of the examples. Default: id if there is "
+        "such a column, otherwise the line number."
     )
     label_file: str | None = file_option(
         "Own data, tagging: all labels, one per line. Default: as in training.",

@@ -58,7 +58,11 @@ class RunPretraining(TrainingOptions, heading="Data"):
         needs="eval_file",
     )
     eval_batch_size: int = count("Instances per evaluation step.", 8)
-    max_eval_steps: int = count("Maximum number of evaluation steps.", 100)
+    max_eval_steps: int = count(
+        "Number of evaluation steps. If the records have fewer batches, they "
+        "are repeated.",
+        100,
+    )
     vocab_file: str | None = file_option(
         "The vocabulary, to check and to copy to --output_dir.",
         None,

@@ -57,7 +57,7 @@ class DeviceOptions(Options, heading="Devices"):
     tpu_zone: str | None = optional("TPU zone, if not detected.")
     gcp_project: str | None = optional("TPU project, if not detected.")
     master: str | None = optional(
-        "TensorFlow master URL: the TPU's address without --tpu_name."
+        "The grpc:// address of the TPU, instead of --tpu_name."
     )
     num_tpu_cores: int = count("With --use_tpu: maximum number of cores.", 8)
     distribution_strategy: str = choice(
@@ -115,7 +115,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         "",
     )
     may_skip: str = checks.regex_option(
-        "Regular expression of --init_checkpoint's weights that may be unused.",
+        "Regular expression of weights to ignore in --init_checkpoint if the "
+        "model does not have them.",
         "",
     )
     max_seq_length: int = option(
@@ -153,7 +154,9 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         check=checks.installed("matplotlib"),
     )
     iterations_per_loop: int = count(
-        "Training steps per call. Without a TPU, the default is 1.", 1000
+        "Training steps per call of the compiled function. Default without a "
+        "TPU: 1.",
+        1000,
     )
     gradient_accumulation_steps: int = count(
         "Micro-batches per step: less memory, more time.", 1

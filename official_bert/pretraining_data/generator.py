@@ -53,7 +53,7 @@ def run(options: CreatePretrainingData) -> None:
     for name in options.output_files():
         files.make_directory(os.path.dirname(name) or ".")
     names = files.expand(options.input_file)
-    logging.info("Reading %d input files: %s", len(names), listed(names))
+    logging.info("Reading %s", listed(names))
     # SIGTERM from a scheduler cleans up like Ctrl-C.
     with signals.temporary_handler(_exit, signal.SIGTERM):
         if options.runner:
