@@ -38,8 +38,8 @@ python run_classifier.py --help
 ```
 
 shows the common flags of a command, and `--help=all` all of them. This page
-describes each flag once, at the first command that has it; "As above" lists those
-that a command shares with the commands before it. `python docs/generate_flags.py`
+describes each flag once, at the first command that has it. "As above" lists the
+flags that are the same in an earlier command. `python docs/generate_flags.py`
 generates the page from the options classes.
 
 Write `--flag=value`; for a boolean, `--flag` or `--noflag`. A default of -

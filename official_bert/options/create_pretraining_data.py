@@ -59,8 +59,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "paragraphs, and documents as --document_blank_lines says."
     )
     document_blank_lines: int = amount(
-        "With --split_sentences: number of blank lines that end a document. The "
-        "end of a file always does. 0: each line is a document.",
+        "With --split_sentences: number of blank lines that end a document. "
+        "The end of a file always does. 0: each line is a document.",
         3,
         needs="split_sentences",
     )

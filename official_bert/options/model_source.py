@@ -95,7 +95,8 @@ class ModelOptions(NamedModel, heading="Model"):
         "Without --model_dir: the vocabulary of the model."
     )
     init_checkpoint: str | None = optional(
-        "Without --model_dir: TF1 checkpoint, such as DIRECTORY/bert_model.ckpt."
+        "Without --model_dir: TF1 checkpoint, such as "
+        "DIRECTORY/bert_model.ckpt."
     )
     do_lower_case: bool | None = optional(
         "Lower-case the text. Default: as for --model_dir, or true."

@@ -46,7 +46,11 @@ def complete(options: _Options) -> _Options:
     if not has_type:
         labels = [row.get(options.label_column) for row in rows]
         task_type = infer_task_type(labels)
-        logging.info("Column %s: %s", options.label_column, task_type)
+        logging.info(
+            "--task_type=%s: from the labels in column %s",
+            task_type,
+            options.label_column,
+        )
         options = dataclasses.replace(options, task_type=task_type)
     if options.fit_max_seq_length:
         options = _fit_max_seq_length(options, rows)
