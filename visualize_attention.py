@@ -17,6 +17,8 @@ Without a model, the command uses bert_tiny_demo. A page is one file, which a
 browser shows without a network.
 """
 
+from absl import logging
+
 from official_bert import cli
 from official_bert.options import VisualizeAttention
 
@@ -32,6 +34,7 @@ def main(options: VisualizeAttention) -> None:
     model = load_encoder(options.model_files, never_split=(MASK,))
     write = context_page.write if options.word else attention_page.write
     write(options, model)
+    logging.info("Wrote %s", options.output_file)
 
 
 if __name__ == "__main__":

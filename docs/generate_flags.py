@@ -38,9 +38,8 @@ python run_classifier.py --help
 ```
 
 shows the common flags of a command, and `--help=all` all of them. This page
-describes each flag once, at the first command that has it. "As above" lists the
-flags that are the same in an earlier command. `python docs/generate_flags.py`
-generates the page from the options classes.
+describes each flag once, at the first command that has it.
+`python docs/generate_flags.py` generates the page from the options classes.
 
 Write `--flag=value`; for a boolean, `--flag` or `--noflag`. A default of -
 means that the flag has no value unless you give one.
@@ -55,36 +54,41 @@ def command_name(options_class: type[Options]) -> str:
 
 def render() -> str:
     """Returns the page."""
-    described: set[str] = set()
+    described: dict[str, str] = {}
     lines = [INTRODUCTION]
     for command in COMMANDS:
         lines += section(command, described)
     return "\n".join(lines)
 
 
-def section(options_class: type[Options], described: set[str]) -> Iterator[str]:
-    """Yields the lines of one command: a table for each heading of its help.
+def section(
+    options_class: type[Options], described: dict[str, str]
+) -> Iterator[str]:
+    """Yields the lines of one command: its flags under the headings of --help.
 
-    Rows of earlier commands are in `described`, to which this adds.
+    `described` is {row of a flag: first command with it}; this adds to it.
     """
-    yield f"## {command_name(options_class)}\n"
-    fields = dataclasses.fields(options_class)
+    command = command_name(options_class)
+    yield f"## {command}\n"
     for heading in HEADINGS:
-        rows = {
-            row(field): field.name
-            for field in fields
-            if field.metadata["heading"] == heading
-        }
-        new = [text for text in rows if text not in described]
-        known = [name for text, name in rows.items() if text in described]
-        described.update(new)
-        if rows:
+        names: dict[str, list[str]] = {}
+        rows = []
+        for field in dataclasses.fields(options_class):
+            if field.metadata["heading"] == heading:
+                text = row(field)
+                first = described.setdefault(text, command)
+                names.setdefault(first, []).append(f"`--{field.name}`")
+                if first == command:
+                    rows.append(text)
+        if names:
             yield f"**{heading}**\n"
-        if known:
-            yield f"As above: `--{'`, `--'.join(known)}`.\n"
-        if new:
+        for other, shared in names.items():
+            if other != command:
+                link = f"[{other}](#{other.replace('.', '')})"
+                yield f"As in {link}: {', '.join(shared)}.\n"
+        if rows:
             yield "| flag | default | |\n|---|---|---|"
-            yield "\n".join(new) + "\n"
+            yield "\n".join(rows) + "\n"
 
 
 def row(field: dataclasses.Field) -> str:
