@@ -48,7 +48,7 @@ def detect(path: str, where: str) -> str:
         received = listed(names) or "no files. Check the path"
         raise InputError(
             f"{where} must have config.json, or bert_config.json and a TF1 "
-            f"checkpoint, NAME for NAME.index. Received: {received}."
+            f"checkpoint, such as bert_model.ckpt.index. Received: {received}."
         )
     values = json_files.read_object(os.path.join(path, "config.json"))
     return "keras_hub" if "registered_name" in values else "huggingface"
