@@ -144,6 +144,16 @@ def test_float16_weights_are_the_nearest_and_load_as_float32(tmp_path, capsys):
     assert_arrays(back, nearest)
 
 
+def test_first_position_embeddings_are_repeated(tmp_path):
+    arrays = released(tmp_path / "a", "pretraining")
+    name = "bert/embeddings/position_embeddings"
+    first = arrays[name][:3]
+    arrays[name] = np.resize(first, arrays[name].shape)
+    assert_arrays(to_tf1(to_hf(tmp_path / "a", repeat_positions=3)), arrays)
+    with pytest.raises(InputError, match="--repeat_positions=999 exceeds"):
+        to_hf(tmp_path / "a", name="c", repeat_positions=999)
+
+
 def test_weight_that_float16_cannot_hold_is_an_error(tmp_path):
     arrays = released(tmp_path / "a", "encoder")
     name = "bert/pooler/dense/bias"

@@ -59,10 +59,23 @@ class ConvertCheckpoint(Options, heading="Model"):
     skip: str | None = checks.regex_option(
         "Regular expression of weights to leave out, such as ^cls/.", None
     )
+    repeat_positions: int = option(
+        "For a model trained on sequences of at most N tokens: replace the "
+        "later position embeddings with copies of the first N, so that it "
+        "learns longer sequences sooner. 0: keep them.",
+        0,
+        at_least=0,
+    )
     strip_optimizer: bool = switch(
         "From TF1 to TF1: copy the checkpoint without adam_m, adam_v, "
         "global_step and the like, two thirds of its size.",
-        conflicts=("bert_config_file", "vocab_file", "do_lower_case", "head"),
+        conflicts=(
+            "bert_config_file",
+            "vocab_file",
+            "do_lower_case",
+            "head",
+            "repeat_positions",
+        ),
     )
     overwrite: bool = switch("Replace the contents of --output.")
 

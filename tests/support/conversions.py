@@ -25,7 +25,7 @@ CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
 def convert(**flags):
     """Runs the command and returns `--output`."""
     options = {
-        key: value if isinstance(value, bool) else str(value)
+        key: value if isinstance(value, int) else str(value)
         for key, value in flags.items()
         if value is not None
     }

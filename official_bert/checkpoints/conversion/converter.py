@@ -52,7 +52,33 @@ def open_model(options: ConvertCheckpoint) -> Model:
     if not any(map(weights.is_finetuned, model.stored)):
         # Without its fine-tuned head, it can no longer do its task.
         description = dataclasses.replace(description, task=None)
-    return _with_raw_targets(model, description)
+    model = _with_raw_targets(model, description)
+    if options.repeat_positions:
+        return _with_repeated_positions(model, options.repeat_positions)
+    return model
+
+
+def _with_repeated_positions(model: Model, period: int) -> Model:
+    """Returns a model whose first position embeddings are repeated.
+
+    Longformer (Beltagy et al., 2020, section 5) starts in this way, because
+    attention to neighbors then works at positions that were never trained.
+    Raises `InputError` if there are fewer positions.
+    """
+    table = model.stored["bert/embeddings/position_embeddings"]
+    positions = model.description.config.max_position_embeddings
+    if period > positions:
+        raise InputError(
+            f"--repeat_positions={period} exceeds the {positions} positions of "
+            f"{model.arrays.where}. Use the length at which it was trained."
+        )
+
+    def read(name: str) -> np.ndarray:
+        array = model.arrays.read(name)
+        return array[np.arange(positions) % period] if name == table else array
+
+    arrays = dataclasses.replace(model.arrays, read=read)
+    return dataclasses.replace(model, arrays=arrays)
 
 
 def _with_raw_targets(model: Model, description: Description) -> Model:
