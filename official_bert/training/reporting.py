@@ -109,7 +109,7 @@ def print_metrics(
     for name, cells in rows.items():
         print(name.ljust(width) + "".join(f"{cell:>10}" for cell in cells))
     if baseline:
-        print("The baseline is always the most frequent label, or the mean.")
+        print("Baseline: the most frequent label, or in regression the mean.")
 
 
 def _cell(value: float | None) -> str:
