@@ -135,8 +135,8 @@ def read_vocab(directory: str) -> str | None:
     if not added:
         return text
     logging.warning(
-        "%s: %d added tokens, such as %r, are ordinary tokens here: matched "
-        "inside words only, after text is normalized.",
+        "%s: %d added tokens, such as %r, are ordinary tokens here: they match "
+        "only at the start of a word, after text is normalized.",
         directory,
         len(added),
         added[0],
