@@ -145,11 +145,12 @@ class SquadFeatures(Features):
 
 
 def tokenize_paragraphs(
-    tokenizer: Tokenizer, paragraphs: Iterable[Paragraph], show_progress: bool
-) -> dict[Paragraph, ParagraphTokens]:
-    """Tokenizes each different paragraph, and each different word, once.
+    tokenizer: Tokenizer, paragraphs: Sequence[Paragraph], show_progress: bool
+) -> list[ParagraphTokens]:
+    """Returns the tokens of each paragraph.
 
-    Like the original, it tokenizes word by word.
+    Like the original, it tokenizes word by word. Each different paragraph, and
+    each different word, is tokenized once.
     """
     texts = {paragraph: paragraph.words for paragraph in paragraphs}
     words = dict.fromkeys(itertools.chain.from_iterable(texts.values()))
@@ -164,7 +165,7 @@ def tokenize_paragraphs(
         counts = np.fromiter(map(len, parts), np.intp)
         word = np.repeat(np.arange(len(parts), dtype=np.int32), counts)
         tokenized[paragraph] = ParagraphTokens(ids, word)
-    return tokenized
+    return [tokenized[paragraph] for paragraph in paragraphs]
 
 
 def tokenize(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Ints]:

@@ -109,23 +109,21 @@ class SquadTask(task.Task):
             )
         if not examples:
             return
-        paragraphs = [example.paragraph for example in examples]
-        tokens_of = squad_features.tokenize_paragraphs(
-            tokenizer, paragraphs, self.show_progress
+        paragraphs = squad_features.tokenize_paragraphs(
+            tokenizer, [e.paragraph for e in examples], self.show_progress
         )
-        tokens = [tokens_of[paragraph] for paragraph in paragraphs]
         texts = (example.question_text for example in examples)
         questions = [
             question[: self.max_query_length]
             for question in squad_features.tokenize(tokenizer, texts)
         ]
         rooms = [max_seq_length - NUM_SPECIAL - len(ids) for ids in questions]
-        lengths = [len(paragraph.ids) for paragraph in tokens]
+        lengths = [len(paragraph.ids) for paragraph in paragraphs]
         yield SquadFeatures(
             examples=examples,
             tokenizer=tokenizer,
             questions=questions,
-            paragraphs=tokens,
+            paragraphs=paragraphs,
             windows=squad_features.make_windows(
                 np.array(lengths), np.array(rooms), self.doc_stride
             ),
