@@ -30,7 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert import progress
-from official_bert.inputs import text_inputs
+from official_bert.inputs import padding, text_inputs
+from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
 from official_bert.tokenization import Tokenizer
@@ -41,6 +42,8 @@ Ints = npt.NDArray[np.int32]
 FIRST_UNIQUE_ID = 1_000_000_000
 
 NUM_SPECIAL = 3  # [CLS] question [SEP] window [SEP]
+
+LABELS = ("start_positions", "end_positions", "is_impossible")
 
 
 class ParagraphTokens(NamedTuple):
@@ -87,7 +90,7 @@ class SquadFeatures(Features):
 
     @functools.cached_property
     def labels(self) -> dict[str, Ints]:
-        """The labels of each window, {name: int32 [W]}; none without answers.
+        """`LABELS` of each window, {name: int32 [W]}; {} without answers.
 
         `start_positions` and `end_positions` of the answer in the input
         sequence, 0 (the position of [CLS]) unless the window contains the whole
@@ -114,34 +117,33 @@ class SquadFeatures(Features):
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
     ) -> dict[str, np.ndarray]:
-        selected = np.asarray(indices)
-        bounds = np.stack([*self.windows, self.offsets])[:, selected]
-        input_ids = np.zeros((len(selected), length), np.int32)
+        rows = [self._row(index) for index in indices]
+        schema = make_schema(length, self.labels)
+        return padding.pad_batch(schema, rows, length, batch_size)
+
+    def _row(self, index: int) -> padding.Row:
+        """Returns the feature of a window, without padding."""
+        example, start, length = (column[index] for column in self.windows)
+        question = self.questions[example]
+        window = self.paragraphs[example].ids[start : start + length]
         cls, sep = text_inputs.special_ids(self.tokenizer.vocab)
-        for row, (example, start, size, offset) in zip(
-            input_ids, bounds.T.tolist(), strict=True
-        ):
-            row[0] = cls
-            row[1 : offset - 1] = self.questions[example]
-            row[offset - 1] = row[offset + size] = sep
-            ids = self.paragraphs[example].ids
-            row[offset : offset + size] = ids[start : start + size]
-        _, _, sizes, offsets = bounds[..., np.newaxis]
-        position = np.arange(length)
-        is_token = position <= offsets + sizes
-        columns = {
-            "unique_ids": selected[:, np.newaxis] + FIRST_UNIQUE_ID,
-            "input_ids": input_ids,
-            "input_mask": is_token,
-            "segment_ids": is_token & (position >= offsets),
-        }
-        for name, values in self.labels.items():
-            columns[name] = values[selected, np.newaxis]
-        missing = ((0, batch_size - len(selected)), (0, 0))
+        input_ids = np.concatenate([[cls], question, [sep], window, [sep]])
         return {
-            name: np.pad(values.astype(np.int32), missing)
-            for name, values in columns.items()
+            "unique_ids": [FIRST_UNIQUE_ID + index],
+            "input_ids": input_ids,
+            "input_mask": np.ones_like(input_ids),
+            "segment_ids": np.arange(len(input_ids)) >= len(question) + 2,
+            **{name: [values[index]] for name, values in self.labels.items()},
         }
+
+
+def make_schema(max_seq_length: int, labels: Iterable[str] = LABELS) -> Schema:
+    """Returns the original's features of a window."""
+    return {
+        "unique_ids": Feature(1),
+        **text_schema(max_seq_length),
+        **dict.fromkeys(labels, Feature(1)),
+    }
 
 
 def tokenize_paragraphs(

@@ -13,7 +13,7 @@ from absl import logging
 from official_bert import files, json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
-from official_bert.inputs.schemas import Feature, Schema, text_schema
+from official_bert.inputs.schemas import Schema
 from official_bert.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
 from official_bert.modeling import losses
@@ -85,13 +85,7 @@ class SquadTask(task.Task):
     main_metric = "f1"
 
     def schema(self, max_seq_length: int) -> Schema:
-        """Returns the original's features of a window."""
-        labels = ("start_positions", "end_positions", "is_impossible")
-        return {
-            "unique_ids": Feature(1),
-            **text_schema(max_seq_length),
-            **dict.fromkeys(labels, Feature(1)),
-        }
+        return squad_features.make_schema(max_seq_length)
 
     def featurize(
         self,
