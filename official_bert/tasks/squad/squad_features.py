@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from official_bert import progress
-from official_bert.inputs import padding, text_inputs
+from official_bert.inputs import text_inputs
 from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
@@ -117,24 +117,26 @@ class SquadFeatures(Features):
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
     ) -> dict[str, np.ndarray]:
-        rows = [self._row(index) for index in indices]
-        schema = make_schema(length, self.labels)
-        return padding.pad_batch(schema, rows, length, batch_size)
-
-    def _row(self, index: int) -> padding.Row:
-        """Returns the feature of a window, without padding."""
-        example, start, length = (column[index] for column in self.windows)
-        question = self.questions[example]
-        window = self.paragraphs[example].ids[start : start + length]
-        cls, sep = text_inputs.special_ids(self.tokenizer.vocab)
-        input_ids = np.concatenate([[cls], question, [sep], window, [sep]])
-        return {
-            "unique_ids": [FIRST_UNIQUE_ID + index],
-            "input_ids": input_ids,
-            "input_mask": np.ones_like(input_ids),
-            "segment_ids": np.arange(len(input_ids)) >= len(question) + 2,
-            **{name: [values[index]] for name, values in self.labels.items()},
+        batch = {
+            name: np.zeros((batch_size, feature.length), np.int32)
+            for name, feature in make_schema(length, self.labels).items()
         }
+        cls, sep = text_inputs.special_ids(self.tokenizer.vocab)
+        for row, index in enumerate(indices):
+            example, start, size = (column[index] for column in self.windows)
+            offset = self.offsets[index]
+            end = offset + size
+            ids = batch["input_ids"][row]
+            ids[0], ids[offset - 1], ids[end] = cls, sep, sep
+            ids[1 : offset - 1] = self.questions[example]
+            window = slice(start, start + size)
+            ids[offset:end] = self.paragraphs[example].ids[window]
+            batch["input_mask"][row, : end + 1] = 1
+            batch["segment_ids"][row, offset : end + 1] = 1
+            batch["unique_ids"][row] = FIRST_UNIQUE_ID + index
+            for name, values in self.labels.items():
+                batch[name][row] = values[index]
+        return batch
 
 
 def make_schema(max_seq_length: int, labels: Iterable[str] = LABELS) -> Schema:
