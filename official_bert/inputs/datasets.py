@@ -97,11 +97,12 @@ def finetuning_batches(
             `bucket`, if that run had another batch size, part of its last pool
             of examples is repeated.
     """
+    schema = data.schema
     serialized = tf.data.TFRecordDataset(list(data.names)).repeat()
     serialized = serialized.shuffle(_FINETUNING_SHUFFLE_BUFFER, seed=seed)
     if pad_to == "max":
         rest = serialized.take(num_examples).skip(start)
-        return _parsed(rest, data.schema, batch_size)
+        return _parsed(rest, schema, batch_size)
     num_batches = math.ceil(num_examples / batch_size)
     serialized = serialized.take(num_batches * batch_size)
     # At most an epoch, so that hardly any batch has the same example twice.
@@ -112,11 +113,15 @@ def finetuning_batches(
 
     @as_is
     def by_length(number: Any, pool: Any) -> tf.data.Dataset:
-        return _batches_by_length(data.schema, pool, batch_size, (seed, number))
+        return _batches_by_length(schema, pool, batch_size, (seed, number))
 
     @as_is
-    def trimmed(rows: dict[str, Any]) -> dict[str, Any]:
-        return _trim(data.schema, rows)
+    def trimmed(batch: dict[str, Any]) -> dict[str, Any]:
+        length = tf.reduce_max(_padded_lengths(schema, batch))
+        return {
+            name: value[..., :length] if schema[name].is_sequence else value
+            for name, value in batch.items()
+        }
 
     batches = pools.skip(pool).flat_map(by_length)
     return _prefetched(batches.skip(batch).map(trimmed))
@@ -144,14 +149,6 @@ def _padded_lengths(schema: Schema, features: dict[str, Any]) -> Any:
         lengths = tf.reduce_max(lengths, -1)
     buckets = tf.constant(padding.buckets(schema["input_ids"].length))
     return tf.gather(buckets, tf.searchsorted(buckets, lengths))
-
-
-def _trim(schema: Schema, batch: dict[str, Any]) -> dict[str, Any]:
-    length = tf.reduce_max(_padded_lengths(schema, batch))
-    return {
-        name: value[..., :length] if schema[name].is_sequence else value
-        for name, value in batch.items()
-    }
 
 
 def to_next_tokens(batch: dict[str, Any]) -> dict[str, Any]:

@@ -91,14 +91,13 @@ def looks_like_header(
     It does if it has words where others have numbers. It does not if it has
     numbers or long texts, or a cell that occurs in its column again.
     """
-    columns = list(zip(*others, strict=False))
     if any(to_number(name) is not None for name in first):
         return False
-    for name, cells in zip(first, columns, strict=False):
+    columns = list(zip(first, zip(*others, strict=False), strict=False))
+    for name, cells in columns:
         if name and None not in map(to_number, cells):
             return True
-    pairs = zip(first, columns, strict=False)
-    is_repeated = any(name in cells for name, cells in pairs)
+    is_repeated = any(name in cells for name, cells in columns)
     return not is_repeated and all(len(name.split()) <= 5 for name in first)
 
 

@@ -52,7 +52,7 @@ def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
     if options.label_file:
         return tables.read_labels(options.label_file)
     if not options.do_train and task_file.is_in(options.output_dir):
-        return task_file.read_labels(options.output_dir)
+        return tuple(task_file.read(options.output_dir).get("labels", ()))
     return None
 
 
@@ -302,10 +302,10 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     data = OwnChoices(options, columns)
     data.require_same_columns()
     num_choices = max(
-        len(columns.find_choices(row.cells, row.where)[0])
+        len(example.choices)
         for split in splits
         if files.exists(data.path(split))
-        for row in data.rows(split)
+        for example in data.read(split)
     )
     return ChoiceTask(num_choices=num_choices, data=data, columns=columns)
 

@@ -36,12 +36,7 @@ from official_bert.modeling.finetuning_models import TokenClassifier
 from official_bert.options import RunClassifier
 from official_bert.tasks import conll, own_data
 from official_bert.tasks.conll import ConllData, Sentence
-from official_bert.tasks.task import (
-    FeatureRow,
-    Logits,
-    RowFeatures,
-    Task,
-)
+from official_bert.tasks.task import FeatureRow, Logits, RowFeatures, Task
 from official_bert.tokenization import Tokenizer, alignment
 
 # Values of --task_name, all with the same meaning.

@@ -16,12 +16,7 @@ from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.task import (
-    FeatureRow,
-    Logits,
-    RowFeatures,
-    Task,
-)
+from official_bert.tasks.task import FeatureRow, Logits, RowFeatures, Task
 from official_bert.tokenization import Tokenizer
 
 # {metric: (its function, the key of its main result)}.

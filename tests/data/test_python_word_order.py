@@ -1,5 +1,6 @@
 import random
 
+import python_english
 import python_word_order
 from python_word_order import PythonWordOrder
 
@@ -22,14 +23,18 @@ def test_equal_neighbors_are_not_exchanged():
     assert python_word_order.swap(text, random.Random(1)) == text
 
 
-def test_half_of_the_sentences_are_swapped(tmp_path, capsys):
-    directory = str(tmp_path)
-    python_word_order.main(PythonWordOrder(output_dir=directory))
+def test_half_of_the_sentences_are_swapped(tmp_path, monkeypatch, capsys):
+    sentences = [" ".join(map(str, range(n))) for n in range(3, 31)]
+    documents = [sentences, sentences]
+    monkeypatch.setattr(python_english, "collect", lambda library: documents)
+    python_word_order.main(PythonWordOrder(output_dir=str(tmp_path)))
     lines = (tmp_path / "sentences.tsv").read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     assert rows.pop(0) == ["text", "label"]
-    assert len(rows) > 10_000
+    for text, label in rows:
+        assert label == ("correct" if text in sentences else "swapped")
     labels = [label for _, label in rows]
-    assert labels.count("swapped") == len(rows) // 2
-    assert {len(text.split()) for text, _ in rows} == {*range(5, 25)}
-    assert f"{len(rows):,} sentences" in capsys.readouterr().out
+    assert labels.count("swapped") == labels.count("correct") == 20
+    lengths = [len(text.split()) for text, _ in rows]
+    assert sorted(lengths) == sorted([*range(5, 25)] * 2) != lengths
+    assert "40 sentences" in capsys.readouterr().out

@@ -109,12 +109,6 @@ def test_labels_are_those_of_the_training_data_sorted(
     assert {example.label for example in task.examples("train")} == found
 
 
-def test_labels_of_a_file_keep_their_order(tmp_path):
-    write(tmp_path / "labels", "z\ny\n")
-    flags = {"label_file": str(tmp_path / "labels"), "do_train": False}
-    assert make(tmp_path, **flags).labels == ("z", "y")
-
-
 @pytest.fixture
 def trained(tmp_path):
     """A directory with data, and in `out` the task.json of a model for it."""

@@ -64,9 +64,6 @@ class Answer(NamedTuple):
     is_impossible: bool = False
 
 
-IMPOSSIBLE = Answer("", -1, -1, is_impossible=True)
-
-
 class SquadExample(NamedTuple):
     """A question about a paragraph; only training reads its answer."""
 
@@ -164,7 +161,7 @@ def _answer(
     paragraph: Paragraph, qa: Any, version_2_with_negative: bool, where: str
 ) -> Answer:
     if version_2_with_negative and _field(qa, "is_impossible", where, bool):
-        return IMPOSSIBLE
+        return Answer("", -1, -1, is_impossible=True)
     answers = _field(qa, "answers", where, list)
     if len(answers) != 1:
         raise InputError(

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from official_bert import progress
 from official_bert.inputs import text_inputs
+from official_bert.inputs.schemas import Feature, Schema, text_schema
 from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
 from official_bert.tasks.task import Features
 from official_bert.tokenization import Tokenizer
@@ -41,6 +42,8 @@ Ints = npt.NDArray[np.int32]
 FIRST_UNIQUE_ID = 1_000_000_000
 
 NUM_SPECIAL = 3  # [CLS] question [SEP] window [SEP]
+
+LABELS = ("start_positions", "end_positions", "is_impossible")
 
 
 class ParagraphTokens(NamedTuple):
@@ -87,7 +90,7 @@ class SquadFeatures(Features):
 
     @functools.cached_property
     def labels(self) -> dict[str, Ints]:
-        """The labels of each window, {name: int32 [W]}; none without answers.
+        """`LABELS` of each window, {name: int32 [W]}; {} without answers.
 
         `start_positions` and `end_positions` of the answer in the input
         sequence, 0 (the position of [CLS]) unless the window contains the whole
@@ -114,42 +117,44 @@ class SquadFeatures(Features):
     def batch(
         self, indices: Sequence[int], length: int, batch_size: int
     ) -> dict[str, np.ndarray]:
-        selected = np.asarray(indices)
-        bounds = np.stack([*self.windows, self.offsets])[:, selected]
-        input_ids = np.zeros((len(selected), length), np.int32)
+        batch = {
+            name: np.zeros((batch_size, feature.length), np.int32)
+            for name, feature in make_schema(length, self.labels).items()
+        }
         cls, sep = text_inputs.special_ids(self.tokenizer.vocab)
-        for row, (example, start, size, offset) in zip(
-            input_ids, bounds.T.tolist(), strict=True
-        ):
-            row[0] = cls
-            row[1 : offset - 1] = self.questions[example]
-            row[offset - 1] = row[offset + size] = sep
-            ids = self.paragraphs[example].ids
-            row[offset : offset + size] = ids[start : start + size]
-        _, _, sizes, offsets = bounds[..., np.newaxis]
-        position = np.arange(length)
-        is_token = position <= offsets + sizes
-        columns = {
-            "unique_ids": selected[:, np.newaxis] + FIRST_UNIQUE_ID,
-            "input_ids": input_ids,
-            "input_mask": is_token,
-            "segment_ids": is_token & (position >= offsets),
-        }
-        for name, values in self.labels.items():
-            columns[name] = values[selected, np.newaxis]
-        missing = ((0, batch_size - len(selected)), (0, 0))
-        return {
-            name: np.pad(values.astype(np.int32), missing)
-            for name, values in columns.items()
-        }
+        for row, index in enumerate(indices):
+            example, start, size = (column[index] for column in self.windows)
+            offset = self.offsets[index]
+            end = offset + size
+            ids = batch["input_ids"][row]
+            ids[0], ids[offset - 1], ids[end] = cls, sep, sep
+            ids[1 : offset - 1] = self.questions[example]
+            window = slice(start, start + size)
+            ids[offset:end] = self.paragraphs[example].ids[window]
+            batch["input_mask"][row, : end + 1] = 1
+            batch["segment_ids"][row, offset : end + 1] = 1
+            batch["unique_ids"][row] = FIRST_UNIQUE_ID + index
+            for name, values in self.labels.items():
+                batch[name][row] = values[index]
+        return batch
+
+
+def make_schema(max_seq_length: int, labels: Iterable[str] = LABELS) -> Schema:
+    """Returns the original's features of a window."""
+    return {
+        "unique_ids": Feature(1),
+        **text_schema(max_seq_length),
+        **dict.fromkeys(labels, Feature(1)),
+    }
 
 
 def tokenize_paragraphs(
-    tokenizer: Tokenizer, paragraphs: Iterable[Paragraph], show_progress: bool
-) -> dict[Paragraph, ParagraphTokens]:
-    """Tokenizes each different paragraph, and each different word, once.
+    tokenizer: Tokenizer, paragraphs: Sequence[Paragraph], show_progress: bool
+) -> list[ParagraphTokens]:
+    """Returns the tokens of each paragraph.
 
-    Like the original, it tokenizes word by word.
+    Like the original, it tokenizes word by word. Each different paragraph, and
+    each different word, is tokenized once.
     """
     texts = {paragraph: paragraph.words for paragraph in paragraphs}
     words = dict.fromkeys(itertools.chain.from_iterable(texts.values()))
@@ -164,7 +169,7 @@ def tokenize_paragraphs(
         counts = np.fromiter(map(len, parts), np.intp)
         word = np.repeat(np.arange(len(parts), dtype=np.int32), counts)
         tokenized[paragraph] = ParagraphTokens(ids, word)
-    return tokenized
+    return [tokenized[paragraph] for paragraph in paragraphs]
 
 
 def tokenize(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Ints]:

@@ -13,7 +13,7 @@ from absl import logging
 from official_bert import files, json_files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
-from official_bert.inputs.schemas import Feature, Schema, text_schema
+from official_bert.inputs.schemas import Schema
 from official_bert.json_files import Amount, Count
 from official_bert.metrics import squad_metrics
 from official_bert.modeling import losses
@@ -85,13 +85,7 @@ class SquadTask(task.Task):
     main_metric = "f1"
 
     def schema(self, max_seq_length: int) -> Schema:
-        """Returns the original's features of a window."""
-        labels = ("start_positions", "end_positions", "is_impossible")
-        return {
-            "unique_ids": Feature(1),
-            **text_schema(max_seq_length),
-            **dict.fromkeys(labels, Feature(1)),
-        }
+        return squad_features.make_schema(max_seq_length)
 
     def featurize(
         self,
@@ -109,23 +103,21 @@ class SquadTask(task.Task):
             )
         if not examples:
             return
-        paragraphs = [example.paragraph for example in examples]
-        tokens_of = squad_features.tokenize_paragraphs(
-            tokenizer, paragraphs, self.show_progress
+        paragraphs = squad_features.tokenize_paragraphs(
+            tokenizer, [e.paragraph for e in examples], self.show_progress
         )
-        tokens = [tokens_of[paragraph] for paragraph in paragraphs]
         texts = (example.question_text for example in examples)
         questions = [
             question[: self.max_query_length]
             for question in squad_features.tokenize(tokenizer, texts)
         ]
         rooms = [max_seq_length - NUM_SPECIAL - len(ids) for ids in questions]
-        lengths = [len(paragraph.ids) for paragraph in tokens]
+        lengths = [len(paragraph.ids) for paragraph in paragraphs]
         yield SquadFeatures(
             examples=examples,
             tokenizer=tokenizer,
             questions=questions,
-            paragraphs=tokens,
+            paragraphs=paragraphs,
             windows=squad_features.make_windows(
                 np.array(lengths), np.array(rooms), self.doc_stride
             ),
