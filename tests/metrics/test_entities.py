@@ -17,6 +17,10 @@ from official_bert.metrics import entities
         # IOE1 and IOE2: E ends an entity.
         ("I-X E-X I-X O", [(0, 2, "X"), (2, 3, "X")]),
         ("I-X E-X E-X", [(0, 2, "X"), (2, 3, "X")]),
+        ("I-X E-X I-X I-X E-X E-Y", [(0, 2, "X"), (2, 5, "X"), (5, 6, "Y")]),
+        ("S-X B-X E-X S-X", [(0, 1, "X"), (1, 3, "X"), (3, 4, "X")]),
+        ("U-X B-X I-X L-X", [(0, 1, "X"), (1, 4, "X")]),
+        ("B-X M-X E-X S-X B-X E-X", [(0, 3, "X"), (3, 4, "X"), (4, 6, "X")]),
         # Invalid: no B at the start, another type inside, S inside.
         ("O I-X I-X", [(1, 3, "X")]),
         ("B-X I-Y I-X", [(0, 1, "X"), (1, 2, "Y"), (2, 3, "X")]),

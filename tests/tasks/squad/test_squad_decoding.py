@@ -1,5 +1,6 @@
 """Answers from logits, compared with an enumeration of all spans."""
 
+import random
 from unittest import mock
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from official_bert.tasks.squad import squad_decoding
 from official_bert.tasks.squad.squad_features import find_owners
+from official_bert.tokenization import BasicTokenizer
 
 CONTEXT = "Ab  (cd)-ef\ngh, Ij kl. mn"  # 19 tokens in 5 words.
 
@@ -213,6 +215,38 @@ def test_final_text_is_the_predicted_part_of_the_original(
 ):
     found = squad_decoding.get_final_text(predicted, original, True)
     assert found == expected
+
+
+def final_text_by_hand(predicted, original, do_lower_case):
+    """Aligns the characters that are not spaces, one by one."""
+    words = BasicTokenizer(do_lower_case).tokenize(original)
+    tokenized = " ".join(words)
+    letters = [i for i, char in enumerate(tokenized) if char != " "]
+    places = [i for i, char in enumerate(original) if char != " "]
+    start = tokenized.find(predicted)
+    last = start + len(predicted) - 1
+    if len(letters) != len(places) or not {start, last} <= {*letters}:
+        return original
+    place_of = dict(zip(letters, places, strict=True))
+    return original[place_of[start] : place_of[last] + 1]
+
+
+def test_final_text_of_random_texts_follows_the_definition():
+    rng = random.Random(0)
+    num_parts = 0
+    for _ in range(3000):
+        length = rng.randrange(1, 20)
+        original = "".join(rng.choices("aBé .,'(中Σ\u0301\xa0", k=length))
+        do_lower_case = rng.random() < 0.5
+        words = BasicTokenizer(do_lower_case).tokenize(original)
+        text = " ".join(words)
+        start = rng.randrange(len(text) + 1)
+        predicted = text[start : start + rng.randrange(6)]
+        arguments = predicted, original, do_lower_case
+        found = squad_decoding.get_final_text(*arguments)
+        assert found == final_text_by_hand(*arguments)
+        num_parts += found != original
+    assert num_parts > 200
 
 
 def test_wordpiece_tokens_are_joined_to_words():
