@@ -126,10 +126,9 @@ def _plot(scalar: str, runs: dict[str, str]) -> str:
         axis = figure.subplots()
         for color, (name, run) in zip(_COLORS, runs.items(), strict=False):
             curves = training_curves.read(run)
-            points = curves.training[scalar] if curves else []
-            steps = [point.step for point in points]
-            values = training_curves.smooth(points)
-            axis.plot(steps, values, color=color, label=name)
+            points = curves.training[scalar] if curves else {}
+            values = training_curves.smooth(points.values())
+            axis.plot(list(points), values, color=color, label=name)
         axis.set(xlabel="step", ylabel="training loss")
         if len(runs) > 1:
             axis.legend()
