@@ -33,7 +33,7 @@ class LineVectors(NamedTuple):
 
 
 class FeatureExtractor:
-    """The model that the options name; computes the vectors they ask for."""
+    """Computes vectors of texts with the model that the options name."""
 
     def __init__(self, options: ExtractFeatures) -> None:
         self.options = options
