@@ -19,7 +19,7 @@ from official_bert.inference.feature_extraction import FeatureExtractor
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ExtractFeatures
 
-CONFIG = {**tiny.CONFIG, "num_hidden_layers": 3}
+CONFIG = {**tiny.CONFIG, "num_hidden_layers": 2}
 TEXT = "good cat\n\nred sun ? ||| it is rain\nwhat is it ?\n"
 
 
@@ -132,7 +132,7 @@ def test_vectors_equal_those_of_the_line_alone(
 ):
     # A chunk of five lines and one of two, in batches of up to three.
     monkeypatch.setattr(feature_extraction, "_CHUNK_LINES", 5)
-    changes = {"layers": "-1,0,-3", "pooling": pooling, "batch_size": 3}
+    changes = {"layers": "-1,0,-2", "pooling": pooling, "batch_size": 3}
     options = make_options(model, **changes, normalize=normalize)
     extractor = FeatureExtractor(options)
     found = list(extractor.stream(LINES))
@@ -253,10 +253,10 @@ MODEL = (
 @pytest.mark.parametrize(
     ("command_line", "message"),
     [
-        ("--layers=3", "--layers=3 .* from -3 to 2"),
-        ("--layers=-4", "--layers=-4 .* from -3 to 2"),
+        ("--layers=2", "--layers=2 .* from -2 to 1"),
+        ("--layers=-3", "--layers=-3 .* from -2 to 1"),
         ("--layers=", "--layers= must list numbers"),
-        ("--layers=a", "--layers=a .*-3 to 2"),
+        ("--layers=a", "--layers=a .*-2 to 1"),
         ("--use_tpu", "--use_tpu"),
         ("--output_format=npy", "--pooling=none"),
         ("--output_file=no.npy", "--pooling=none"),
