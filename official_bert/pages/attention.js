@@ -9,7 +9,10 @@
   const THUMB = Math.max(28, Math.min(64, Math.floor(408 / numHeads)));
   const COLORS = [[29, 95, 191], [184, 71, 15]]; // For A and B, as in style.css.
   const weights = decode($("weights").textContent.trim());
-  const state = { layer: 0, head: 0, filter: "all", over: null, held: null };
+  // `hovered` and `pinned` are buttons of tokens, or null.
+  const state = {
+    layer: 0, head: 0, filter: "all", hovered: null, pinned: null,
+  };
 
   /** Returns the little-endian uint16 numbers in base64 text. */
   function decode(text) {
@@ -34,12 +37,11 @@
       || state.filter === "AB"[segments[from]] + "AB"[segments[to]];
   }
 
-  // The tokens are buttons.
   const buttons = [...document.querySelectorAll(".token")];
   const indexOf = (button) => Number(button.dataset.index);
 
-  /** The only token whose lines are shown, or null. */
-  const active = () => state.over || state.held;
+  /** The button of the only token whose lines are shown, or null. */
+  const active = () => state.hovered || state.pinned;
 
   function drawLines() {
     const svg = $("lines");
@@ -88,7 +90,7 @@
       button.classList.toggle("active", button === one);
       button.classList.toggle("off", one ? value === null && button !== one
         : !hasLines(column, index));
-      button.setAttribute("aria-pressed", button === state.held);
+      button.setAttribute("aria-pressed", button === state.pinned);
       button.style.background = value === null ? ""
         : shade(column === "to" ? indexOf(one) : index, value * 0.35);
       button.querySelector(".number").textContent = value === null ? ""
@@ -199,7 +201,7 @@
   const tokenAt = (event) => event.target.closest(".token");
 
   function look(button) {
-    state.over = button;
+    state.hovered = button;
     drawPicture();
   }
 
@@ -213,8 +215,8 @@
   picture.addEventListener("click", (event) => {
     const button = tokenAt(event);
     if (!button) return;
-    state.held = button === state.held ? null : button;
-    state.over = null;
+    state.pinned = button === state.pinned ? null : button;
+    state.hovered = null;
     drawPicture();
   });
   picture.addEventListener("keydown", (event) => {
@@ -235,7 +237,7 @@
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    state.held = null;
+    state.pinned = null;
     look(null);
   });
   window.addEventListener("resize", drawLines);
