@@ -33,7 +33,7 @@ BATCH_SIZE = 32
 
 def one_by_one(options: ExtractFeatures) -> None:
     """Writes the JSON lines as the original implementation does."""
-    extractor = feature_extraction.load(options)
+    extractor = feature_extraction.FeatureExtractor(options)
     layers = options.layer_indexes
     rows = list(extractor._rows(files.read_lines(options.input_file)))
     with files.writing(options.output_file) as file:

@@ -46,13 +46,12 @@ def draw(axes: Any, label: str, directories: list[str], color: str) -> None:
         per_step = million_tokens_per_step(directory)
         for axis, name in zip(axes, _PANELS, strict=True):
             points = curves.training[name]
-            values = training_curves.smooth(points, 0.8)
-            x = [begin + per_step * point.step for point in points]
+            values = training_curves.smooth(points.values(), 0.8)
+            x = [begin + per_step * step for step in points]
             axis.plot(x, values, color=color, linewidth=1.4)
-        held_out = curves.evaluation.get("masked_lm_loss", [])
-        values = [point.value for point in held_out]
-        at = [begin + per_step * point.step for point in held_out]
-        axes[0].plot(at, values, ".", color=color)
+        held_out = curves.evaluation.get("masked_lm_loss", {})
+        at = [begin + per_step * step for step in held_out]
+        axes[0].plot(at, list(held_out.values()), ".", color=color)
         begin = x[-1]
     axes[0].plot([], color=color, label=label)
 

@@ -15,7 +15,7 @@ from official_bert.errors import InputError, missing_package, short_reason
 from official_bert.tokenization import load_vocab
 
 # Inputs, and their names in the signature `tokens` of TF1 Hub modules.
-_TF1_NAMES = {
+INPUTS = {
     "input_word_ids": "input_ids",
     "input_mask": "input_mask",
     "input_type_ids": "segment_ids",
@@ -102,12 +102,12 @@ class HubEncoder(keras.layers.Layer):
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """See the class."""
-        inputs = {name: tf.cast(inputs[name], tf.int32) for name in _TF1_NAMES}
+        inputs = {name: tf.cast(inputs[name], tf.int32) for name in INPUTS}
         if not self._is_tf1:
             is_training = bool(training and self.trainable)
             return dict(self.module(inputs, training=is_training))
         return self.module.signatures["tokens"](
-            **{_TF1_NAMES[name]: value for name, value in inputs.items()}
+            **{INPUTS[name]: value for name, value in inputs.items()}
         )
 
     def get_config(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class HubBert(keras.layers.Layer):
         """
         inputs = (input_ids, input_mask, segment_ids)
         outputs = self.encoder(
-            dict(zip(_TF1_NAMES, inputs, strict=True)), training=training
+            dict(zip(INPUTS, inputs, strict=True)), training=training
         )
         sequence_output = outputs["sequence_output"]
         if output_positions is not None:

@@ -16,7 +16,6 @@ from support import (
 from support.pretraining_runs import results
 from support.run_outputs import read_json, weights
 
-import predict
 from official_bert import options as classes
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
@@ -162,18 +161,6 @@ def test_left_to_right_must_match_the_trained_model(inputs, left_to_right):
     # The config in the output directory implies the flag.
     flags["bert_config_file"] = str(left_to_right / "bert_config.json")
     assert "lm_loss" in run(inputs, left_to_right, "sop", **flags)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("flag", ["fill_mask", "score"])
-def test_left_to_right_model_cannot_predict_masked_tokens(
-    left_to_right, tmp_path, flag
-):
-    (tmp_path / "in.txt").write_text("w1 [MASK]\n")
-    flags = {"input_file": str(tmp_path / "in.txt"), flag: True}
-    message = r"config\.json: --fill_mask and --score"
-    with pytest.raises(InputError, match=message):
-        predict.main(classes.Predict(model_dir=str(left_to_right), **flags))
 
 
 ATTENTION = {"text_a": "w1", "output_file": "out.html"}

@@ -99,34 +99,18 @@ def test_encoder_and_preprocessor_work_without_this_project(
     assert bool(tf.saved_model.load(encoder).do_lower_case)
 
 
-def test_model_dir_means_the_best_and_init_checkpoint_the_newest_checkpoint(
-    directory, tmp_path, monkeypatch
-):
+def test_model_dir_means_its_best_checkpoint_and_its_files(directory, tmp_path):
     for name in ("bert_config.json", "vocab.txt"):
         shutil.copy(directory / name, tmp_path)
+    (tmp_path / "task.json").write_text(json.dumps({"do_lower_case": False}))
     for part in (tmp_path, tmp_path / "best"):
         part.mkdir(exist_ok=True)
         run_directory.save(str(part), 9, {"a": 1.0}, resume=None, keep=1)
-    (tmp_path / "task.json").write_text(json.dumps({"do_lower_case": False}))
-    found = []
-
-    def load(_, prefix, **_others):
-        found.append(prefix)
-        raise InputError("stop")
-
-    monkeypatch.setattr("official_bert.checkpoints.loading.load", load)
-    run = str(tmp_path)
     path = str(tmp_path / "e")
-    of_run = ExportTfhub(model_dir=run, export_path=path)
-    assert of_run.model_files.vocab_file == f"{run}/vocab.txt"
-    assert not of_run.model_files.do_lower_case
-    for given in (
-        of_run,
-        options(directory, init_checkpoint=run, export_path=path),
-    ):
-        with pytest.raises(InputError, match="stop"):
-            export_tfhub.main(given)
-    assert found == [f"{run}/best", run]
+    given = ExportTfhub(model_dir=str(tmp_path), export_path=path)
+    names = ("bert_config.json", "vocab.txt", "best")
+    expected = [str(tmp_path / name) for name in names]
+    assert given.model_files == (*expected, False)
 
 
 def test_bad_options_are_errors_before_anything_is_written(directory, tmp_path):

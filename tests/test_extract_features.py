@@ -1,6 +1,8 @@
-"""extract_features.py: the recorded result, output formats, errors."""
+"""extract_features.py: the recorded result, vectors, output formats, errors."""
 
 import json
+import shutil
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,9 +14,12 @@ import extract_features
 from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
+from official_bert.inference import feature_extraction
+from official_bert.inference.feature_extraction import FeatureExtractor
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ExtractFeatures
 
+CONFIG = {**tiny.CONFIG, "num_hidden_layers": 2}
 TEXT = "good cat\n\nred sun ? ||| it is rain\nwhat is it ?\n"
 
 
@@ -42,29 +47,155 @@ def compact(source, target):
     return target
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A directory with a model of random weights, and some text."""
+    directory = tmp_path_factory.mktemp("model")
+    (directory / "text.txt").write_text(TEXT)
+    model = PretrainingModel(BertConfig.from_dict(CONFIG))
+    tiny.save(directory, model, CONFIG, 3)
+    return directory
+
+
 @pytest.fixture
-def folder(tmp_path):
-    """A model with random weights, and some text."""
-    (tmp_path / "text.txt").write_text(TEXT)
-    model = PretrainingModel(BertConfig.from_dict(tiny.CONFIG))
-    tiny.save(tmp_path, model, tiny.CONFIG, 3)
-    return tmp_path
+def folder(model, tmp_path):
+    """A copy of the directory, to be changed."""
+    return shutil.copytree(model, tmp_path, dirs_exist_ok=True)
 
 
-def run(folder, name, **changes):
-    """Runs the command and returns the path of its output."""
+def make_options(folder, **changes):
     given = {
         "input_file": str(folder / "text.txt"),
+        "output_file": str(folder / "out.jsonl"),
         "bert_config_file": str(folder / "bert_config.json"),
         "vocab_file": str(folder / "vocab.txt"),
         "init_checkpoint": str(folder / "model.ckpt-3"),
         "layers": "-1",
         "max_seq_length": 16,
     }
+    return ExtractFeatures(**{**given, **changes})
+
+
+def run(folder, name, **changes):
+    """Runs the command and returns the path of its output."""
     path = folder / name
-    options = ExtractFeatures(**{**given, "output_file": str(path), **changes})
-    extract_features.main(options)
+    changes = {"output_file": str(path), **changes}
+    extract_features.main(make_options(folder, **changes))
     return path
+
+
+# Each line, and its tokens if `max_seq_length` is 16.
+LINES = {
+    "good cat": "[CLS] good cat [SEP]",
+    "": "[CLS] [SEP]",
+    "red sun ? ||| it is rain": "[CLS] red sun ? [SEP] it is rain [SEP]",
+    "what " * 30: f"[CLS] {'what ' * 14}[SEP]",
+    "cat ||| dog ||| sun": "[CLS] cat [UNK] [UNK] [UNK] dog [SEP] sun [SEP]",
+    "bad": "[CLS] bad [SEP]",
+    "rain " * 9 + "||| " + "dog " * 11: (
+        f"[CLS] {'rain ' * 7}[SEP] {'dog ' * 6}[SEP]"
+    ),
+}
+
+
+def alone(bert, tokens):
+    """Returns all layers' float64 outputs for one sequence, [L, S, H]."""
+    ids = [[tiny.VOCAB.index(token) for token in tokens]]
+    # The first [SEP] belongs to text A.
+    length_a = tokens.index("[SEP]") + 1
+    segments = [[0] * length_a + [1] * (len(tokens) - length_a)]
+    output = bert(tf.constant(ids), None, tf.constant(segments))
+    layers = [layer[0] for layer in output.encoder_outputs]
+    return np.asarray(layers, np.float64)
+
+
+POOLED = {
+    "cls": lambda vectors: vectors[:, 0],
+    "mean": lambda vectors: vectors.mean(axis=1),
+    "max": lambda vectors: vectors.max(axis=1),
+    "none": lambda vectors: vectors.transpose(1, 0, 2),
+}
+
+
+@pytest.mark.parametrize(
+    ("pooling", "normalize"),
+    [
+        ("none", False),
+        ("none", True),
+        ("cls", False),
+        ("mean", False),
+        ("max", True),
+    ],
+)
+def test_vectors_equal_those_of_the_line_alone(
+    model, monkeypatch, pooling, normalize
+):
+    # A chunk of five lines and one of two, in batches of up to three.
+    monkeypatch.setattr(feature_extraction, "_CHUNK_LINES", 5)
+    changes = {"layers": "-1,0,-2", "pooling": pooling, "batch_size": 3}
+    options = make_options(model, **changes, normalize=normalize)
+    extractor = FeatureExtractor(options)
+    found = list(extractor.stream(LINES))
+    assert [line.number for line in found] == list(range(7))
+    for line, tokens in zip(found, LINES.values(), strict=True):
+        assert line.tokens == tokens.split()
+        layers = alone(extractor.bert, tokens.split())[[-1, 0, 0]]
+        expected = POOLED[pooling](layers)
+        if normalize:
+            expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
+        np.testing.assert_allclose(line.values, expected, atol=1e-5)
+        assert line.values.dtype == np.float32
+        if pooling == "none":
+            assert line.values.flags.owndata  # Keeps no batch alive.
+
+
+@pytest.mark.parametrize(
+    ("line", "pair"),
+    [
+        (" a ||| b ||| c ", ("a ||| b", "c")),
+        ("x|||y", ("x|||y", "")),
+        (" ||| only b", ("||| only b", "")),
+        ("only a ||| ", ("only a |||", "")),
+        ("a |||  b", ("a", " b")),
+        ("\t", ("", "")),
+    ],
+)
+def test_last_separator_of_a_line_separates_the_texts(line, pair):
+    assert feature_extraction.split_pair(line) == pair
+
+
+def texts(number):
+    random = np.random.RandomState(0)
+    for _ in range(number):
+        yield " ".join(random.choice(tiny.WORDS, random.randint(0, 20)))
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_input(model, monkeypatch):
+    monkeypatch.setattr(feature_extraction, "_CHUNK_BYTES", 2**16)
+    extractor = FeatureExtractor(make_options(model, layers="-1,-2"))
+
+    def peak(number):
+        tracemalloc.start()
+        lines = extractor.stream(texts(number))
+        num_bytes = sum(line.values.nbytes for line in lines)
+        _, found = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return found, num_bytes
+
+    peak(200)  # Allocates what is allocated once.
+    few, _ = peak(300)
+    many, num_bytes = peak(2000)
+    assert num_bytes > 2**22
+    assert many < few + 2**18
+
+
+def test_input_is_read_chunk_by_chunk(model, monkeypatch):
+    monkeypatch.setattr(feature_extraction, "_CHUNK_LINES", 50)
+    lines = texts(2000)
+    options = make_options(model, pooling="cls")
+    next(FeatureExtractor(options).stream(lines))
+    assert 1000 < len(list(lines)) < 2000
 
 
 def test_pooled_vectors_are_equal_in_jsonl_and_npy(folder):
@@ -122,10 +253,10 @@ MODEL = (
 @pytest.mark.parametrize(
     ("command_line", "message"),
     [
-        ("--layers=1", "--layers=1 .* from -1 to 0"),
-        ("--layers=-2", "--layers=-2 .* from -1 to 0"),
+        ("--layers=2", "--layers=2 .* from -2 to 1"),
+        ("--layers=-3", "--layers=-3 .* from -2 to 1"),
         ("--layers=", "--layers= must list numbers"),
-        ("--layers=a", "--layers=a .*-1 to 0"),
+        ("--layers=a", "--layers=a .*-2 to 1"),
         ("--use_tpu", "--use_tpu"),
         ("--output_format=npy", "--pooling=none"),
         ("--output_file=no.npy", "--pooling=none"),
@@ -145,7 +276,7 @@ def test_invalid_flags_are_an_error(folder, monkeypatch, command_line, message):
 
 
 def test_cls_pooling_of_a_left_to_right_model_is_an_error(folder):
-    config = BertConfig.from_dict({**tiny.CONFIG, "is_left_to_right": True})
+    config = BertConfig.from_dict({**CONFIG, "is_left_to_right": True})
     (folder / "bert_config.json").write_text(config.to_json_string())
     with pytest.raises(InputError, match="--pooling=cls"):
         run(folder, "out.jsonl", pooling="cls")

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 
 import pytest
 from support import command_lines, conversions, untrained_models
@@ -15,7 +16,7 @@ from support.run_outputs import weights
 import predict
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
-from official_bert.inference import masked_lm
+from official_bert.inference import line_prediction, masked_lm
 from official_bert.inference.predictor import Predictor
 from official_bert.options import Predict
 from official_bert.tasks.tagging import TaggingTask
@@ -228,6 +229,19 @@ def test_chunks_before_an_invalid_line_are_answered(tuned, ask, capsys):
     with pytest.raises(InputError, match=r"^a\.jsonl:3"):
         ask(b'"a"\n"b"\n3\n', "a.jsonl", model_dir=tuned, chunk_size=2)
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_lines_that_arrive_together_form_chunks(tuned, monkeypatch):
+    parts = [b"a\nb\n\nc", b"d\n", b"e", b"f", b"\ng", b""]
+    stream = types.SimpleNamespace(read1=lambda size: parts.pop(0))
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
+    options = Predict(model_dir=tuned, chunk_size=2)
+    assert list(line_prediction.read_chunks(options, None)) == [
+        [("<stdin>:1", "a"), ("<stdin>:2", "b")],
+        [("<stdin>:4", "cd")],
+        [("<stdin>:5", "ef")],
+        [("<stdin>:6", "g")],
+    ]
 
 
 @pytest.mark.parametrize("input_file", ["a.txt", "-"])

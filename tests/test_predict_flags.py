@@ -18,6 +18,7 @@ def models(tmp_path_factory):
 FILES = "--score --bert_config_file=PRE/bert_config.json"
 VOCABULARY = f"{FILES} --vocab_file=PRE/vocab.txt"
 CASED = "cased_L-12_H-768_A-12"
+LEFT_TO_RIGHT = '{"is_left_to_right": true, "vocab_size": 9}'
 TUNED = "--model_dir=TUNED"
 PRETRAINED = "--model_dir=PRE"
 SCORE = f"--score {PRETRAINED}"
@@ -50,6 +51,7 @@ WRONG = [
         "--model=HF",
         "--model=HF must .* BertForMaskedLM. .*--score",
     ),
+    ("--model_dir=LTR --fill_mask", r"config\.json: .* left-to-right model"),
     (f"{TUNED} --batch_size=0", "--batch_size=0"),
     (f"{TUNED} --chunk_size=0", "--chunk_size=0"),
     (f"{TUNED} --top_k=0", "--top_k=0"),
@@ -86,6 +88,9 @@ def test_invalid_flags_are_an_error(
     (tmp_path / "TAGS").mkdir()
     for name in ("task.json", "vocab.txt", "bert_config.json"):
         (tmp_path / "TAGS" / name).write_text('{"kind": "tagging"}')
+    (tmp_path / "LTR").mkdir()
+    for name in ("vocab.txt", "bert_config.json"):
+        (tmp_path / "LTR" / name).write_text(LEFT_TO_RIGHT)
     (tmp_path / "HF").mkdir()
     config = '{"architectures": ["BertForMaskedLM"], "model_type": "bert"}'
     (tmp_path / "HF" / "config.json").write_text(config)

@@ -97,11 +97,6 @@ def test_training_starts_from_the_module_and_learns(base, trained):
     assert {name for name in after if "/adam" not in name} == names | heads
 
 
-def test_resuming_with_another_learning_rate_is_an_error(base, trained):
-    with pytest.raises(InputError, match=r"--learning_rate: 0\.002, now 0\.1"):
-        run(base, trained, learning_rate=0.1)
-
-
 def test_run_directory_is_that_of_an_ordinary_model(trained, tmp_path):
     """`run_classifier.py` and `predict.py` use it without module and flags."""
     output = tmp_path / "out"

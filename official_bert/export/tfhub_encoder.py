@@ -22,7 +22,6 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.pretrained import ModelFiles
 
 _MASKED_LM = "cls/predictions/"
-_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
 Tensors = dict[str, Any]
 
@@ -86,7 +85,7 @@ def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
 
     def encode(inputs: Tensors, training: bool = False) -> Tensors:
         output = model.bert(
-            *(inputs[name] for name in _INPUTS),
+            *(inputs[name] for name in hub.INPUTS),
             training=StepContext(_random_bits) if training else False,
         )
         return {
@@ -106,9 +105,9 @@ def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:
         return outputs
 
     weights = model.bert.trainable_variables
-    module = _trainable(encode, _INPUTS, weights)
+    module = _trainable(encode, hub.INPUTS, weights)
     if has_masked_lm:
-        names = (*_INPUTS, "masked_lm_positions")
+        names = (*hub.INPUTS, "masked_lm_positions")
         weights = [*weights, *model.masked_lm.trainable_variables]
         module.mlm = _trainable(predict_masked, names, weights)
     return module
@@ -152,7 +151,7 @@ def _signatures(bert: Bert, module: Any) -> dict[str, Any]:
             "do_lower_case": module.do_lower_case,
         }
 
-    ids = [_ids(name) for name in ("input_ids", "input_mask", "segment_ids")]
+    ids = [_ids(name) for name in hub.INPUTS.values()]
     return {
         "tokens": tf.function(tokens, input_signature=ids, autograph=False),
         "tokenization_info": tf.function(

@@ -11,7 +11,7 @@ from official_bert.inference.trained_models import LoadedBert
 from official_bert.inputs import text_inputs
 from official_bert.options import VisualizeAttention
 
-# The most on a page: 341 tokens of BERT-Base, 45 MB.
+# A page with more is too large for a browser. BERT-Base: 341 tokens, 45 MB.
 _MAX_PROBABILITIES = 1 << 24
 
 

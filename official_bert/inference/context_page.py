@@ -20,15 +20,16 @@ _MAX_CONTEXTS = 60
 
 
 class Context(NamedTuple):
-    """An occurrence of the word at text[start:end] and tokens[first:last].
+    """An occurrence of the word: tokens[first:last] of a sentence.
 
-    `where` is FILE:LINE. The tokens are without [CLS] and [SEP].
+    `where` is FILE:LINE. The sentence is `before` + `word` + `after`; its
+    tokens are without [CLS] and [SEP].
     """
 
     where: str
-    text: str
-    start: int
-    end: int
+    before: str
+    word: str
+    after: str
     tokens: list[str]
     first: int
     last: int
@@ -65,8 +66,8 @@ def find(
             )
         for first, last in found:
             start, end = spans[first][0], spans[last - 1][1]
-            place = Context(where, text, start, end, tokens, first, last)
-            contexts.append(place)
+            parts = text[:start], text[start:end], text[end:]
+            contexts.append(Context(where, *parts, tokens, first, last))
     if not 2 <= len(contexts) <= _MAX_CONTEXTS:
         raise InputError(
             f"{input_file}: must contain the word 2 to {_MAX_CONTEXTS} times. "
@@ -124,15 +125,7 @@ def write(options: VisualizeAttention, model: LoadedBert) -> None:
         "contexts.html",
         title=f"“{options.word}” in {len(contexts)} contexts",
         subtitle=model.source,
-        contexts=[
-            {
-                "where": c.where,
-                "before": c.text[: c.start],
-                "word": c.text[c.start : c.end],
-                "after": c.text[c.end :],
-            }
-            for c in contexts
-        ],
+        contexts=contexts,
         cosines=cosines.tolist(),
     )
     files.write_text(options.output_file, page)

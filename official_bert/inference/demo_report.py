@@ -9,8 +9,6 @@ from official_bert.plots import figures, training_curves
 from official_bert.tokenization import Tokenizer
 
 _COLORS = ("#1d5fbf", "#b8470f")
-# The directories of the fine-tuned models: pre-trained, and random weights.
-_RUNS = ("finetuning/pretrained", "finetuning/random")
 
 
 class Table(NamedTuple):
@@ -39,28 +37,23 @@ def write(directory: str, model: str, next_steps: str) -> str:
         next_steps: What the page says at its end.
     """
     blanks = _answers(f"{directory}/blanks.jsonl")
-    pretraining_data = f"{directory}/pretraining"
-    finetuning = _finetuning(directory, model)
-    pretraining = _pretraining(pretraining_data)
-    pretrained_run, random_run = (f"{directory}/{name}" for name in _RUNS)
+    finetuning_runs = {
+        f"from {model}": f"{directory}/finetuning/pretrained",
+        "from random weights": f"{directory}/finetuning/random",
+    }
+    finetuning = _finetuning(finetuning_runs)
+    pretraining = _pretraining(f"{directory}/pretraining")
+    pretraining_run = {"training": f"{directory}/pretraining/model"}
     page = pages.render(
         "demo_report.html",
         model=model,
         blanks=blanks,
         attention=files.read_text(f"{directory}/attention.html"),
         finetuning=finetuning,
-        finetuning_loss=_plot(
-            "loss",
-            {
-                f"from {model}": pretrained_run,
-                "from random weights": random_run,
-            },
-        ),
+        finetuning_loss=_plot("loss", finetuning_runs),
         sentences=_answers(f"{directory}/sentences.jsonl"),
         pretraining=pretraining,
-        pretraining_loss=_plot(
-            "masked_lm_loss", {"training": f"{pretraining_data}/model"}
-        ),
+        pretraining_loss=_plot("masked_lm_loss", pretraining_run),
         next_steps=next_steps,
     )
     files.write_text(f"{directory}/report.html", page)
@@ -76,22 +69,20 @@ def _answers(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files.read_lines(path)]
 
 
-def _finetuning(directory: str, model: str) -> Table:
-    pretrained, random = (
-        json_files.read_object(f"{directory}/{name}/eval_results.json")
-        for name in _RUNS
-    )
+def _finetuning(runs: dict[str, str]) -> Table:
+    """Returns the accuracies of {name: run}, and of a constant answer."""
+    accuracies = {}
+    for name, run in runs.items():
+        results = json_files.read_object(f"{run}/eval_results.json")
+        accuracies[name] = results["accuracy"]
+    # Both runs were evaluated on the same examples.
     support = {
         label: scores["support"]
-        for label, scores in pretrained["per_class"].items()
+        for label, scores in results["per_class"].items()
     }
     most_frequent = max(support, key=lambda label: support[label])
-    accuracies = {
-        f"from {model}": pretrained["accuracy"],
-        "from random weights": random["accuracy"],
-        f"always {most_frequent!r}": support[most_frequent]
-        / sum(support.values()),
-    }
+    share = support[most_frequent] / sum(support.values())
+    accuracies[f"always {most_frequent!r}"] = share
     return Table(
         "Are the words in order?",
         ("accuracy",),
@@ -135,10 +126,9 @@ def _plot(scalar: str, runs: dict[str, str]) -> str:
         axis = figure.subplots()
         for color, (name, run) in zip(_COLORS, runs.items(), strict=False):
             curves = training_curves.read(run)
-            points = curves.training[scalar] if curves else []
-            steps = [point.step for point in points]
-            values = training_curves.smooth(points)
-            axis.plot(steps, values, color=color, label=name)
+            points = curves.training[scalar] if curves else {}
+            values = training_curves.smooth(points.values())
+            axis.plot(list(points), values, color=color, label=name)
         axis.set(xlabel="step", ylabel="training loss")
         if len(runs) > 1:
             axis.legend()

@@ -1,9 +1,7 @@
 """Feature vectors of lines of text (`extract_features.py`)."""
 
-import dataclasses
 import io
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,13 +15,9 @@ from official_bert.errors import InputError
 from official_bert.inference.trained_models import load_encoder
 from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
-from official_bert.modeling.encoder import Bert
 from official_bert.options import ExtractFeatures
 from official_bert.tasks import documents
 from official_bert.threads import parallel_map
-from official_bert.tokenization import Tokenizer
-
-_PAIR = re.compile(r"(.*) \|\|\| (.*)")
 
 # Limits of a chunk, whose lines are sorted by length.
 _CHUNK_LINES = 4096
@@ -38,28 +32,12 @@ class LineVectors(NamedTuple):
     values: npt.NDArray[np.float32]  # [S, layers, H], or pooled [layers, H].
 
 
-@dataclasses.dataclass(eq=False)
 class FeatureExtractor:
-    """A pre-trained BERT that computes vectors of texts.
+    """Computes vectors of texts with the model that the options name."""
 
-    Attributes:
-        layers: From 0; or from -1, the last, downwards.
-        pooling: none, cls, mean or max.
-        normalize: Whether to scale vectors to length 1.
-        max_seq_length: Longer texts are truncated.
-        batch_size: Sequences per step.
-    """
-
-    bert: Bert
-    tokenizer: Tokenizer
-    _: dataclasses.KW_ONLY
-    layers: Sequence[int]
-    pooling: str
-    normalize: bool
-    max_seq_length: int
-    batch_size: int
-
-    def __post_init__(self) -> None:
+    def __init__(self, options: ExtractFeatures) -> None:
+        self.options = options
+        self.bert, self.tokenizer, _ = load_encoder(options.model_files)
         self._special_ids = text_inputs.special_ids(self.tokenizer.vocab)
         ids = tf.TensorSpec([None, None], tf.int32)
         self._compiled = tf.function(
@@ -82,13 +60,13 @@ class FeatureExtractor:
                 yield LineVectors(next(numbers), tokens, vectors.pop(0))
 
     def _chunks(self, lines: Iterable[str]) -> Iterator[list[padding.Row]]:
-        hidden_size = self.bert.config.hidden_size
-        vector_bytes = 4 * len(self.layers) * hidden_size
+        num_layers = len(self.options.layer_indexes)
+        vector_bytes = 4 * num_layers * self.bert.config.hidden_size
+        is_pooled = self.options.pooling != "none"
         rows: list[padding.Row] = []
         num_vectors = 0
         for row in self._rows(lines):
             rows.append(row)
-            is_pooled = self.pooling != "none"
             num_vectors += 1 if is_pooled else len(row["input_ids"])
             is_large = num_vectors * vector_bytes >= _CHUNK_BYTES
             if is_large or len(rows) == _CHUNK_LINES:
@@ -101,17 +79,18 @@ class FeatureExtractor:
         ids = self.tokenizer.tokenize_lines_to_ids(
             text for line in lines for text in split_pair(line)
         )
+        max_length = self.options.max_seq_length
         for ids_a, ids_b in zip(ids, ids, strict=True):
             [pair] = documents.cut(
-                ids_a, ids_b, self.max_seq_length, documents.TRUNCATE_TAIL
+                ids_a, ids_b, max_length, documents.TRUNCATE_TAIL
             )
             yield text_inputs.text_features(*pair, self._special_ids)
 
     def _vectors(self, rows: Sequence[padding.Row]) -> list[Any]:
         """Returns `LineVectors.values` for each row."""
         lengths = [padding.row_length(row) for row in rows]
-        batches = padding.batches_by_length(lengths, self.batch_size)
-        schema = text_schema(self.max_seq_length)
+        batches = padding.batches_by_length(lengths, self.options.batch_size)
+        schema = text_schema(self.options.max_seq_length)
 
         def run(indices: list[int]) -> Any:
             batch_rows = [rows[index] for index in indices]
@@ -124,7 +103,7 @@ class FeatureExtractor:
             batches, parallel_map(run, batches), strict=True
         ):
             for index, array in zip(indices, values, strict=True):
-                if self.pooling == "none":
+                if self.options.pooling == "none":
                     # Copied, or the array of the whole batch would be kept.
                     array = array[: lengths[index]].copy()
                 found[index] = array
@@ -133,9 +112,10 @@ class FeatureExtractor:
     def _run(self, input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
         """Returns float32 [B, S, layers, H], or pooled [B, layers, H]."""
         outputs = self.bert(input_ids, input_mask, segment_ids).encoder_outputs
-        layers = tf.stack([outputs[i] for i in self.layers], axis=2)
-        vectors = pool(layers, input_mask, self.pooling)
-        if self.normalize:
+        layers = [outputs[index] for index in self.options.layer_indexes]
+        vectors = tf.stack(layers, axis=2)
+        vectors = pool(vectors, input_mask, self.options.pooling)
+        if self.options.normalize:
             # With this epsilon, a zero vector stays zero.
             vectors = tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24)
         return vectors
@@ -147,8 +127,8 @@ def split_pair(line: str) -> tuple[str, str]:
     As in the original implementation, the line is stripped.
     """
     line = line.strip()
-    match = _PAIR.fullmatch(line)
-    return (match[1], match[2]) if match else (line, "")
+    text_a, separator, text_b = line.rpartition(" ||| ")
+    return (text_a, text_b) if separator else (line, "")
 
 
 def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
@@ -165,20 +145,6 @@ def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
     return total / count
 
 
-def load(options: ExtractFeatures) -> FeatureExtractor:
-    """Loads the model that the flags name."""
-    bert, tokenizer, _ = load_encoder(options.model_files)
-    return FeatureExtractor(
-        bert,
-        tokenizer,
-        layers=options.layer_indexes,
-        pooling=options.pooling,
-        normalize=options.normalize,
-        max_seq_length=options.max_seq_length,
-        batch_size=options.batch_size,
-    )
-
-
 def run(options: ExtractFeatures) -> None:
     """Writes the vectors of all lines; after an `InputError`, no file."""
     path = options.input_file
@@ -186,7 +152,7 @@ def run(options: ExtractFeatures) -> None:
     if not num_lines:
         raise InputError(f"{path}: must contain lines of text. Received: none.")
     lines = progress.bar(
-        load(options).stream(files.read_lines(path)),
+        FeatureExtractor(options).stream(files.read_lines(path)),
         description="Extracting",
         total=num_lines,
         unit="line",
@@ -252,8 +218,7 @@ def tfrecord_bytes(line: LineVectors, layers: Sequence[int]) -> bytes:
     feature = example.features.feature
     feature["linex_index"].int64_list.value.append(line.number)
     feature["tokens"].bytes_list.value.extend(map(str.encode, line.tokens))
-    # A layer that is given twice is written once.
-    for layer, place in {n: i for i, n in enumerate(layers)}.items():
-        values = line.values[..., place, :].ravel()
+    for layer in set(layers):  # A layer may be given twice.
+        values = line.values[..., layers.index(layer), :].ravel()
         feature[f"layer_{layer}"].float_list.value.extend(values)
     return tfrecords.frame(example.SerializeToString(deterministic=True))

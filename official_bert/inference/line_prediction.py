@@ -79,10 +79,10 @@ def run(answerer: Answerer, options: Predict) -> None:
 def _rows(
     answerer: Answerer, options: Predict
 ) -> Iterator[tuple[str, Any]] | None:
-    """Returns the position and the content of each example in a file.
+    """Returns the rows of a table, or the sentences of a CoNLL file.
 
-    They are FILE:LINE and the texts of a table's row, or FILE and a sentence.
-    None if the input has one example per line.
+    Yields pairs: FILE:LINE and the texts of the row by column, or FILE and the
+    `Sentence`. Returns None if the input has one example per line.
     """
     path, kind = options.input_file, options.resolved_format
     if path == "-" or not isinstance(answerer, Predictor):

@@ -1,5 +1,6 @@
 """Predicts with a fine-tuned model."""
 
+import functools
 import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,17 +30,16 @@ class Predictor:
         self.task = finetuned.task
         self.tokenizer = finetuned.tokenizer
         self.max_seq_length = finetuned.max_seq_length
-        # Batches are always full, so a single input has a batch size of 1.
-        self._forward_one, self._forward_many = (
-            Forward(
-                self.task,
-                finetuned.model,
-                max_seq_length=self.max_seq_length,
-                batch_size=size,
-                pad_to=self.task.pad_to,
-            )
-            for size in (1, batch_size)
+        forward = functools.partial(
+            Forward,
+            self.task,
+            finetuned.model,
+            max_seq_length=self.max_seq_length,
+            pad_to=self.task.pad_to,
         )
+        # Batches are always full, so a single input has a batch size of 1.
+        self._forward_one = forward(batch_size=1)
+        self._forward_many = forward(batch_size=batch_size)
 
     @classmethod
     def from_dir(cls, output_dir: str, *, batch_size: int = 32) -> "Predictor":

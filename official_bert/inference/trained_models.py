@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_bert import pretrained, task_file, tasks
-from official_bert.checkpoints import loading, run_directory, tf1
+from official_bert.checkpoints import loading, tf1
 from official_bert.checkpoints.conversion import huggingface
 from official_bert.checkpoints.conversion.model import Model, match
 from official_bert.errors import InputError, listed
@@ -34,23 +34,22 @@ def load_weights(
     *,
     may_initialize: str,
     may_skip: str,
-) -> Tokenizer:
-    """Assigns the weights of a model and returns its tokenizer.
+) -> tuple[Tokenizer, str]:
+    """Assigns the weights of a model; returns its tokenizer and their source.
 
-    The tokenizer keeps the tokens `never_split` whole. For the other arguments
-    see `checkpoints.loading.load`. Raises `InputError` if the files are damaged
-    or do not fit each other.
+    The source is the prefix of the checkpoint. The tokenizer keeps the tokens
+    `never_split` whole. For the other arguments see `checkpoints.loading.load`.
+    Raises `InputError` if the files are damaged or do not fit each other.
     """
     tokenizer = Tokenizer(files.vocab_file, files.do_lower_case, never_split)
     model.config.require_vocabulary(tokenizer.vocab, files.vocab_file)
-    weights = tf1.by_name(model.trainable_variables)
-    loading.load(
-        weights,
+    loaded = loading.load(
+        tf1.by_name(model.trainable_variables),
         files.init_checkpoint,
         may_initialize=may_initialize,
         may_skip=may_skip,
     )
-    return tokenizer
+    return tokenizer, loaded.source
 
 
 class LoadedBert(NamedTuple):
@@ -98,15 +97,14 @@ def load_encoder(
     """Loads BERT, like `load_weights`; needs no pooler and ignores heads."""
     bert = Bert(files.read_config())
     bert.build()
-    tokenizer = load_weights(
+    tokenizer, source = load_weights(
         bert,
         files,
         never_split,
         may_initialize="^bert/pooler/",  # Not used.
         may_skip=tf1.NOT_BERT,
     )
-    path = files.init_checkpoint
-    return LoadedBert(bert, tokenizer, run_directory.latest(path) or path)
+    return LoadedBert(bert, tokenizer, source)
 
 
 def load_masked_lm(
@@ -118,7 +116,7 @@ def load_masked_lm(
     """
     require_masked_lm(files)
     model = PretrainingModel(files.read_config())
-    tokenizer = load_weights(
+    tokenizer, _ = load_weights(
         model,
         files,
         (MASK,),
@@ -190,7 +188,7 @@ def _load_task(
             f"the {positions} positions of the model. Received: "
             f"{max_seq_length}."
         )
-    tokenizer = load_weights(
+    tokenizer, _ = load_weights(
         model, files, may_initialize=may_initialize, may_skip=may_skip
     )
     return FinetunedModel(

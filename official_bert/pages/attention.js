@@ -9,7 +9,10 @@
   const THUMB = Math.max(28, Math.min(64, Math.floor(408 / numHeads)));
   const COLORS = [[29, 95, 191], [184, 71, 15]]; // For A and B, as in style.css.
   const weights = decode($("weights").textContent.trim());
-  const state = { layer: 0, head: 0, filter: "all", over: null, held: null };
+  // `hovered` and `pinned` are buttons of tokens, or null.
+  const state = {
+    layer: 0, head: 0, filter: "all", hovered: null, pinned: null,
+  };
 
   /** Returns the little-endian uint16 numbers in base64 text. */
   function decode(text) {
@@ -34,19 +37,11 @@
       || state.filter === "AB"[segments[from]] + "AB"[segments[to]];
   }
 
-  /** The token of a button: {column, index}. */
-  function tokenOf(button) {
-    return {
-      column: button.dataset.column, index: Number(button.dataset.index),
-    };
-  }
+  const buttons = [...document.querySelectorAll(".token")];
+  const indexOf = (button) => Number(button.dataset.index);
 
-  /** Whether two tokens are the same; either may be null. */
-  const isSame = (one, other) => Boolean(one && other)
-    && one.column === other.column && one.index === other.index;
-
-  /** The only token whose lines are shown, or null. */
-  const active = () => state.over || state.held;
+  /** The button of the only token whose lines are shown, or null. */
+  const active = () => state.hovered || state.pinned;
 
   function drawLines() {
     const svg = $("lines");
@@ -55,11 +50,12 @@
     svg.setAttribute("height", size * ROW);
     svg.setAttribute("viewBox", `0 0 ${width} ${size * ROW}`);
     const one = active();
+    const column = one?.dataset.column;
     const lines = [];
     for (let from = 0; from < size; from++) {
-      if (one && one.column === "from" && one.index !== from) continue;
+      if (column === "from" && indexOf(one) !== from) continue;
       for (let to = 0; to < size; to++) {
-        if (one && one.column === "to" && one.index !== to) continue;
+        if (column === "to" && indexOf(one) !== to) continue;
         const value = weight(state.layer, state.head, from, to);
         if (value < FAINTEST || !isShown(from, to)) continue;
         const start = (from + 0.5) * ROW, end = (to + 0.5) * ROW;
@@ -80,24 +76,23 @@
   /** The attention between the active token and another, or null. */
   function share(column, index) {
     const one = active();
-    if (!one || one.column === column) return null;
-    const [from, to] = column === "to" ? [one.index, index]
-      : [index, one.index];
+    if (!one || one.dataset.column === column) return null;
+    const [from, to] = column === "to" ? [indexOf(one), index]
+      : [index, indexOf(one)];
     return isShown(from, to) ? weight(state.layer, state.head, from, to) : null;
   }
 
   function markTokens() {
     const one = active();
-    for (const button of document.querySelectorAll(".token")) {
-      const token = tokenOf(button), { column, index } = token;
-      const isActive = isSame(token, one);
+    for (const button of buttons) {
+      const column = button.dataset.column, index = indexOf(button);
       const value = share(column, index);
-      button.classList.toggle("active", isActive);
-      button.classList.toggle("off", one ? value === null && !isActive
+      button.classList.toggle("active", button === one);
+      button.classList.toggle("off", one ? value === null && button !== one
         : !hasLines(column, index));
-      button.setAttribute("aria-pressed", isSame(token, state.held));
+      button.setAttribute("aria-pressed", button === state.pinned);
       button.style.background = value === null ? ""
-        : shade(column === "to" ? one.index : index, value * 0.35);
+        : shade(column === "to" ? indexOf(one) : index, value * 0.35);
       button.querySelector(".number").textContent = value === null ? ""
         : value.toFixed(3);
     }
@@ -114,13 +109,14 @@
     const one = active();
     let text = `Layer ${state.layer + 1}, head ${state.head + 1}`;
     if (one) {
-      const other = one.column === "from" ? "to" : "from";
+      const isFrom = one.dataset.column === "from";
+      const other = isFrom ? "to" : "from";
       const best = tokens.map((token, index) => [share(other, index), token])
         .filter(([value]) => value >= 0.005) // False for null.
         .sort((x, y) => y[0] - x[0]).slice(0, 5)
         .map(([value, token]) => `${token} ${value.toFixed(2)}`);
-      text += `: “${tokens[one.index]}” `
-        + (one.column === "from" ? "attends to " : "is attended to by ")
+      text += `: “${tokens[indexOf(one)]}” `
+        + (isFrom ? "attends to " : "is attended to by ")
         + (best.join(", ") || "nothing shown");
     }
     $("spoken").textContent = text;
@@ -202,13 +198,10 @@
   const picture = $("picture");
 
   /** The token at which an event happened, or null. */
-  function tokenAt(event) {
-    const button = event.target.closest(".token");
-    return button && tokenOf(button);
-  }
+  const tokenAt = (event) => event.target.closest(".token");
 
-  function look(token) {
-    state.over = token;
+  function look(button) {
+    state.hovered = button;
     drawPicture();
   }
 
@@ -220,30 +213,31 @@
   });
   picture.addEventListener("focusout", () => look(null));
   picture.addEventListener("click", (event) => {
-    const token = tokenAt(event);
-    if (!token) return;
-    state.held = isSame(token, state.held) ? null : token;
-    state.over = null;
+    const button = tokenAt(event);
+    if (!button) return;
+    state.pinned = button === state.pinned ? null : button;
+    state.hovered = null;
     drawPicture();
   });
   picture.addEventListener("keydown", (event) => {
-    const token = tokenAt(event), move = ARROWS[event.key];
-    if (!token || !move) return;
+    const button = tokenAt(event), move = ARROWS[event.key];
+    if (!button || !move) return;
     event.preventDefault();
-    const column = move[1] ? (move[1] < 0 ? "from" : "to") : token.column;
-    const index = Math.max(0, Math.min(size - 1, token.index + move[0]));
+    let column = button.dataset.column;
+    if (move[1]) column = move[1] < 0 ? "from" : "to";
+    const index = Math.max(0, Math.min(size - 1, indexOf(button) + move[0]));
     const next = picture.querySelector(
       `[data-column="${column}"][data-index="${index}"]`);
-    for (const button of picture.querySelectorAll(".token")) {
-      if (button.dataset.column === column) {
-        button.tabIndex = button === next ? 0 : -1;
+    for (const other of buttons) {
+      if (other.dataset.column === column) {
+        other.tabIndex = other === next ? 0 : -1;
       }
     }
     next.focus();
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    state.held = null;
+    state.pinned = null;
     look(null);
   });
   window.addEventListener("resize", drawLines);

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -28,15 +29,8 @@ _MIN_POINTS_TO_SMOOTH = 50
 _RECORD_OVERHEAD = 16
 
 
-class Point(NamedTuple):
-    """One value of a curve."""
-
-    step: int
-    value: float
-
-
-# {name: points, in the order they were written}.
-Scalars = dict[str, list[Point]]
+# The points of curves, {name: {step: value}}.
+Scalars = dict[str, dict[int, float]]
 
 
 class Curves(NamedTuple):
@@ -60,16 +54,16 @@ def read(output_dir: str) -> Curves | None:
     return curves if any(curves) else None
 
 
-def smooth(points: list[Point], decay: float = 0.9) -> list[float]:
-    """Returns the exponential moving averages of a curve, without bias.
+def smooth(values: Iterable[float], decay: float = 0.9) -> list[float]:
+    """Returns the exponential moving averages of values, without bias.
 
     Like Adam's moments, averages are divided by the sum of their weights, so
     that the first ones are not too small.
     """
     total = weight = 0.0
     averages = []
-    for point in points:
-        total = decay * total + (1 - decay) * point.value
+    for value in values:
+        total = decay * total + (1 - decay) * value
         weight = decay * weight + (1 - decay)
         averages.append(total / weight)
     return averages
@@ -82,7 +76,7 @@ def draw(output_dir: str, curves: Curves) -> list[str]:
     ordered += sorted(names.difference(_ORDER))
     columns = min(3, len(names))
     rows = math.ceil(len(names) / columns)
-    ends = [points[-1].step for part in curves for points in part.values()]
+    ends = [max(points) for part in curves for points in part.values()]
     with figures.figure(4.4 * columns, 2.9 * rows) as figure:
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for axis, name in zip(axes, ordered, strict=False):
@@ -97,16 +91,16 @@ def draw(output_dir: str, curves: Curves) -> list[str]:
 def _draw(axis: Any, name: str, curves: Curves) -> None:
     axis.set(title=name, xlabel="step")
     if points := curves.training.get(name):
-        steps, values = zip(*points, strict=True)
+        steps, values = zip(*points.items(), strict=True)
         marker = "o" if len(points) == 1 else None
         if len(points) < _MIN_POINTS_TO_SMOOTH or name == "learning_rate":
             axis.plot(steps, values, marker=marker, color=_BLUE, linewidth=1.6)
         else:
             axis.plot(steps, values, color=_PALE_BLUE, linewidth=0.8)
-            axis.plot(steps, smooth(points), color=_BLUE, label="average")
+            axis.plot(steps, smooth(values), color=_BLUE, label="average")
         axis.lines[0].set_label("training")
     if points := curves.evaluation.get(name):
-        steps, values = zip(*points, strict=True)
+        steps, values = zip(*points.items(), strict=True)
         axis.plot(steps, values, "o-", color=_ORANGE, label="evaluation")
     if len(axis.lines) > 1:
         axis.legend()
@@ -143,8 +137,7 @@ def _read_file(path: str) -> tuple[float, Scalars]:
             if value.metadata.plugin_data.plugin_name == "scalars":
                 start = start or event.wall_time
                 number = float(tensor_util.make_ndarray(value.tensor).item())
-                points = scalars.setdefault(value.tag, [])
-                points.append(Point(event.step, number))
+                scalars.setdefault(value.tag, {})[event.step] = number
     return start, scalars
 
 
@@ -156,19 +149,19 @@ def _join_training(parts: list[Scalars]) -> Scalars:
     """
     joined: Scalars = {}
     for part in filter(None, parts):
-        first = min(points[0].step for points in part.values())
+        first = min(min(points) for points in part.values())
         for name in {**joined, **part}:
-            before = [p for p in joined.get(name, []) if p.step < first]
-            joined[name] = before + part.get(name, [])
+            points = joined.get(name, {})
+            before = {step: points[step] for step in points if step < first}
+            joined[name] = before | part.get(name, {})
     return {name: points for name, points in joined.items() if points}
 
 
 def _join_evaluations(parts: list[Scalars]) -> Scalars:
-    joined: dict[str, dict[int, float]] = {}
+    joined: Scalars = {}
     for part in parts:
         for name, points in part.items():
             joined.setdefault(name, {}).update(points)
     return {
-        name: [Point(*point) for point in sorted(values.items())]
-        for name, values in joined.items()
+        name: dict(sorted(points.items())) for name, points in joined.items()
     }

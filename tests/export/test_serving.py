@@ -14,7 +14,7 @@ from support import record_files, served_models
 from official_bert.errors import InputError
 from official_bert.export import serving
 from official_bert.export.graph_tokenizer import GraphTokenizer
-from official_bert.export.serving import exporting, squad_signatures, tflite
+from official_bert.export.serving import squad_signatures, tflite
 from official_bert.tasks.squad.squad_decoding import DecodingOptions
 
 CLIENT = pathlib.Path(__file__).parents[1] / "support" / "ask_served.py"
@@ -35,7 +35,7 @@ def as_lists(outputs):
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"bilstm"}))
 def test_served_answers_equal_predictions(name, tmp_path):
     finetuned = served_models.load(name, tmp_path)
-    signatures = exporting.make_signatures(finetuned).all()
+    signatures = serving.make_signatures(finetuned).all()
     inputs = {n: tf.constant(v) for n, v in CASES[name].inputs.items()}
 
     outputs = signatures["serving_default"](**inputs)
@@ -78,9 +78,7 @@ def test_answer_is_cut_at_the_bounds_of_its_tokens(
 
 
 def test_bytes_that_are_not_utf8_are_ignored(tmp_path):
-    signatures = exporting.make_signatures(
-        served_models.load("squad", tmp_path)
-    )
+    signatures = serving.make_signatures(served_models.load("squad", tmp_path))
     context = b"na\xefve the \xa0 end of it"
     outputs = signatures.from_questions(
         tf.constant(["what ?"] * 2),
@@ -93,7 +91,7 @@ def test_bytes_that_are_not_utf8_are_ignored(tmp_path):
 @pytest.mark.parametrize("name", ["classification", "choice", "squad"])
 def test_serialized_examples_have_the_answers_of_their_ids(name, tmp_path):
     finetuned = served_models.load(name, tmp_path)
-    signatures = exporting.make_signatures(finetuned, export_text=False)
+    signatures = serving.make_signatures(finetuned, export_text=False)
     schema = finetuned.task.schema(finetuned.max_seq_length)
     random = np.random.RandomState(1)
     examples = [
@@ -230,7 +228,7 @@ def test_tflite_model_equals_the_original(name, tmp_path):
 
     content = (tmp_path / "1/model.tflite").read_bytes()
     assert content[4:8] == b"TFL3"
-    signatures = exporting.make_signatures(finetuned, export_text=False)
+    signatures = serving.make_signatures(finetuned, export_text=False)
     assert tflite.largest_difference(signatures, content) < 1e-5
     for weight in finetuned.model.trainable_variables:
         weight.assign(weight + 0.1)

@@ -125,14 +125,3 @@ def test_special_tokens_have_their_published_names(preprocessor, part):
         "mask_id": 4,
     }
     assert special["padding_id"].dtype == tf.int32
-
-
-@pytest.mark.slow
-def test_cased_preprocessor_keeps_case(tmp_path, vocab_file):
-    path = str(tmp_path / "cased")
-    tfhub_preprocessor.export(
-        path, vocab_file, do_lower_case=False, seq_length=5
-    )
-
-    rows = tf.saved_model.load(path)(["durer Durer"])["input_word_ids"]
-    assert rows.numpy().tolist() == [[2, 14, 1, 3, 0]]

@@ -74,13 +74,11 @@ def test_weights_are_the_variables_of_the_module(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("optimizer", "rate"), [("SGD", 0.01), ("Adam", 1e-3)])
-def test_keras_trains_all_weights(path, optimizer, rate):
+def test_keras_trains_all_weights(path):
     encoder = HubEncoder(path)
     model = model_on(encoder)
     before = loss(model)
-    optimizer = getattr(keras.optimizers, optimizer)(rate)
-    trained = train(model, optimizer, epochs=20)
+    trained = train(model, keras.optimizers.Adam(1e-3), epochs=20)
     assert loss(model) < 0.7 * before
     # Adding a constant to all keys changes no softmax: the gradient is 0.
     assert all(

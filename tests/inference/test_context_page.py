@@ -42,13 +42,13 @@ def test_every_occurrence_of_the_whole_word_is_found(model, write):
         "cat catfishs catfish\n"
     )
     found = context_page.find(model, "catfish", path)
-    assert [(c.where, c.text[c.start : c.end]) for c in found] == [
+    assert [(c.where, c.word) for c in found] == [
         (f"{path}:1", "Catfish"),
         (f"{path}:3", "CATFISH"),
         (f"{path}:3", "catfish"),
         (f"{path}:4", "catfish"),
     ]
-    assert found[0].text == "a Catfish is red"
+    assert (found[0].before, found[0].after) == ("a ", " is red")
     # Neither "catfishs" nor "cat".
     assert (found[3].first, found[3].last) == (4, 6)
     assert all(c.tokens[c.first : c.last] == ["cat", "##fish"] for c in found)
@@ -57,7 +57,7 @@ def test_every_occurrence_of_the_whole_word_is_found(model, write):
 def test_several_words_can_be_compared(model, write):
     path = write("the red cat is red\nbad red cat\n")
     found = context_page.find(model, "Red Cat", path)
-    assert [c.text[c.start : c.end] for c in found] == ["red cat"] * 2
+    assert [c.word for c in found] == ["red cat"] * 2
 
 
 def test_cosines_are_those_of_the_mean_token_vectors(model, write):

@@ -15,7 +15,6 @@ from support.run_outputs import read_json_lines
 from official_bert import plots
 from official_bert.errors import InputError
 from official_bert.plots import confusion_matrix, figures, training_curves
-from official_bert.plots.training_curves import Point
 
 
 def write(folder, scalars):
@@ -33,10 +32,10 @@ def write(folder, scalars):
 
 
 def read_training(folder):
-    """Returns {name: {step: value}} of the curves of training."""
+    """Returns the curves of training."""
     found = training_curves.read(str(folder))
     assert found.evaluation == {}
-    return {name: dict(points) for name, points in found.training.items()}
+    return found.training
 
 
 def test_resumed_run_replaces_what_the_killed_run_wrote_later(tmp_path):
@@ -52,9 +51,8 @@ def test_last_evaluation_of_a_step_counts(tmp_path):
         write(tmp_path / "eval", {"eval_accuracy": {step: value}})
     found = training_curves.read(str(tmp_path))
     assert found.training == {}
-    assert found.evaluation == {
-        "eval_accuracy": [Point(10, 0.5), Point(20, 1.0), Point(30, 0.25)]
-    }
+    points = found.evaluation["eval_accuracy"]
+    assert list(points.items()) == [(10, 0.5), (20, 1.0), (30, 0.25)]
 
 
 def test_event_files_are_read_in_the_order_of_their_first_event(tmp_path):
@@ -93,7 +91,7 @@ def test_run_directory_without_events_has_no_plots(tmp_path):
 
 def test_smoothed_curve_is_an_unbiased_exponential_average():
     values = np.random.default_rng(1).normal(size=200)
-    found = training_curves.smooth([Point(*pair) for pair in enumerate(values)])
+    found = training_curves.smooth(values)
     expected = [
         np.average(values[: n + 1], weights=0.9 ** np.arange(n, -1, -1))
         for n in range(200)
@@ -231,14 +229,13 @@ def test_plots_flag_draws_the_evaluations_during_training(tmp_path):
         assert pixels(output / f"{name}.png")
         assert (output / f"{name}.html").exists()
     found = training_curves.read(str(output))
-    assert [point.step for point in found.training["loss"]] == [10, 20, 30]
+    assert list(found.training["loss"]) == [10, 20, 30]
     history = read_json_lines(output / "eval_history.jsonl")
-    accuracies = found.evaluation["eval_accuracy"]
-    assert [point.step for point in accuracies] == [10, 20, 30]
-    assert found.evaluation["eval_loss"] == [
-        (entry["global_step"], pytest.approx(entry["eval_loss"], rel=1e-6))
+    assert list(found.evaluation["eval_accuracy"]) == [10, 20, 30]
+    assert found.evaluation["eval_loss"] == {
+        entry["global_step"]: pytest.approx(entry["eval_loss"], rel=1e-6)
         for entry in history
-    ]
+    }
 
 
 def test_plots_flag_without_matplotlib_is_an_error(tmp_path, monkeypatch):

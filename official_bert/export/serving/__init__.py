@@ -1,5 +1,115 @@
-"""Fine-tuned models as SavedModels for TensorFlow Serving."""
+"""Fine-tuned models as SavedModels for TensorFlow Serving.
 
-from official_bert.export.serving.exporting import export
+EXPORT_DIR/1/saved_model.pb             the signatures
+             variables/                 the weights
+             assets/vocab.txt           and labels.txt, if the task has labels
+             assets.extra/task.json     the task of the model
+             model.tflite               with `export_tflite`
+EXPORT_DIR/2/                           the next version
+"""
 
-__all__ = ["export"]
+import os
+
+import tensorflow as tf
+from absl import logging
+
+from official_bert import files, json_files, task_file
+from official_bert.errors import InputError
+from official_bert.export import saved_model
+from official_bert.export.graph_tokenizer import GraphTokenizer
+from official_bert.export.serving import tflite
+from official_bert.export.serving.signatures import (
+    ChoiceSignatures,
+    TaskSignatures,
+    TextSignatures,
+)
+from official_bert.export.serving.squad_signatures import SquadSignatures
+from official_bert.export.serving.tagging_signatures import TaggingSignatures
+from official_bert.modeling.encoder import Bert
+from official_bert.tasks.task import FinetunedModel
+
+# By `kind` in task.json.
+_SIGNATURES: dict[str, type[TaskSignatures]] = {
+    "text": TextSignatures,
+    "choice": ChoiceSignatures,
+    "tagging": TaggingSignatures,
+    "squad": SquadSignatures,
+}
+
+
+def export(
+    finetuned: FinetunedModel,
+    export_dir: str,
+    *,
+    export_text: bool = True,
+    export_tflite: bool = False,
+) -> str:
+    """Writes a new version; an interrupted export leaves none behind.
+
+    The signatures are `serving_default` for text, `ids` and `examples`; see
+    `TaskSignatures` and its subclasses for their inputs and outputs. Answers
+    equal those of `predict.py` within rounding; for the texts of answers to
+    questions see `squad_signatures`.
+
+    Args:
+        finetuned: The model.
+        export_dir: The directory of all versions.
+        export_text: Whether to have signatures that take text. They need
+            `tensorflow_text` wherever the model is loaded; without them
+            `serving_default` is `ids`.
+        export_tflite: Whether to write `model.tflite` as well.
+
+    Returns:
+        The directory of the new version.
+
+    Raises:
+        InputError: The directory cannot be written, or the model cannot be
+            exported.
+    """
+    if not isinstance(finetuned.model.bert, Bert):
+        # The functions of a Hub module depend on the directory it came from.
+        raise InputError(
+            "--do_export: models on third-party TF Hub modules cannot be "
+            "exported. Fine-tune from a checkpoint, or from a module that "
+            "export_tfhub.py wrote."
+        )
+    signatures = make_signatures(finetuned, export_text)
+    logging.info("Exporting a model for serving; this takes a while")
+    module = tf.Module()
+    module.weights = [weight.value for weight in finetuned.model.variables]
+    module.vocab_file = tf.saved_model.Asset(finetuned.vocab_file)
+    task = task_file.describe(
+        finetuned.task.to_json(),
+        finetuned.max_seq_length,
+        finetuned.tokenizer.basic_tokenizer.do_lower_case,
+    )
+    # TensorFlow writes nothing to assets.extra itself.
+    task_path = os.path.join("assets.extra", task_file.NAME)
+    others = {task_path: json_files.to_text(task).encode()}
+    if labels := task.get("labels"):
+        text = "".join(f"{label}\n" for label in labels)
+        others["assets/labels.txt"] = text.encode()
+    if export_tflite:
+        others["model.tflite"] = tflite.convert(signatures, module)
+    files.make_directory(export_dir)
+    path = os.path.join(export_dir, str(_next_version(export_dir)))
+    functions = signatures.all()
+    saved_model.write(module, path, functions, others)
+    logging.info("Exported %s: %s", path, ", ".join(sorted(functions)))
+    return path
+
+
+def make_signatures(
+    finetuned: FinetunedModel, export_text: bool = True
+) -> TaskSignatures:
+    """Returns the signatures of a model's kind of task; see `export`."""
+    tokenizer = None
+    if export_text:
+        is_uncased = finetuned.tokenizer.basic_tokenizer.do_lower_case
+        tokenizer = GraphTokenizer(finetuned.vocab_file, is_uncased)
+    return _SIGNATURES[finetuned.task.kind](finetuned, tokenizer)
+
+
+def _next_version(export_dir: str) -> int:
+    names = files.list_directory(export_dir)
+    return max([int(name) for name in names if name.isdecimal()], default=0) + 1
