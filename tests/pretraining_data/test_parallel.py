@@ -32,7 +32,6 @@ def inputs(tmp_path_factory):
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
         {"do_whole_word_mask": True, "short_seq_prob": 0.5},
         {"compress": True, "dupe_factor": 3},
         {"pack_sequences": True, "random_seed": 3},
@@ -45,11 +44,11 @@ def test_records_do_not_depend_on_the_number_of_workers(
     inputs, tmp_path, changes
 ):
     names = [str(tmp_path / name) for name in "abc"]
-    one, two, three = (
+    one, two = (
         make(inputs, ",".join(names), num_workers=number, **changes)
-        for number in (1, 2, 3)
+        for number in (1, 2)
     )
-    assert one == two == three
+    assert one == two
     assert len(set(one)) == 3
     assert sorted(map(str, tmp_path.iterdir())) == names
 
