@@ -78,7 +78,8 @@ def _inputs(draw: Any, cases: Sequence[Case]) -> Any:
     if case.form:
         damage = fuzz_mutations.damaged(case.form, case.file)
         return case, draw(damage), (), runs_all
-    fields = typing.get_type_hints(fuzz_cases.options_class(case.command))
+    _, options_class = fuzz_cases.main_of(case.command)
+    fields = typing.get_type_hints(options_class)
     names = sorted(
         n for n, t in fields.items() if t in _VALUES and n not in _NO_FLAGS
     )
