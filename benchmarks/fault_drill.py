@@ -22,13 +22,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 import create_pretraining_data
 import official_bert.training.finetune
 import official_bert.training.pretrain  # noqa: F401 - For the forked runs.
-from official_bert.inputs import schemas, tfrecords
 from official_bert.options import CreatePretrainingData
 from official_bert.training import loop
 
@@ -70,10 +68,7 @@ class Outcome(NamedTuple):
 
 
 def scenarios(folder: str) -> list[Scenario]:
-    """Returns all scenarios, of 60 to 90 steps each.
-
-    Epochs of 90 or 20 examples end inside batches.
-    """
+    """Returns all scenarios, of 60 to 90 steps each; epochs end in batches."""
     pretraining = [
         "--do_eval",
         "--max_eval_steps=5",
@@ -146,43 +141,22 @@ def write_inputs(folder: str) -> None:
     for name, text in texts.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
-    schema = schemas.pretraining_schema(LENGTH, 5)
-    for name in ("a", "b"):
-        path = os.path.join(folder, f"{name}.tfrecord")
-        instances = [_instance(rng) for _ in range(45)]
-        columns = {
-            field: np.array(
-                [instance[field] for instance in instances],
-                np.float32 if schema[field].is_float else np.int64,
-            )
-            for field in schema
-        }
-        with open(path, "wb") as file:
-            examples = tfrecords.encode_examples(columns)
-            file.write(tfrecords.join(examples, compress=False))
-    create_pretraining_data.main(
-        CreatePretrainingData(
-            input_file=f"{folder}/corpus.txt",
-            output_file=f"{folder}/dynamic.records",
-            vocab_file=f"{folder}/vocab.txt",
-            masking="dynamic",
-            dupe_factor=1,
-            max_seq_length=LENGTH,
-            max_predictions_per_seq=5,
-        )
-    )
-
-
-def _instance(rng: random.Random) -> dict[str, list[Any]]:
-    return {
-        "input_ids": rng.choices(range(len(VOCAB)), k=LENGTH),
-        "input_mask": [1] * LENGTH,
-        "segment_ids": [0] * (LENGTH // 2) + [1] * (LENGTH // 2),
-        "masked_lm_positions": sorted(rng.sample(range(LENGTH), 5)),
-        "masked_lm_ids": rng.choices(range(len(VOCAB)), k=5),
-        "masked_lm_weights": [1.0, 1.0, 1.0, 1.0, float(rng.randrange(2))],
-        "next_sentence_labels": [rng.randrange(2)],
+    records = {
+        "static": f"{folder}/a.tfrecord,{folder}/b.tfrecord",
+        "dynamic": f"{folder}/dynamic.records",
     }
+    for masking, output_file in records.items():
+        create_pretraining_data.main(
+            CreatePretrainingData(
+                input_file=f"{folder}/corpus.txt",
+                output_file=output_file,
+                vocab_file=f"{folder}/vocab.txt",
+                masking=masking,
+                dupe_factor=1,
+                max_seq_length=LENGTH,
+                max_predictions_per_seq=5,
+            )
+        )
 
 
 def _words(rng: random.Random) -> str:

@@ -9,12 +9,14 @@ import itertools
 import json
 import os
 import shutil
+import typing
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from absl import flags
 
 from benchmarks import fault_drill
-from official_bert import cli, options
+from official_bert import cli
 
 
 class Case(NamedTuple):
@@ -33,31 +35,19 @@ class Case(NamedTuple):
     command: str
 
 
-_CLASSES: dict[str, Any] = {
-    "build_vocab": options.BuildVocab,
-    "convert_checkpoint": options.ConvertCheckpoint,
-    "create_pretraining_data": options.CreatePretrainingData,
-    "extract_features": options.ExtractFeatures,
-    "predict": options.Predict,
-    "run_classifier": options.RunClassifier,
-    "run_pretraining": options.RunPretraining,
-    "run_squad": options.RunSquad,
-}
-
-
-def options_class(command: str) -> Any:
-    """Returns the options class of a command line."""
-    return _CLASSES[command.split()[0]]
+def main_of(command: str) -> tuple[Callable[[Any], None], Any]:
+    """Returns `main` of a command line, and the class of its options."""
+    main = importlib.import_module(command.split()[0]).main
+    return main, typing.get_type_hints(main)["options"]
 
 
 def run(command: str, more: tuple[str, ...] = ()) -> None:
     """Calls `main` with the options of a command line, in this process."""
-    name, *arguments = command.split()
+    main, options_class = main_of(command)
     values = flags.FlagValues()
-    cli.define_flags(_CLASSES[name], values)
-    values([name, *arguments, *more])
-    main = importlib.import_module(name).main
-    main(cli.options_from_flags(_CLASSES[name], values))
+    cli.define_flags(options_class, values)
+    values([*command.split(), *more])
+    main(cli.options_from_flags(options_class, values))
 
 
 _MODEL = "--bert_config_file=bert_config.json --vocab_file=vocab.txt"

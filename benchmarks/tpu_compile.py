@@ -26,15 +26,15 @@ PATTERN selects cases, named KIND-LENGTH-SIZE-PRECISION[-remat], such as
 """
 
 import argparse
+import bisect
 import fnmatch
 import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks import tpu_steps
@@ -44,7 +44,6 @@ from official_bert import files, json_files, progress
 COMPILER = os.path.join(os.path.dirname(__file__), "tpu_compiler.py")
 OPERATIONS_PER_SECOND = 197e12  # In bfloat16: cloud.google.com/tpu/docs/v5e
 BYTES_PER_SECOND = 819e9
-MEMORY = 15.75 * 2**30  # Available to programs, of 16 GiB.
 TITAN_X = {
     "base": {128: 32, 384: 12, 512: 6},
     "large": {128: 6, 384: 0, 512: 0},
@@ -96,35 +95,6 @@ def sizes() -> Iterator[int]:
         yield from (digits << exponent for digits in range(4, 8))
 
 
-def largest(needs: Callable[[int], tuple[bool, float]], guess: int) -> int:
-    """Returns the largest of `sizes` that fits; 0 if none does.
-
-    The next size is interpolated between the needs of two sizes.
-
-    Args:
-        needs: Whether a batch size fits, and how much of the memory it needs,
-            as a share; if one fits, smaller ones do.
-        guess: The first size.
-    """
-    grid = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
-    below, above = -1, len(grid)
-    tried = [(0.0, 0.0)]
-    wanted = float(guess)
-    while above - below > 1:
-        place = sum(size <= wanted for size in grid) - 1
-        place = min(max(place, below + 1), above - 1)
-        is_fit, share = needs(grid[place])
-        below, above = (place, above) if is_fit else (below, place)
-        tried.append((grid[place], share))
-        # The line through the two sizes that come closest to using all memory.
-        (a, share_a), (b, share_b) = sorted(
-            tried, key=lambda pair: abs(pair[1] - 1)
-        )[:2]
-        slope = (share_b - share_a) / (b - a) or 1.0
-        wanted = a + (1 - share_a) / slope
-    return grid[below] if below >= 0 else 0
-
-
 class Results:
     """A file of all results.
 
@@ -148,15 +118,6 @@ class Results:
         compiled = self.found.get(case.name, {}).get(str(batch_size))
         return None if compiled is None else "error" not in compiled
 
-    def share(self, case: Case, batch_size: int) -> float:
-        """Returns the share of the memory that a size needs."""
-        compiled = self.found[case.name][str(batch_size)]
-        if "error" not in compiled:
-            return memory(compiled) / MEMORY
-        # The compiler reports how much it would need.
-        needed = re.search(r"\(([\d.]+)G\) exceeds", compiled["error"])
-        return float(needed[1]) * 2**30 / MEMORY if needed else 2.0
-
     def largest(self, case: Case) -> tuple[int, Compiled] | None:
         """Returns the largest batch that fits, and its result."""
         fitting = [
@@ -170,10 +131,10 @@ class Results:
 def measure(
     case: Case, python: str, results: Results, only_size: int, bar: Any
 ) -> None:
-    """Compiles a case at one size, or searches the largest."""
+    """Compiles a case at one size, or searches the largest that fits."""
     step: Step | None = None
 
-    def needs(size: int) -> tuple[bool, float]:
+    def is_too_large(size: int) -> bool:
         nonlocal step
         if results.is_fit(case, size) is None:
             bar.set_postfix_str(f"{case.name} x {size}")
@@ -181,12 +142,13 @@ def measure(
             compiled = compile_hlo(python, step.lower(size))
             results.add(case, size, compiled)
             bar.write(f"{case.name} x {size}: {_one_line(compiled)}")
-        return bool(results.is_fit(case, size)), results.share(case, size)
+        return not results.is_fit(case, size)
 
     if only_size:
-        needs(only_size)
+        is_too_large(only_size)
     else:
-        largest(needs, tpu_steps.first_guess(case))
+        tried = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
+        bisect.bisect_left(tried, True, key=is_too_large)
 
 
 def _one_line(compiled: Compiled) -> str:

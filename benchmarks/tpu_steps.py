@@ -1,7 +1,6 @@
 """The training steps of `tpu_compile.py`, lowered by TensorFlow."""
 
 import itertools
-import math
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -10,7 +9,6 @@ import tensorflow as tf
 from tensorflow.python.ops import gen_stateless_random_ops_v2 as random_ops
 
 from benchmarks.sizes import SIZES
-from official_bert.checkpoints import weights
 from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
@@ -126,16 +124,3 @@ def _task(kind: str) -> Task:
     if kind == "squad":
         return SquadTask()
     return glue.make_task(glue.GlueData(glue.TASKS["mnli"], ""))
-
-
-def first_guess(case: Case) -> int:
-    """Estimates the number of examples that fit."""
-    config, width = case.config, 2 if case.precision == "bfloat16" else 4
-    # Weights, two moments, gradients; then activations for the backward pass.
-    shapes = weights.shapes(config).values()
-    fixed = 16.0 * sum(map(math.prod, shapes))
-    scores = config.num_attention_heads * case.length
-    layer = case.length * (8 * width * config.hidden_size + width * scores)
-    inside = layer / 3 if case.remat else layer
-    kept = case.length * width * config.hidden_size + inside
-    return max(1, int((16.9e9 - fixed) / (config.num_hidden_layers * kept)))

@@ -94,7 +94,9 @@ def test_interrupted_process_leaves_no_files(
     # Half a minute of work.
     flags = f"--num_workers={workers}", "--dupe_factor=20000"
     with start(directory, *flags) as process:
-        while "Making instances" not in process.stderr.readline():
+        shown = ""
+        while "Making instances" not in shown:  # A line ends after 10 seconds.
+            shown += process.stderr.read(1)
             assert process.poll() is None
         send(process.pid, number)
         # Ends with the last process that may write to it.

@@ -130,15 +130,14 @@ def test_default_mode_writes_unmasked_records_too(folder, tmp_path):
     )
 
 
-@pytest.mark.parametrize("records", ["words", "packed"])
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
-    folder, tmp_path, records
+    folder, tmp_path
 ):
     settings = {"do_train": True, "num_train_steps": 6}
-    whole = run(folder, tmp_path, records, **settings)
+    whole = run(folder, tmp_path, "packed", **settings)
     resumed = shutil.copytree(whole, tmp_path / "resumed")
     rewind(resumed, 4)
-    run(folder, tmp_path, records, **settings, output_dir="resumed")
+    run(folder, tmp_path, "packed", **settings, output_dir="resumed")
     assert_same_weights(resumed, whole)
 
 

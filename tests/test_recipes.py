@@ -1,33 +1,22 @@
 """Every recipe parses with the commands that its comment shows."""
 
+import importlib
 import re
+import typing
 
 import pytest
 from support import ROOT, command_lines, conversions
 
-from official_bert.options import (
-    ConvertCheckpoint,
-    CreatePretrainingData,
-    RunClassifier,
-    RunPretraining,
-    RunSquad,
-)
+from official_bert.options import RunClassifier
 
 RECIPES = sorted((ROOT / "recipes").glob("*.cfg"))
-OPTIONS = {
-    "convert_checkpoint.py": ConvertCheckpoint,
-    "create_pretraining_data.py": CreatePretrainingData,
-    "run_classifier.py": RunClassifier,
-    "run_pretraining.py": RunPretraining,
-    "run_squad.py": RunSquad,
-}
 
 
 def commands(recipe):
     """Returns [(command, its flags)] from the comment of a recipe."""
     comment = re.findall(r"^# ?(.*)", recipe.read_text(), re.MULTILINE)
     text = re.sub(r"\\\n\s*", "", "\n".join(comment))
-    return re.findall(r"^ +python (\S+) (.*)$", text, re.MULTILINE)
+    return re.findall(r"^ +python (\S+)\.py (.*)$", text, re.MULTILINE)
 
 
 def lines(recipe):
@@ -75,7 +64,9 @@ def test_recipe_parses_with_the_commands_of_its_comment(
     for command, flags in commands(recipe):
         assert flags.startswith(f"--flagfile=recipes/{recipe.name} ")
         line = with_existing_files(flags, model)
-        options = command_lines.parse(OPTIONS[command], line)
+        main = importlib.import_module(command).main
+        options_class = typing.get_type_hints(main)["options"]
+        options = command_lines.parse(options_class, line)
         for name, value in values.items():
             if hasattr(options, name):
                 used.add(name)

@@ -4,39 +4,37 @@ import math
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 
 from benchmarks import tpu_compile
 from benchmarks.tpu_steps import Case, Step
+from official_bert import progress
 from official_bert.checkpoints import weights
 
 TINY = Case("pretraining", 128, "tiny", "float32", False)
 
 
-@pytest.mark.parametrize("guess", [1, 40, 4096])
-def test_largest_batch_is_found_from_any_first_guess(guess):
-    sizes = [1, 2, 3, *(d << e for e in range(7) for d in range(4, 8))]
-    for limit in [0, *sizes, 501]:
-        tried = []
+@pytest.mark.parametrize("limit", [0, 1, 6, 80, 4096])
+def test_largest_batch_is_found_and_stored(tmp_path, monkeypatch, limit):
+    compiled = []
 
-        def needs(size, limit=limit, tried=tried):
-            tried.append(size)
-            return size <= limit, (size + 3) / (limit + 3.5)
+    def compile_hlo(python, size):
+        compiled.append(size)
+        return {"error": "Ran out"} if size > limit else {"size": size}
 
-        wanted = max((size for size in sizes if size <= limit), default=0)
-        assert tpu_compile.largest(needs, guess) == wanted
-        assert len(tried) == len(set(tried)) <= 7
-
-
-def test_results_are_written_and_read_back(tmp_path):
-    path = str(tmp_path / "results.json")
-    for size, compiled in [(8, {"code": 1}), (64, {"error": "Ran out"})]:
-        tpu_compile.Results(path).add(TINY, size, compiled)
-    again = tpu_compile.Results(path)
-    assert again.largest(TINY) == (8, {"code": 1})
-    fits = [again.is_fit(TINY, size) for size in (8, 64, 16)]
-    assert fits == [True, False, None]
+    step = types.SimpleNamespace(lower=lambda size: size)
+    monkeypatch.setattr(tpu_compile, "Step", lambda case: step)
+    monkeypatch.setattr(tpu_compile, "compile_hlo", compile_hlo)
+    monkeypatch.setattr(tpu_compile, "_one_line", str)
+    for _ in range(2):  # The second time, all results are in the file.
+        results = tpu_compile.Results(str(tmp_path / "results.json"))
+        with progress.bar(description="Cases") as bar:
+            tpu_compile.measure(TINY, "", results, 0, bar)
+        found = (limit, {"size": limit}) if limit else None
+        assert results.largest(TINY) == found
+    assert len(compiled) == len(set(compiled)) <= 6
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ output file.
 import array
 import contextlib
 import errno
+import itertools
 import os
 import random
 import tempfile
@@ -51,8 +52,8 @@ from official_bert.pretraining_data.workers import Workers
 KeyedPairs = npt.NDArray[np.int64]
 _KEY_BITS = 63
 
-# A round, and the start and end of a range of documents.
-WorkItem = tuple[int, int, int]
+# A round, and a range of documents.
+WorkItem = tuple[int, tuple[int, int]]
 
 _SENTENCES_PER_WORK_ITEM = 2**12  # Each starts at most one pair.
 _INSTANCES_PER_BUCKET = 2**12  # Their records are in memory together.
@@ -74,12 +75,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         settings.check_vocabulary()
         workers = stack.enter_context(Workers(options.num_workers, settings))
         summary = store_corpus(workers, names)
-        pairs = progress.bar(
-            workers.map(make_pairs, work_items(settings)),
-            description="Making instances",
-            total=sum(1 for _ in work_items(settings)),
-            unit="item",
-        )
+        pairs = _make_all_pairs(workers)
         paths = scatter(pairs, num_buckets(summary, options), directory)
         records = _encode_files(workers, paths)
         instance_records.write(records, options, summary.num_tokens)
@@ -116,17 +112,23 @@ def store_corpus(workers: Workers, names: Sequence[str]) -> Summary:
     return summary
 
 
-def work_items(settings: Settings) -> Iterator[WorkItem]:
-    """Yields the documents of all rounds in portions."""
-    for number in range(settings.options.dupe_factor):
-        with corpus.stored(settings.corpus_directory) as text:
-            for first, end in text.parts(_SENTENCES_PER_WORK_ITEM):
-                yield number, first, end
+def _make_all_pairs(workers: Workers) -> Iterable[KeyedPairs]:
+    """Makes the pairs of all rounds, with a progress bar."""
+    settings = workers.settings
+    with corpus.stored(settings.corpus_directory) as text:
+        parts = [*text.parts(_SENTENCES_PER_WORK_ITEM)]
+    num_rounds = settings.options.dupe_factor
+    return progress.bar(
+        workers.map(make_pairs, itertools.product(range(num_rounds), parts)),
+        description="Making instances",
+        total=num_rounds * len(parts),
+        unit="item",
+    )
 
 
 def make_pairs(settings: Settings, item: WorkItem) -> KeyedPairs:
     """Returns the pairs of the documents of a work item."""
-    number, first, end = item
+    number, (first, end) = item
     with corpus.stored(settings.corpus_directory) as text:
         documents = (text[index] for index in range(first, end))
         place = number, first, len(text)

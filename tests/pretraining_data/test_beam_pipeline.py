@@ -1,8 +1,11 @@
 """The Beam pipeline writes the records of --num_workers."""
 
 import contextlib
+import itertools
 import logging
 import random
+import sys
+import types
 from collections import defaultdict
 
 import pytest
@@ -44,54 +47,68 @@ def make_both(inputs, runner="DirectRunner", beam_options=None, **changes):
     return made, make(inputs, outputs, num_workers=1, **how)
 
 
-@contextlib.contextmanager
-def running_without_beam(monkeypatch):
-    """Runs the steps of the pipeline twice, on elements in random order."""
+class Transform:
+    """A transform of Beam for lists instead of PCollections."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __rrshift__(self, label):
+        return self
+
+    def __ror__(self, values):
+        return self.function(values)
+
+
+@pytest.fixture
+def without_beam(monkeypatch):
+    """Runs each step of the pipeline twice, on elements in random order."""
     rng = random.Random(2)
 
-    def each(function, items, *arguments):
-        results = []
-        for item in items:
-            for _ in range(2):  # The first result is lost.
-                result = function(item, *arguments)
-                result = [result] if is_map(function) else list(result)
-            results += result
-        rng.shuffle(results)
-        return results
+    def flat_map(function, *arguments):
+        def apply(elements):
+            results = []
+            for element in elements:
+                list(function(element, *arguments))  # This result is lost.
+                results += function(element, *arguments)
+            rng.shuffle(results)
+            return results
 
-    def is_map(function):
-        return function.__name__ in ("measure", "join_buckets")
+        return Transform(apply)
 
-    def grouped(items):
+    def group(pairs):
         groups = defaultdict(list)
-        for key, value in items:
+        for key, value in pairs:
             groups[key].append(value)
-        return groups
+        return [*groups.items()]
 
-    def build(pipeline, settings, names):
-        pipe = beam_pipeline
-        blocks = each(pipe.read_blocks, enumerate(names), settings)
-        sizes = grouped(each(pipe.measure, blocks, settings)).items()
-        places = grouped(each(pipe.make_plan, sizes, settings))
-        joined = [
-            (key, {"texts": [text], "places": places[key]})
-            for key, text in blocks
+    def group_several(inputs):
+        every = {name: dict(group(pairs)) for name, pairs in inputs.items()}
+        return [
+            (key, {name: every[name].get(key, []) for name in every})
+            for key in set().union(*every.values())
         ]
-        begun = each(pipe.begin_block, joined, settings)
-        ranges = grouped(item for item in begun if pipe._is_kind(item, 1))
-        finished = each(pipe.finish_pairs, ranges.items(), settings)
-        complete = [item for item in begun if pipe._is_kind(item, 0)]
-        buckets = grouped(complete + finished).items()
-        parts = grouped(each(pipe.encode_bucket, buckets, settings)).items()
-        each(pipe.join_buckets, parts, settings)
 
-    monkeypatch.setattr(beam_pipeline, "_build", build)
+    beam = types.SimpleNamespace(
+        Create=lambda elements: Transform(lambda _: elements),
+        Reshuffle=lambda: Transform(list),
+        FlatMap=flat_map,
+        Map=lambda function, *arguments: flat_map(
+            lambda element: [function(element, *arguments)]
+        ),
+        Filter=lambda function, *arguments: flat_map(
+            lambda element: [element] * function(element, *arguments)
+        ),
+        Flatten=lambda: Transform(lambda parts: [*itertools.chain(*parts)]),
+        GroupByKey=lambda: Transform(group),
+        CoGroupByKey=lambda: Transform(group_several),
+    )
+    monkeypatch.setitem(sys.modules, "apache_beam", beam)
     monkeypatch.setattr(
         beam_pipeline,
         "_make_pipeline",
         lambda options: contextlib.nullcontext(),
     )
-    yield
 
 
 @pytest.mark.parametrize(
@@ -105,11 +122,10 @@ def running_without_beam(monkeypatch):
     ids=str,
 )
 def test_steps_in_any_order_make_the_records_of_workers(
-    inputs, monkeypatch, caplog, changes
+    inputs, without_beam, caplog, changes
 ):
     caplog.set_level(logging.INFO, logger="absl")
-    with running_without_beam(monkeypatch):
-        made, expected = make_both(inputs, **changes)
+    made, expected = make_both(inputs, **changes)
     assert made == expected
     logged = [record.getMessage() for record in caplog.records]
     beam, local = logged[: len(logged) // 2], logged[len(logged) // 2 :]
@@ -124,27 +140,23 @@ def test_steps_in_any_order_make_the_records_of_workers(
         ("3.txt.gz", b"the cat", r"3.txt.gz:1: invalid gzip data"),
     ],
 )
-def test_damaged_input_is_reported(inputs, monkeypatch, name, content, message):
+def test_damaged_input_is_reported(
+    inputs, without_beam, name, content, message
+):
     (inputs / name).write_bytes(content)
     (inputs / "a").write_text("before")
     names = sorted(inputs.iterdir())
-    with (
-        running_without_beam(monkeypatch),
-        pytest.raises(InputError, match=message),
-    ):
+    with pytest.raises(InputError, match=message):
         make_both(inputs, input_file=f"{inputs}/[0-9].txt*")
     assert sorted(inputs.iterdir()) == names
     assert (inputs / "a").read_text() == "before"
 
 
-def test_text_without_documents_is_reported(inputs, monkeypatch):
+def test_text_without_documents_is_reported(inputs, without_beam):
     for path in inputs.glob("*.txt"):
         if path.name != "vocab.txt":
             path.write_text("\n")
-    with (
-        running_without_beam(monkeypatch),
-        pytest.raises(InputError, match="must contain text"),
-    ):
+    with pytest.raises(InputError, match="must contain text"):
         make_both(inputs)
 
 

@@ -136,28 +136,6 @@ def test_only_the_last_sequence_of_a_document_is_short(inputs, tmp_path, nsp):
 
 
 @both_modes
-@pytest.mark.parametrize("nsp", ["sop", "none"])
-def test_packed_rows_contain_the_same_instances(
-    inputs, tmp_path, nsp, num_workers
-):
-    how = {"nsp": nsp, "num_workers": num_workers}
-    make(inputs[0], tmp_path / "plain", **how)
-    make(inputs[0], tmp_path / "packed", pack_sequences=True, **how)
-    plain = pretraining_records.parse(tmp_path / "plain", LENGTH, 5)
-    packed = pretraining_records.parse(tmp_path / "packed", LENGTH, 5, 16)
-    assert len(packed["input_ids"]) < len(plain["input_ids"])
-    # The numbers of tokens, of tokens of B, of predictions and of labels 1.
-    for name in (
-        "input_mask",
-        "segment_ids",
-        "masked_lm_weights",
-        "next_sentence_labels",
-    ):
-        found = np.count_nonzero(packed[name])
-        assert found == np.count_nonzero(plain[name]), name
-
-
-@both_modes
 def test_sop_without_a_document_of_two_sentences_is_an_error(
     tmp_path, num_workers
 ):

@@ -51,13 +51,17 @@ def started(command, options_of_hosts):
 
 
 def read_until(process, pattern):
-    """Returns the lines on stderr up to the first that matches."""
-    lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if re.search(pattern, line):
-            return "".join(lines)
-    raise AssertionError("".join(lines))
+    """Returns what is on stderr up to a match of the pattern.
+
+    It may be in a progress bar, whose line ends only after ten seconds. A `$`
+    is the end of a line, not of what has been read.
+    """
+    text = ""
+    while not re.search(pattern, text + " ", re.MULTILINE):
+        new = process.stderr.read(1)
+        assert new, text
+        text += new
+    return text
 
 
 def wait(processes, status=0):

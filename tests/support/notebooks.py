@@ -8,9 +8,10 @@ runs them and stores their outputs.
 import contextlib
 import os
 import pathlib
-import shutil
 import sys
 import tempfile
+
+import pytest
 
 from support import ROOT
 
@@ -34,7 +35,9 @@ def workspace(folder: pathlib.Path):
         "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}",
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
-    with _environment(changes):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in changes.items():
+            patch.setenv(name, value)
         yield copy / "docs"
 
 
@@ -66,25 +69,15 @@ def run(path: pathlib.Path, folder: pathlib.Path):
     return notebook
 
 
-@contextlib.contextmanager
-def _environment(changes):
-    before = dict(os.environ)
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def _store_outputs() -> None:
     import nbformat
 
-    folder = pathlib.Path(tempfile.mkdtemp())
-    with workspace(folder) as directory:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        workspace(pathlib.Path(folder)) as directory,
+    ):
         for path in NOTEBOOKS:
             nbformat.write(run(path, directory), path)
-    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
