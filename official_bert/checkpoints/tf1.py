@@ -55,12 +55,12 @@ def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
     """Returns one array of a checkpoint, verified by its checksum.
 
     Raises `DamagedCheckpointError` if it is missing, incomplete or damaged, or
-    holds texts.
+    holds strings.
     """
     array = _read(reader, prefix, name)
     if array.dtype == object:
         raise DamagedCheckpointError(
-            f"{prefix}: `{name}` must hold numbers. Received: texts."
+            f"{prefix}: `{name}` must hold numbers. Received: strings."
         )
     return array
 

@@ -1,21 +1,19 @@
 """Converts a model, reads it back, compares and reports."""
 
 import dataclasses
+import importlib.resources
 import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+import jinja2
 import numpy as np
 from absl import logging
 
 from official_bert import files, pretrained, progress
 from official_bert.checkpoints import tf1, weights
-from official_bert.checkpoints.conversion import (
-    model_card,
-    model_garden,
-    tf1_directory,
-)
+from official_bert.checkpoints.conversion import model_garden, tf1_directory
 from official_bert.checkpoints.conversion.model import Description, Model, match
 from official_bert.checkpoints.loading import FORMATS
 from official_bert.checkpoints.weights import Shape
@@ -149,9 +147,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         output_format = FORMATS["checkpoint" if is_tf1 else options.to]
         output_format.write(model, directory)
         if options.to == "huggingface":
-            name = os.path.basename(os.path.abspath(options.output))
-            text = options.model_card and files.read_text(options.model_card)
-            model_card.write(model, name, directory, text or "")
+            _write_model_card(model, directory, options)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
         # In TF1 without a task.json, only --head has a classifier's type.
@@ -170,6 +166,34 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             gap = _difference(model.stored, exact.read, model.read)
             lost.append(f"digits of weights, at most {gap:.1g}")
     return _report(model, len(again.stored), lost, options)
+
+
+def _write_model_card(
+    model: Model, directory: str, options: ConvertCheckpoint
+) -> None:
+    """Writes `README.md`, with the metrics of the model's run if it has them.
+
+    The Hugging Face Hub shows it as the model's page.
+    """
+    results = files.beside_checkpoint(model.arrays.where, "eval_results.txt")
+    lines = files.read_text(results).splitlines() if results else []
+    text = files.read_text(options.model_card) if options.model_card else ""
+    template = importlib.resources.files(__package__) / "model_card.md"
+    card = jinja2.Template(
+        template.read_text(encoding="utf-8"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    ).render(
+        name=os.path.basename(os.path.abspath(options.output)),
+        config=model.description.config,
+        do_lower_case=model.description.do_lower_case,
+        head=model.head,
+        labels=model.description.labels,
+        text=text.strip(),
+        metrics=dict(line.split(" = ", 1) for line in lines),
+    )
+    files.write_text(os.path.join(directory, "README.md"), card)
 
 
 def _difference(
