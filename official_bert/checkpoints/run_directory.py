@@ -34,8 +34,8 @@ class ResumeState(NamedTuple):
 
 def first_undamaged(
     directory: str, read: Callable[[str], _Result]
-) -> tuple[str, _Result] | None:
-    """Returns prefix and `read(prefix)` of the newest undamaged checkpoint.
+) -> _Result | None:
+    """Returns `read(prefix)` for the newest undamaged checkpoint.
 
     `read` raises `DamagedCheckpointError` for damaged ones. Returns None if the
     directory has no checkpoint. Raises `InputError` if all checkpoints are
@@ -43,9 +43,8 @@ def first_undamaged(
     """
     names = _listed(directory)
     for name in reversed(names):
-        prefix = os.path.join(directory, name)
         try:
-            return prefix, read(prefix)
+            return read(os.path.join(directory, name))
         except DamagedCheckpointError as error:
             logging.warning("Skipping a damaged checkpoint. %s", error)
     if not names:
@@ -62,8 +61,12 @@ def latest(directory: str) -> str | None:
 
     Raises `InputError` if no index of the listed checkpoints can be read.
     """
-    found = first_undamaged(directory, tf1.open_reader)
-    return found[0] if found else None
+
+    def require_index(prefix: str) -> str:
+        tf1.open_reader(prefix)
+        return prefix
+
+    return first_undamaged(directory, require_index)
 
 
 def read_global_step(prefix: str) -> int:

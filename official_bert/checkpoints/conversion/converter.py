@@ -50,19 +50,20 @@ def open_model(options: ConvertCheckpoint) -> Model:
     if not any(map(weights.is_finetuned, model.stored)):
         # Without its fine-tuned head, it can no longer do its task.
         description = dataclasses.replace(description, task=None)
-    return _with_raw_targets(model, description)
+    model = dataclasses.replace(model, description=description)
+    return _with_raw_targets(model)
 
 
-def _with_raw_targets(model: Model, description: Description) -> Model:
+def _with_raw_targets(model: Model) -> Model:
     """Returns a model whose output layer includes the scale of its targets.
 
     Other libraries do not know `target_mean` and `target_deviation`.
     """
-    task = dict(description.task or {})
+    task = dict(model.description.task or {})
     mean = task.pop("target_mean", 0.0)
     deviation = task.pop("target_deviation", 1.0)
     if (mean, deviation) == (0.0, 1.0):
-        return dataclasses.replace(model, description=description)
+        return model
 
     def read(name: str) -> np.ndarray:
         array = model.arrays.read(name)
@@ -73,7 +74,7 @@ def _with_raw_targets(model: Model, description: Description) -> Model:
 
     return dataclasses.replace(
         model,
-        description=dataclasses.replace(description, task=task),
+        description=dataclasses.replace(model.description, task=task),
         arrays=dataclasses.replace(model.arrays, read=read),
     )
 
@@ -164,7 +165,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         lost = list(_lost(model.description, again.description))
         if model.dtype != exact.dtype:
             gap = _difference(model.stored, exact.read, model.read)
-            lost.append(f"digits of weights, at most {gap:.1g}")
+            lost.append(f"exact weights; they differ by at most {gap:.1g}")
     return _report(model, len(again.stored), lost, options)
 
 
