@@ -48,11 +48,6 @@ def read(directory: str) -> dict[str, Any]:
     return content
 
 
-def read_labels(directory: str) -> tuple[str, ...]:
-    """Returns the labels of the model in a directory; some tasks have none."""
-    return tuple(read(directory).get("labels", ()))
-
-
 def describe(
     task: dict[str, Any], max_seq_length: int, do_lower_case: bool
 ) -> dict[str, Any]:

@@ -15,7 +15,6 @@ import pytest
 from support import ROOT, command_lines, conversions, hub_server
 
 from official_bert import model_formats, pretrained
-from official_bert.checkpoints import tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.encoder import Bert
@@ -49,7 +48,7 @@ def models(tmp_path_factory):
 
 
 def weights_of(model):
-    return {path: w.numpy() for path, w in tf1.by_name(model.weights).items()}
+    return {weight.path: weight.numpy() for weight in model.weights}
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -14,11 +14,8 @@ def test_file_is_read_as_it_was_described(tmp_path):
     content = task_file.describe(task, 128, do_lower_case=False)
     (tmp_path / "task.json").write_text(json.dumps(content))
     assert task_file.is_in(str(tmp_path))
-    assert task_file.read_labels(str(tmp_path)) == ("no", "ja")
     more = {"max_seq_length": 128, "do_lower_case": False}
     assert task_file.read(str(tmp_path)) == task | more
-    (tmp_path / "task.json").write_text('{"kind": "squad"}')
-    assert task_file.read_labels(str(tmp_path)) == ()
 
 
 @pytest.mark.parametrize(

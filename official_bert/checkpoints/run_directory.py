@@ -8,12 +8,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.tf1 import DamagedCheckpointError
 from official_bert.errors import InputError, listed
@@ -28,8 +28,9 @@ _Result = TypeVar("_Result")
 class ResumeState(NamedTuple):
     """The state of a run besides weights, optimizer slots and step."""
 
-    seed: int  # Of the order of examples and of dropout.
-    examples_seen: int
+    # Determines the order of examples and dropout.
+    seed: Annotated[int, range(2**32)]
+    examples_seen: Annotated[int, range(2**63)]
 
 
 def first_undamaged(
@@ -123,13 +124,10 @@ def read_resume_state(prefix: str) -> ResumeState | None:
     if not files.exists(name):
         return None
     try:
-        state = ResumeState(**json.loads(files.read_text(name)))
-        for found, limit in zip(state, (2**32, 2**63), strict=True):
-            if type(found) is not int or not 0 <= found < limit:
-                raise ValueError(f"{found!r:.50} is not a number below {limit}")
+        content = json_files.read_object(name)
+        state: ResumeState = json_files.decode(content, ResumeState, "state")
         return state
-    # RecursionError for deep JSON.
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:  # TypeError if a value is missing.
         raise InputError(
             f"{name} is damaged: {error}. Remove it to resume from the "
             "checkpoint at another position in the data."

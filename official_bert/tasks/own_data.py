@@ -52,7 +52,7 @@ def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
     if options.label_file:
         return tables.read_labels(options.label_file)
     if not options.do_train and task_file.is_in(options.output_dir):
-        return task_file.read_labels(options.output_dir)
+        return tuple(task_file.read(options.output_dir).get("labels", ()))
     return None
 
 
