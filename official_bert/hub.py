@@ -144,9 +144,6 @@ class HubBert(keras.layers.Layer):
         else:
             self.config = self._known_sizes()
 
-    def build(self, input_ids_shape: Any = (None, None)) -> None:
-        """Does nothing: the weights exist already."""
-
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
         return {**super().get_config(), "handle": self.encoder.handle}

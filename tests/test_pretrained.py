@@ -15,14 +15,12 @@ import pytest
 from support import ROOT, command_lines, conversions, hub_server
 
 from official_bert import model_formats, pretrained
-from official_bert.checkpoints import tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import (
     ExtractFeatures,
-    Predict,
     RunClassifierWithTfhub,
     RunPretraining,
 )
@@ -50,7 +48,7 @@ def models(tmp_path_factory):
 
 
 def weights_of(model):
-    return {path: w.numpy() for path, w in tf1.by_name(model.weights).items()}
+    return {weight.path: weight.numpy() for weight in model.weights}
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -117,33 +115,25 @@ def test_vocabulary_is_read_from_tokenizer_json(directory, models):
     assert Tokenizer.from_pretrained("model").vocab == tokens
 
 
-LINES = [
-    (RunPretraining, "--output_dir=b --do_train --max_seq_length=6"),
-    (ExtractFeatures, "--output_file=b --max_seq_length=6 --layers=-1"),
-    (Predict, "--fill_mask"),
-]
-
-
-@pytest.mark.parametrize(("options_class", "line"), LINES)
-def test_model_sets_the_flags_that_are_omitted(
-    directory, models, options_class, line
-):
+def test_model_sets_the_flags_that_are_omitted(directory, models):
     (directory / "a").write_text("a")
     model = models["tf1"]
-    line += f" --input_file=a --model={model}"
-    found = command_lines.parse(options_class, line)
+    line = f"--input_file=a --output_file=b --layers=-1 --model={model}"
+    line += " --max_seq_length=6"
+    found = command_lines.parse(ExtractFeatures, line)
     assert found.bert_config_file == str(model / "bert_config.json")
     assert found.vocab_file == str(model / "vocab.txt")
     assert found.init_checkpoint == str(model / "bert_model.ckpt")
     shutil.copy(model / "vocab.txt", "other.txt")
-    found = command_lines.parse(options_class, f"{line} --vocab_file=other.txt")
+    line += " --vocab_file=other.txt"
+    found = command_lines.parse(ExtractFeatures, line)
     assert found.vocab_file == "other.txt"
 
 
 def test_omitted_model_is_an_error_that_names_both_flags():
-    options_class, line = LINES[0]
+    line = "--input_file=a --output_dir=b --do_train"
     with pytest.raises(InputError, match="--model or --bert_config_file"):
-        command_lines.parse(options_class, f"--input_file=a {line}")
+        command_lines.parse(RunPretraining, line)
 
 
 def test_model_without_vocabulary_needs_the_flag(models):
@@ -175,6 +165,19 @@ def test_model_list_shows_all_released_models(capsys):
     assert lines[1].split()[:2] == ["bert_tiny_demo", "2"]
     row = "cased_L-24_H-1024_A-16 24 1024 16 cased google-bert/bert-large-cased"
     assert row.split() in [line.split() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("uncased_L-2_H-129_A-2", r"Did you mean uncased_L-2_H-128_A-2\?"),
+        ("a/b/c", "'a/b/c' must be a directory, the name of a released mod"),
+        ("", "'' must be a directory"),
+    ],
+)
+def test_unknown_name_is_an_error(model, message):
+    with pytest.raises(InputError, match=message):
+        pretrained.find(model)
 
 
 class Hub:
@@ -292,12 +295,10 @@ def test_killed_download_is_completed_by_the_next_run(hub, directory):
     assert "owner/name cannot be downloaded" in error
     hub.server.cut_after = None
     completed = hub.find("owner/name").init_checkpoint
-    undisturbed = hub.find("owner/name", HF_HOME="other").init_checkpoint
-    names = sorted(os.listdir(completed))
-    assert "model.safetensors" in names
-    assert names == sorted(os.listdir(undisturbed))
+    names = os.listdir(completed)
+    assert {*names, "README.md"} == {*os.listdir(weights.parent)}
     for name in names:
-        expected = pathlib.Path(undisturbed, name).read_bytes()
+        expected = (weights.parent / name).read_bytes()
         assert pathlib.Path(completed, name).read_bytes() == expected
 
 
@@ -322,12 +323,9 @@ def test_weights_that_are_only_a_pickle_are_an_error(hub):
         ("owner/gpt", '`model_type` must be "bert".*"gpt2"'),
         ("owner/empty", "owner/empty has no weights"),
         ("owner/gpt@v2", "owner/gpt has no revision v2"),
-        ("uncased_L-2_H-129_A-2", "Did you mean uncased_L-2_H-128_A-2?"),
-        ("a/b/c", "'a/b/c' must be a directory, the name of a released mod"),
-        ("", "'' must be a directory"),
     ],
 )
-def test_model_that_cannot_be_used_is_an_error(hub, model, message):
+def test_repository_that_cannot_be_used_is_an_error(hub, model, message):
     hub.server.restricted = ("owner/private",)
     gpt = hub.add("owner/gpt")
     conversions.change_json(gpt / "config.json", model_type="gpt2")

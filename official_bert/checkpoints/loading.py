@@ -30,7 +30,7 @@ class Loaded(NamedTuple):
     """A checkpoint that was loaded."""
 
     source: str  # Its prefix, or the directory of a model in another format.
-    initialized: list[str]  # The names that it did not have.
+    initialized: list[str]  # Names it lacks, whose variables are unchanged.
 
 
 def open_arrays(path: str) -> Arrays:
@@ -145,8 +145,7 @@ def load_newest(
     `InputError` if all are damaged, or one does not fit the model.
     """
     read = functools.partial(load, variables, **patterns)
-    found = run_directory.first_undamaged(directory, read)
-    return found[1] if found else None
+    return run_directory.first_undamaged(directory, read)
 
 
 def _matches(pattern: str, name: str) -> bool:

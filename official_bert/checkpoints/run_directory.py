@@ -8,12 +8,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
+from official_bert import files, json_files
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.tf1 import DamagedCheckpointError
 from official_bert.errors import InputError, listed
@@ -28,14 +28,15 @@ _Result = TypeVar("_Result")
 class ResumeState(NamedTuple):
     """The state of a run besides weights, optimizer slots and step."""
 
-    seed: int  # Of the order of examples and of dropout.
-    examples_seen: int
+    # Determines the order of examples and dropout.
+    seed: Annotated[int, range(2**32)]
+    examples_seen: Annotated[int, range(2**63)]
 
 
 def first_undamaged(
     directory: str, read: Callable[[str], _Result]
-) -> tuple[str, _Result] | None:
-    """Returns prefix and `read(prefix)` of the newest undamaged checkpoint.
+) -> _Result | None:
+    """Returns `read(prefix)` for the newest undamaged checkpoint.
 
     `read` raises `DamagedCheckpointError` for damaged ones. Returns None if the
     directory has no checkpoint. Raises `InputError` if all checkpoints are
@@ -43,9 +44,8 @@ def first_undamaged(
     """
     names = _listed(directory)
     for name in reversed(names):
-        prefix = os.path.join(directory, name)
         try:
-            return prefix, read(prefix)
+            return read(os.path.join(directory, name))
         except DamagedCheckpointError as error:
             logging.warning("Skipping a damaged checkpoint. %s", error)
     if not names:
@@ -62,8 +62,12 @@ def latest(directory: str) -> str | None:
 
     Raises `InputError` if no index of the listed checkpoints can be read.
     """
-    found = first_undamaged(directory, tf1.open_reader)
-    return found[0] if found else None
+
+    def require_index(prefix: str) -> str:
+        tf1.open_reader(prefix)
+        return prefix
+
+    return first_undamaged(directory, require_index)
 
 
 def read_global_step(prefix: str) -> int:
@@ -120,13 +124,10 @@ def read_resume_state(prefix: str) -> ResumeState | None:
     if not files.exists(name):
         return None
     try:
-        state = ResumeState(**json.loads(files.read_text(name)))
-        for found, limit in zip(state, (2**32, 2**63), strict=True):
-            if type(found) is not int or not 0 <= found < limit:
-                raise ValueError(f"{found!r:.50} is not a number below {limit}")
+        content = json_files.read_object(name)
+        state: ResumeState = json_files.decode(content, ResumeState, "state")
         return state
-    # RecursionError for deep JSON.
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:  # TypeError if a value is missing.
         raise InputError(
             f"{name} is damaged: {error}. Remove it to resume from the "
             "checkpoint at another position in the data."

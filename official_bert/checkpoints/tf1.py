@@ -20,7 +20,7 @@ _DATA = ".data-00000-of-00001"
 
 # Names in the checkpoint of a training run that are not weights.
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
-# The same, and the weights of heads.
+# All names but those of the weights of BERT without heads.
 NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
 
 # TensorFlow's reader raises one of these for damaged files.
@@ -55,12 +55,12 @@ def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
     """Returns one array of a checkpoint, verified by its checksum.
 
     Raises `DamagedCheckpointError` if it is missing, incomplete or damaged, or
-    holds texts.
+    holds strings.
     """
     array = _read(reader, prefix, name)
     if array.dtype == object:
         raise DamagedCheckpointError(
-            f"{prefix}: `{name}` must hold numbers. Received: texts."
+            f"{prefix}: `{name}` must hold numbers. Received: strings."
         )
     return array
 

@@ -3,10 +3,9 @@
 import functools
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import keras
 import tensorflow as tf
 
 from official_bert.config import BertConfig
@@ -57,29 +56,24 @@ def is_finetuned(name: str) -> bool:
     return name.startswith((_OUTPUT, _SPANS))
 
 
-def shapes(config: BertConfig, num_classes: int = 2) -> dict[str, Shape]:
+def shapes(config: BertConfig, num_classes: int = 2) -> Mapping[str, Shape]:
     """Returns {name: shape} of the encoder and of all heads.
 
     The classifier's `output_weights` have the shape [num_classes, H].
     """
-    return dict(_shapes(config.to_json_string(), num_classes))
-
-
-class NoEncoder(keras.layers.Layer):
-    """Replaces the encoder in models of which only the head is needed."""
-
-    def build(self) -> None:
-        """Creates no weights."""
+    return _shapes(config.to_json_string(), num_classes)
 
 
 @functools.lru_cache(maxsize=8)
-def _shapes(config_json: str, num_classes: int) -> dict[str, Shape]:
+def _shapes(config_json: str, num_classes: int) -> Mapping[str, Shape]:
     config = BertConfig.from_dict(json.loads(config_json))
     with tf.Graph().as_default():  # Its variables have no values.
+        pretraining = PretrainingModel(config)
+        bert = pretraining.bert
         models: list[Any] = [
-            PretrainingModel(config),
-            SpanModel(config, bert=NoEncoder()),
-            SequenceClassifier(config, num_classes, bert=NoEncoder()),
+            pretraining,
+            SpanModel(config, bert=bert),
+            SequenceClassifier(config, num_classes, bert=bert),
         ]
         return {
             weight.path: tuple(weight.shape)

@@ -59,7 +59,8 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         if isinstance(bert, Mapping):
             bert = keras.saving.deserialize_keras_object(bert)
         self.bert = bert or Bert(self.config)
-        self.bert.build()
+        if not self.bert.built:
+            self.bert.build()
         size = self._build_pooling_head()
         # Variables, because a layer's name would precede theirs.
         with layers.name_scopes(self.scope):

@@ -23,8 +23,8 @@ def gelu(x: Any) -> Any:
     """
     if _fusing_gelu_is_fast():
         return ops.gelu(x, approximate=True)
-    # Equal, because (1 + tanh(y)) / 2 = sigmoid(2 y), and in a form and a shape
-    # that TensorFlow does not fuse with the matrix product before it.
+    # Equal, because (1 + tanh(y)) / 2 = sigmoid(2 y). TensorFlow does not fuse
+    # this form, of this shape, with the matrix product before it.
     flat = ops.reshape(x, (-1,))
     scale = 2.0 * math.sqrt(2.0 / math.pi)
     y = flat * (scale + 0.044715 * scale * ops.square(flat))
@@ -52,8 +52,8 @@ def _fusing_gelu_is_fast() -> bool:
 def compiled_gelu(x: Any, compile_function: Callable[..., Any]) -> Any:
     """Returns `gelu(x)`, with value and gradient each compiled.
 
-    Their separate operations would read and write the largest array of a
-    Transformer layer twenty times.
+    Separate operations would read and write the largest array of a Transformer
+    layer twenty times.
     """
     value = compile_function(gelu)
     gradient = compile_function(_gelu_gradient)

@@ -4,7 +4,7 @@
 the 2018 release's `tokenization` module are here.
 """
 
-from official_bert.tokenization.casing import validate_case_matches_checkpoint
+from official_bert.released_models import validate_case_matches_checkpoint
 from official_bert.tokenization.full_tokenizer import (
     BasicTokenizer,
     FullTokenizer,

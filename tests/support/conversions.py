@@ -21,6 +21,24 @@ VOCAB = [*SPECIAL, *"abcdefghijklmnopqrs"]
 HEADS = {head.name: head for head in weights.HEADS}
 CLASSIFIERS = [h.name for h in HEADS.values() if h.scopes == ("output_",)]
 
+# Head -> our model, and what transformers calls its outputs.
+MODELS = {
+    "encoder": (Bert, ["last_hidden_state", "pooler_output"]),
+    "pretraining": (
+        PretrainingModel,
+        ["prediction_logits", "seq_relationship_logits"],
+    ),
+    "masked_lm": (PretrainingModel, ["logits", None]),
+    "next_sentence": (PretrainingModel, [None, "logits"]),
+    "sequence_classification": (finetuning.SequenceClassifier, ["logits"]),
+    "multiple_choice": (finetuning.ChoiceClassifier, ["logits"]),
+    "token_classification": (finetuning.TokenClassifier, ["logits"]),
+    "question_answering": (
+        finetuning.SpanModel,
+        ["start_logits", "end_logits"],
+    ),
+}
+
 
 def convert(**flags):
     """Runs the command and returns `--output`."""
@@ -101,19 +119,9 @@ def batch():
 
 def outputs(folder, head):
     """Returns the outputs of our model under the names of transformers."""
-    config = recorded.read_config(folder)
-    classes = {
-        "encoder": Bert,
-        "multiple_choice": finetuning.ChoiceClassifier,
-        "question_answering": finetuning.SpanModel,
-        "sequence_classification": finetuning.SequenceClassifier,
-        "token_classification": finetuning.TokenClassifier,
-    }
-    sizes = [3] if head.startswith(("sequence", "token")) else []
-    model = classes.get(head, PretrainingModel)(config, *sizes)
-    inputs = batch()
-    if head == "multiple_choice":
-        inputs = {name: ids[:, None] for name, ids in inputs.items()}
+    kind, names = MODELS[head]
+    num_classes = [3] if head.startswith(("sequence", "token")) else []
+    model = kind(recorded.read_config(folder), *num_classes)
     if head == "encoder":
         model.build()
     loading.load(
@@ -122,6 +130,9 @@ def outputs(folder, head):
         may_initialize="^cls/(predictions|seq_relationship)/",
         may_skip=tf1.OPTIMIZER_STATE,
     )
+    inputs = batch()
+    if head == "multiple_choice":
+        inputs = {name: ids[:, None] for name, ids in inputs.items()}
     if head == "encoder":
         found = model(*list(inputs.values())[:3])
         found = found.sequence_output, found.pooled_output
@@ -129,16 +140,9 @@ def outputs(folder, head):
         found = model(inputs)
     if head == "question_answering":
         found = np.moveaxis(found, -1, 0)
-    names = {
-        "encoder": ("last_hidden_state", "pooler_output"),
-        "pretraining": ("prediction_logits", "seq_relationship_logits"),
-        "masked_lm": ("logits", ""),
-        "next_sentence": ("", "logits"),
-        "question_answering": ("start_logits", "end_logits"),
-    }
-    if head not in names:
-        return {"logits": np.asarray(found)}
-    pairs = zip(names[head], found, strict=True)
+    if len(names) == 1:
+        found = [found]
+    pairs = zip(names, found, strict=True)
     return {name: np.asarray(values) for name, values in pairs if name}
 
 

@@ -1,21 +1,19 @@
 """Converts a model, reads it back, compares and reports."""
 
 import dataclasses
+import importlib.resources
 import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+import jinja2
 import numpy as np
 from absl import logging
 
 from official_bert import files, pretrained, progress
 from official_bert.checkpoints import tf1, weights
-from official_bert.checkpoints.conversion import (
-    model_card,
-    model_garden,
-    tf1_directory,
-)
+from official_bert.checkpoints.conversion import model_garden, tf1_directory
 from official_bert.checkpoints.conversion.model import Description, Model, match
 from official_bert.checkpoints.loading import FORMATS
 from official_bert.checkpoints.weights import Shape
@@ -52,7 +50,8 @@ def open_model(options: ConvertCheckpoint) -> Model:
     if not any(map(weights.is_finetuned, model.stored)):
         # Without its fine-tuned head, it can no longer do its task.
         description = dataclasses.replace(description, task=None)
-    model = _with_raw_targets(model, description)
+    model = dataclasses.replace(model, description=description)
+    model = _with_raw_targets(model)
     if options.repeat_positions:
         return _with_repeated_positions(model, options.repeat_positions)
     return model
@@ -81,16 +80,16 @@ def _with_repeated_positions(model: Model, period: int) -> Model:
     return dataclasses.replace(model, arrays=arrays)
 
 
-def _with_raw_targets(model: Model, description: Description) -> Model:
+def _with_raw_targets(model: Model) -> Model:
     """Returns a model whose output layer includes the scale of its targets.
 
     Other libraries do not know `target_mean` and `target_deviation`.
     """
-    task = dict(description.task or {})
+    task = dict(model.description.task or {})
     mean = task.pop("target_mean", 0.0)
     deviation = task.pop("target_deviation", 1.0)
     if (mean, deviation) == (0.0, 1.0):
-        return dataclasses.replace(model, description=description)
+        return model
 
     def read(name: str) -> np.ndarray:
         array = model.arrays.read(name)
@@ -101,7 +100,7 @@ def _with_raw_targets(model: Model, description: Description) -> Model:
 
     return dataclasses.replace(
         model,
-        description=dataclasses.replace(description, task=task),
+        description=dataclasses.replace(model.description, task=task),
         arrays=dataclasses.replace(model.arrays, read=read),
     )
 
@@ -175,9 +174,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         output_format = FORMATS["checkpoint" if is_tf1 else options.to]
         output_format.write(model, directory)
         if options.to == "huggingface":
-            name = os.path.basename(os.path.abspath(options.output))
-            text = options.model_card and files.read_text(options.model_card)
-            model_card.write(model, name, directory, text or "")
+            _write_model_card(model, directory, options)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
         # In TF1 without a task.json, only --head has a classifier's type.
@@ -194,8 +191,36 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
         lost = list(_lost(model.description, again.description))
         if model.dtype != exact.dtype:
             gap = _difference(model.stored, exact.read, model.read)
-            lost.append(f"digits of weights, at most {gap:.1g}")
+            lost.append(f"exact weights; they differ by at most {gap:.1g}")
     return _report(model, len(again.stored), lost, options)
+
+
+def _write_model_card(
+    model: Model, directory: str, options: ConvertCheckpoint
+) -> None:
+    """Writes `README.md`, with the metrics of the model's run if it has them.
+
+    The Hugging Face Hub shows it as the model's page.
+    """
+    results = files.beside_checkpoint(model.arrays.where, "eval_results.txt")
+    lines = files.read_text(results).splitlines() if results else []
+    text = files.read_text(options.model_card) if options.model_card else ""
+    template = importlib.resources.files(__package__) / "model_card.md"
+    card = jinja2.Template(
+        template.read_text(encoding="utf-8"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    ).render(
+        name=os.path.basename(os.path.abspath(options.output)),
+        config=model.description.config,
+        do_lower_case=model.description.do_lower_case,
+        head=model.head,
+        labels=model.description.labels,
+        text=text.strip(),
+        metrics=dict(line.split(" = ", 1) for line in lines),
+    )
+    files.write_text(os.path.join(directory, "README.md"), card)
 
 
 def _difference(

@@ -74,7 +74,7 @@ class Arrays:
     # Stored name -> name by the rules of `names`, if they differ.
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def weight_shapes(self, config: BertConfig) -> dict[str, Shape]:
+    def weight_shapes(self, config: BertConfig) -> Mapping[str, Shape]:
         """Returns {TF1 name: shape} of all weights that a model can have."""
         bias_shape = self.shapes.get(self.names.rename("output_bias"), ())
         num_classes = bias_shape[0] if len(bias_shape) == 1 else 1

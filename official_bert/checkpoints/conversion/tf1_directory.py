@@ -43,15 +43,20 @@ def open_arrays(path: str) -> Arrays:
 
     Raises `InputError` if there is no checkpoint.
     """
-    prefix = model_formats.find_checkpoint(path)
-    if not files.exists(prefix + tf1.INDEX):
-        found = run_directory.first_undamaged(prefix, tf1.verify)
-        if found is None:
-            raise InputError(
-                f"{path} must contain a checkpoint, model.ckpt-N.index and its "
-                "data, but has none. Copy it too, or train."
-            )
-        prefix = found[0]
+    found = model_formats.find_checkpoint(path)
+    if files.exists(found + tf1.INDEX):
+        return open_prefix(found)
+    arrays = run_directory.first_undamaged(found, _open_verified)
+    if arrays is None:
+        raise InputError(
+            f"{path} must contain a checkpoint, model.ckpt-N.index and its "
+            "data, but has none. Copy it too, or train."
+        )
+    return arrays
+
+
+def _open_verified(prefix: str) -> Arrays:
+    tf1.verify(prefix)
     return open_prefix(prefix)
 
 

@@ -92,24 +92,22 @@ def test_model_is_unchanged_after_conversion_and_back(tmp_path, head, capsys):
     assert read_json(hf / "tokenizer_config.json")["do_lower_case"] is False
 
 
-@pytest.mark.parametrize("old", [False, True])
-@every_head
-def test_files_of_other_versions_are_converted(tmp_path, head, old, capsys):
+@pytest.mark.parametrize("head", ["encoder", "pretraining"])
+def test_files_of_other_versions_are_converted(tmp_path, head, capsys):
     """Old names, no `bert.`, buffers, tied copies, and several files."""
-    arrays = released(tmp_path / "a", head, 1)
+    arrays = released(tmp_path / "a", head)
     folder = to_hf(tmp_path / "a", head)
     stored = load_file(folder / "model.safetensors")
-    decoder, bias = "cls.predictions.decoder", "cls.predictions.bias"
-    if bias in stored:
-        stored[f"{decoder}.weight"] = stored[WORDS].copy()
-        stored[f"{decoder}.bias"] = stored.pop(bias)
     stored["bert.embeddings.position_ids"] = np.arange(12)[None]
-    names = {"bert.": ""} if head == "encoder" else {}
-    if old:
-        names |= {"LayerNorm.weight": "LayerNorm.gamma"}
-        names |= {"LayerNorm.bias": "LayerNorm.beta"}
-    for new, other in names.items():
-        stored = {n.replace(new, other): a for n, a in stored.items()}
+    names = {"Norm.weight": "Norm.gamma", "Norm.bias": "Norm.beta"}
+    if head == "encoder":
+        names["bert."] = ""
+    else:
+        decoder = "cls.predictions.decoder"
+        stored[f"{decoder}.weight"] = stored[WORDS].copy()
+        stored[f"{decoder}.bias"] = stored.pop("cls.predictions.bias")
+    for new, old in names.items():
+        stored = {n.replace(new, old): a for n, a in stored.items()}
     (folder / "model.safetensors").unlink()
     shards = {}
     for number in range(3):
