@@ -86,7 +86,7 @@ class ConvertCheckpoint(Options, heading="Model"):
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")
         # Of a run directory, the best checkpoint may be read.
-        best = os.path.join(self.input, files.BEST_DIRECTORY)
+        best = os.path.join(self.input, model_formats.BEST_DIRECTORY)
         others = (self.bert_config_file, self.vocab_file, self.model_card)
         inputs = [self.input, best, *filter(None, others)]
         checks.require_output_directory(self, "output", inputs, self.overwrite)

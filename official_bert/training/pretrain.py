@@ -51,10 +51,7 @@ def run(options: RunPretraining) -> None:
 def _run(options: RunPretraining) -> None:
     config = _checked_config(options)
     assert config.vocab_size is not None  # Checked when the file was read.
-    evaluates = options.do_eval or options.eval_every > 0
-    modes = {"train": options.do_train, "eval": evaluates}
-    flags = [f"{mode}_batch_size" for mode, used in modes.items() if used]
-    strategy = distribution.choose_strategy(options, flags)
+    strategy = distribution.choose_strategy(options)
     paths = records.without_empty(files.expand(options.input_file))
     if options.do_train:
         resuming.require_resumable(options, paths)
@@ -70,7 +67,7 @@ def _run(options: RunPretraining) -> None:
         model.bert.encoder.recompute = step.recompute_in_backward
     try:
         measure = None
-        if evaluates:
+        if "dev" in options.used_splits:
             measure = _evaluation(model, eval_data, options, strategy)
         if options.do_train:
             global_step = train(model, data, options, strategy, measure)
@@ -96,9 +93,7 @@ def _checked_config(options: RunPretraining) -> BertConfig:
     if vocab_file:
         config.require_vocabulary(load_vocab(vocab_file), vocab_file)
     if not resuming.replaces_earlier_run(options):
-        checkpointing.require_same_model(options, config)
-        if vocab_file:
-            checkpointing.require_same_vocabulary(options, vocab_file)
+        resuming.require_same_model(options, config)
     return config
 
 
@@ -164,10 +159,11 @@ def train(
     evaluations = None
     if measure and options.eval_every:
         metric = f"{objective.token_task}_accuracy"
-        evaluations = evaluate.Evaluations(options, start.step, measure, metric)
+        evaluations = evaluate.Evaluations(
+            options, start.step, num_steps, measure, metric
+        )
         # An earlier run may have ended between a checkpoint and its evaluation.
-        if evaluations.is_due(start.step, num_steps):
-            evaluations.evaluate(start.step)
+        evaluations.evaluate_if_due(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early=False):
         return start.step
     texts = {

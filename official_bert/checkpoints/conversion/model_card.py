@@ -5,7 +5,7 @@ import os
 
 import jinja2
 
-from official_bert import files
+from official_bert import files, model_formats
 from official_bert.checkpoints.conversion.model import Model
 
 
@@ -14,7 +14,9 @@ def write(model: Model, name: str, directory: str, text: str) -> None:
 
     `name` is that of the converted model, and `text` Markdown to insert.
     """
-    results = files.beside_checkpoint(model.arrays.where, "eval_results.txt")
+    results = model_formats.beside_checkpoint(
+        model.arrays.where, "eval_results.txt"
+    )
     lines = files.read_text(results).splitlines() if results else []
     template = importlib.resources.files(__package__) / "model_card.md"
     card = jinja2.Template(
