@@ -120,10 +120,10 @@ def _connect_to_tpu(
     )
 
 
-def writable_directory(options: DeviceOptions, output_dir: str) -> str:
+def writable_directory(options: TrainingOptions) -> str:
     """Returns `output_dir` on the chief, else a directory removed at exit."""
     if options.is_chief:
-        return output_dir
+        return options.output_dir
     directory = tempfile.mkdtemp(prefix="official_bert_worker_")
     atexit.register(files.remove_directory, directory)
     return directory

@@ -112,7 +112,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         model = task.build_model(config, bert)
     if options.remat and bert is None:
         model.bert.encoder.recompute = step.recompute_in_backward
-    directory = distribution.writable_directory(options, options.output_dir)
+    directory = distribution.writable_directory(options)
     return Run(task, options, tokenizer, strategy, model, data, directory)
 
 

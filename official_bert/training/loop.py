@@ -118,10 +118,10 @@ def train(
             saver.save(step)
         data = iter(sharded)
         while step < num_steps:
-            num_in_call = steps_until_milestone(
-                step, num_steps, options.steps_per_call, intervals
-            )
-            results = runner.run(data, num_in_call)
+            # A call ends where a checkpoint or an evaluation is due.
+            ends = [num_steps, step + options.steps_per_call]
+            ends += [(step // every + 1) * every for every in intervals]
+            results = runner.run(data, min(ends) - step)
             bar.update(len(results))
             for scalars in results:
                 step += 1
@@ -150,15 +150,6 @@ def train(
                 "the same command again to resume."
             )
             sys.exit(0)
-
-
-def steps_until_milestone(
-    step: int, num_steps: int, steps_per_call: int, intervals: Sequence[int]
-) -> int:
-    """Returns the number of steps until a call, interval or training ends."""
-    ends = [num_steps, step + steps_per_call]
-    ends += [(step // every + 1) * every for every in intervals]
-    return min(ends) - step
 
 
 class StepRunner:

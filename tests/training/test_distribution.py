@@ -40,7 +40,7 @@ def test_temporary_directory_of_a_worker_is_removed_at_exit(monkeypatch):
     at_exit = []
     monkeypatch.setattr("atexit.register", lambda *call: at_exit.append(call))
     worker = types.SimpleNamespace(is_chief=False)
-    directory = pathlib.Path(distribution.writable_directory(worker, "out"))
+    directory = pathlib.Path(distribution.writable_directory(worker))
     (directory / "train.tf_record").touch()
     [(function, *arguments)] = at_exit
     function(*arguments)
