@@ -194,11 +194,6 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         return self.bilstm_size
 
     @property
-    def uses_data(self) -> bool:
-        """Whether to train, evaluate or predict."""
-        return self.do_train or self.do_eval or self.do_predict
-
-    @property
     def serving_dir(self) -> str:
         """The directory of the exported versions."""
         return self.export_dir or os.path.join(self.output_dir, "export")

@@ -98,7 +98,7 @@ def prepare(options: RunPretraining) -> PretrainingRun:
 
 @contextlib.contextmanager
 def _naming_damaged_records(run: PretrainingRun) -> Iterator[None]:
-    """Raises `InputError` that names a damaged record: TensorFlow does not."""
+    """Raises an error that names a damaged record, unlike TensorFlow's."""
     try:
         yield
     except (
@@ -109,7 +109,7 @@ def _naming_damaged_records(run: PretrainingRun) -> Iterator[None]:
         vocab_size: Any = run.model.config.vocab_size
         for data in (run.data, run.eval_data):
             records.check_files(data, vocab_size, limit=None)
-        raise
+        raise  # The records are not damaged.
 
 
 def _write_results(results: dict[str, Any], options: RunPretraining) -> None:

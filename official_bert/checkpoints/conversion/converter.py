@@ -22,7 +22,7 @@ from official_bert.checkpoints.weights import Shape
 from official_bert.errors import InputError, listed
 from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
-    refuse_same_format,
+    same_format_error,
 )
 from official_bert.tokenization import validate_case_matches_checkpoint
 
@@ -46,7 +46,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
                 f"{'with' if is_garden else 'without'} TF2's object graph."
             )
         if options.to == "tf1" and not is_garden:
-            refuse_same_format("tf1")
+            raise same_format_error("tf1")
     model = match(arrays, description, head=options.head, skip=options.skip)
     description = _complete(description, options)
     if not any(map(weights.is_finetuned, model.stored)):
