@@ -31,7 +31,7 @@ def main(options: RunClassifier) -> None:
         from official_bert.tasks import detection
         from official_bert.training import finetune, sweep
 
-    if options.uses_data:
+    if options.used_splits:
         options = detection.complete(options)
         task = tasks.get(options)
         options.download_weights()

@@ -24,7 +24,7 @@ def main(options: RunSquad) -> None:
         from official_bert.tasks.squad import squad_task
         from official_bert.training import finetune
 
-    if options.uses_data:
+    if options.used_splits:
         options.download_weights()
         finetune.run(squad_task.make(options), options)
     if options.do_export:

@@ -11,7 +11,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import json_files, model_formats
 from official_bert.errors import InputError
 from official_bert.tokenization.vocab import require_tokens
 
@@ -167,7 +167,7 @@ class BertConfig:
         have the same names and shapes. Other keys may differ. `checkpoint` is a
         checkpoint prefix or a run directory.
         """
-        path = files.beside_checkpoint(checkpoint, "bert_config.json")
+        path = model_formats.beside_checkpoint(checkpoint, "bert_config.json")
         if path is None:
             return None
         found = json_files.read_object(path).get("is_left_to_right", False)

@@ -20,9 +20,6 @@ from typing import Any, BinaryIO, cast
 
 from official_bert.errors import InputError, short_reason
 
-# Subdirectory of a run directory with the checkpoint of the best evaluation.
-BEST_DIRECTORY = "best"
-
 _HASHED_BLOCK = 4 * 2**20
 
 _NOT_WRITABLE = "The output directory must be writable. Received: {!r}"
@@ -144,20 +141,6 @@ def expand(patterns: str) -> list[str]:
     return names
 
 
-def beside_checkpoint(checkpoint: str, name: str) -> str | None:
-    """Returns the path of a file in the directory of a checkpoint, or None.
-
-    `checkpoint` is a prefix or a run directory. For one in `BEST_DIRECTORY`,
-    the parent directory is searched too.
-    """
-    is_prefix = not exists(checkpoint)
-    directory = os.path.dirname(checkpoint) if is_prefix else checkpoint
-    paths = [os.path.join(directory, name)]
-    if os.path.basename(directory) == BEST_DIRECTORY:
-        paths.append(os.path.join(os.path.dirname(directory), name))
-    return next(filter(exists, paths), None)
-
-
 def require(path: str, what: str) -> None:
     """Raises `InputError` unless the file exists.
 
@@ -167,16 +150,6 @@ def require(path: str, what: str) -> None:
         raise InputError(
             f"{what} must be an existing file. Received: {path!r}. "
             "Check the path."
-        )
-
-
-def require_checkpoint_path(path: str) -> None:
-    """Raises `InputError` if TensorFlow could not read a checkpoint there."""
-    # TensorFlow finds a checkpoint by a glob pattern and escapes nothing.
-    if "[" in path or "\\" in path:
-        raise InputError(
-            f"{path}: TensorFlow cannot read checkpoints whose path contains "
-            "`[` or a backslash. Rename the directory or choose another."
         )
 
 

@@ -1,4 +1,4 @@
-"""The format of a model, by the names of its files and its config."""
+"""Models as files: their formats, and where checkpoints and configs are."""
 
 import fnmatch
 import os
@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from official_bert import files, json_files
 from official_bert.errors import InputError, listed
+
+# Subdirectory of a run directory with the checkpoint of the best evaluation.
+BEST_DIRECTORY = "best"
 
 # Weights in formats other than TF1's.
 OTHER_WEIGHTS = ("model*.safetensors", "model.weights.h5")
@@ -59,7 +62,7 @@ def find_checkpoint(path: str) -> str:
 
     `path` is a prefix or a directory. In a run directory, `best/` comes first.
     """
-    best = os.path.join(path, files.BEST_DIRECTORY)
+    best = os.path.join(path, BEST_DIRECTORY)
     if has_any(files.list_directory(best), _CHECKPOINT):
         return best
     names = files.list_directory(path)
@@ -69,6 +72,20 @@ def find_checkpoint(path: str) -> str:
     if _RELEASED_PREFIX in prefixes:
         prefixes = [_RELEASED_PREFIX]
     return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
+
+
+def beside_checkpoint(checkpoint: str, name: str) -> str | None:
+    """Returns the path of a file in the directory of a checkpoint, or None.
+
+    `checkpoint` is a prefix or a run directory. For one in `BEST_DIRECTORY`,
+    the parent directory is searched too.
+    """
+    is_prefix = not files.exists(checkpoint)
+    directory = os.path.dirname(checkpoint) if is_prefix else checkpoint
+    paths = [os.path.join(directory, name)]
+    if os.path.basename(directory) == BEST_DIRECTORY:
+        paths.append(os.path.join(os.path.dirname(directory), name))
+    return next(filter(files.exists, paths), None)
 
 
 def has_any(names: Iterable[str], patterns: Sequence[str]) -> bool:
@@ -84,4 +101,14 @@ def require_readable(path: str) -> None:
             "it with a version of transformers that reads it, call "
             "`model.save_pretrained(directory, safe_serialization=True)`, and "
             "use that directory."
+        )
+
+
+def require_checkpoint_path(path: str) -> None:
+    """Raises `InputError` if TensorFlow could not read a checkpoint there."""
+    # TensorFlow finds a checkpoint by a glob pattern and escapes nothing.
+    if "[" in path or "\\" in path:
+        raise InputError(
+            f"{path}: TensorFlow cannot read checkpoints whose path contains "
+            "`[` or a backslash. Rename the directory or choose another."
         )

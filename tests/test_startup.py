@@ -34,19 +34,14 @@ def run(command: pathlib.Path, *arguments: str):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda path: path.stem)
-@pytest.mark.parametrize(
-    ("flag", "status"), [("--help", 0), ("--no_such_flag=1", 1)]
-)
-def test_flags_are_parsed_without_slow_imports(command, flag, status):
-    result, imported = run(command, flag)
-    assert result.returncode == status
-    assert "Traceback" not in result.stderr
+def test_help_fits_two_screens_and_needs_no_slow_imports(command):
+    result, imported = run(command, "--help")
+    assert result.returncode == 0
     assert imported & SLOW == set()
-    assert ("--" in result.stdout) == (status == 0)
-    assert ("no_such_flag" in result.stderr) == (status == 1)
+    assert "--" in result.stdout
     lines = result.stdout.splitlines()
-    assert max(map(len, lines), default=0) <= 80
-    assert len(lines) <= 100  # Two screens.
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 100
 
 
 def test_slow_import_is_found(tmp_path):

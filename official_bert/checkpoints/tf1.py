@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import files, model_formats
 from official_bert.errors import InputError, short_reason
 
 INDEX = ".index"
@@ -41,7 +41,7 @@ def open_reader(prefix: str) -> Any:
 
     Raises `DamagedCheckpointError` if there is no index, or it is damaged.
     """
-    files.require_checkpoint_path(prefix)
+    model_formats.require_checkpoint_path(prefix)
     try:
         files.require(prefix + INDEX, "A checkpoint's index")
         return tf.train.load_checkpoint(prefix)
@@ -90,7 +90,7 @@ def write(prefix: str, arrays: Mapping[str, Any]) -> None:
 
     Raises `InputError` if the disk is full or the directory is not writable.
     """
-    files.require_checkpoint_path(prefix)
+    model_formats.require_checkpoint_path(prefix)
     names = sorted(arrays)
     temporary = files.temporary_name(prefix)
     try:

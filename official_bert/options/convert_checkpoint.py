@@ -99,7 +99,7 @@ class ConvertCheckpoint(Options, heading="Model"):
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")
         # Of a run directory, the best checkpoint may be read.
-        best = os.path.join(self.input, files.BEST_DIRECTORY)
+        best = os.path.join(self.input, model_formats.BEST_DIRECTORY)
         others = (self.bert_config_file, self.vocab_file, self.model_card)
         inputs = [self.input, best, *filter(None, others)]
         checks.require_output_directory(self, "output", inputs, self.overwrite)
@@ -123,7 +123,7 @@ class ConvertCheckpoint(Options, heading="Model"):
                     "formats never include the optimizer.",
                 )
         elif self.to in (found, self.input_format):
-            refuse_same_format(self.to)
+            raise same_format_error(self.to)
         for name in ("dtype", "model_card"):
             if self.is_set(name) and self.to != "huggingface":
                 raise self.error(name, "needs --to=huggingface. Omit it.")
@@ -132,9 +132,9 @@ class ConvertCheckpoint(Options, heading="Model"):
             raise self.error("bert_config_file", message)
 
 
-def refuse_same_format(name: str) -> None:
-    """Raises `InputError`: the input already has the format `name`."""
-    raise InputError(
+def same_format_error(name: str) -> InputError:
+    """Returns the error for an input that already has the format `name`."""
+    return InputError(
         f"--to={name} must differ from the format of --input. To remove the "
         "optimizer's weights, add --strip_optimizer."
     )

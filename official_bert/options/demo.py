@@ -1,6 +1,6 @@
 """Options of `demo.py`."""
 
-from official_bert import files
+from official_bert import model_formats
 from official_bert.flags import Options, option
 
 
@@ -8,5 +8,7 @@ class Demo(Options):
     """Options of `demo.py`."""
 
     output_dir: str = option(
-        "Directory of all output.", "demo", check=files.require_checkpoint_path
+        "Directory of all output.",
+        "demo",
+        check=model_formats.require_checkpoint_path,
     )

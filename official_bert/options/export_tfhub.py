@@ -2,7 +2,7 @@
 
 import os
 
-from official_bert import files, task_file
+from official_bert import files, model_formats, task_file
 from official_bert.flags import option, optional, switch
 from official_bert.options.checks import installed, require_output_directory
 from official_bert.options.model_source import (
@@ -71,7 +71,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
     def _inputs(self) -> list[str]:
         inputs = [self.model_files.vocab_file]
         if self.model_dir:
-            best = os.path.join(self.model_dir, files.BEST_DIRECTORY)
+            best = os.path.join(self.model_dir, model_formats.BEST_DIRECTORY)
             inputs += [self.model_dir, best]
         if self.export_path:
             inputs += self.model_files[:3]

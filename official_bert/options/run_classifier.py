@@ -163,7 +163,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.train_file:
-            if self.uses_data:
+            if self.used_splits:
                 self.require("data_dir", existing_directory)
             return
         if self.task_name.lower() not in TABLE_FORMATS:

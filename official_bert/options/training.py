@@ -5,7 +5,7 @@ import json
 import os
 from typing import Any
 
-from official_bert import files, json_files
+from official_bert import files, json_files, model_formats
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.flags import (
@@ -127,7 +127,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     )
     output_dir: str = option(
         "The run directory: checkpoints, results and TensorBoard events.",
-        check=files.require_checkpoint_path,
+        check=model_formats.require_checkpoint_path,
         heading="Training",
     )
     overwrite_output_dir: bool = switch(
@@ -207,6 +207,17 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         # ASCII, because a path may not be UTF-8.
         content = {"command": self.command, "options": options}
         return json.dumps(content, indent=2) + "\n"
+
+    @property
+    def used_splits(self) -> list[str]:
+        """Those of `train`, `dev` and `test` whose examples are read."""
+        flags: Any = self
+        is_used = {
+            "train": self.do_train,
+            "dev": flags.do_eval or (self.do_train and flags.eval_every),
+            "test": getattr(self, "do_predict", False),
+        }
+        return [split for split in is_used if is_used[split]]
 
     @property
     def steps_per_call(self) -> int:

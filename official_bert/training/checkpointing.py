@@ -1,7 +1,6 @@
 """A run's output directory: its lock, its starting point, its checkpoints."""
 
 import contextlib
-import dataclasses
 import fcntl
 import os
 import re
@@ -14,9 +13,8 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
+from official_bert import files, model_formats
 from official_bert.checkpoints import loading, run_directory, tf1
-from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed, short_reason
 from official_bert.options.training import TrainingOptions
 from official_bert.training import distribution
@@ -32,13 +30,6 @@ _UNFINISHED = re.compile(
 )
 # A file of a checkpoint. Without an index, it was being written or removed.
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
-
-# Config keys that may change when a run resumes.
-_MAY_CHANGE = (
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "initializer_range",
-)
 
 
 @contextlib.contextmanager
@@ -61,7 +52,9 @@ def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
     descriptor = _acquire_lock(path)
     try:
         _remove_unfinished(directory)
-        _remove_unfinished(os.path.join(directory, files.BEST_DIRECTORY))
+        _remove_unfinished(
+            os.path.join(directory, model_formats.BEST_DIRECTORY)
+        )
         yield
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -222,7 +215,7 @@ def load_for_evaluation(
     """
     variables = tf1.by_name(model.trainable_variables)
     patterns = _patterns(options, "", may_skip)
-    for name in (files.BEST_DIRECTORY, ""):
+    for name in (model_formats.BEST_DIRECTORY, ""):
         directory = os.path.join(options.output_dir, name)
         if loaded := loading.load_newest(variables, directory, **patterns):
             _report_loaded(model, loaded)
@@ -308,30 +301,3 @@ class BackgroundSaver:
             options.output_dir, step, arrays, resume_state, keep
         )
         logging.info("Saved %s", prefix)
-
-
-def require_same_model(options: TrainingOptions, config: BertConfig) -> None:
-    """Raises `InputError` if the output directory holds another model."""
-    path = os.path.join(options.output_dir, "bert_config.json")
-    if not files.exists(path):
-        return
-    trained = dataclasses.asdict(BertConfig.from_json_file(path))
-    for name, now in dataclasses.asdict(config).items():
-        before = trained[name]
-        if before != now and name not in _MAY_CHANGE:
-            raise InputError(
-                f"{options.bert_config_file}: `{name}` must be {before!r}, as "
-                f"in {path}. Received: {now!r}. Use another --output_dir for "
-                "another model."
-            )
-
-
-def require_same_vocabulary(options: TrainingOptions, vocab_file: str) -> None:
-    """Raises `InputError` if the output directory has another vocabulary."""
-    path = os.path.join(options.output_dir, "vocab.txt")
-    read = files.read_text
-    if files.exists(path) and read(path) != read(vocab_file):
-        raise InputError(
-            f"{vocab_file}: differs from {path}, the vocabulary of the model "
-            "in --output_dir. Use another --output_dir for another vocabulary."
-        )

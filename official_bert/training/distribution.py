@@ -17,10 +17,17 @@ from official_bert import files
 from official_bert.errors import InputError, short_reason
 from official_bert.inputs import datasets
 from official_bert.options import tf_config
-from official_bert.options.training import DeviceOptions
+from official_bert.options.training import DeviceOptions, TrainingOptions
 from official_bert.training import interruption
 
 _TPU_TIMEOUT = 10  # Seconds.
+
+# By the splits of a run.
+_BATCH_SIZE_FLAGS = {
+    "train": "train_batch_size",
+    "dev": "eval_batch_size",
+    "test": "predict_batch_size",
+}
 
 # Raised by TensorFlow when another host dies during a collective operation.
 _HOST_LOST = (
@@ -31,14 +38,12 @@ _HOST_LOST = (
 )
 
 
-def choose_strategy(
-    options: DeviceOptions, batch_size_flags: Sequence[str] = ()
-) -> tf.distribute.Strategy:
+def choose_strategy(options: TrainingOptions) -> tf.distribute.Strategy:
     """Returns the strategy for `--distribution_strategy` and `--use_tpu`.
 
     Call it before anything else runs TensorFlow: hosts and TPUs must be set up
-    before its first operation. Raises `InputError` if there is no TPU, or if
-    the batch size of a flag does not divide evenly among the replicas.
+    before its first operation. Raises `InputError` if there is no TPU, or if a
+    batch size that the run uses does not divide evenly among the replicas.
     """
     if options.resolved_strategy == "tpu":
         strategy = _connect_to_tpu(
@@ -49,8 +54,8 @@ def choose_strategy(
         )
     else:
         strategy = get_strategy(options.resolved_strategy)
-    for flag in batch_size_flags:
-        _require_divisible(options, strategy, flag)
+    for split in options.used_splits:
+        _require_divisible(options, strategy, _BATCH_SIZE_FLAGS[split])
     return strategy
 
 
@@ -115,10 +120,10 @@ def _connect_to_tpu(
     )
 
 
-def writable_directory(options: DeviceOptions, output_dir: str) -> str:
+def writable_directory(options: TrainingOptions) -> str:
     """Returns `output_dir` on the chief, else a directory removed at exit."""
     if options.is_chief:
-        return output_dir
+        return options.output_dir
     directory = tempfile.mkdtemp(prefix="official_bert_worker_")
     atexit.register(files.remove_directory, directory)
     return directory
@@ -191,7 +196,7 @@ def _gather(
 
 
 def _require_divisible(
-    options: Any, strategy: tf.distribute.Strategy, flag: str
+    options: TrainingOptions, strategy: tf.distribute.Strategy, flag: str
 ) -> None:
     batch_size = getattr(options, flag)
     num_replicas = strategy.num_replicas_in_sync

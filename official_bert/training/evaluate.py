@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files, json_files, model_formats
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.options import FinetuningOptions, RunPretraining
@@ -152,6 +152,7 @@ class Evaluations:
 
     Each one is a line of `eval_history.jsonl`. Lines after `first_step`, at
     which training resumes, are dropped: those steps will be evaluated again.
+    `num_steps` is the last step.
 
     `measure` evaluates a step and returns {name: value} with `global_step` and
     `metric`. The best evaluation saves `weights`, {name in a checkpoint:
@@ -162,12 +163,14 @@ class Evaluations:
         self,
         options: FinetuningOptions | RunPretraining,
         first_step: int,
+        num_steps: int,
         measure: Callable[[int], Mapping[str, Any]],
         metric: str,
         weights: Mapping[str, Any] | None = None,
         patience: int = 0,
     ) -> None:
         self.every = options.eval_every
+        self._num_steps = num_steps
         self._options, self._measure = options, measure
         self._metric, self._weights = metric, weights
         self._patience = patience
@@ -183,16 +186,19 @@ class Evaluations:
             if entry["global_step"] <= first_step:
                 self._history.append(entry)
 
-    def is_due(self, step: int, num_steps: int) -> bool:
+    def is_due(self, step: int) -> bool:
         """Whether to evaluate now: every `every` steps and after the last.
 
         False if an earlier run evaluated this step before it was killed.
         """
-        is_due = step > 0 and (step % self.every == 0 or step == num_steps)
+        is_last = step == self._num_steps
+        is_due = step > 0 and (step % self.every == 0 or is_last)
         return is_due and step not in [e["global_step"] for e in self._history]
 
-    def should_stop(self, step: int) -> bool:
-        """Whether `patience` ends the training after a step."""
+    def evaluate_if_due(self, step: int) -> bool:
+        """Evaluates if it is due; returns whether `patience` ends training."""
+        if self.is_due(step):
+            self._evaluate(step)
         scores = [entry[self._metric] for entry in self._history]
         best = scores.index(max(scores)) if scores else -1
         num_since_best = len(scores) - 1 - best
@@ -201,7 +207,7 @@ class Evaluations:
             logging.info("Early stopping after step %d.", step)
         return stops
 
-    def evaluate(self, step: int) -> None:
+    def _evaluate(self, step: int) -> None:
         """Evaluates and updates the history."""
         results = self._measure(step)
         score = results[self._metric]
@@ -210,7 +216,7 @@ class Evaluations:
         if self._options.is_chief:
             if is_best and self._weights:
                 best = os.path.join(
-                    self._options.output_dir, files.BEST_DIRECTORY
+                    self._options.output_dir, model_formats.BEST_DIRECTORY
                 )
                 files.make_directory(best)
                 arrays = {name: w.numpy() for name, w in self._weights.items()}

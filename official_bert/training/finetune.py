@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files, plots, task_file
+from official_bert import files, json_files, model_formats, plots, task_file
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError, bullet_list
 from official_bert.hub import HubBert
@@ -47,13 +47,6 @@ _TASK_HEADS = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
 
 _RESULT_FILE = re.compile(r"(dev|eval|predict|task|test)\w*\.(jsonl?|t..)")
 
-# By the modes of `Task.splits`.
-_BATCH_SIZE_FLAGS = {
-    "train": "train_batch_size",
-    "dev": "eval_batch_size",
-    "test": "predict_batch_size",
-}
-
 
 def run(task: Task, options: FinetuningOptions) -> None:
     """Trains, evaluates and predicts, as the options ask."""
@@ -91,11 +84,9 @@ def _evaluate_and_predict(run: Run) -> None:
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
     """Checks options and files, reads the data and builds the model."""
-    modes = options.used_splits
-    flags = [_BATCH_SIZE_FLAGS[mode] for mode in modes]
+    strategy = distribution.choose_strategy(options)
     bert = None
     if isinstance(options, RunClassifierWithTfhub):
-        strategy = distribution.choose_strategy(options, flags)
         bert, options = _load_module(options, strategy)
         config = bert.config
     else:
@@ -107,16 +98,12 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
     if not resuming.replaces_earlier_run(options):
         _require_eval_every_if_best(options)
-        if bert is None:
-            checkpointing.require_same_model(options, config)
-        checkpointing.require_same_vocabulary(options, options.vocab_file)
+        resuming.require_same_model(options, None if bert else config)
         _require_same_task(task, options)
     if options.do_train:
         resuming.require_resumable(options, task.training_files())
-    if bert is None:
-        strategy = distribution.choose_strategy(options, flags)
     data = {}
-    for mode in modes:
+    for mode in options.used_splits:
         for split in task.splits(mode):
             data[split] = task.examples(split)
     files.make_directory(options.output_dir)
@@ -125,7 +112,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         model = task.build_model(config, bert)
     if options.remat and bert is None:
         model.bert.encoder.recompute = step.recompute_in_backward
-    directory = distribution.writable_directory(options, options.output_dir)
+    directory = distribution.writable_directory(options)
     return Run(task, options, tokenizer, strategy, model, data, directory)
 
 
@@ -179,7 +166,7 @@ def _require_same_task(task: Task, options: FinetuningOptions) -> None:
 
 def _require_eval_every_if_best(options: FinetuningOptions) -> None:
     """Raises if training has no effect, because an old best model is used."""
-    best = os.path.join(options.output_dir, files.BEST_DIRECTORY)
+    best = os.path.join(options.output_dir, model_formats.BEST_DIRECTORY)
     useless = options.do_train and not options.eval_every
     if useless and run_directory.latest(best):
         raise InputError(
@@ -245,9 +232,7 @@ def train(run: Run) -> None:
     if options.eval_every:
         evaluations = _evaluations(run, trainer, start.step)
         # An earlier run may have ended between a checkpoint and its evaluation.
-        if evaluations.is_due(start.step, num_steps):
-            evaluations.evaluate(start.step)
-        stops_early = evaluations.should_stop(start.step)
+        stops_early = evaluations.evaluate_if_due(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early):
         return
     _write_run_files(run, start.seed)
@@ -279,6 +264,7 @@ def _evaluations(
     return evaluate.Evaluations(
         run.options,
         first_step,
+        trainer.schedule.num_train_steps,
         measure,
         metric,
         {**trainer.weights, "global_step": trainer.optimizer.step},

@@ -118,10 +118,10 @@ def train(
             saver.save(step)
         data = iter(sharded)
         while step < num_steps:
-            num_in_call = steps_until_milestone(
-                step, num_steps, options.steps_per_call, intervals
-            )
-            results = runner.run(data, num_in_call)
+            # A call ends where a checkpoint or an evaluation is due.
+            ends = [num_steps, step + options.steps_per_call]
+            ends += [(step // every + 1) * every for every in intervals]
+            results = runner.run(data, min(ends) - step)
             bar.update(len(results))
             for scalars in results:
                 step += 1
@@ -137,10 +137,9 @@ def train(
             if stop:
                 break
             if evaluations:
-                if evaluations.is_due(step, num_steps):
+                if evaluations.is_due(step):
                     saver.wait()
-                    evaluations.evaluate(step)
-                if evaluations.should_stop(step):
+                if evaluations.evaluate_if_due(step):
                     break
         saver.wait()
         # A signal may also come while a checkpoint is saved or evaluated.
@@ -151,15 +150,6 @@ def train(
                 "the same command again to resume."
             )
             sys.exit(0)
-
-
-def steps_until_milestone(
-    step: int, num_steps: int, steps_per_call: int, intervals: Sequence[int]
-) -> int:
-    """Returns the number of steps until a call, interval or training ends."""
-    ends = [num_steps, step + steps_per_call]
-    ends += [(step // every + 1) * every for every in intervals]
-    return min(ends) - step
 
 
 class StepRunner:
@@ -209,22 +199,22 @@ class StepRunner:
         ]
 
     def _run_step(self, batch: Any) -> Scalars:
-        strategy = self._trainer.strategy
-        scalars = strategy.run(self._run_on_replica, args=(batch,))
-        return distribution.first_replica(strategy, scalars)  # type: ignore[no-any-return]
-
-    def _run_on_replica(self, batch: Batch) -> Scalars:
         trainer = self._trainer
-        return train_step(
-            trainer.model,
-            trainer.objective,
-            trainer.optimizer,
-            batch,
-            self._seed,
-            num_micro_batches=trainer.options.gradient_accumulation_steps,
-            loss_scale=trainer.loss_scale,
-            compiles_gradients=self._compiles_gradients,
-        )
+
+        def on_replica(share: Batch) -> Scalars:
+            return train_step(
+                trainer.model,
+                trainer.objective,
+                trainer.optimizer,
+                share,
+                self._seed,
+                num_micro_batches=trainer.options.gradient_accumulation_steps,
+                loss_scale=trainer.loss_scale,
+                compiles_gradients=self._compiles_gradients,
+            )
+
+        scalars = trainer.strategy.run(on_replica, args=(batch,))
+        return distribution.first_replica(trainer.strategy, scalars)  # type: ignore[no-any-return]
 
     def _run_steps(self, batches: Any, num_steps: Any) -> Scalars:
         """Returns {name: Tensor [num_steps]}."""

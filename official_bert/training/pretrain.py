@@ -1,10 +1,11 @@
 """Pre-training: a loss of masked or next tokens, and one of sentence pairs."""
 
 import collections
+import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -37,69 +38,78 @@ Measure = Callable[[int], dict[str, Any]]
 _PAIR_TASKS = {"next": "next_sentence", "sop": "sentence_order", "none": None}
 
 
+class PretrainingRun(NamedTuple):
+    """One run of `run_pretraining.py`."""
+
+    options: RunPretraining
+    strategy: tf.distribute.Strategy
+    model: PretrainingModel
+    data: RecordFiles
+    eval_data: RecordFiles  # The same as `data` without --eval_file.
+
+
 def run(options: RunPretraining) -> None:
     """Trains, evaluates, or both."""
     with (
         checkpointing.output_dir_lock(options),
         distribution.reporting_lost_hosts(options),
     ):
-        _run(options)
+        prepared = prepare(options)
+        with _naming_damaged_records(prepared):
+            measure = None
+            if "dev" in options.used_splits:
+                measure = _evaluation(prepared)
+            if options.do_train:
+                global_step = train(prepared, measure)
+            else:
+                global_step = checkpointing.load_for_evaluation(
+                    prepared.model, options
+                )
+            if measure and options.do_eval:
+                _write_results(measure(global_step), options)
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
 
 
-def _run(options: RunPretraining) -> None:
-    config = _checked_config(options)
-    assert config.vocab_size is not None  # Checked when the file was read.
-    evaluates = options.do_eval or options.eval_every > 0
-    modes = {"train": options.do_train, "eval": evaluates}
-    flags = [f"{mode}_batch_size" for mode, used in modes.items() if used]
-    strategy = distribution.choose_strategy(options, flags)
+def prepare(options: RunPretraining) -> PretrainingRun:
+    """Checks options and files, and builds the model."""
+    config = options.model_config()
+    if options.vocab_file:
+        vocab = load_vocab(options.vocab_file)
+        config.require_vocabulary(vocab, options.vocab_file)
+    if not resuming.replaces_earlier_run(options):
+        resuming.require_same_model(options, config)
+    strategy = distribution.choose_strategy(options)
     paths = records.without_empty(files.expand(options.input_file))
     if options.do_train:
         resuming.require_resumable(options, paths)
-    data = eval_data = _checked_records(paths, config.vocab_size, options)
+    data = eval_data = _checked_records(paths, config, options)
     if options.eval_file:
         paths = records.without_empty(files.expand(options.eval_file))
-        eval_data = _checked_records(paths, config.vocab_size, options)
+        eval_data = _checked_records(paths, config, options)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
         model = PretrainingModel(config)
     if options.remat:
         model.bert.encoder.recompute = step.recompute_in_backward
+    return PretrainingRun(options, strategy, model, data, eval_data)
+
+
+@contextlib.contextmanager
+def _naming_damaged_records(run: PretrainingRun) -> Iterator[None]:
+    """Raises an error that names a damaged record, unlike TensorFlow's."""
     try:
-        measure = None
-        if evaluates:
-            measure = _evaluation(model, eval_data, options, strategy)
-        if options.do_train:
-            global_step = train(model, data, options, strategy, measure)
-        else:
-            global_step = checkpointing.load_for_evaluation(model, options)
-        if measure and options.do_eval:
-            _write_results(measure(global_step), options)
+        yield
     except (
         tf.errors.DataLossError,
         tf.errors.InvalidArgumentError,
         UnicodeDecodeError,  # From a message that quotes a damaged record.
     ):
-        # TensorFlow does not name the record: find the damaged one.
-        for checked in (data, eval_data):
-            records.check_files(checked, config.vocab_size, limit=None)
-        raise
-
-
-def _checked_config(options: RunPretraining) -> BertConfig:
-    """Returns the config, which fits the vocabulary and `output_dir`."""
-    config = options.model_config()
-    vocab_file = options.vocab_file
-    if vocab_file:
-        config.require_vocabulary(load_vocab(vocab_file), vocab_file)
-    if not resuming.replaces_earlier_run(options):
-        checkpointing.require_same_model(options, config)
-        if vocab_file:
-            checkpointing.require_same_vocabulary(options, vocab_file)
-    return config
+        vocab_size: Any = run.model.config.vocab_size
+        for data in (run.data, run.eval_data):
+            records.check_files(data, vocab_size, limit=None)
+        raise  # The records are not damaged.
 
 
 def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
@@ -114,9 +124,10 @@ def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
 
 
 def _checked_records(
-    paths: Sequence[str], vocab_size: int, options: RunPretraining
+    paths: Sequence[str], config: BertConfig, options: RunPretraining
 ) -> RecordFiles:
     """Returns the records of files, which fit the model and the options."""
+    assert config.vocab_size is not None  # Checked when the file was read.
     num_predictions = options.max_predictions_per_seq
     masking = records.read_masking(paths[0])
     if masking:
@@ -128,7 +139,7 @@ def _checked_records(
     if options.pack_sequences:
         schema = schemas.packed_schema(schema, options.max_sequences_per_row)
     data = RecordFiles(paths, schema, masking)
-    records.check_files(data, vocab_size)
+    records.check_files(data, config.vocab_size)
     if masking and masking.max_predictions_per_seq != num_predictions:
         number = masking.max_predictions_per_seq
         message = f"must be {number}, as in the records."
@@ -136,14 +147,9 @@ def _checked_records(
     return data
 
 
-def train(
-    model: PretrainingModel,
-    data: RecordFiles,
-    options: RunPretraining,
-    strategy: tf.distribute.Strategy,
-    measure: Measure | None,
-) -> int:
+def train(run: PretrainingRun, measure: Measure | None) -> int:
     """Trains from the newest checkpoint or the start; returns the last step."""
+    options, model, data = run.options, run.model, run.data
     weights = list(model.trainable_variables)
     if not _PAIR_TASKS[options.nsp]:
         # Weight decay would shrink weights that no loss depends on. They stay
@@ -155,19 +161,20 @@ def train(
     )
     objective = _objective(model.config, options, data.masking)
     trainer = loop.Trainer(
-        model, objective, weights, schedule, options, strategy
+        model, objective, weights, schedule, options, run.strategy
     )
     checkpointing.load_initial(model, options)
-    start = checkpointing.resume(trainer.state, options, strategy)
-    num_steps, batch_size = options.num_train_steps, options.train_batch_size
+    start = checkpointing.resume(trainer.state, options, run.strategy)
+    num_steps = options.num_train_steps
     resuming.remove_earlier_run(options)
     evaluations = None
     if measure and options.eval_every:
         metric = f"{objective.token_task}_accuracy"
-        evaluations = evaluate.Evaluations(options, start.step, measure, metric)
+        evaluations = evaluate.Evaluations(
+            options, start.step, num_steps, measure, metric
+        )
         # An earlier run may have ended between a checkpoint and its evaluation.
-        if evaluations.is_due(start.step, num_steps):
-            evaluations.evaluate(start.step)
+        evaluations.evaluate_if_due(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early=False):
         return start.step
     texts = {
@@ -178,28 +185,27 @@ def train(
         texts["vocab.txt"] = files.read_text(options.vocab_file)
     reporting.write_run_files(options, texts)
     batches = datasets.training_batches(
-        data, batch_size, seed=start.seed, start=start.examples_seen
+        data,
+        options.train_batch_size,
+        seed=start.seed,
+        start=start.examples_seen,
     )
     batches = _model_inputs(batches, model.config)
     loop.train(trainer, batches, start, evaluations)
     return int(trainer.optimizer.step.numpy())
 
 
-def _evaluation(
-    model: PretrainingModel,
-    data: RecordFiles,
-    options: RunPretraining,
-    strategy: tf.distribute.Strategy,
-) -> Measure:
+def _evaluation(run: PretrainingRun) -> Measure:
     """Returns a function that evaluates the current weights.
 
     It returns accuracies and losses, as the original implementation reports
     them; for left-to-right models also the perplexity.
     """
-    objective = _objective(model.config, options, data.masking)
+    options, strategy, model = run.options, run.strategy, run.model
+    objective = _objective(model.config, options, run.eval_data.masking)
     num_batches = options.max_eval_steps
     batches = datasets.evaluation_batches(
-        data, options.eval_batch_size, num_batches
+        run.eval_data, options.eval_batch_size, num_batches
     )
     batches = _model_inputs(batches, model.config)
     if objective.masking:

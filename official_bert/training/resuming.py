@@ -14,11 +14,20 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files, json_files, model_formats
 from official_bert.checkpoints import tf1
+from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
+from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.options.training import RECORD, TrainingOptions, read_record
 from official_bert.training import checkpointing
+
+# Keys of the config that may change when a run resumes.
+_MAY_CHANGE = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+)
 
 # Options that determine the trained weights.
 _FIXED_OPTIONS = """
@@ -64,6 +73,35 @@ def replaces_earlier_run(options: TrainingOptions) -> bool:
         return True
     is_run = files.exists(os.path.join(options.output_dir, RECORD))
     return is_run and not checkpointing.checkpoint_to_resume(options)
+
+
+def require_same_model(
+    options: RunPretraining | FinetuningOptions, config: BertConfig | None
+) -> None:
+    """Raises `InputError` if `output_dir` holds a model that differs.
+
+    Compares the config, which is None for a TF Hub module, and the vocabulary.
+    """
+    config_file, vocab_file = (
+        os.path.join(options.output_dir, name)
+        for name in ("bert_config.json", "vocab.txt")
+    )
+    if config and files.exists(config_file):
+        trained = dataclasses.asdict(BertConfig.from_json_file(config_file))
+        for name, now in dataclasses.asdict(config).items():
+            before = trained[name]
+            if before != now and name not in _MAY_CHANGE:
+                raise InputError(
+                    f"{options.bert_config_file}: `{name}` must be {before!r}, "
+                    f"as in {config_file}. Received: {now!r}. Use another "
+                    "--output_dir for another model."
+                )
+    read, given = files.read_text, options.vocab_file
+    if given and files.exists(vocab_file) and read(vocab_file) != read(given):
+        raise InputError(
+            f"{given}: differs from {vocab_file}, the vocabulary of the model "
+            "in --output_dir. Use another --output_dir for another vocabulary."
+        )
 
 
 def require_resumable(
@@ -137,7 +175,7 @@ def _files_of_model(options: TrainingOptions) -> list[str]:
         return []
     return [
         os.path.join(directory, part, name)
-        for part in ("", files.BEST_DIRECTORY, "eval")
+        for part in ("", model_formats.BEST_DIRECTORY, "eval")
         for name in files.list_directory(os.path.join(directory, part))
         if _MODEL_FILES.fullmatch(name)
     ]

@@ -11,7 +11,7 @@ from support import recorded, tiny, untrained_models
 from support.run_outputs import weights
 
 import run_classifier
-from official_bert import files
+from official_bert import model_formats
 from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -89,7 +89,7 @@ def test_best_checkpoint_is_preferred_to_the_newest(trained, tmp_path):
     shutil.copytree(trained, folder)
     arrays = weights(folder)
     arrays["output_bias"] = np.array([-50, 50], np.float32)
-    best = folder / files.BEST_DIRECTORY
+    best = folder / model_formats.BEST_DIRECTORY
     best.mkdir()
     run_directory.save(str(best), 1, arrays, None, keep=1)
     asked = Predictor.from_dir(str(folder))

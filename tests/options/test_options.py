@@ -6,6 +6,7 @@ import json
 import typing
 
 import pytest
+from support import hosts
 
 from official_bert.errors import InputError
 from official_bert.flags import HEADINGS
@@ -21,7 +22,8 @@ from official_bert.options import (
 
 @pytest.fixture(autouse=True)
 def directory(tmp_path, monkeypatch):
-    """A working directory with one file of every kind."""
+    """A working directory with one file of every kind, and two hosts."""
+    monkeypatch.setenv("TF_CONFIG", hosts.tf_config(["a:1", "b:1"], 0))
     config = {"vocab_size": 9, "max_position_embeddings": 64}
     (tmp_path / "short.json").write_text(json.dumps(config))
     (tmp_path / "broken.json").write_text("{\n")
@@ -106,6 +108,8 @@ PACKED = {"pack_sequences": True, "max_predictions_per_seq": 19}
 SHORT = {"bert_config_file": "short.json"}
 INDEX = {"init_checkpoint": "model.ckpt.index"}
 TPU = {"use_tpu": True, "distribution_strategy": "mirrored"}
+OVERWRITE = {"overwrite_output_dir": True}
+HOSTS = {**OVERWRITE, "distribution_strategy": "multi_worker_mirrored"}
 INVALID = [
     (BuildVocab, {"input_file": "none.txt"}, "'none.txt'"),
     (BuildVocab, {"bert_config_file": "a", "hidden_size": 100}, "=12. .*100"),
@@ -137,6 +141,17 @@ INVALID = [
     (RunPretraining, {"vocab_file": "none.txt"}, "--vocab_file=none.txt"),
     (RunPretraining, {"may_skip": "("}, r"--may_skip=\("),
     (RunPretraining, TPU, "--distribution_strategy=mirrored .*--use_tpu"),
+    (RunPretraining, HOSTS, "--overwrite_output_dir needs one host"),
+    (
+        RunPretraining,
+        {**OVERWRITE, "do_train": False, "do_eval": True},
+        "--overwrite_output_dir needs --do_train",
+    ),
+    (
+        RunClassifier,
+        {**OVERWRITE, "sweep": "seed=1..2"},
+        "--sweep=.* conflicts with --overwrite_output_dir",
+    ),
     (RunClassifier, {"freeze": "embeddings,0-12"}, "0-12 .*0 to 11"),
     (RunClassifier, {"freeze": "3-1"}, "--freeze=3-1 .*0 to 11"),
     (RunClassifier, {"freeze": "head"}, "--freeze=head"),

@@ -22,29 +22,6 @@ def test_replicas_get_their_shares_in_order():
     assert found == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
 
 
-@pytest.mark.parametrize(
-    ("size", "num_micro_batches", "message"),
-    [
-        (7, 1, "--train_batch_size=7 .* 2 devices"),
-        (6, 2, "--train_batch_size=6 .* --gradient_accumulation_steps=2"),
-    ],
-)
-def test_batch_that_does_not_divide_evenly_is_an_error(
-    size, num_micro_batches, message
-):
-    options = types.SimpleNamespace(
-        resolved_strategy="mirrored",
-        gradient_accumulation_steps=num_micro_batches,
-        train_batch_size=8,
-        eval_batch_size=6,
-    )
-    flags = ["train_batch_size", "eval_batch_size"]
-    distribution.choose_strategy(options, flags)
-    options.train_batch_size = size
-    with pytest.raises(InputError, match=message):
-        distribution.choose_strategy(options, flags)
-
-
 @pytest.mark.slow
 def test_missing_tpu_is_an_error():
     with pytest.raises(InputError, match="--use_tpu: no TPU on this machine"):
@@ -63,7 +40,7 @@ def test_temporary_directory_of_a_worker_is_removed_at_exit(monkeypatch):
     at_exit = []
     monkeypatch.setattr("atexit.register", lambda *call: at_exit.append(call))
     worker = types.SimpleNamespace(is_chief=False)
-    directory = pathlib.Path(distribution.writable_directory(worker, "out"))
+    directory = pathlib.Path(distribution.writable_directory(worker))
     (directory / "train.tf_record").touch()
     [(function, *arguments)] = at_exit
     function(*arguments)

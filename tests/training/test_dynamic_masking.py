@@ -1,6 +1,7 @@
 """Masking on the device follows the rules of the static generator."""
 
 import collections
+import functools
 import itertools
 import random
 
@@ -18,10 +19,10 @@ DEFAULT = Masking(4, 1, MASK, VOCAB_SIZE, 0.8, 0.1)
 
 # The sizes of the words of A and B.
 SEQUENCES = {
-    "tokens": ([1, 1, 1], [1, 1]),
-    "words": ([1, 3, 2], [1, 1]),
-    "long words": ([3, 1, 2], [2, 1]),
-    "one segment": ([2, 1, 1, 2], []),
+    "tokens": ((1, 1, 1), (1, 1)),
+    "words": ((1, 3, 2), (1, 1)),
+    "long words": ((3, 1, 2), (2, 1)),
+    "one segment": ((2, 1, 1, 2), ()),
 }
 
 
@@ -51,10 +52,15 @@ def unmasked(ids, starts, budget, num_rows, length=16):
     }
 
 
-def mask(batch, settings, seed=0, **compilation):
+@functools.cache
+def compiled(jit_compile):
+    """Returns `mask_batch`, traced once for equal shapes and settings."""
+    return tf.function(mask_batch, autograph=False, jit_compile=jit_compile)
+
+
+def mask(batch, settings, seed=0, jit_compile=False):
     """Returns the masked batch as arrays."""
-    compiled = tf.function(mask_batch, autograph=False, **compilation)
-    masked = compiled(batch, settings, tf.constant([seed, 1]))
+    masked = compiled(jit_compile)(batch, settings, tf.constant([seed, 1]))
     return {name: values.numpy() for name, values in masked.items()}
 
 
@@ -66,17 +72,18 @@ def chosen_on_device(sizes, budget, max_ngram, number):
     return [tuple(p[u]) for p, u in zip(places, used, strict=True)]
 
 
+@functools.cache
 def chosen_one_by_one(sizes, budget, max_ngram, number):
     _, starts = text(*sizes)
     places = [p for p, start in enumerate(starts) if start]
     words = [[*g] for _, g in itertools.groupby(places, lambda p: starts[p])]
     rng = random.Random(1)
     replacements = masking.Replacements(MASK, np.arange(VOCAB_SIZE))
-    for _ in range(number):
-        positions, _ = masking.mask_sequence(
-            [*words], budget, replacements, rng, max_ngram
-        )
-        yield tuple(positions)
+    masked = (
+        masking.mask_sequence([*words], budget, replacements, rng, max_ngram)
+        for _ in range(number)
+    )
+    return [tuple(positions) for positions, _ in masked]
 
 
 def chosen_by_worker(sizes, budget, max_ngram, number):

@@ -1,4 +1,4 @@
-"""Steps per compiled call, retracing, and diverged training."""
+"""Retracing of steps, and diverged training."""
 
 import math
 import types
@@ -8,25 +8,6 @@ import pytest
 import tensorflow as tf
 
 from official_bert.training import distribution, loop
-
-
-@pytest.mark.parametrize(
-    ("steps_per_call", "intervals", "ends"),
-    [
-        (1, [7], [*range(1, 21)]),
-        (5, [7], [5, 7, 12, 14, 19, 20]),
-        (1000, [7], [7, 14, 20]),
-        (1000, [7, 4], [4, 7, 8, 12, 14, 16, 20]),
-    ],
-)
-def test_compiled_calls_end_at_checkpoints_and_evaluations(
-    steps_per_call, intervals, ends
-):
-    found, step = [], 0
-    while step < 20:
-        step += loop.steps_until_milestone(step, 20, steps_per_call, intervals)
-        found.append(step)
-    assert found == ends
 
 
 @pytest.mark.parametrize("name", ["none", "mirrored"])

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 from support import hosts, review_runs, run_outputs
 
+import run_pretraining
+from official_bert.options import RunPretraining
+
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    ("moment", "number"),
-    [("Waiting for all", signal.SIGINT), ("Evaluating", signal.SIGTERM)],
+    ("moment", "number", "num_missing"),
+    [("Waiting for all", signal.SIGINT, 1), ("Evaluating", signal.SIGTERM, 0)],
 )
-def test_signal_ends_a_host_that_waits_or_evaluates(flags, moment, number):
-    cluster = [flags, None]  # The second host never starts.
-    if moment == "Evaluating":
-        hosts.run("run_pretraining.py", [flags | {"do_eval": False}])
-        cluster = [flags | {"do_train": False}]
+def test_signal_ends_a_host_that_waits_or_evaluates(
+    flags, moment, number, num_missing
+):
+    cluster = [flags, *[None] * num_missing]
     with hosts.started("run_pretraining.py", cluster) as [process]:
         hosts.read_until(process, moment)
         time.sleep(5.0)  # Until TensorFlow waits or evaluates.
@@ -31,7 +33,7 @@ def test_signal_ends_a_host_that_waits_or_evaluates(flags, moment, number):
 
 def test_hosts_that_start_from_different_steps_are_an_error(tmp_path, flags):
     flags |= {"do_eval": False}
-    hosts.run("run_pretraining.py", [flags])
+    run_pretraining.main(RunPretraining(**flags))
     flags["num_train_steps"] = 40
     other = flags | {"output_dir": f"{tmp_path}/other"}
     for text in hosts.run("run_pretraining.py", [other, flags], status=1):

@@ -11,7 +11,7 @@ import jinja2
 import numpy as np
 from absl import logging
 
-from official_bert import files, pretrained, progress
+from official_bert import files, model_formats, pretrained, progress
 from official_bert.checkpoints import tf1, weights
 from official_bert.checkpoints.conversion import model_garden, tf1_directory
 from official_bert.checkpoints.conversion.model import Description, Model, match
@@ -20,7 +20,7 @@ from official_bert.checkpoints.weights import Shape
 from official_bert.errors import InputError, listed
 from official_bert.options.convert_checkpoint import (
     ConvertCheckpoint,
-    refuse_same_format,
+    same_format_error,
 )
 from official_bert.tokenization import validate_case_matches_checkpoint
 
@@ -44,7 +44,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
                 f"{'with' if is_garden else 'without'} TF2's object graph."
             )
         if options.to == "tf1" and not is_garden:
-            refuse_same_format("tf1")
+            raise same_format_error("tf1")
     model = match(arrays, description, head=options.head, skip=options.skip)
     description = _complete(description, options)
     if not any(map(weights.is_finetuned, model.stored)):
@@ -202,7 +202,9 @@ def _write_model_card(
 
     The Hugging Face Hub shows it as the model's page.
     """
-    results = files.beside_checkpoint(model.arrays.where, "eval_results.txt")
+    results = model_formats.beside_checkpoint(
+        model.arrays.where, "eval_results.txt"
+    )
     lines = files.read_text(results).splitlines() if results else []
     text = files.read_text(options.model_card) if options.model_card else ""
     template = importlib.resources.files(__package__) / "model_card.md"

@@ -82,7 +82,9 @@ def read(
     """
     arrays = open_arrays(path)
     prefix = arrays.where
-    config_file = config_file or files.beside_checkpoint(prefix, _CONFIG)
+    config_file = config_file or model_formats.beside_checkpoint(
+        prefix, _CONFIG
+    )
     if config_file is None:
         raise InputError(
             f"{prefix}: there is no {_CONFIG} beside the checkpoint. Give "
@@ -92,10 +94,12 @@ def read(
     config.require_same_direction(prefix)
     if model_garden.GRAPH in arrays.shapes:
         arrays = model_garden.from_checkpoint(arrays, config)
-    vocab_file = files.beside_checkpoint(prefix, _VOCAB)
-    task_path = files.beside_checkpoint(prefix, task_file.NAME)
+    vocab_file = model_formats.beside_checkpoint(prefix, _VOCAB)
+    task_path = model_formats.beside_checkpoint(prefix, task_file.NAME)
     task = task_file.read(os.path.dirname(task_path)) if task_path else {}
-    casing = files.beside_checkpoint(prefix, huggingface_files.TOKENIZER_CONFIG)
+    casing = model_formats.beside_checkpoint(
+        prefix, huggingface_files.TOKENIZER_CONFIG
+    )
     lower = casing and huggingface_files.read_casing(os.path.dirname(casing))
     return arrays, Description(
         config=config,
@@ -140,7 +144,7 @@ def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
     if any(map(weights.is_finetuned, kept)):
         names.append(task_file.NAME)
     for name in names:
-        if path := files.beside_checkpoint(prefix, name):
+        if path := model_formats.beside_checkpoint(prefix, name):
             _write_text(directory, name, files.read_text(path))
     return open_arrays(directory)
 
