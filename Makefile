@@ -18,7 +18,7 @@ test: .venv/tests-installed
 pytest: .venv/tests-installed
 	@find tests -name "test_*.py" | sort | xargs -P 2 -n 6 sh -c \
 	  'output=$$($(BIN)/python -m pytest -m "not nightly" "$$@" 2>&1); \
-	  status=$$?; echo "$$output"; exit $$status' pytest
+	  status=$$?; printf "%s\n" "$$output"; exit $$status' pytest
 
 test-all: .venv/tests-installed lint
 	$(BIN)/python -m pytest -m ""

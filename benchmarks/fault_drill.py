@@ -68,7 +68,10 @@ class Outcome(NamedTuple):
 
 
 def scenarios(folder: str) -> list[Scenario]:
-    """Returns all scenarios, of 60 to 90 steps each; epochs end in batches."""
+    """Returns all scenarios, of 60 to 90 steps each.
+
+    Epochs end in the middle of a batch.
+    """
     pretraining = [
         "--do_eval",
         "--max_eval_steps=5",

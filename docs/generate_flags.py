@@ -38,7 +38,7 @@ python run_classifier.py --help
 ```
 
 shows the common flags of a command, and `--help=all` all of them. This page
-describes each flag once, at the first command that has it.
+describes a flag that several commands share at the first of them.
 `python docs/generate_flags.py` generates the page from the options classes.
 
 Write `--flag=value`; for a boolean, `--flag` or `--noflag`. A default of -

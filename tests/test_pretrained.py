@@ -21,6 +21,7 @@ from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import (
     ExtractFeatures,
+    Predict,
     RunClassifierWithTfhub,
     RunPretraining,
 )
@@ -115,25 +116,33 @@ def test_vocabulary_is_read_from_tokenizer_json(directory, models):
     assert Tokenizer.from_pretrained("model").vocab == tokens
 
 
-def test_model_sets_the_flags_that_are_omitted(directory, models):
+LINES = [
+    (RunPretraining, "--output_dir=b --do_train --max_seq_length=6"),
+    (ExtractFeatures, "--output_file=b --max_seq_length=6 --layers=-1"),
+    (Predict, "--fill_mask"),
+]
+
+
+@pytest.mark.parametrize(("options_class", "line"), LINES)
+def test_model_sets_the_flags_that_are_omitted(
+    directory, models, options_class, line
+):
     (directory / "a").write_text("a")
     model = models["tf1"]
-    line = f"--input_file=a --output_file=b --layers=-1 --model={model}"
-    line += " --max_seq_length=6"
-    found = command_lines.parse(ExtractFeatures, line)
+    line += f" --input_file=a --model={model}"
+    found = command_lines.parse(options_class, line)
     assert found.bert_config_file == str(model / "bert_config.json")
     assert found.vocab_file == str(model / "vocab.txt")
     assert found.init_checkpoint == str(model / "bert_model.ckpt")
     shutil.copy(model / "vocab.txt", "other.txt")
-    line += " --vocab_file=other.txt"
-    found = command_lines.parse(ExtractFeatures, line)
+    found = command_lines.parse(options_class, f"{line} --vocab_file=other.txt")
     assert found.vocab_file == "other.txt"
 
 
 def test_omitted_model_is_an_error_that_names_both_flags():
-    line = "--input_file=a --output_dir=b --do_train"
+    options_class, line = LINES[0]
     with pytest.raises(InputError, match="--model or --bert_config_file"):
-        command_lines.parse(RunPretraining, line)
+        command_lines.parse(options_class, f"--input_file=a {line}")
 
 
 def test_model_without_vocabulary_needs_the_flag(models):

@@ -30,7 +30,7 @@ class Loaded(NamedTuple):
     """A checkpoint that was loaded."""
 
     source: str  # Its prefix, or the directory of a model in another format.
-    initialized: list[str]  # Names it lacks, whose variables are unchanged.
+    initialized: list[str]  # Names it lacks: variables keep their values.
 
 
 def open_arrays(path: str) -> Arrays:

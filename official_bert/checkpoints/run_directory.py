@@ -129,8 +129,8 @@ def read_resume_state(prefix: str) -> ResumeState | None:
         return state
     except (TypeError, ValueError) as error:  # TypeError if a value is missing.
         raise InputError(
-            f"{name} is damaged: {error}. Remove it to resume from the "
-            "checkpoint at another position in the data."
+            f"{name} is damaged. {str(error).rstrip('.')}. Remove it to resume "
+            "from the checkpoint at another position in the data."
         ) from error
 
 

@@ -62,7 +62,8 @@ class ConvertCheckpoint(Options, heading="Model"):
     repeat_positions: int = option(
         "For a model trained on sequences of at most N tokens: replace the "
         "later position embeddings with copies of the first N, so that it "
-        "learns longer sequences sooner. 0: keep them.",
+        "learns longer sequences sooner. Convert a run directory with "
+        "--to=huggingface. 0: keep them.",
         0,
         at_least=0,
     )

@@ -194,6 +194,16 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         return self.bilstm_size
 
     @property
+    def used_splits(self) -> list[str]:
+        """Those of `train`, `dev` and `test` whose examples are read."""
+        is_used = {
+            "train": self.do_train,
+            "dev": self.do_eval or (self.do_train and self.eval_every),
+            "test": self.do_predict,
+        }
+        return [split for split in is_used if is_used[split]]
+
+    @property
     def serving_dir(self) -> str:
         """The directory of the exported versions."""
         return self.export_dir or os.path.join(self.output_dir, "export")

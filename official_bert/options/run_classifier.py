@@ -123,8 +123,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "label",
     )
     id_column: str | None = optional(
-        "Own data: column of the names of the examples. Default: id if it "
-        "exists, otherwise the line number."
+        "Own data: column of the names of the examples. Default: the line "
+        "number; in multiple choice, id if it exists."
     )
     label_file: str | None = file_option(
         "Own data, tagging: all labels, one per line. Default: as in training.",

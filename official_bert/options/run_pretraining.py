@@ -68,3 +68,10 @@ class RunPretraining(TrainingOptions, heading="Data"):
         None,
         heading="Model",
     )
+
+    @property
+    def used_splits(self) -> list[str]:
+        """`train`, `dev` or both: whose records are read."""
+        evaluates = self.do_eval or self.eval_every > 0
+        is_used = {"train": self.do_train, "dev": evaluates}
+        return [split for split in is_used if is_used[split]]

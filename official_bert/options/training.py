@@ -211,13 +211,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     @property
     def used_splits(self) -> list[str]:
         """Those of `train`, `dev` and `test` whose examples are read."""
-        flags: Any = self
-        is_used = {
-            "train": self.do_train,
-            "dev": flags.do_eval or (self.do_train and flags.eval_every),
-            "test": getattr(self, "do_predict", False),
-        }
-        return [split for split in is_used if is_used[split]]
+        raise NotImplementedError
 
     @property
     def steps_per_call(self) -> int:

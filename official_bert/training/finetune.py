@@ -84,9 +84,9 @@ def _evaluate_and_predict(run: Run) -> None:
 
 def prepare(task: Task, options: FinetuningOptions) -> Run:
     """Checks options and files, reads the data and builds the model."""
-    strategy = distribution.choose_strategy(options)
     bert = None
     if isinstance(options, RunClassifierWithTfhub):
+        strategy = distribution.choose_strategy(options)
         bert, options = _load_module(options, strategy)
         config = bert.config
     else:
@@ -102,8 +102,10 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         _require_same_task(task, options)
     if options.do_train:
         resuming.require_resumable(options, task.training_files())
+    if bert is None:  # After the checks, which need no devices or other hosts.
+        strategy = distribution.choose_strategy(options)
     data = {}
-    for mode in options.used_splits:
+    for mode in options.used_splits:  # MNLI has two development sets.
         for split in task.splits(mode):
             data[split] = task.examples(split)
     files.make_directory(options.output_dir)

@@ -199,22 +199,22 @@ class StepRunner:
         ]
 
     def _run_step(self, batch: Any) -> Scalars:
+        strategy = self._trainer.strategy
+        scalars = strategy.run(self._run_on_replica, args=(batch,))
+        return distribution.first_replica(strategy, scalars)  # type: ignore[no-any-return]
+
+    def _run_on_replica(self, batch: Batch) -> Scalars:
         trainer = self._trainer
-
-        def on_replica(share: Batch) -> Scalars:
-            return train_step(
-                trainer.model,
-                trainer.objective,
-                trainer.optimizer,
-                share,
-                self._seed,
-                num_micro_batches=trainer.options.gradient_accumulation_steps,
-                loss_scale=trainer.loss_scale,
-                compiles_gradients=self._compiles_gradients,
-            )
-
-        scalars = trainer.strategy.run(on_replica, args=(batch,))
-        return distribution.first_replica(trainer.strategy, scalars)  # type: ignore[no-any-return]
+        return train_step(
+            trainer.model,
+            trainer.objective,
+            trainer.optimizer,
+            batch,
+            self._seed,
+            num_micro_batches=trainer.options.gradient_accumulation_steps,
+            loss_scale=trainer.loss_scale,
+            compiles_gradients=self._compiles_gradients,
+        )
 
     def _run_steps(self, batches: Any, num_steps: Any) -> Scalars:
         """Returns {name: Tensor [num_steps]}."""

@@ -52,6 +52,14 @@ def test_tensorflow_reads_the_two_files_of_a_checkpoint(prefix, tmp_path):
     assert set(os.listdir(tmp_path)) == names
 
 
+def test_failed_write_keeps_the_old_checkpoint(prefix, tmp_path):
+    with pytest.raises(ValueError, match="object"):
+        tf1.write(prefix, {"a/kernel": object()})
+    names = {f"model.ckpt{part}" for part in (INDEX, DATA)}
+    assert set(os.listdir(tmp_path)) == names
+    np.testing.assert_array_equal(load(prefix), ARRAYS["a/kernel"])
+
+
 @pytest.mark.parametrize("name", ["base", "relu"])
 def test_checkpoint_of_the_original_is_loaded_by_name(golden, name):
     folder = golden / "model" / name

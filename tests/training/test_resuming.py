@@ -61,8 +61,9 @@ def contents(directory):
         # Also if steps are left.
         ({"warmup_proportion": 0.2, "num_train_epochs": 2.0}, ["warmup_prop"]),
         (
-            {"max_seq_length": 16, "optimizer": "lamb"},
+            {"max_seq_length": 16, "optimizer": "lamb", "learning_rate": 1.0},
             [
+                ", now 1.0",
                 "--max_seq_length: 32, now 16",
                 "--optimizer: 'adamw', now 'lamb'",
             ],

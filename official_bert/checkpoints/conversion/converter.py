@@ -277,6 +277,8 @@ def _report(
         lines.append(f"Left out: {listed(others)}.")
     if initialized:
         lines.append(f"Newly initialized: {listed(initialized)}.")
+    if period := options.repeat_positions:
+        lines.append(f"The first {period} position embeddings are repeated.")
     lines += [f"Not kept by {options.to}: {item}." for item in lost]
     if model.description.do_lower_case is not None:
         lines.append(f"do_lower_case: {model.description.do_lower_case}.")
