@@ -148,6 +148,7 @@ def measure(
         is_too_large(only_size)
     else:
         tried = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
+        # Its answer is in `results`, with every size that it tries.
         bisect.bisect_left(tried, True, key=is_too_large)
 
 

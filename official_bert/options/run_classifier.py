@@ -117,9 +117,9 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Default: detected."
     )
     label_column: str = option(
-        "Own data: column of the label. With --task_type=multilabel: of "
-        "comma-separated labels. Multiple choice: of the correct choice, as A, "
-        "B, ... or a number from 0.",
+        "Own data: column of the label. With --task_type=multilabel, it has "
+        "comma-separated labels; in multiple choice, the correct choice: A, B, "
+        "... or a number from 0.",
         "label",
     )
     id_column: str | None = optional(

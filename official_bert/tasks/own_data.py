@@ -302,10 +302,10 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     data = OwnChoices(options, columns)
     data.require_same_columns()
     num_choices = max(
-        len(example.choices)
+        len(columns.find_choices(row.cells, row.where)[0])
         for split in splits
         if files.exists(data.path(split))
-        for example in data.read(split)
+        for row in data.rows(split)
     )
     return ChoiceTask(num_choices=num_choices, data=data, columns=columns)
 

@@ -72,7 +72,7 @@ CASES = [
         (choices(label="C"), "2: .*A to B.*'C'"),
         (choices(choices=["a", 5]), "2: .*5"),
         (choices(context=None), "2: .*None"),
-        ('{"choices": ["b"]}', "1: .*'context'"),
+        ('{"choices": ["b"]}', "1: .*'choices'"),
     ),
     *hellaswag(choices_column="choices"),
     *hellaswag(context_column="context"),

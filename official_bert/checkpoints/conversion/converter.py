@@ -58,11 +58,11 @@ def open_model(options: ConvertCheckpoint) -> Model:
 
 
 def _with_repeated_positions(model: Model, period: int) -> Model:
-    """Returns a model whose first position embeddings are repeated.
+    """Returns a model that repeats the first `period` position embeddings.
 
-    Longformer (Beltagy et al., 2020, section 5) starts in this way, because
-    attention to neighbors then works at positions that were never trained.
-    Raises `InputError` if there are fewer positions.
+    Like the initial weights of Longformer (Beltagy et al., 2020, section 5):
+    attention to neighbors then also works at positions that were not trained.
+    Raises `InputError` if the model has fewer positions.
     """
     table = model.stored["bert/embeddings/position_embeddings"]
     positions = model.description.config.max_position_embeddings
