@@ -101,7 +101,7 @@ class HubEncoder(keras.layers.Layer):
         )
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> Any:
-        """See the class."""
+        """Runs the module; for inputs and outputs see the class."""
         inputs = {name: tf.cast(inputs[name], tf.int32) for name in INPUTS}
         if not self._is_tf1:
             is_training = bool(training and self.trainable)
@@ -238,7 +238,7 @@ def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
     if not trainable:
         raise InputError(
             f"{handle}: must have trainable variables. TensorFlow 2 finds none "
-            "in TF1 modules with reference variables."
+            "in TF1 modules with reference variables. Use a TF2 module."
         )
     is_trainable = {id(variable) for variable in trainable}
     # Some modules list only their trainable variables.

@@ -44,11 +44,11 @@ def open_arrays(path: str) -> Arrays:
         arrays = tf1_directory.open_prefix(path)
         if model_garden.GRAPH not in arrays.shapes:
             return arrays  # There may be no config beside it.
-    found = model_formats.detect(path, path)
-    if found == "huggingface":  # Without reading the tokenizer again.
+    model_format = model_formats.detect(path, path)
+    if model_format == "huggingface":  # Without reading the tokenizer again.
         config = huggingface_files.read_config(path)
         return huggingface.open_arrays(path).to_tf1(config)
-    arrays, description = FORMATS[found].read(path)
+    arrays, description = FORMATS[model_format].read(path)
     return arrays.to_tf1(description.config)
 
 
@@ -119,14 +119,14 @@ def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
     Weights of other models are ignored. A warning lists missing weights, which
     are newly initialized; weights of the encoder must not be missing.
     """
-    found = pretrained.find(model)
-    pretrained.download_weights(model, found.init_checkpoint)
-    layer = model_class(found.read_config(), **kwargs)
+    model_files = pretrained.find(model)
+    pretrained.download_weights(model, model_files.init_checkpoint)
+    layer = model_class(model_files.read_config(), **kwargs)
     if not layer.built:
         layer.build()
     loaded = load(
         tf1.by_name(layer.trainable_variables),
-        found.init_checkpoint,
+        model_files.init_checkpoint,
         may_initialize="^bert/pooler/|^cls/",
         may_skip=".",
     )

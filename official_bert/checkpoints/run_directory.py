@@ -106,11 +106,11 @@ def save(
         raise
     names = [*(n for n in earlier if _step_of(n) < step), name]
     _write_list(directory, names)
-    if old := names[:-keep]:
+    if outdated := names[:-keep]:
         # Listed until they are removed: if the process is killed, the next
         # call removes them.
-        for each in old:
-            tf1.remove(os.path.join(directory, each))
+        for old_name in outdated:
+            tf1.remove(os.path.join(directory, old_name))
         _write_list(directory, names[-keep:])
     return prefix
 
@@ -120,16 +120,16 @@ def read_resume_state(prefix: str) -> ResumeState | None:
 
     Raises `InputError` if the file is damaged.
     """
-    name = prefix + _RESUME_STATE
-    if not files.exists(name):
+    path = prefix + _RESUME_STATE
+    if not files.exists(path):
         return None
     try:
-        content = json_files.read_object(name)
+        content = json_files.read_object(path)
         state: ResumeState = json_files.decode(content, ResumeState, "state")
         return state
     except (TypeError, ValueError) as error:  # TypeError if a value is missing.
         raise InputError(
-            f"{name} is damaged. {str(error).rstrip('.')}. Remove it to resume "
+            f"{path} is damaged. {str(error).rstrip('.')}. Remove it to resume "
             "from the checkpoint at another position in the data."
         ) from error
 

@@ -95,21 +95,21 @@ def find_head(names: Iterable[str], known: str | None, where: str) -> Head:
     classifier of unknown type.
     """
     scopes = (_MASKED_LM, _NEXT_SENTENCE, _SPANS, _OUTPUT)
-    found = {s for name in names for s in scopes if name.startswith(s)}
-    fitting = [head for head in HEADS if set(head.scopes) == found]
+    present = {s for name in names for s in scopes if name.startswith(s)}
+    fitting = [head for head in HEADS if set(head.scopes) == present]
     if len(fitting) > 1:
         fitting = [head for head in fitting if head.name == known]
     if fitting:
         return fitting[0]
-    if found == {_OUTPUT}:
+    if present == {_OUTPUT}:
         raise InputError(
             f"{where}: the type of its classifier, `output_weights`, is not in "
             "task.json or in `architectures`. Pass --head: "
             f"{', '.join(CLASSIFIERS)}."
         )
-    pattern = "|".join(f"^{re.escape(scope)}" for scope in sorted(found))
+    pattern = "|".join(f"^{re.escape(scope)}" for scope in sorted(present))
     raise InputError(
         f"{where}: a model must have one head. Received: "
-        f"{listed(sorted(found))}. Leave out all but one; --skip={pattern!r}"
+        f"{listed(sorted(present))}. Leave out all but one; --skip={pattern!r}"
         " leaves out all."
     )

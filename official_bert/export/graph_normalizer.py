@@ -31,7 +31,7 @@ class Decoded(NamedTuple):
     """Texts as code points; N of them."""
 
     points: tf.Tensor  # int32 [N], with a space after each text
-    lines: tf.Tensor  # int64 [N], the index of the text
+    text_indices: tf.Tensor  # int64 [N], the text that each belongs to
     starts: tf.Tensor  # int64 [N], the byte of the text at which each begins
     limits: tf.Tensor  # int64 [N], the byte before which each ends
 
@@ -70,10 +70,10 @@ def normalize(points: tf.Tensor, tables: UnicodeTables) -> Normalized:
         lambda: _replace_final_sigmas(points, tables),
         lambda: points,
     )
-    parts = tf.gather(tables.expansions, tables.expansion_of.find(points))
-    first = parts.value_rowids()
-    is_same = parts.values == 0
-    points = tf.where(is_same, tf.gather(points, first), parts.values)
+    expanded = tf.gather(tables.expansions, tables.expansion_of.find(points))
+    first = expanded.value_rowids()
+    is_same = expanded.values == 0
+    points = tf.where(is_same, tf.gather(points, first), expanded.values)
     return _drop_marks(points, first, tables)
 
 

@@ -26,7 +26,7 @@ class Words(NamedTuple):
     """The words of all texts; W of them."""
 
     texts: tf.Tensor  # string [W]
-    lines: tf.Tensor  # int64 [W], the index of the text of each
+    text_indices: tf.Tensor  # int64 [W], the text that each belongs to
     characters: Normalized  # Their characters, without spaces.
     starts: tf.Tensor  # int64 [W], where in `characters` each begins
 
@@ -85,7 +85,7 @@ class GraphTokenizer:
         """Returns token ids by word, int32 [B, (words), (tokens)]."""
         words = self.split(decode(texts))
         tokens = self._wordpiece.tokenize(words.texts)
-        return _by_line(self._with_ids(tokens), words, texts)
+        return _by_text(self._with_ids(tokens), words, texts)
 
     def tokenize_words_with_offsets(
         self, texts: tf.Tensor
@@ -108,10 +108,10 @@ class GraphTokenizer:
         ids = self._with_ids(tokens)
         chars = words.characters
         lengths = num_bytes(chars.points)
-        number = tf.size(lengths, tf.int64)
+        num_characters = tf.size(lengths, tf.int64)
         # Bytes of a word -> bytes of all words -> characters.
         character_starts = tf.cumsum(lengths, exclusive=True)
-        character_of = tf.repeat(tf.range(number), lengths)
+        character_of = tf.repeat(tf.range(num_characters), lengths)
         word = ids.value_rowids()
         shift = tf.gather(character_starts, tf.gather(words.starts, word))
         start = shift + tf.cast(starts.values, tf.int64)
@@ -119,16 +119,16 @@ class GraphTokenizer:
         first = tf.gather(character_of, start)
         last = tf.gather(character_of, limit - 1)
         # Unknown tokens stand for their whole word.
-        word_ends = tf.concat([words.starts[1:], [number]], axis=0) - 1
+        next_starts = tf.concat([words.starts[1:], [num_characters]], axis=0)
         is_unknown = ids.values == self.vocab[UNKNOWN]
-        last = tf.where(is_unknown, tf.gather(word_ends, word), last)
+        last = tf.where(is_unknown, tf.gather(next_starts, word) - 1, last)
         first = tf.gather(chars.first, first)
         last = tf.gather(chars.last, last)
         offsets = (
             ids.with_values(tf.gather(decoded.starts, first)),
             ids.with_values(tf.gather(decoded.limits, last)),
         )
-        return [_by_line(values, words, texts) for values in (ids, *offsets)]
+        return [_by_text(values, words, texts) for values in (ids, *offsets)]
 
     def split_texts(
         self, texts: tf.Tensor
@@ -140,8 +140,8 @@ class GraphTokenizer:
         ids, starts, limits = self.tokenize_words_with_offsets(texts)
         start = tf.reduce_min(starts.values, axis=1)
         length = tf.reduce_max(limits.values, axis=1) - start
-        lines = tf.gather(texts, starts.value_rowids())
-        words = tf.strings.substr(lines, start, length)
+        text_of_word = tf.gather(texts, starts.value_rowids())
+        words = tf.strings.substr(text_of_word, start, length)
         return starts.with_values(words), ids
 
     def split(self, decoded: Decoded) -> Words:
@@ -158,17 +158,18 @@ class GraphTokenizer:
         texts = tf.strings.unicode_encode(points, "UTF-8")
         is_too_long = points.row_lengths() > self._max_characters
         texts = tf.where(is_too_long, self._unknown_word, texts)
-        lines = tf.gather(decoded.lines, tf.gather(chars.first, starts))
-        return Words(texts, lines, chars, starts)
+        first = tf.gather(chars.first, starts)
+        text_indices = tf.gather(decoded.text_indices, first)
+        return Words(texts, text_indices, chars, starts)
 
     def _with_ids(self, tokens: tf.RaggedTensor) -> tf.RaggedTensor:
         # The operation numbers only the tokens it was given, without gaps.
         return tokens.with_values(tf.gather(self._ids, tokens.values))
 
 
-def _by_line(values: Any, words: Words, texts: tf.Tensor) -> tf.RaggedTensor:
+def _by_text(values: Any, words: Words, texts: tf.Tensor) -> tf.RaggedTensor:
     """Groups the rows of values, one for each word, by text."""
-    number = tf.size(texts, tf.int64)
+    num_texts = tf.size(texts, tf.int64)
     return tf.RaggedTensor.from_value_rowids(
-        values, words.lines, nrows=number, validate=False
+        values, words.text_indices, nrows=num_texts, validate=False
     )

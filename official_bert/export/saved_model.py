@@ -12,7 +12,7 @@ from official_bert import files
 def write(
     module: Any, path: str, signatures: Any, others: Mapping[str, bytes] = {}
 ) -> None:
-    """Writes a SavedModel, and `others` by path in its directory.
+    """Writes a SavedModel with other files, {path in its directory: content}.
 
     An interrupted export changes nothing. Raises `InputError` if the files
     cannot be written.

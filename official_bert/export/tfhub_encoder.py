@@ -53,17 +53,12 @@ def export(files: ModelFiles, export_path: str) -> Exported:
         InputError: The checkpoint does not fit the config, or the module cannot
             be written.
     """
-    checkpoint, config = files.init_checkpoint, files.read_config()
-    prefix = run_directory.latest(checkpoint) or checkpoint
-    stored = loading.open_arrays(prefix).shapes
-    has_masked_lm = any(name.startswith(_MASKED_LM) for name in stored)
+    config = files.read_config()
     model = PretrainingModel(config)
-    exported = ("bert/", _MASKED_LM) if has_masked_lm else ("bert/",)
-    weights = tf1.by_name(
-        w for w in model.trainable_variables if w.path.startswith(exported)
-    )
-    loading.load(weights, checkpoint, may_skip=tf1.NOT_BERT)
-    logging.info("Loaded %s", prefix)
+    loaded = _load(model, files.init_checkpoint)
+    logging.info("Loaded %s", loaded.source)
+    stored = loading.open_arrays(loaded.source).shapes
+    has_masked_lm = _has_masked_lm(stored)
     module = _make_module(model, has_masked_lm)
     module.vocab_file = tf.saved_model.Asset(files.vocab_file)
     module.do_lower_case = tf.Variable(files.do_lower_case, trainable=False)
@@ -71,13 +66,33 @@ def export(files: ModelFiles, export_path: str) -> Exported:
     signatures = _signatures(model.bert, module)
     others = {hub.CONFIG: config.to_json_string().encode()}
     saved_model.write(module, export_path, signatures, others)
+    used = ("bert/", _MASKED_LM)
     left_out = [
         name
         for name in stored
-        if not name.startswith(exported)
+        if not name.startswith(used)
         and not re.search(tf1.OPTIMIZER_STATE, name)
     ]
     return Exported(model.bert.count_params(), has_masked_lm, sorted(left_out))
+
+
+def _load(model: PretrainingModel, checkpoint: str) -> loading.Loaded:
+    """Loads the encoder, and the masked-LM head if the checkpoint has it."""
+
+    def load(prefix: str) -> loading.Loaded:
+        stored = loading.open_arrays(prefix).shapes
+        scopes = ("bert/", _MASKED_LM) if _has_masked_lm(stored) else ("bert/",)
+        weights = tf1.by_name(
+            w for w in model.trainable_variables if w.path.startswith(scopes)
+        )
+        return loading.load(weights, prefix, may_skip=tf1.NOT_BERT)
+
+    # Older checkpoints of a run directory may have other heads.
+    return run_directory.first_undamaged(checkpoint, load) or load(checkpoint)
+
+
+def _has_masked_lm(names: Iterable[str]) -> bool:
+    return any(name.startswith(_MASKED_LM) for name in names)
 
 
 def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:

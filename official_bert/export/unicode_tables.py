@@ -58,8 +58,8 @@ class PagedTable:
     def find(self, points: tf.Tensor) -> tf.Tensor:
         """Returns the numbers of code points; both int32."""
         page = tf.bitwise.right_shift(points, PAGE_BITS)
-        place = tf.gather(self._starts, page) + (points & (PAGE_SIZE - 1))
-        return tf.gather(self._pages, place)
+        index = tf.gather(self._starts, page) + (points & (PAGE_SIZE - 1))
+        return tf.gather(self._pages, index)
 
 
 class UnicodeTables(NamedTuple):

@@ -58,16 +58,16 @@ def find(
         where = f"{input_file}:{number}"
         tokens, spans = tokenizer.tokenize_with_offsets(text)
         model.require_length(len(tokens) + 2, max_seq_length, where)
-        found = _occurrences(tokens, wanted)
-        if not found:
+        occurrences = _find_words(tokens, wanted)
+        if not occurrences:
             raise InputError(
                 f"{where}: the sentence must contain the word {word!r}. "
                 f"Received: {text!r}."
             )
-        for first, last in found:
+        for first, last in occurrences:
             start, end = spans[first][0], spans[last - 1][1]
-            parts = text[:start], text[start:end], text[end:]
-            contexts.append(Context(where, *parts, tokens, first, last))
+            texts = text[:start], text[start:end], text[end:]
+            contexts.append(Context(where, *texts, tokens, first, last))
     if not 2 <= len(contexts) <= _MAX_CONTEXTS:
         raise InputError(
             f"{input_file}: must contain the word 2 to {_MAX_CONTEXTS} times. "
@@ -76,15 +76,15 @@ def find(
     return contexts
 
 
-def _occurrences(tokens: list[str], wanted: list[str]) -> list[tuple[int, int]]:
-    """Returns the (start, end) of the wanted tokens as whole words."""
-    found = []
+def _find_words(tokens: list[str], wanted: list[str]) -> list[tuple[int, int]]:
+    """Returns (first, last) where tokens[first:last] are the whole words."""
+    occurrences = []
     for first in range(len(tokens) - len(wanted) + 1):
         last = first + len(wanted)
-        continues = tokens[last : last + 1] and tokens[last].startswith("##")
+        continues = last < len(tokens) and tokens[last].startswith("##")
         if tokens[first:last] == wanted and not continues:
-            found.append((first, last))
-    return found
+            occurrences.append((first, last))
+    return occurrences
 
 
 def compare(model: LoadedBert, contexts: list[Context]) -> np.ndarray:

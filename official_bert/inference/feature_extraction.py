@@ -98,7 +98,7 @@ class FeatureExtractor:
             batch = padding.pad_batch(schema, batch_rows, longest, len(indices))
             return self._compiled(*map(tf.constant, batch.values())).numpy()
 
-        found: list[Any] = [None] * len(rows)
+        vectors: list[Any] = [None] * len(rows)
         for indices, values in zip(
             batches, parallel_map(run, batches), strict=True
         ):
@@ -106,8 +106,8 @@ class FeatureExtractor:
                 if self.options.pooling == "none":
                     # Copied, or the array of the whole batch would be kept.
                     array = array[: lengths[index]].copy()
-                found[index] = array
-        return found
+                vectors[index] = array
+        return vectors
 
     def _run(self, input_ids: Any, input_mask: Any, segment_ids: Any) -> Any:
         """Returns float32 [B, S, layers, H], or pooled [B, layers, H]."""
@@ -146,7 +146,7 @@ def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
 
 
 def run(options: ExtractFeatures) -> None:
-    """Writes the vectors of all lines; after an `InputError`, no file."""
+    """Writes the vectors of all lines. After an `InputError`, writes none."""
     path = options.input_file
     num_lines = sum(1 for _ in files.read_lines(path))
     if not num_lines:

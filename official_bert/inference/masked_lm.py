@@ -62,7 +62,7 @@ class MaskedLanguageModel:
         if not isinstance(text, str):
             raise InputError(
                 f"{where}: must be a text, or an object with a text as `text`. "
-                f"Received: {given!r}."
+                f"Received: {quoted(given)}."
             )
         ids = self.tokenizer.convert_tokens_to_ids(
             text_inputs.add_special_tokens(self.tokenizer.tokenize(text))
@@ -150,8 +150,8 @@ class FillMask(MaskedLanguageModel):
     def guess(self, examples: Sequence[MaskedText]) -> list[list[list[Guess]]]:
         """Returns guesses, best first, for each [MASK] of each text."""
         guesses: list[list[list[Guess]]] = [[] for _ in examples]
-        for indices, logs in self.log_probabilities(examples):
-            best = tf.math.top_k(logs, self._num_guesses)
+        for indices, log_probabilities in self.log_probabilities(examples):
+            best = tf.math.top_k(log_probabilities, self._num_guesses)
             probabilities = tf.exp(best.values).numpy().tolist()
             ids = best.indices.numpy().tolist()
             for row, index in enumerate(indices):
@@ -159,8 +159,8 @@ class FillMask(MaskedLanguageModel):
                     tokens = self.tokenizer.convert_ids_to_tokens(
                         ids[row][blank]
                     )
-                    found = map(Guess, tokens, probabilities[row][blank])
-                    guesses[index].append(list(found))
+                    ranked = map(Guess, tokens, probabilities[row][blank])
+                    guesses[index].append(list(ranked))
         return guesses
 
     def answer(self, examples: Sequence[MaskedText]) -> list[dict[str, Any]]:
@@ -198,20 +198,25 @@ class Scorer(MaskedLanguageModel):
         It is in nats. [CLS] and [SEP] are not scored and not counted.
         """
         totals = [0.0] * len(examples)
-        places = (
-            (number, place)
-            for number, ids in enumerate(examples)
-            for place in range(1, len(ids) - 1)
+        tokens = (
+            (example, position)
+            for example, ids in enumerate(examples)
+            for position in range(1, len(ids) - 1)
         )
-        while block := list(itertools.islice(places, _BLOCK)):
-            masked = [self._mask(examples[n], place) for n, place in block]
-            targets = [examples[n][place] for n, place in block]
-            for indices, logs in self.log_probabilities(masked):
-                wanted = tf.constant([targets[index] for index in indices])
-                found = tf.gather(logs[:, 0], wanted, batch_dims=1)
-                for index, value in zip(indices, found.numpy(), strict=True):
-                    number, _ = block[index]
-                    totals[number] += float(value)
+        while block := list(itertools.islice(tokens, _BLOCK)):
+            masked = [
+                self._mask(examples[n], position) for n, position in block
+            ]
+            labels = [examples[n][position] for n, position in block]
+            for indices, log_probabilities in self.log_probabilities(masked):
+                scores = tf.gather(
+                    log_probabilities[:, 0],
+                    tf.constant([labels[index] for index in indices]),
+                    batch_dims=1,
+                )
+                for index, score in zip(indices, scores.numpy(), strict=True):
+                    example, _ = block[index]
+                    totals[example] += float(score)
         lengths = [len(ids) - 2 for ids in examples]
         return [
             {
@@ -222,9 +227,9 @@ class Scorer(MaskedLanguageModel):
             for total, length in zip(totals, lengths, strict=True)
         ]
 
-    def _mask(self, ids: Sequence[int], place: int) -> MaskedText:
-        masked = [*ids[:place], self.mask_id, *ids[place + 1 :]]
-        return MaskedText(masked, [place])
+    def _mask(self, ids: Sequence[int], position: int) -> MaskedText:
+        masked = [*ids[:position], self.mask_id, *ids[position + 1 :]]
+        return MaskedText(masked, [position])
 
 
 def load(

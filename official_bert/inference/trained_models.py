@@ -37,8 +37,9 @@ def load_weights(
 ) -> tuple[Tokenizer, str]:
     """Assigns the weights of a model; returns its tokenizer and their source.
 
-    The source is the prefix of the checkpoint. The tokenizer keeps the tokens
-    `never_split` whole. For the other arguments see `checkpoints.loading.load`.
+    The source is the prefix of the checkpoint, or the directory of a model in
+    another format. The tokenizer keeps the tokens `never_split` whole. For the
+    other arguments see `checkpoints.loading.load`.
     Raises `InputError` if the files are damaged or do not fit each other.
     """
     tokenizer = Tokenizer(files.vocab_file, files.do_lower_case, never_split)
@@ -53,7 +54,7 @@ def load_weights(
 
 
 class LoadedBert(NamedTuple):
-    """BERT without heads, its tokenizer, and the prefix of its checkpoint."""
+    """BERT without heads, its tokenizer, and the source of its weights."""
 
     bert: Bert
     tokenizer: Tokenizer
@@ -151,10 +152,14 @@ def load_huggingface(files: ModelFiles) -> FinetunedModel:
     )
     task = description.task
     if task is None:
-        arrays = huggingface.open_arrays(directory)
-        task = make_task(match(arrays, description))
-    if task is None:
-        raise InputError(f"{directory}: must be a fine-tuned model.")
+        model = match(huggingface.open_arrays(directory), description)
+        task = make_task(model)
+        if task is None:
+            raise InputError(
+                f"{directory}: must be fine-tuned to classify texts or tokens, "
+                "or to answer questions. Received: a model with the head "
+                f"{model.head.name}."
+            )
     # Taggers and models of SQuAD do not use the pooler.
     return _load_task(task, directory, files, may_initialize="^bert/pooler/")
 

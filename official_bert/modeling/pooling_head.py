@@ -49,8 +49,8 @@ class PoolingHead:
     @classmethod
     def from_json(cls, task: dict[str, Any]) -> "PoolingHead":
         """Returns the head that a `task.json` describes."""
-        found: PoolingHead = json_files.decode(task.get("top", {}), cls, "top")
-        return found
+        head: PoolingHead = json_files.decode(task.get("top", {}), cls, "top")
+        return head
 
 
 NO_POOLING_HEAD = PoolingHead()

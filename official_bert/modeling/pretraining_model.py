@@ -112,8 +112,8 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
         """
         from official_bert.checkpoints import loading
 
-        found: PretrainingModel = loading.from_pretrained(cls, model, **kwargs)
-        return found
+        loaded: PretrainingModel = loading.from_pretrained(cls, model, **kwargs)
+        return loaded
 
     def call(
         self, batch: dict[str, Any], training: Training = False

@@ -131,7 +131,7 @@ class AdamWeightDecay:
     def _update_if(
         self, weight: Any, finite: Any, rate: Any, *others: Any, path: str
     ) -> None:
-        """Updates one weight if `finite` is true, or None."""
+        """Updates one weight, unless `finite` is given and false."""
         rate *= self.rate_scales.get(path, 1.0)
         is_large = weight.shape.num_elements() >= _MIN_SIZE_FOR_XLA
         compiles = is_large and ":CPU:" in weight.device

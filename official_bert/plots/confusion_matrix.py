@@ -39,12 +39,12 @@ def find(results: Mapping[str, Any]) -> list[Matrix]:
 
     `results` is {metric: value}, and {name: metrics} of further splits.
     """
-    found = []
-    for name, part in [("", results), *results.items()]:
-        if isinstance(part, Mapping) and "confusion_matrix" in part:
-            scores, counts = part["per_class"], part["confusion_matrix"]
-            found.append(Matrix(name, [*scores], counts, [*scores.values()]))
-    return found
+    matrices = []
+    for name, metrics in [("", results), *results.items()]:
+        if isinstance(metrics, Mapping) and "confusion_matrix" in metrics:
+            scores, counts = metrics["per_class"], metrics["confusion_matrix"]
+            matrices.append(Matrix(name, [*scores], counts, [*scores.values()]))
+    return matrices
 
 
 def draw(output_dir: str, matrices: list[Matrix]) -> list[str]:

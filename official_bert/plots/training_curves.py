@@ -76,12 +76,12 @@ def draw(output_dir: str, curves: Curves) -> list[str]:
     ordered += sorted(names.difference(_ORDER))
     columns = min(3, len(names))
     rows = math.ceil(len(names) / columns)
-    ends = [max(points) for part in curves for points in part.values()]
+    last_steps = [max(p) for scalars in curves for p in scalars.values()]
     with figures.figure(4.4 * columns, 2.9 * rows) as figure:
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for axis, name in zip(axes, ordered, strict=False):
             _draw(axis, name, curves)
-            axis.set_xlim(0, 1.02 * max(1, *ends))
+            axis.set_xlim(0, 1.02 * max(1, *last_steps))
         for axis in axes[len(names) :]:
             axis.set_visible(False)
         svg = figures.to_svg(figure)
@@ -111,8 +111,9 @@ def _read_directory(directory: str) -> list[Scalars]:
     if not files.exists(directory):
         return []
     paths = io_wrapper.ListDirectoryAbsolute(directory)
-    parts = map(_read_file, filter(io_wrapper.IsTensorFlowEventsFile, paths))
-    return [scalars for _, scalars in sorted(parts, key=lambda part: part[0])]
+    event_files = filter(io_wrapper.IsTensorFlowEventsFile, paths)
+    by_time = sorted(map(_read_file, event_files), key=lambda read: read[0])
+    return [scalars for _, scalars in by_time]
 
 
 def _read_file(path: str) -> tuple[float, Scalars]:
@@ -141,26 +142,26 @@ def _read_file(path: str) -> tuple[float, Scalars]:
     return start, scalars
 
 
-def _join_training(parts: list[Scalars]) -> Scalars:
+def _join_training(runs: list[Scalars]) -> Scalars:
     """Joins the scalars of runs that resumed each other.
 
     A run starts at a checkpoint before the last step of the killed run. From
     its first step on, it replaces all values of the earlier runs.
     """
     joined: Scalars = {}
-    for part in filter(None, parts):
-        first = min(min(points) for points in part.values())
-        for name in {**joined, **part}:
+    for run in filter(None, runs):
+        first = min(min(points) for points in run.values())
+        for name in {**joined, **run}:
             points = joined.get(name, {})
             before = {step: points[step] for step in points if step < first}
-            joined[name] = before | part.get(name, {})
+            joined[name] = before | run.get(name, {})
     return {name: points for name, points in joined.items() if points}
 
 
-def _join_evaluations(parts: list[Scalars]) -> Scalars:
+def _join_evaluations(runs: list[Scalars]) -> Scalars:
     joined: Scalars = {}
-    for part in parts:
-        for name, points in part.items():
+    for run in runs:
+        for name, points in run.items():
             joined.setdefault(name, {}).update(points)
     return {
         name: dict(sorted(points.items())) for name, points in joined.items()

@@ -173,7 +173,9 @@ def _patterns(
 
 
 def resume(
-    state: Mapping[str, Any], options: TrainingOptions, strategy: Any
+    state: Mapping[str, Any],
+    options: TrainingOptions,
+    strategy: tf.distribute.Strategy,
 ) -> StartingPoint:
     """Loads the newest checkpoint of the run, if any, and sets the seed.
 
@@ -278,7 +280,10 @@ class BackgroundSaver:
         # On CPUs a snapshot shares the memory of the variables until they are
         # updated, which gives them new memory.
         with tf.device("CPU:0"):
-            arrays = {n: tf.identity(v) for n, v in self._state.items()}
+            arrays = {
+                name: tf.identity(variable)
+                for name, variable in self._state.items()
+            }
         self._last = self._executor.submit(self._write, step, arrays)
 
     def raise_error(self) -> None:

@@ -55,7 +55,7 @@ def choose_strategy(options: TrainingOptions) -> tf.distribute.Strategy:
     else:
         strategy = get_strategy(options.resolved_strategy)
     for split in options.used_splits:
-        _require_divisible(options, strategy, _BATCH_SIZE_FLAGS[split])
+        _require_divisible(options, strategy, split)
     return strategy
 
 
@@ -74,8 +74,8 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
         logging.info("Waiting for all hosts: %s. Ctrl-C aborts.", hosts)
         with interruption.waiting_for_hosts():
             return tf.distribute.MultiWorkerMirroredStrategy()
-    find = tf.config.list_logical_devices
-    devices = find("GPU") or find("CPU")
+    list_devices = tf.config.list_logical_devices
+    devices = list_devices("GPU") or list_devices("CPU")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
@@ -191,22 +191,24 @@ def _gather(
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return np.array([numbers])
     own = tf.constant([numbers], tf.int64)
-    everyone = strategy.run(lambda: tf.identity(own))
-    return strategy.gather(everyone, axis=0).numpy()  # type: ignore[no-any-return]
+    per_replica = strategy.run(lambda: tf.identity(own))
+    return strategy.gather(per_replica, axis=0).numpy()  # type: ignore[no-any-return]
 
 
 def _require_divisible(
-    options: TrainingOptions, strategy: tf.distribute.Strategy, flag: str
+    options: TrainingOptions, strategy: tf.distribute.Strategy, split: str
 ) -> None:
+    flag = _BATCH_SIZE_FLAGS[split]
     batch_size = getattr(options, flag)
-    num_replicas = strategy.num_replicas_in_sync
-    is_training = flag == "train_batch_size"
-    parts = options.gradient_accumulation_steps if is_training else 1
-    if batch_size % (num_replicas * parts):
-        times = f" times --gradient_accumulation_steps={parts}"
+    num_parts = 1
+    if split == "train":
+        num_parts = options.gradient_accumulation_steps
+    divisor = strategy.num_replicas_in_sync * num_parts
+    if batch_size % divisor:
+        times = f" times --gradient_accumulation_steps={num_parts}"
         raise InputError(
-            f"--{flag}={batch_size} must be a multiple of the {num_replicas} "
-            f"devices{times if parts > 1 else ''}."
+            f"--{flag}={batch_size} must be a multiple of {divisor}, the "
+            f"number of devices{times if num_parts > 1 else ''}."
         )
 
 

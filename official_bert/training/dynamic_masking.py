@@ -31,7 +31,7 @@ def mask_batch(batch: Batch, masking: Masking, seed: Any) -> Batch:
     Args:
         batch: {name: Tensor} of `unmasked_schema`, packed or not.
         masking: How to mask.
-        seed: int32 Tensor [2]. The same seed gives the same masks, but other
+        seed: int Tensor [2]. The same seed gives the same masks, but other
             masks with XLA, which has its own random number generator.
 
     Returns:
@@ -45,16 +45,18 @@ def mask_batch(batch: Batch, masking: Masking, seed: Any) -> Batch:
     seeds = tf.unstack(
         tf.random.experimental.stateless_split(seed, 4, "philox")
     )
-    is_masked = _choose(batch, masking.max_ngram, seeds[:2])
-    share = _random(shape, seeds[2])
-    other = _random(shape, seeds[3], maxval=masking.vocab_size, dtype=tf.int32)
-    is_random = share >= 1 - masking.random_share
-    replaced = tf.where(is_random, other, input_ids)
-    replaced = tf.where(share < masking.mask_share, masking.mask_id, replaced)
+    is_masked = _choose_tokens(batch, masking.max_ngram, seeds[:2])
+    random_ids = _random(
+        shape, seeds[3], maxval=masking.vocab_size, dtype=tf.int32
+    )
+    draw = _random(shape, seeds[2])  # Decides what replaces a token.
+    is_random = draw >= 1 - masking.random_share
+    replaced = tf.where(is_random, random_ids, input_ids)
+    replaced = tf.where(draw < masking.mask_share, masking.mask_id, replaced)
     # The masked positions, ascending: the first has the highest number.
     numbers = tf.where(is_masked, tf.range(float(length), 0, -1), 0.0)
-    most = min(masking.max_predictions_per_seq, length)
-    numbers, positions = tf.math.top_k(numbers, most)
+    num_positions = min(masking.max_predictions_per_seq, length)
+    numbers, positions = tf.math.top_k(numbers, num_positions)
     is_used = numbers > 0
     labels = tf.gather(input_ids, positions, batch_dims=1)
     return {
@@ -66,7 +68,7 @@ def mask_batch(batch: Batch, masking: Masking, seed: Any) -> Batch:
     }
 
 
-def _choose(batch: Batch, max_ngram: int, seeds: Any) -> Any:
+def _choose_tokens(batch: Batch, max_ngram: int, seeds: Any) -> Any:
     """Chooses the tokens to mask, bool [B, S].
 
     Words, or n-grams of words, are taken in random order while there is room.
@@ -83,11 +85,12 @@ def _choose(batch: Batch, max_ngram: int, seeds: Any) -> Any:
     order = tf.gather(_random(tf.shape(word), seeds[0]), group, batch_dims=1)
     ranked = tf.argsort(tf.where(is_maskable, order, 1.0), stable=True)
     # The number of tokens of each token's word.
-    row = tf.range(tf.shape(word)[0])[:, tf.newaxis] * length
+    row_start = tf.range(tf.shape(word)[0])[:, tf.newaxis] * length
+    word_in_batch = word + row_start
     sizes = tf.math.unsorted_segment_sum(
-        tf.cast(is_maskable, tf.float32), word + row, tf.size(word)
+        tf.cast(is_maskable, tf.float32), word_in_batch, tf.size(word)
     )
-    size = tf.gather(sizes, word + row)
+    size = tf.gather(sizes, word_in_batch)
 
     def in_order(values: Any) -> Any:
         return tf.gather(values, ranked, batch_dims=1)
@@ -109,8 +112,8 @@ def _number_ngrams(is_start: Any, max_ngram: int, seed: Any) -> Any:
     harmless: each instance chooses among its own tokens.
     """
     limits = np.cumsum(ngram_probabilities(max_ngram))[:-1]
-    share = _random(tf.shape(is_start), seed)[:, :, tf.newaxis]
-    is_longer = tf.cast(share >= limits.astype(np.float32), tf.float32)
+    draw = _random(tf.shape(is_start), seed)[:, :, tf.newaxis]
+    is_longer = tf.cast(draw >= limits.astype(np.float32), tf.float32)
     ends = tf.cumsum(1 + tf.reduce_sum(is_longer, -1), axis=1)
     word = tf.cumsum(tf.cast(is_start, tf.float32), axis=1) - 1
     return tf.searchsorted(ends, word, side="right")
@@ -140,7 +143,8 @@ def _take_while_there_is_room(
         is_left &= ~fits & (size <= room_of_token(room))
         return is_left, is_taken | fits, room
 
-    # Each round removes the largest words, so that there are few rounds.
+    # Each round also drops all words larger than the room left, so that there
+    # are few rounds.
     _, is_taken, _ = tf.while_loop(
         lambda is_left, *_: tf.reduce_any(is_left),
         take,

@@ -14,7 +14,7 @@ from absl import logging
 
 from official_bert import files, json_files, model_formats
 from official_bert.checkpoints import run_directory
-from official_bert.errors import InputError
+from official_bert.errors import InputError, quoted
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.tasks import record_files
 from official_bert.tasks.forward import Forward
@@ -178,11 +178,7 @@ class Evaluations:
         self._history = []
         lines = files.read_lines(self._path) if files.exists(self._path) else []
         for number, line in enumerate(lines, start=1):
-            try:
-                entry = json_files.parse_line(line, f"{self._path}:{number}")
-            except InputError as error:
-                remedy = "Remove the file to forget earlier evaluations."
-                raise InputError(f"{error} {remedy}") from error
+            entry = _parse_evaluation(line, f"{self._path}:{number}", metric)
             if entry["global_step"] <= first_step:
                 self._history.append(entry)
 
@@ -224,3 +220,20 @@ class Evaluations:
             lines = [json.dumps(entry) + "\n" for entry in self._history]
             files.write_text(self._path, "".join(lines))
         logging.info("Step %d: %s = %.4f", step, self._metric, score)
+
+
+def _parse_evaluation(line: str, where: str, metric: str) -> dict[str, Any]:
+    """Returns the content of a line of `eval_history.jsonl`."""
+    remedy = "Remove the file to forget earlier evaluations."
+    try:
+        entry = json_files.parse_line(line, where)
+    except InputError as error:
+        raise InputError(f"{error} {remedy}") from error
+    values = entry if isinstance(entry, dict) else {}
+    for name in ("global_step", metric):
+        if not isinstance(values.get(name), int | float):
+            raise InputError(
+                f"{where}: must be an object with a number as `{name}`. "
+                f"Received: {quoted(entry)}. {remedy}"
+            )
+    return values

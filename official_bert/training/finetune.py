@@ -169,13 +169,13 @@ def _require_same_task(task: Task, options: FinetuningOptions) -> None:
 def _require_eval_every_if_best(options: FinetuningOptions) -> None:
     """Raises if training has no effect, because an old best model is used."""
     best = os.path.join(options.output_dir, model_formats.BEST_DIRECTORY)
-    useless = options.do_train and not options.eval_every
-    if useless and run_directory.latest(best):
+    ignores_best = options.do_train and not options.eval_every
+    if ignores_best and run_directory.latest(best):
         raise InputError(
-            f"Resuming without --eval_every is an error if {best!r} holds a "
-            "checkpoint, since that is the model used at the end. Set "
-            "--eval_every, choose another --output_dir, or remove that "
-            "directory to use the last model."
+            "Resuming without --eval_every would have no effect: the model "
+            f"used at the end is the checkpoint in {best!r}. Set --eval_every, "
+            "choose another --output_dir, or remove that directory to use the "
+            "last model."
         )
 
 
@@ -281,18 +281,19 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
     """
     path = os.path.join(run.directory, "train.tf_record")
     examples, max_seq_length = run.data["train"], run.options.max_seq_length
-    note = record_files.write_records(
+    record_stats = record_files.write_records(
         path, run.task, examples, run.tokenizer, max_seq_length
     )
-    if not note["num_records"]:
+    if not record_stats["num_records"]:
         raise InputError(
             "The training data must have at least one example with text. "
             f"Received: {len(examples)} examples without text."
         )
-    reporting.log_data(run.task, run.data, note, max_seq_length)
+    reporting.log_data(run.task, run.data, record_stats, max_seq_length)
     schema = run.task.schema(max_seq_length)
-    has_all = run.task.epoch_has_all_features
-    num_examples = note["num_records"] if has_all else len(examples)
+    num_examples = len(examples)
+    if run.task.epoch_has_all_features:
+        num_examples = record_stats["num_records"]
     return RecordFiles([path], schema), num_examples
 
 

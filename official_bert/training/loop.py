@@ -190,9 +190,9 @@ class StepRunner:
         if not self._loops_inside:
             # All steps are started before `float` waits for the first result.
             results = [self._one_step(next(batches)) for _ in range(num_steps)]
-            return [tf.nest.map_structure(float, found) for found in results]
-        found = self._many_steps(batches, tf.constant(num_steps))
-        columns = {name: column.numpy() for name, column in found.items()}
+            return [tf.nest.map_structure(float, step) for step in results]
+        scalars = self._many_steps(batches, tf.constant(num_steps))
+        columns = {name: column.numpy() for name, column in scalars.items()}
         return [
             {name: float(column[i]) for name, column in columns.items()}
             for i in range(num_steps)

@@ -36,8 +36,8 @@ class PretrainingObjective:
     pair_task: str | None = "next_sentence"
     masking: Masking | None = None
 
-    def prepare(self, batch: Batch, seed: Any) -> Batch:
-        """Returns the batch of a training step; `seed` is int32 [2]."""
+    def mask_tokens(self, batch: Batch, seed: Any) -> Batch:
+        """Returns the batch; masks unmasked records, with an int [2] seed."""
         if self.masking is None:
             return batch
         return dynamic_masking.mask_batch(batch, self.masking, seed)
@@ -70,20 +70,22 @@ class PretrainingObjective:
         self, score: Any, kind: str, output: PretrainingOutput, batch: Batch
     ) -> Scalars:
         """Returns the weighted sums of `score(logits, labels)`."""
-        of_tokens = score(output.masked_lm_logits, batch["masked_lm_ids"])
-        of_tokens *= batch["masked_lm_weights"]
+        token_scores = score(output.masked_lm_logits, batch["masked_lm_ids"])
+        token_scores *= batch["masked_lm_weights"]
         labels = batch["next_sentence_labels"]
-        # [B, K, 2]; K is 1 unless rows are packed.
+        # [B, K, 2]; K is 1 unless instances are packed.
         logits = tf.reshape(
             output.next_sentence_logits, (-1, labels.shape[1], 2)
         )
-        of_pairs = score(logits, labels) * _instance_weights(batch)
-        return self._named_sums(kind, of_tokens, of_pairs)
+        pair_scores = score(logits, labels) * _instance_weights(batch)
+        return self._named_sums(kind, token_scores, pair_scores)
 
-    def _named_sums(self, kind: str, of_tokens: Any, of_pairs: Any) -> Scalars:
-        sums = {f"{self.token_task}_{kind}": tf.reduce_sum(of_tokens)}
+    def _named_sums(
+        self, kind: str, token_values: Any, pair_values: Any
+    ) -> Scalars:
+        sums = {f"{self.token_task}_{kind}": tf.reduce_sum(token_values)}
         if self.pair_task:
-            sums[f"{self.pair_task}_{kind}"] = tf.reduce_sum(of_pairs)
+            sums[f"{self.pair_task}_{kind}"] = tf.reduce_sum(pair_values)
         return sums
 
 
@@ -100,14 +102,14 @@ def _is_correct(logits: Any, labels: Any) -> Any:
     return tf.cast(same, tf.float32)
 
 
+@dataclasses.dataclass(frozen=True)
 class FinetuningObjective:
     """The mean loss of a task, over all examples or tokens with a label."""
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
+    task: Task
 
-    def prepare(self, batch: Batch, seed: Any) -> Batch:
-        """Returns the batch unchanged."""
+    def mask_tokens(self, batch: Batch, seed: Any) -> Batch:
+        """Returns the batch unchanged: only pre-training masks tokens."""
         return batch
 
     def loss_weights(self, batch: Batch) -> Scalars:

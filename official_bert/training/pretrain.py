@@ -212,7 +212,7 @@ def _evaluation(run: PretrainingRun) -> Measure:
         # Before the batches are divided among replicas.
         batches = batches.enumerate().map(
             datasets.as_is(
-                lambda number, batch: objective.prepare(batch, [0, number])
+                lambda number, batch: objective.mask_tokens(batch, [0, number])
             )
         )
     batches = distribution.shard_batches(batches, strategy)

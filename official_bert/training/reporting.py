@@ -29,12 +29,13 @@ def write_run_files(options: TrainingOptions, texts: Mapping[str, str]) -> None:
 def log_data(
     task: Task,
     data: Mapping[str, Sequence[Any]],
-    note: Mapping[str, Any],
+    record_stats: Mapping[str, Any],
     max_seq_length: int,
 ) -> None:
     """Logs a table of the data, and a warning if the labels look wrong.
 
-    `data` is {split: examples}; `note` describes the training records, if any.
+    `data` is {split: examples}. `record_stats` is the result of
+    `record_files.write_records`, or {} without training.
     """
     counts = {
         split: Counter(
@@ -53,9 +54,9 @@ def log_data(
         ]
     if len(total) > _MAX_LABELS:
         rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
-    if note and note["num_records"] != len(data["train"]):
-        rows["windows"] = [f"{note['num_records']:,}"]
-    for name, value in note.get("lengths", {}).items():
+    if record_stats and record_stats["num_records"] != len(data["train"]):
+        rows["windows"] = [f"{record_stats['num_records']:,}"]
+    for name, value in record_stats.get("lengths", {}).items():
         if name == "full":
             rows[f"cut or full at {max_seq_length}"] = [f"{value:.1%}"]
         else:
@@ -69,13 +70,14 @@ def log_data(
     _warn_of_many_labels(counts.get("train", Counter()))
 
 
-def _warn_of_many_labels(found: Counter[Any]) -> None:
-    """Warns if there are too many labels in the training data for classes."""
-    if len(found) > 100 or len(found) > max(2, sum(found.values()) / 2):
+def _warn_of_many_labels(counts: Counter[Any]) -> None:
+    """Warns if the training data has too many different labels."""
+    if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(
-            f"The training data has {len(found)} different labels, such as "
-            f"{listed(list(found)[:3])}. If they are not classes, name another "
-            "column of labels. If they are numbers, use --task_type=regression."
+            f"The training data has {len(counts)} different labels, such as "
+            f"{listed(list(counts)[:3])}. If they are not classes, choose "
+            "another column of labels. If they are numbers, use "
+            "--task_type=regression."
         )
 
 

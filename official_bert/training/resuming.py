@@ -96,8 +96,10 @@ def require_same_model(
                     f"as in {config_file}. Received: {now!r}. Use another "
                     "--output_dir for another model."
                 )
-    read, given = files.read_text, options.vocab_file
-    if given and files.exists(vocab_file) and read(vocab_file) != read(given):
+    given = options.vocab_file
+    if not given or not files.exists(vocab_file):
+        return
+    if files.read_text(given) != files.read_text(vocab_file):
         raise InputError(
             f"{given}: differs from {vocab_file}, the vocabulary of the model "
             "in --output_dir. Use another --output_dir for another vocabulary."

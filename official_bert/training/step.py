@@ -47,24 +47,24 @@ def train_step(
         replicas. With float16 also the `loss_scale` used in this step.
     """
     replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-    mask_seed = dropout_seed(seed, optimizer.step, replica)
-    # -1, because micro-batches use the numbers from 0.
-    token_seed = tf.random.experimental.stateless_fold_in(mask_seed, -1)
-    batch = objective.prepare(batch, token_seed)
+    seed_of_step = step_seed(seed, optimizer.step, replica)
+    # -1, because the dropout of micro-batches uses the numbers from 0.
+    masking_seed = tf.random.experimental.stateless_fold_in(seed_of_step, -1)
+    batch = objective.mask_tokens(batch, masking_seed)
     loss_weights = sum_over_replicas(objective.loss_weights(batch))
     scale = loss_scale.value.read_value() if loss_scale else None
-    find_gradients: Callable[..., Any] = accumulate_gradients
+    compute_gradients: Callable[..., Any] = accumulate_gradients
     if compiles_gradients:
-        find_gradients = tf.function(
+        compute_gradients = tf.function(
             accumulate_gradients, jit_compile=True, autograph=False
         )
-    losses, gradients = find_gradients(
+    losses, gradients = compute_gradients(
         model,
         objective,
         optimizer,
         batch,
         loss_weights,
-        mask_seed,
+        seed_of_step,
         scale,
         num_micro_batches,
     )
@@ -108,14 +108,14 @@ def accumulate_gradients(
     optimizer: AdamWeightDecay,
     batch: Batch,
     loss_weights: Scalars,
-    mask_seed: Any,
+    dropout_seed: Any,
     scale: Any = None,
     num_micro_batches: int = 1,
 ) -> tuple[Scalars, list[Any]]:
     """Sums losses and gradients over the micro-batches of one replica.
 
-    `loss_weights` are those of the whole batch, `mask_seed` is the int32 [2]
-    seed of the dropout masks, and `scale` is a factor of the loss; None: 1.
+    `loss_weights` are those of the whole batch, `dropout_seed` is int32 [2],
+    and `scale` is a factor of the loss; None: 1.
     Returns {loss: this replica's share}, with their sum `loss`, and a dense
     float32 gradient for each weight, multiplied by `scale`.
     """
@@ -138,11 +138,11 @@ def accumulate_gradients(
         return {"loss": loss, **losses}, gradients
 
     if num_micro_batches == 1:
-        return process_part(batch, mask_seed)
+        return process_part(batch, dropout_seed)
 
     def add(total: Any, numbered_part: Any) -> Any:
         number, part = numbered_part
-        seed = tf.random.experimental.stateless_fold_in(mask_seed, number)
+        seed = tf.random.experimental.stateless_fold_in(dropout_seed, number)
         return tf.nest.map_structure(tf.add, total, process_part(part, seed))
 
     parts = {
@@ -170,7 +170,7 @@ def sum_over_replicas(values: Any) -> Any:
     return replica.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
 
-def dropout_seed(seed: int, step: Any, replica_id: Any) -> Any:
+def step_seed(seed: int, step: Any, replica_id: Any) -> Any:
     """Returns the int32 [2] seed of one step on one replica."""
     mixed = tf.constant([seed, 0], tf.int32)
     for number in (step, replica_id):
@@ -200,8 +200,9 @@ def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Gradient checkpointing (Chen et al., 2016), for functions of float Tensors,
     the first of them [B, S, H], that return [B, S, H]. With
-    `tf.recompute_grad`, XLA merges the two equal computations. Here the second
-    one adds the incoming gradient times 0, which XLA does not simplify.
+    `tf.recompute_grad`, XLA would merge the two equal computations. Here they
+    differ: the second one adds the incoming gradient times 0 to its first
+    input, which XLA does not simplify.
     """
 
     @tf.custom_gradient
@@ -209,12 +210,12 @@ def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
         def backward(
             upstream: Any, variables: Sequence[Any] = ()
         ) -> tuple[Any, Any]:
-            delayed = inputs[0] + 0.0 * upstream[:1, :1, :1]
-            again = [delayed, *map(tf.identity, inputs[1:])]
+            first = inputs[0] + 0.0 * upstream[:1, :1, :1]
+            delayed_inputs = [first, *map(tf.identity, inputs[1:])]
             with tf.GradientTape() as tape:
-                tape.watch(again)
-                output = function(*again)
-            sources = (again, list(variables))
+                tape.watch(delayed_inputs)
+                output = function(*delayed_inputs)
+            sources = (delayed_inputs, list(variables))
             zero = tf.UnconnectedGradients.ZERO
             return tape.gradient(output, sources, upstream, zero)  # type: ignore[no-any-return]
 

@@ -185,7 +185,9 @@ def _parse_values(name: str, texts: str, kind: Any) -> Iterator[Any]:
 def _write_table(
     directory: str, results: Sequence[Result], metric: str
 ) -> None:
-    entries = [{"setting": one, "results": result} for one, result in results]
+    entries = [
+        {"setting": setting, "results": result} for setting, result in results
+    ]
     json_files.write(os.path.join(directory, "sweep.json"), entries)
     names = [name for name in results[0][0] if name != "seed"]
     groups: dict[Any, list[float]] = collections.defaultdict(list)

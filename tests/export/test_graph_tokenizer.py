@@ -67,7 +67,7 @@ def assert_same_words(vocab_file, do_lower_case, texts):
     reference = BasicTokenizer(do_lower_case)
     words = tokenizer.split(decode(tf.constant(texts)))
     words = tf.RaggedTensor.from_value_rowids(
-        words.texts, words.lines, nrows=len(texts)
+        words.texts, words.text_indices, nrows=len(texts)
     )
     for text, found in zip(texts, words.to_list(), strict=True):
         assert [w.decode() for w in found] == reference.tokenize(text), text

@@ -135,6 +135,24 @@ def test_checkpoint_may_have_no_heads(tmp_path):
     assert not hasattr(tf.saved_model.load(path), "mlm")
 
 
+def test_damaged_newest_checkpoint_does_not_decide_what_is_exported(tmp_path):
+    """The newest has no heads; the one before it, which is loaded, has them."""
+    prefixes = [str(tmp_path / f"model.ckpt-{step}") for step in (1, 2)]
+    for prefix, without in zip(prefixes, ("-", "cls/"), strict=True):
+        hub_modules.write_files(tmp_path, without=without)
+        for path in tmp_path.glob("bert_model.ckpt.*"):
+            path.rename(prefix + path.suffix)
+    data = pathlib.Path(f"{prefixes[1]}.data-00000-of-00001")
+    data.write_bytes(data.read_bytes()[:-100])
+
+    path, written = hub_modules.export(tmp_path, checkpoint="")
+
+    assert written.has_masked_lm
+    assert all(n.startswith("cls/seq_relationship/") for n in written.left_out)
+    assert len(written.left_out) == 2
+    assert hasattr(tf.saved_model.load(path), "mlm")
+
+
 def test_missing_weight_is_an_error_and_writes_nothing(tmp_path):
     hub_modules.write_files(tmp_path, without="bert/pooler/")
     before = {path.name for path in tmp_path.iterdir()}

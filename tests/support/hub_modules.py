@@ -39,10 +39,13 @@ def write_files(
     return model
 
 
-def export(directory):
+def export(directory, checkpoint="bert_model.ckpt"):
     """Writes the module of the files in a directory; returns its path
-    and what `tfhub_encoder.export` returned."""
-    names = ("bert_config.json", "vocab.txt", "bert_model.ckpt")
+    and what `tfhub_encoder.export` returned.
+
+    Without `checkpoint`, the directory is a run directory.
+    """
+    names = ("bert_config.json", "vocab.txt", checkpoint)
     files = ModelFiles(*(str(directory / name) for name in names), True)
     path = str(directory / "module")
     return path, tfhub_encoder.export(files, path)

@@ -349,10 +349,11 @@ def test_checkpoint_is_evaluated_once(folder, monkeypatch):
     assert evaluated == [5, 10, 15, 15, 20]
     # The events come first: their evaluation is repeated if they are missing.
     assert num_lines == [0, 1, 2, 2, 3]
-    history.write_text("".join(lines) + "[\n")
     message = r"eval_history\.jsonl:3: .* Remove the file to forget"
-    with pytest.raises(InputError, match=message):
-        train(folder, "new", num_train_epochs=2.5, **changes)
+    for damaged in ("[", "15", '{"global_step": 15}'):
+        history.write_text("".join(lines) + damaged + "\n")
+        with pytest.raises(InputError, match=message):
+            train(folder, "new", num_train_epochs=2.5, **changes)
 
 
 def test_metrics_of_other_test_data_are_removed(folder):

@@ -17,9 +17,9 @@ from official_bert.training import distribution, precision
 from official_bert.training.objectives import PretrainingObjective
 from official_bert.training.step import (
     accumulate_gradients,
-    dropout_seed,
     random_bits,
     recompute_in_backward,
+    step_seed,
     train_step,
 )
 
@@ -121,7 +121,7 @@ def test_replicas_have_different_dropout_masks(batch):
 
     def on_replica():
         replica = tf.distribute.get_replica_context()
-        masks = dropout_seed(5, 0, replica.replica_id_in_sync_group)
+        masks = step_seed(5, 0, replica.replica_id_in_sync_group)
         return accumulate(model, optimizer, half_of(batch), masks)[0]["loss"]
 
     losses = tf.function(lambda: strategy.run(on_replica))()

@@ -30,8 +30,9 @@ def open_model(options: ConvertCheckpoint) -> Model:
 
     Raises `InputError` if it is damaged, or not a model of the original BERT.
     """
-    if (found := options.detected_format) != "checkpoint":
-        arrays, description = FORMATS[found].read(options.input)
+    model_format = options.detected_format
+    if model_format != "checkpoint":
+        arrays, description = FORMATS[model_format].read(options.input)
     else:
         arrays, description = tf1_directory.read(
             options.input, options.bert_config_file
@@ -72,12 +73,10 @@ def _with_repeated_positions(model: Model, period: int) -> Model:
             f"{model.arrays.where}. Use the length at which it was trained."
         )
 
-    def read(name: str) -> np.ndarray:
-        array = model.arrays.read(name)
+    def repeat(name: str, array: np.ndarray) -> np.ndarray:
         return array[np.arange(positions) % period] if name == table else array
 
-    arrays = dataclasses.replace(model.arrays, read=read)
-    return dataclasses.replace(model, arrays=arrays)
+    return _with_changed_arrays(model, repeat)
 
 
 def _with_raw_targets(model: Model) -> Model:
@@ -91,18 +90,15 @@ def _with_raw_targets(model: Model) -> Model:
     if (mean, deviation) == (0.0, 1.0):
         return model
 
-    def read(name: str) -> np.ndarray:
-        array = model.arrays.read(name)
+    def scale(name: str, array: np.ndarray) -> np.ndarray:
         if name == model.stored["output_bias"]:
             return array * deviation + mean
         is_scaled = name == model.stored["output_weights"]
         return array * deviation if is_scaled else array
 
-    return dataclasses.replace(
-        model,
-        description=dataclasses.replace(model.description, task=task),
-        arrays=dataclasses.replace(model.arrays, read=read),
-    )
+    description = dataclasses.replace(model.description, task=task)
+    model = dataclasses.replace(model, description=description)
+    return _with_changed_arrays(model, scale)
 
 
 def _rounded(model: Model, dtype: str) -> Model:
@@ -111,8 +107,7 @@ def _rounded(model: Model, dtype: str) -> Model:
     Reading raises `InputError` if the type cannot hold a weight.
     """
 
-    def read(name: str) -> np.ndarray:
-        array = model.arrays.read(name)
+    def round_array(name: str, array: np.ndarray) -> np.ndarray:
         try:
             with np.errstate(over="raise"):
                 return array.astype(dtype)
@@ -123,8 +118,21 @@ def _rounded(model: Model, dtype: str) -> Model:
                 f"--dtype={dtype}."
             ) from error
 
+    return dataclasses.replace(
+        _with_changed_arrays(model, round_array), dtype=dtype
+    )
+
+
+def _with_changed_arrays(
+    model: Model, change: Callable[[str, np.ndarray], np.ndarray]
+) -> Model:
+    """Returns a model with `change(stored name, array)` for each array."""
+
+    def read(name: str) -> np.ndarray:
+        return change(name, model.arrays.read(name))
+
     arrays = dataclasses.replace(model.arrays, read=read)
-    return dataclasses.replace(model, arrays=arrays, dtype=dtype)
+    return dataclasses.replace(model, arrays=arrays)
 
 
 def _complete(
@@ -150,8 +158,8 @@ def _complete(
             validate_case_matches_checkpoint(lower, options.input)
         elif (lower := description.do_lower_case) is None:
             lower = pretrained.looks_uncased(vocab)
-            found = "uncased" if lower else "cased"
-            logging.info("The vocabulary looks %s.", found)
+            casing = "uncased" if lower else "cased"
+            logging.info("The vocabulary looks %s.", casing)
     if lower is None:
         return description
     task = description.task and {**description.task, "do_lower_case": lower}
@@ -179,20 +187,23 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             files.sync(os.path.join(directory, name))
         # In TF1 without a task.json, only --head has a classifier's type.
         head = model.head.name if is_tf1 else None
-        again = match(*output_format.read(directory), head=head)
+        read_back = match(*output_format.read(directory), head=head)
         difference = math.inf
-        if model.head == again.head and set(model.stored) <= set(again.stored):
-            difference = _difference(again.stored, model.read, again.read)
+        has_all = set(model.stored) <= set(read_back.stored)
+        if model.head == read_back.head and has_all:
+            difference = _difference(
+                read_back.stored, model.read, read_back.read
+            )
         if difference:
             raise RuntimeError(
                 "The model read back must equal the one written. Received: a "
                 f"difference of {difference}. Nothing was kept."
             )
-        lost = list(_lost(model.description, again.description))
+        lost = list(_lost(model.description, read_back.description))
         if model.dtype != exact.dtype:
             gap = _difference(model.stored, exact.read, model.read)
             lost.append(f"exact weights; they differ by at most {gap:.1g}")
-    return _report(model, len(again.stored), lost, options)
+    return _report(model, len(read_back.stored), lost, options)
 
 
 def _write_model_card(
@@ -296,8 +307,8 @@ def _table(
         ("input", input_path, read),
         ("output", output_path, written),
     ]:
-        number = sum(map(math.prod, shapes.values()))
-        lines.append(f"{name:7}{len(shapes):7,}{number:14,}  {path}")
+        num_values = sum(map(math.prod, shapes.values()))
+        lines.append(f"{name:7}{len(shapes):7,}{num_values:14,}  {path}")
     return "\n".join(lines)
 
 

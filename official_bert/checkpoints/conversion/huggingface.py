@@ -207,9 +207,9 @@ def _make_config(model: Model) -> dict[str, Any]:
     if config.is_left_to_right:
         raise InputError(
             "A model with `is_left_to_right` has no counterpart in "
-            "transformers. Use it here, or export it."
+            "transformers. Export it with export_tfhub.py instead."
         )
-    found = {
+    content = {
         **config.to_dict(),
         "architectures": [model.head.architecture],
         "model_type": huggingface_files.FIXED["model_type"],
@@ -224,16 +224,16 @@ def _make_config(model: Model) -> dict[str, Any]:
     }
     if model.dtype != "float32":
         # transformers 5 would train and predict in the type of the file.
-        found["dtype"] = "float32"
+        content["dtype"] = "float32"
     if labels := model.labels:
-        found |= {
+        content |= {
             "classifier_dropout": _CLASSIFIER_DROPOUT,
             "id2label": dict(enumerate(labels)),
             "label2id": {label: number for number, label in enumerate(labels)},
         }
         if model.description.problem_type:
-            found["problem_type"] = model.description.problem_type
-    return found
+            content["problem_type"] = model.description.problem_type
+    return content
 
 
 def write_tokenizer_and_task(description: Description, directory: str) -> None:

@@ -85,10 +85,11 @@ def _has_class(directory: str, name: str, wanted: str) -> bool:
     if not os.path.exists(path):
         return False
     registered = str(json_files.read_object(path).get("registered_name"))
-    if (found := registered.rpartition(">")[2]) != wanted:
+    class_name = registered.rpartition(">")[2]
+    if class_name != wanted:
         raise InputError(
-            f"{path}: must be a {wanted}. Received: {found}. For other models "
-            "with a BertBackbone, save the backbone alone: "
+            f"{path}: must be a {wanted}. Received: {class_name}. For other "
+            "models with a BertBackbone, save the backbone alone: "
             "`model.backbone.save_to_preset(directory)`."
         )
     return True
@@ -143,12 +144,12 @@ def _require_counterpart(model: Model) -> None:
     if (config.hidden_act or "").lower() != "gelu":
         raise InputError(
             "KerasHub's BERT models have `hidden_act` gelu. Received: "
-            f"{config.hidden_act!r}."
+            f"{config.hidden_act!r}. Choose another format."
         )
     if config.is_left_to_right:
         raise InputError(
             "KerasHub's BERT models are bidirectional. Received: a model with "
-            "`is_left_to_right`."
+            "`is_left_to_right`. Export it with export_tfhub.py instead."
         )
 
 

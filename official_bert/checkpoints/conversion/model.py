@@ -220,29 +220,31 @@ def match(
             skip,
             ", ".join(sorted(stored)[:3]),
         )
-    found: dict[str, str] = {}
+    stored_as: dict[str, str] = {}  # {TF1 name: stored name}
     problems = []
     for name, tf1_name in stored.items():
         if name in skipped:
             continue
         if tf1_name is None:
             problems.append(f"no counterpart: {name}")
-        elif found.setdefault(tf1_name, name) != name:
-            _require_equal(arrays, found[tf1_name], name)
-    its_head = weights.find_head(found, head or description.head, arrays.where)
+        elif stored_as.setdefault(tf1_name, name) != name:
+            _require_equal(arrays, stored_as[tf1_name], name)
+    its_head = weights.find_head(
+        stored_as, head or description.head, arrays.where
+    )
     wanted = weights.names_of_model(shapes, its_head)
-    missing = [name for name in wanted if name not in found]
+    missing = [name for name in wanted if name not in stored_as]
     if its_head.needs_pooler or any(
         not name.startswith(weights.POOLER) for name in missing
     ):  # Otherwise, the pooler is newly initialized.
         problems += [f"missing: {names.rename(name)}" for name in missing]
-    for name in sorted(found):
-        shape = arrays.shapes[found[name]]
+    for name in sorted(stored_as):
+        shape = arrays.shapes[stored_as[name]]
         expected = names.shape(name, shapes[name], config)
         if shape != expected:
             problems.append(
-                f"wrong shape: {found[name]} is {list(shape)}; by the model's "
-                f"config it must be {list(expected)}"
+                f"wrong shape: {stored_as[name]} is {list(shape)}; by the "
+                f"model's config it must be {list(expected)}"
             )
     if problems:
         raise InputError(
@@ -256,7 +258,7 @@ def match(
         description=description,
         head=its_head,
         shapes={name: shapes[name] for name in wanted},
-        stored={name: found[name] for name in wanted if name in found},
+        stored={n: stored_as[n] for n in wanted if n in stored_as},
         arrays=arrays,
         left_out=[n for n in arrays.shapes if n not in stored] + skipped,
     )

@@ -43,10 +43,10 @@ def open_arrays(path: str) -> Arrays:
 
     Raises `InputError` if there is no checkpoint.
     """
-    found = model_formats.find_checkpoint(path)
-    if files.exists(found + tf1.INDEX):
-        return open_prefix(found)
-    arrays = run_directory.first_undamaged(found, _open_verified)
+    checkpoint = model_formats.find_checkpoint(path)
+    if files.exists(checkpoint + tf1.INDEX):
+        return open_prefix(checkpoint)
+    arrays = run_directory.first_undamaged(checkpoint, _open_verified)
     if arrays is None:
         raise InputError(
             f"{path} must contain a checkpoint, model.ckpt-N.index and its "
@@ -138,7 +138,10 @@ def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
         and not (skip and re.search(skip, name))
     ]
     if not kept:
-        raise InputError(f"--skip={skip} leaves out everything in {prefix}.")
+        raise InputError(
+            f"--skip={skip} leaves out everything in {prefix}. Use a narrower "
+            "regular expression."
+        )
     _write_arrays(directory, ((name, stored.read(name)) for name in kept))
     names = [_CONFIG, _VOCAB, huggingface_files.TOKENIZER_CONFIG]
     if any(map(weights.is_finetuned, kept)):

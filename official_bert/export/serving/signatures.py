@@ -126,11 +126,11 @@ class TaskSignatures(abc.ABC):
             return self.logits(*(values[begin:end] for values in inputs))
 
         # One block, without rows, if there are none.
-        number = tf.maximum(tf.shape(inputs[0])[0], 1)
+        num_rows = tf.maximum(tf.shape(inputs[0])[0], 1)
         spec = tf.RaggedTensorSpec(shape, tf.float32, ragged_rank=0)
         return tf.map_fn(
             logits_from,
-            tf.range(0, number, _ROWS_AT_ONCE),
+            tf.range(0, num_rows, _ROWS_AT_ONCE),
             fn_output_signature=spec,
             parallel_iterations=1,
         ).values

@@ -69,10 +69,12 @@ class SquadSignatures(TaskSignatures):
         tokens = self.tokenizer.tokenize_words_with_offsets(
             tf.concat([context, question], axis=0)
         )
-        number = tf.size(question)
+        num_questions = tf.size(question)
         ids, starts, limits = (by_word.merge_dims(1, 2) for by_word in tokens)
-        question_ids = ids[number:, : self.task.max_query_length]
-        ids, starts, limits = ids[:number], starts[:number], limits[:number]
+        question_ids = ids[num_questions:, : self.task.max_query_length]
+        ids, starts, limits = (
+            values[:num_questions] for values in (ids, starts, limits)
+        )
         example, windows = self._make_windows(ids, question_ids)
         inputs = self.features(
             tf.gather(question_ids, example),
@@ -148,7 +150,7 @@ class _Candidates(NamedTuple):
 
 def output_signature(options: DecodingOptions) -> dict[str, tf.TensorSpec]:
     """Returns the shapes and dtypes of the outputs of `choose_answer`."""
-    number = options.n_best_size + options.version_2_with_negative
+    num_answers = options.n_best_size + options.version_2_with_negative
     scalars = {
         "answer": tf.string,
         "start": tf.int32,
@@ -160,8 +162,8 @@ def output_signature(options: DecodingOptions) -> dict[str, tf.TensorSpec]:
         scalars["null_odds"] = tf.float32
     return {
         **{name: tf.TensorSpec([], dtype) for name, dtype in scalars.items()},
-        "n_best_answers": tf.TensorSpec([number], tf.string),
-        "n_best_probabilities": tf.TensorSpec([number], tf.float32),
+        "n_best_answers": tf.TensorSpec([num_answers], tf.string),
+        "n_best_probabilities": tf.TensorSpec([num_answers], tf.float32),
     }
 
 
@@ -175,9 +177,11 @@ def choose_answer(
     candidates = _best_spans(passage, windows, logits, options)
     if not options.version_2_with_negative:
         best = _best_texts(candidates)
-        number = tf.clip_by_value(tf.size(best.texts), 1, options.n_best_size)
-        # Only chosen if there are no others.
-        best = best.append("empty", 0.0, 0.0).take(tf.range(number))
+        num_answers = tf.clip_by_value(
+            tf.size(best.texts), 1, options.n_best_size
+        )
+        # "empty" is only taken if there are no others.
+        best = best.append("empty", 0.0, 0.0).take(tf.range(num_answers))
         return _describe(passage, best, tf.constant(0), options)
     null = _null_logits(windows, logits)
     best = _best_texts(candidates.append("", null[0], null[1]))
@@ -202,9 +206,9 @@ def _best_spans(
     passage: Passage, windows: Windows, logits: Any, options: DecodingOptions
 ) -> _Candidates:
     """Returns the spans of `squad_decoding._best_spans`, in no order."""
-    number = tf.minimum(options.n_best_size, tf.shape(logits)[1])
+    num_best = tf.minimum(options.n_best_size, tf.shape(logits)[1])
     # Equal logits are sorted by position.
-    values, positions = tf.math.top_k(tf.transpose(logits, [2, 0, 1]), number)
+    values, positions = tf.math.top_k(tf.transpose(logits, [2, 0, 1]), num_best)
     start = windows.start[:, tf.newaxis]
     shift = start - windows.offset[:, tf.newaxis]
     tokens = tf.cast(positions, tf.int64) + shift
@@ -238,8 +242,8 @@ def _has_most_context(windows: Windows, tokens: Any) -> Any:
     # In float64 and in this order, so that ties are the same as there.
     scores = context + 0.01 * tf.cast(windows.length, tf.float64)
     owner = tf.argmax(tf.where(context >= 0, scores, -1.0), axis=2)
-    number = tf.range(tf.size(windows.start, tf.int64))
-    return owner == number[:, tf.newaxis]
+    numbers = tf.range(tf.size(windows.start, tf.int64))
+    return owner == numbers[:, tf.newaxis]
 
 
 def _null_logits(windows: Windows, logits: Any) -> Any:
@@ -252,13 +256,15 @@ def _null_logits(windows: Windows, logits: Any) -> Any:
 
 def _best_texts(candidates: _Candidates) -> _Candidates:
     """Returns the best candidate of each text, best first."""
-    number = tf.size(candidates.scores)
+    num_candidates = tf.size(candidates.scores)
     # `top_k` keeps the order of equal scores.
-    order = tf.math.top_k(candidates.scores, number).indices
+    order = tf.math.top_k(candidates.scores, num_candidates).indices
     ranked = candidates.take(order)
     texts, text_of = tf.unique(ranked.texts)
     return ranked.take(
-        tf.math.unsorted_segment_min(tf.range(number), text_of, tf.size(texts))
+        tf.math.unsorted_segment_min(
+            tf.range(num_candidates), text_of, tf.size(texts)
+        )
     )
 
 
@@ -267,8 +273,8 @@ def _describe(
 ) -> Tensors:
     """Returns the outputs if `best[chosen]` is the answer."""
     probabilities = tf.cast(tf.nn.softmax(best.scores), tf.float32)
-    [number] = output_signature(options)["n_best_answers"].shape
-    missing = [[0, number - tf.size(best.texts)]]
+    [num_answers] = output_signature(options)["n_best_answers"].shape
+    missing = [[0, num_answers - tf.size(best.texts)]]
     bounds = tf.stack([best.begins[chosen], best.ends[chosen]])
     zeros = tf.zeros_like(bounds)
     before = tf.strings.substr(passage.text, zeros, tf.maximum(bounds, 0))

@@ -30,10 +30,11 @@ def convert(signatures: TaskSignatures, module: Any) -> bytes:
     try:
         content: bytes = converter.convert()
     except Exception as error:  # The converter's own class is not public.
+        reason = str(error).partition("\n")[0]
         raise InputError(
             "--export_tflite: TensorFlow Lite cannot convert this model "
-            f"({str(error).splitlines()[0]}). Models with a BiLSTM are not "
-            "supported. Export without --export_tflite."
+            f"({reason}). Models with a BiLSTM are not supported. Export "
+            "without --export_tflite."
         ) from error
     difference = largest_difference(signatures, content)
     logging.info("model.tflite differs by at most %.2g", difference)
@@ -56,5 +57,5 @@ def largest_difference(signatures: TaskSignatures, content: bytes) -> float:
         warnings.simplefilter("ignore")
         interpreter = tf.lite.Interpreter(model_content=content)
     run = interpreter.get_signature_runner()
-    found = run(**dict(zip(signatures.schema, inputs, strict=True)))
-    return float(np.abs(found["logits"] - expected.numpy()).max())
+    outputs = run(**dict(zip(signatures.schema, inputs, strict=True)))
+    return float(np.abs(outputs["logits"] - expected.numpy()).max())
