@@ -49,7 +49,7 @@ def find(
     if not wanted or tokenizer.wordpiece_tokenizer.unk_token in wanted:
         raise InputError(
             f"--word={word!r} is not in the vocabulary. Its tokens: "
-            f"{wanted or 'none'}."
+            f"{wanted or 'none'}. Choose another word."
         )
     contexts = []
     for number, text in files.numbered_lines(input_file):

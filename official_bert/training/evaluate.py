@@ -33,7 +33,7 @@ class Run:
     """One run of a fine-tuning command."""
 
     task: Task
-    options: FinetuningOptions  # With the vocabulary of a TF Hub module.
+    options: FinetuningOptions  # With a TF Hub module's vocabulary, if any.
     tokenizer: Tokenizer
     strategy: tf.distribute.Strategy
     model: Any

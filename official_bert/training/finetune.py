@@ -211,8 +211,8 @@ def train(run: Run) -> None:
         may_initialize=_TASK_HEADS,
         may_skip=_PRETRAINING_HEADS,
     )
-    data, num_examples = _training_records(run)
-    schedule = _schedule(num_examples, options)
+    data, num_examples = _write_training_records(run)
+    schedule = _make_schedule(num_examples, options)
     weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)
     trainer = loop.Trainer(
         run.model,
@@ -232,7 +232,7 @@ def train(run: Run) -> None:
     resuming.remove_earlier_run(options)
     evaluations, stops_early = None, False
     if options.eval_every:
-        evaluations = _evaluations(run, trainer, start.step)
+        evaluations = _make_evaluations(run, trainer, start.step)
         # An earlier run may have ended between a checkpoint and its evaluation.
         stops_early = evaluations.evaluate_if_due(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early):
@@ -250,7 +250,7 @@ def train(run: Run) -> None:
     loop.train(trainer, batches, start, evaluations)
 
 
-def _evaluations(
+def _make_evaluations(
     run: Run, trainer: loop.Trainer, first_step: int
 ) -> evaluate.Evaluations:
     """Returns evaluations on the first development set."""
@@ -274,7 +274,7 @@ def _evaluations(
     )
 
 
-def _training_records(run: Run) -> tuple[RecordFiles, int]:
+def _write_training_records(run: Run) -> tuple[RecordFiles, int]:
     """Writes `train.tf_record` unless it is up to date.
 
     Returns its records, and the number of examples in an epoch.
@@ -297,7 +297,7 @@ def _training_records(run: Run) -> tuple[RecordFiles, int]:
     return RecordFiles([path], schema), num_examples
 
 
-def _schedule(
+def _make_schedule(
     num_examples: int, options: FinetuningOptions
 ) -> LinearWarmupDecay:
     """Returns the learning rate over the steps of `--num_train_epochs`."""

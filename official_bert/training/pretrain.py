@@ -58,7 +58,7 @@ def run(options: RunPretraining) -> None:
         with _naming_damaged_records(prepared):
             measure = None
             if "dev" in options.used_splits:
-                measure = _evaluation(prepared)
+                measure = _make_measure(prepared)
             if options.do_train:
                 global_step = train(prepared, measure)
             else:
@@ -159,7 +159,7 @@ def train(run: PretrainingRun, measure: Measure | None) -> int:
     schedule = LinearWarmupDecay(
         options.learning_rate, options.num_train_steps, options.num_warmup_steps
     )
-    objective = _objective(model.config, options, data.masking)
+    objective = _make_objective(model.config, options, data.masking)
     trainer = loop.Trainer(
         model, objective, weights, schedule, options, run.strategy
     )
@@ -190,24 +190,24 @@ def train(run: PretrainingRun, measure: Measure | None) -> int:
         seed=start.seed,
         start=start.examples_seen,
     )
-    batches = _model_inputs(batches, model.config)
+    batches = _prepare_batches(batches, model.config)
     loop.train(trainer, batches, start, evaluations)
     return int(trainer.optimizer.step.numpy())
 
 
-def _evaluation(run: PretrainingRun) -> Measure:
+def _make_measure(run: PretrainingRun) -> Measure:
     """Returns a function that evaluates the current weights.
 
     It returns accuracies and losses, as the original implementation reports
     them; for left-to-right models also the perplexity.
     """
     options, strategy, model = run.options, run.strategy, run.model
-    objective = _objective(model.config, options, run.eval_data.masking)
+    objective = _make_objective(model.config, options, run.eval_data.masking)
     num_batches = options.max_eval_steps
     batches = datasets.evaluation_batches(
         run.eval_data, options.eval_batch_size, num_batches
     )
-    batches = _model_inputs(batches, model.config)
+    batches = _prepare_batches(batches, model.config)
     if objective.masking:
         # Before the batches are divided among replicas.
         batches = batches.enumerate().map(
@@ -261,7 +261,7 @@ def mean_metrics(
     }
 
 
-def _objective(
+def _make_objective(
     config: BertConfig, options: RunPretraining, masking: Masking | None
 ) -> PretrainingObjective:
     pair_task = _PAIR_TASKS[options.nsp]
@@ -270,7 +270,7 @@ def _objective(
     return PretrainingObjective("masked_lm", pair_task, masking)
 
 
-def _model_inputs(
+def _prepare_batches(
     batches: tf.data.Dataset, config: BertConfig
 ) -> tf.data.Dataset:
     """Checks the ids of batches, and prepares them for left-to-right models."""

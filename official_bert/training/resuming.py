@@ -136,7 +136,7 @@ def is_finished(
 ) -> bool:
     """Returns whether no step is left to train.
 
-    Raises `InputError` if options have changed that then have no effect.
+    Raises `InputError` if options have changed that would have no effect.
     """
     if step < num_steps and not stops_early:
         return False
@@ -144,7 +144,7 @@ def is_finished(
     changes = changed_options(read_record(options.output_dir), options, names)
     problem = (
         f"{options.output_dir}: no step is left to train ({step} of "
-        f"{num_steps} are done), so that these options have no effect:"
+        f"{num_steps} are done), so these changes would have no effect:"
     )
     _require_none(changes, problem)
     logging.info("Nothing to train: step %d of %d.", step, num_steps)

@@ -18,7 +18,7 @@ from official_bert.training.precision import LossScale
 
 
 @functools.cache
-def _compiled(function: Callable[..., Any]) -> Any:
+def _compile_with_xla(function: Callable[..., Any]) -> Any:
     """Returns the function, compiled by XLA."""
     return tf.function(function, autograph=False, jit_compile=True)
 
@@ -124,7 +124,7 @@ def accumulate_gradients(
         devices = {d.device_type for d in tf.config.list_logical_devices()}
         context = StepContext(
             functools.partial(random_bits, seed),
-            _compiled if devices == {"CPU"} else None,
+            _compile_with_xla if devices == {"CPU"} else None,
         )
         with tf.GradientTape() as tape:
             sums = objective.loss_sums(model, part, training=context)
