@@ -34,7 +34,7 @@ class Exported(NamedTuple):
     left_out: list[str]  # Other variables, without optimizer state.
 
 
-def export(files: ModelFiles, export_path: str) -> Exported:
+def export(model_files: ModelFiles, export_path: str) -> Exported:
     """Writes a module; an interrupted export changes nothing.
 
     Loaded with `tf.saved_model.load` or `hub.load`, it is called with a dict of
@@ -46,22 +46,24 @@ def export(files: ModelFiles, export_path: str) -> Exported:
     [B, P, V] in place of `default`. In training, dropout differs at every call.
 
     Args:
-        files: The model. The vocabulary becomes part of the module.
+        model_files: The model. The vocabulary becomes part of the module.
         export_path: The module's directory, which is replaced if it exists.
 
     Raises:
         InputError: The checkpoint does not fit the config, or the module cannot
             be written.
     """
-    config = files.read_config()
+    config = model_files.read_config()
     model = PretrainingModel(config)
-    loaded = _load(model, files.init_checkpoint)
+    loaded = _load(model, model_files.init_checkpoint)
     logging.info("Loaded %s", loaded.source)
     stored = loading.open_arrays(loaded.source).shapes
     has_masked_lm = _has_masked_lm(stored)
     module = _make_module(model, has_masked_lm)
-    module.vocab_file = tf.saved_model.Asset(files.vocab_file)
-    module.do_lower_case = tf.Variable(files.do_lower_case, trainable=False)
+    module.vocab_file = tf.saved_model.Asset(model_files.vocab_file)
+    module.do_lower_case = tf.Variable(
+        model_files.do_lower_case, trainable=False
+    )
     logging.info("Writing %s", export_path)
     signatures = _signatures(model.bert, module)
     others = {hub.CONFIG: config.to_json_string().encode()}

@@ -36,13 +36,13 @@ def write(directory: str, model: str, next_steps: str) -> str:
         model: The name of the model.
         next_steps: What the page says at its end.
     """
-    blanks = _answers(f"{directory}/blanks.jsonl")
+    blanks = _read_answers(f"{directory}/blanks.jsonl")
     finetuning_runs = {
         f"from {model}": f"{directory}/finetuning/pretrained",
         "from random weights": f"{directory}/finetuning/random",
     }
-    finetuning = _finetuning(finetuning_runs)
-    pretraining = _pretraining(f"{directory}/pretraining")
+    finetuning = _make_finetuning_table(finetuning_runs)
+    pretraining = _make_pretraining_table(f"{directory}/pretraining")
     pretraining_run = {"training": f"{directory}/pretraining/model"}
     page = pages.render(
         "demo_report.html",
@@ -51,7 +51,7 @@ def write(directory: str, model: str, next_steps: str) -> str:
         attention=files.read_text(f"{directory}/attention.html"),
         finetuning=finetuning,
         finetuning_loss=_plot("loss", finetuning_runs),
-        sentences=_answers(f"{directory}/sentences.jsonl"),
+        sentences=_read_answers(f"{directory}/sentences.jsonl"),
         pretraining=pretraining,
         pretraining_loss=_plot("masked_lm_loss", pretraining_run),
         next_steps=next_steps,
@@ -65,11 +65,11 @@ def write(directory: str, model: str, next_steps: str) -> str:
     return "\n\n".join(table.text() for table in tables)
 
 
-def _answers(path: str) -> list[dict[str, Any]]:
+def _read_answers(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files.read_lines(path)]
 
 
-def _finetuning(runs: dict[str, str]) -> Table:
+def _make_finetuning_table(runs: dict[str, str]) -> Table:
     """Returns the accuracies of {name: run}, and of a constant answer."""
     accuracies = {}
     for name, run in runs.items():
@@ -90,7 +90,7 @@ def _finetuning(runs: dict[str, str]) -> Table:
     )
 
 
-def _pretraining(data: str) -> Table:
+def _make_pretraining_table(data: str) -> Table:
     rows: list[tuple[str, ...]] = []
     for name in ("untrained", "model"):
         lines = files.read_text(f"{data}/{name}/eval_results.txt").splitlines()

@@ -52,7 +52,7 @@ class FeatureExtractor:
         """
         numbers = itertools.count()
         for rows in self._chunks(lines):
-            vectors = self._vectors(rows)
+            vectors = self._compute_vectors(rows)
             for row in rows:
                 ids = row["input_ids"]
                 tokens = self.tokenizer.convert_ids_to_tokens(ids)
@@ -86,7 +86,7 @@ class FeatureExtractor:
             )
             yield text_inputs.text_features(*pair, self._special_ids)
 
-    def _vectors(self, rows: Sequence[padding.Row]) -> list[Any]:
+    def _compute_vectors(self, rows: Sequence[padding.Row]) -> list[Any]:
         """Returns `LineVectors.values` for each row."""
         lengths = [padding.row_length(row) for row in rows]
         batches = padding.batches_by_length(lengths, self.options.batch_size)

@@ -241,8 +241,8 @@ def load(
     or damaged.
     """
     require_pretrained(directory)
-    files = pretrained.run_files(directory, do_lower_case)
-    return trained_models.load_masked_lm(files)
+    model_files = pretrained.run_files(directory, do_lower_case)
+    return trained_models.load_masked_lm(model_files)
 
 
 def fill(

@@ -29,7 +29,7 @@ MASK = "[MASK]"
 
 def load_weights(
     model: Any,
-    files: ModelFiles,
+    model_files: ModelFiles,
     never_split: tuple[str, ...] = (),
     *,
     may_initialize: str,
@@ -42,11 +42,13 @@ def load_weights(
     other arguments see `checkpoints.loading.load`.
     Raises `InputError` if the files are damaged or do not fit each other.
     """
-    tokenizer = Tokenizer(files.vocab_file, files.do_lower_case, never_split)
-    model.config.require_vocabulary(tokenizer.vocab, files.vocab_file)
+    tokenizer = Tokenizer(
+        model_files.vocab_file, model_files.do_lower_case, never_split
+    )
+    model.config.require_vocabulary(tokenizer.vocab, model_files.vocab_file)
     loaded = loading.load(
         tf1.by_name(model.trainable_variables),
-        files.init_checkpoint,
+        model_files.init_checkpoint,
         may_initialize=may_initialize,
         may_skip=may_skip,
     )
@@ -93,14 +95,14 @@ class LoadedBert(NamedTuple):
 
 
 def load_encoder(
-    files: ModelFiles, never_split: tuple[str, ...] = ()
+    model_files: ModelFiles, never_split: tuple[str, ...] = ()
 ) -> LoadedBert:
     """Loads BERT, like `load_weights`; needs no pooler and ignores heads."""
-    bert = Bert(files.read_config())
+    bert = Bert(model_files.read_config())
     bert.build()
     tokenizer, source = load_weights(
         bert,
-        files,
+        model_files,
         never_split,
         may_initialize="^bert/pooler/",  # Not used.
         may_skip=tf1.NOT_BERT,
@@ -109,17 +111,17 @@ def load_encoder(
 
 
 def load_masked_lm(
-    files: ModelFiles,
+    model_files: ModelFiles,
 ) -> tuple[PretrainingModel, Tokenizer]:
     """Loads a pre-trained model, and a tokenizer that keeps [MASK] whole.
 
     Raises `InputError` like `load_weights`, and without a masked LM head.
     """
-    require_masked_lm(files)
-    model = PretrainingModel(files.read_config())
+    require_masked_lm(model_files)
+    model = PretrainingModel(model_files.read_config())
     tokenizer, _ = load_weights(
         model,
-        files,
+        model_files,
         (MASK,),
         # Not used; models trained on masked LM alone do not have it.
         may_initialize="^cls/seq_relationship/",
@@ -134,21 +136,21 @@ def load_finetuned(directory: str) -> FinetunedModel:
     Raises `InputError` if a file is missing or damaged.
     """
     require_finetuned(directory)
-    files = pretrained.run_files(directory)
+    model_files = pretrained.run_files(directory)
     description = task_file.read(directory)
     return _load_task(
-        description, directory, files, may_skip=tf1.OPTIMIZER_STATE
+        description, directory, model_files, may_skip=tf1.OPTIMIZER_STATE
     )
 
 
-def load_huggingface(files: ModelFiles) -> FinetunedModel:
+def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
     """Loads a fine-tuned model from a Hugging Face directory.
 
     Raises `InputError` if a file is damaged, or the model is not fine-tuned.
     """
-    directory = files.init_checkpoint
+    directory = model_files.init_checkpoint
     description = dataclasses.replace(
-        huggingface.describe(directory), do_lower_case=files.do_lower_case
+        huggingface.describe(directory), do_lower_case=model_files.do_lower_case
     )
     task = description.task
     if task is None:
@@ -161,13 +163,15 @@ def load_huggingface(files: ModelFiles) -> FinetunedModel:
                 f"{model.head.name}."
             )
     # Taggers and models of SQuAD do not use the pooler.
-    return _load_task(task, directory, files, may_initialize="^bert/pooler/")
+    return _load_task(
+        task, directory, model_files, may_initialize="^bert/pooler/"
+    )
 
 
 def _load_task(
     description: dict[str, Any],
     directory: str,
-    files: ModelFiles,
+    model_files: ModelFiles,
     *,
     may_initialize: str = "",
     may_skip: str = "",
@@ -185,7 +189,7 @@ def _load_task(
         bert = HubBert(description["hub_module"])
         model = task.build_model(bert.config, bert)
     else:
-        model = task.build_model(files.read_config())
+        model = task.build_model(model_files.read_config())
     positions = model.config.max_position_embeddings
     if max_seq_length > positions:
         raise InputError(
@@ -194,10 +198,10 @@ def _load_task(
             f"{max_seq_length}."
         )
     tokenizer, _ = load_weights(
-        model, files, may_initialize=may_initialize, may_skip=may_skip
+        model, model_files, may_initialize=may_initialize, may_skip=may_skip
     )
     return FinetunedModel(
-        task, model, tokenizer, files.vocab_file, max_seq_length
+        task, model, tokenizer, model_files.vocab_file, max_seq_length
     )
 
 
