@@ -89,7 +89,7 @@ def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
             f"{split}: all {len(predictions)} predictions are "
             f"{classes.pop()!r}. Check the labels, try more --num_train_epochs "
             "or another --learning_rate (1e-4 to 3e-4 for small models, 2e-5 "
-            "for Base), and make sure that the model is pre-trained"
+            "for Base), and make sure that the model is pre-trained."
         )
 
 

@@ -37,7 +37,7 @@ def convert(signatures: TaskSignatures, module: Any) -> bytes:
             "without --export_tflite."
         ) from error
     difference = largest_difference(signatures, content)
-    logging.info("model.tflite differs by at most %.2g", difference)
+    logging.info("Logits of model.tflite differ by at most %.2g", difference)
     return content
 
 
