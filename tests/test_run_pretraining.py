@@ -215,8 +215,8 @@ PARTS = {**MIRRORED, "gradient_accumulation_steps": 2}
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({**MIRRORED, "train_batch_size": 7}, "--train_batch_size=7 .* 2 dev"),
-        ({**PARTS, "train_batch_size": 6}, "--train_.*=6 .* 2 .*_steps=2"),
+        ({**MIRRORED, "train_batch_size": 7}, "size=7 .* 2, .* of devices"),
+        ({**PARTS, "train_batch_size": 6}, r"size=6 .* 4, .*\(2\).*_steps=2"),
         ({"vocab_file": "larger.txt"}, r"larger\.txt"),
         ({"vocab_file": "other.txt"}, r"other\.txt"),
         ({"bert_config_file": "heads.json"}, "`num_attention_heads` must be 2"),

@@ -203,12 +203,15 @@ def _require_divisible(
     num_parts = 1
     if split == "train":
         num_parts = options.gradient_accumulation_steps
-    divisor = strategy.num_replicas_in_sync * num_parts
+    num_replicas = strategy.num_replicas_in_sync
+    divisor = num_replicas * num_parts
     if batch_size % divisor:
-        times = f" times --gradient_accumulation_steps={num_parts}"
+        factors = "the number of devices"
+        if num_parts > 1:
+            times = f"times --gradient_accumulation_steps={num_parts}"
+            factors += f" ({num_replicas}) {times}"
         raise InputError(
-            f"--{flag}={batch_size} must be a multiple of {divisor}, the "
-            f"number of devices{times if num_parts > 1 else ''}."
+            f"--{flag}={batch_size} must be a multiple of {divisor}, {factors}."
         )
 
 
