@@ -1,13 +1,13 @@
 r"""Seconds of a pre-training step on static and on dynamic records.
 
-  python -m benchmarks.dynamic_masking [--cells tiny ...] [--num_steps 60]
+  python -m benchmarks.dynamic_masking CELL...
 
 Both kinds of step take turns, so that other load on the machine affects both
 equally. README.md describes the columns.
 """
 
-import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ from official_bert.training.objectives import PretrainingObjective
 
 # Tokens per word on average in English text, and the largest n-gram.
 KINDS = {"tokens": (1.0, 1), "words": (1.25, 1), "3-grams": (1.25, 3)}
-NUM_WARM = 5
+NUM_WARM, NUM_STEPS = 5, 60
 
 
 def unmasked_batch(cell: Cell, tokens_per_word: float) -> dict[str, Any]:
@@ -66,14 +66,10 @@ def make_step(
     return run
 
 
-def main() -> None:
+def main(*cells: str) -> None:
     """Prints a row for each cell and kind."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cells", nargs="*", default=["tiny", "mini"])
-    parser.add_argument("--num_steps", type=int, default=60)
-    options = parser.parse_args()
     print("model     kind       static  dynamic   cost")
-    for name in options.cells:
+    for name in cells:
         cell = CELLS[name]
         static = make_step(cell, make_batch(cell), None)
         for kind, (tokens_per_word, max_ngram) in KINDS.items():
@@ -86,7 +82,7 @@ def main() -> None:
             dynamic = make_step(cell, batch, masking)
             for _ in range(NUM_WARM):
                 static(), dynamic()
-            pairs = [(static(), dynamic()) for _ in range(options.num_steps)]
+            pairs = [(static(), dynamic()) for _ in range(NUM_STEPS)]
             before, after = map(statistics.median, zip(*pairs, strict=True))
             cost = statistics.median(b - a for a, b in pairs) / before
             print(
@@ -96,4 +92,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,6 +1,6 @@
 """Lines per CPU second of `extract_features.py` and of the original's method.
 
-  python -m benchmarks.features CORPUS VOCAB_FILE [1000]
+  python -m benchmarks.features CORPUS VOCAB_FILE
 
 CORPUS has one text per line; the first 1,000 are used. The output is four
 layers of every token, or their means. Loading the model is included. README.md
@@ -29,6 +29,7 @@ from official_bert.options import ExtractFeatures
 
 LENGTH = 128
 BATCH_SIZE = 32
+NUM_LINES = 1000
 
 
 def one_by_one(options: ExtractFeatures) -> None:
@@ -88,10 +89,10 @@ def save_model(directory: str) -> tuple[str, str]:
     return path, prefix
 
 
-def main(corpus: str, vocab: str, n: str = "1000") -> None:
+def main(corpus: str, vocab: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         text = os.path.join(directory, "lines.txt")
-        lines = list(itertools.islice(files.read_lines(corpus), int(n)))
+        lines = list(itertools.islice(files.read_lines(corpus), NUM_LINES))
         files.write_text(text, "\n".join(lines) + "\n")
         config, checkpoint = save_model(directory)
 

@@ -2,10 +2,10 @@
 
   python -m benchmarks.fuzz --minutes=10 --seed=1
 
-Prints a row for each reader, or each of --readers. An input is rejected if the
-command raises `InputError`; every other exception is a traceback. Inputs with a
-fault are kept in --faults, each in a directory with the command and the
-traceback. The first run writes the valid inputs to --inputs within a minute.
+Prints a row for each reader. An input is rejected if the command raises
+`InputError`; every other exception is a traceback. Inputs with a fault are kept
+in build/fuzz/faults, each in a directory with the command and the traceback.
+The first run writes the valid inputs to build/fuzz/inputs within a minute.
 
 Commands run in this process. Most stop where the first step of training or
 evaluation would be compiled, which takes seconds; one in 50 runs to its end.
@@ -115,12 +115,10 @@ class Fuzzer:
 
     Attributes:
         counts: {reader: numbers of `COLUMNS`}.
-        seconds: {reader: time in its commands}.
     """
 
     def __init__(self, pristine: str, faults: str) -> None:
         self.counts: dict[str, Counter[str]] = {r: Counter() for r in READERS}
-        self.seconds = dict.fromkeys(READERS, 0.0)
         self._pristine, self._faults = pristine, faults
         self._files = _stats()
 
@@ -155,7 +153,7 @@ class Fuzzer:
                 file.write(content)
         before = _stats()
         memory = _reset_peak_memory()
-        start, clock = time.process_time(), time.monotonic()
+        start = time.process_time()
         stops = [] if runs_all else _SLOW
         if any(len(content) > 2**20 for content in damaged.values()):
             stops = _SLOW_WITH_LONG_LINES
@@ -163,7 +161,6 @@ class Fuzzer:
             lambda: fuzz_cases.run(case.command, more), _stopping_at(stops)
         )
         elapsed = time.process_time() - start
-        self.seconds[case.reader] += time.monotonic() - clock
         outcomes = ["tried", found]
         if elapsed > _TIME_LIMIT and found != "hangs":
             outcomes.append("hangs")
@@ -215,17 +212,13 @@ class Fuzzer:
 
     def table(self) -> str:
         """Returns a row for each reader, and their sums."""
-        rows = [["reader", *COLUMNS, "per minute"]]
         total: Counter[str] = Counter()
-        for reader, counts in self.counts.items():
+        for counts in self.counts.values():
             total.update(counts)
-            speed = counts["tried"] / max(self.seconds[reader], 1e-9) * 60
-            rows.append(_row(reader, counts, f"{speed:,.0f}"))
-        rows.append(_row("all", total, ""))
-        return "\n".join(
-            row[0].ljust(20) + "".join(cell.rjust(11) for cell in row[1:])
-            for row in rows
-        )
+        lines = [_row("reader", COLUMNS)]
+        for name, counts in {**self.counts, "all": total}.items():
+            lines.append(_row(name, [f"{counts[c]:,}" for c in COLUMNS]))
+        return "\n".join(lines)
 
     @property
     def num_faults(self) -> int:
@@ -233,8 +226,8 @@ class Fuzzer:
         return sum(c[name] for c in self.counts.values() for name in FAULTS)
 
 
-def _row(name: str, counts: Counter[str], speed: str) -> list[str]:
-    return [name, *(f"{counts[column]:,}" for column in COLUMNS), speed]
+def _row(name: str, cells: Sequence[str]) -> str:
+    return name.ljust(20) + "".join(cell.rjust(11) for cell in cells)
 
 
 def _outcome(
@@ -374,17 +367,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--readers", nargs="*", default=READERS)
-    parser.add_argument("--faults", default="build/fuzz/faults")
-    parser.add_argument("--inputs", default="build/fuzz/inputs")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     stdout = sys.stdout
-    with fuzzer(arguments.inputs, arguments.faults) as found:
+    with fuzzer("build/fuzz/inputs", "build/fuzz/faults") as found:
         end = time.monotonic() + 60 * arguments.minutes
         _limit_address_space()
         while time.monotonic() < end:
-            for reader in arguments.readers:
+            for reader in READERS:
                 if time.monotonic() < end:
                     found.try_inputs(reader, _ROUND, rng.getrandbits(64))
                 print(reader, end=" ", file=stdout, flush=True)

@@ -1,6 +1,6 @@
 """Lines per CPU second of tokenizers in a TensorFlow graph.
 
-  python -m benchmarks.graph_tokenizer CORPUS VOCAB_FILE [uncased|cased]
+  python -m benchmarks.graph_tokenizer CORPUS VOCAB_FILE
 
 CORPUS has one sentence per line. `GraphTokenizer` is what `export_tfhub.py` and
 `--do_export` save with a model; the tokenizers of tensorflow_text are what
@@ -77,15 +77,15 @@ def in_graph(tokenize: Callable[[tf.Tensor], Any]) -> Tokenize:
     return lambda lines: function(tf.constant(lines))
 
 
-def engines(vocab_file: str, do_lower_case: bool) -> dict[str, Tokenize]:
+def engines(vocab_file: str) -> dict[str, Tokenize]:
     """Returns all tokenizers, the reference first."""
-    reference = FullTokenizer(vocab_file, do_lower_case)
-    ours = GraphTokenizer(vocab_file, do_lower_case)
-    bert = tensorflow_text.BertTokenizer(vocab_file, lower_case=do_lower_case)
+    reference = FullTokenizer(vocab_file)
+    ours = GraphTokenizer(vocab_file, do_lower_case=True)
+    bert = tensorflow_text.BertTokenizer(vocab_file, lower_case=True)
     fast = tensorflow_text.FastBertTokenizer(
         list(files.read_lines(vocab_file)),
         token_out_type=tf.int32,
-        lower_case_nfd_strip_accents=do_lower_case,
+        lower_case_nfd_strip_accents=True,
     )
     return {
         "FullTokenizer": lambda lines: [
@@ -101,12 +101,12 @@ def engines(vocab_file: str, do_lower_case: bool) -> dict[str, Tokenize]:
     }
 
 
-def main(corpus: str, vocab_file: str, case: str = "uncased") -> None:
+def main(corpus: str, vocab_file: str) -> None:
     lines = list(files.read_lines(corpus))
     odd_lines = random_lines(len(lines))
     print("engine              lines  CPU s  lines / CPU s   equal    odd")
     expected: tuple[Ids, Ids] | None = None
-    for name, tokenize in engines(vocab_file, case == "uncased").items():
+    for name, tokenize in engines(vocab_file).items():
         seconds, ids = measure(tokenize, lines)
         found = ids, measure(tokenize, odd_lines)[1]
         expected = expected or found

@@ -20,21 +20,18 @@ from collections.abc import Sequence
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from benchmarks.sizes import SIZES
+from benchmarks.step import training_step
 from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
-from official_bert.optimization.adam import AdamWeightDecay
-from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue, record_files
 from official_bert.tasks.squad.squad_task import SquadData, SquadTask
 from official_bert.tasks.task import Features, Task
 from official_bert.tokenization import Tokenizer
 from official_bert.training.objectives import FinetuningObjective
-from official_bert.training.step import train_step
 
 NUM_WARM = 5
 # Our names of features, and those of transformers.
@@ -61,11 +58,6 @@ def ours(
 ) -> float:
     """Returns the seconds of our steps."""
     keras.utils.set_random_seed(1)
-    model = task.build_model(config)
-    optimizer = AdamWeightDecay(
-        model.learning_variables, LinearWarmupDecay(5e-5, num_steps, 5)
-    )
-    objective = FinetuningObjective(task)
     batches = datasets.finetuning_batches(
         data,
         batch_size,
@@ -73,8 +65,9 @@ def ours(
         num_examples=num_steps * batch_size,
         pad_to=pad_to,
     )
-    step = tf.function(
-        lambda batch: train_step(model, objective, optimizer, batch, seed=1),
+    _, step = training_step(
+        task.build_model(config),
+        FinetuningObjective(task),
         input_signature=[batches.element_spec],
     )
     start = 0.0

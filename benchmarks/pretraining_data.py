@@ -1,10 +1,9 @@
 """Seconds of `create_pretraining_data.py`, its start included.
 
-  python -m benchmarks.pretraining_data CORPUS VOCAB_FILE [ROUNDS]
+  python -m benchmarks.pretraining_data CORPUS VOCAB_FILE
 
-CORPUS has one sentence per line. The command runs ROUNDS times in each mode on
-the first 20,000 lines, and with two workers on all lines. Sequences have 128
-tokens, and --dupe_factor is 10.
+CORPUS has one sentence per line. The command runs twice in each mode on the
+first 20,000 lines, and with two workers on all lines.
 """
 
 import itertools
@@ -27,7 +26,6 @@ def seconds(mode: str, input_file: str, vocab_file: str) -> float:
         command = [
             *(sys.executable, COMMAND, f"--input_file={input_file}"),
             *(f"--output_file={directory}/out", f"--vocab_file={vocab_file}"),
-            *("--max_seq_length=128", "--dupe_factor=10"),
         ]
         if mode != "default":
             command.append(mode)
@@ -38,7 +36,7 @@ def seconds(mode: str, input_file: str, vocab_file: str) -> float:
         return time.perf_counter() - start
 
 
-def main(corpus: str, vocab_file: str, rounds: str = "2") -> None:
+def main(corpus: str, vocab_file: str) -> None:
     """Prints a row for each mode."""
     with tempfile.NamedTemporaryFile("wb") as head:
         with open(corpus, "rb") as source:
@@ -52,9 +50,7 @@ def main(corpus: str, vocab_file: str, rounds: str = "2") -> None:
             ("--num_workers=2", NUM_LINES, head.name),
             ("--num_workers=2", num_lines, corpus),
         ):
-            times = (
-                seconds(mode, path, vocab_file) for _ in range(int(rounds))
-            )
+            times = (seconds(mode, path, vocab_file) for _ in range(2))
             shown = "".join(f"{time:6.2f}" for time in times)
             print(f"{mode:15} {lines:8,}{shown}", flush=True)
 

@@ -1,6 +1,6 @@
 """Memory, speed and open files of commands that run for hours.
 
-  python -m benchmarks.soak VOCAB_FILE TEXT_FILE DIRECTORY [MINUTES] [NAME...]
+  python -m benchmarks.soak TEXT_FILE DIRECTORY [MINUTES]
 
 Runs one after the other: `create` makes instances of TEXT_FILE with two
 processes; `pretrain` trains a tiny model on them for MINUTES (120), with an
@@ -61,26 +61,16 @@ class Progress(NamedTuple):
     done: float
 
 
-def main(
-    vocab_file: str,
-    text_file: str,
-    directory: str,
-    minutes: str = "120",
-    *names: str,
-) -> None:
+def main(text_file: str, directory: str, minutes: str = "120") -> None:
     """Prints a row for each command."""
-    vocab_file, text_file = map(os.path.abspath, (vocab_file, text_file))
-    directory = os.path.abspath(directory)
+    text_file, directory = map(os.path.abspath, (text_file, directory))
     os.makedirs(directory, exist_ok=True)
     texts = prepare(text_file, directory)
     print(f"{'':10}minutes  MB {'2nd':>7} {'4th':>7}", end="")
     print("  open files  units per CPU second     ratio")
-    for soak in commands(
-        vocab_file, text_file, directory, texts, float(minutes)
-    ):
-        if not names or soak.name in names:
-            samples, progress = watch(soak, directory)
-            print(row(soak, samples, progress), flush=True)
+    for soak in commands(text_file, directory, texts, float(minutes)):
+        samples, progress = watch(soak, directory)
+        print(row(soak, samples, progress), flush=True)
 
 
 def prepare(text_file: str, directory: str) -> str:
@@ -103,11 +93,7 @@ def prepare(text_file: str, directory: str) -> str:
 
 
 def commands(
-    vocab_file: str,
-    text_file: str,
-    directory: str,
-    texts: str,
-    minutes: float,
+    text_file: str, directory: str, texts: str, minutes: float
 ) -> list[Soak]:
     """Returns the commands to watch."""
     records = os.path.join(directory, "records-{}.tfrecord")
@@ -122,7 +108,7 @@ def commands(
             "create_pretraining_data.py",
             [
                 *("--num_workers=2", "--masking=dynamic"),
-                *(f"--input_file={text_file}", f"--vocab_file={vocab_file}"),
+                *(f"--input_file={text_file}", "--model=bert_tiny_demo"),
                 f"--output_file={','.join(outputs)}",
             ],
             "Writing records",
@@ -131,13 +117,12 @@ def commands(
             "pretrain",
             "run_pretraining.py",
             [
-                *("--do_train", "--overwrite_output_dir", "--noplots"),
+                *("--do_train", "--overwrite_output_dir"),
                 f"--input_file={','.join(outputs[1:])}",
                 *(f"--eval_file={outputs[0]}", "--eval_every=200"),
-                *("--save_checkpoints_steps=100", "--train_batch_size=32"),
-                *(f"--output_dir={directory}/pretraining", "--nsp=next"),
-                *("--num_train_steps=1000000", "--max_eval_steps=10"),
-                "--model=bert_tiny_demo",
+                *("--save_checkpoints_steps=100", "--max_eval_steps=10"),
+                f"--output_dir={directory}/pretraining",
+                *("--num_train_steps=1000000", "--model=bert_tiny_demo"),
             ],
             "Training",
             minutes,

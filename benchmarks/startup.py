@@ -5,10 +5,10 @@
 PYTHON has torch, transformers and accelerate. `run_classifier.py` and
 `predict.py`, and the Trainer and the text-classification pipeline of
 transformers, run in turn on the same random weights and texts. Each run is a
-new process. Each row has the fastest round and all rounds. Files are in the
-page cache. The first step has 8 texts of 128 tokens. The last row compares
-`import tensorflow` with `import torch, transformers`. TensorFlow imports
-scikit-learn and matplotlib too, which our commands avoid.
+new process. Each row has the fastest round. Files are in the page cache. The
+first step has 8 texts of 128 tokens. The last row compares `import tensorflow`
+with `import torch, transformers`. TensorFlow imports scikit-learn and
+matplotlib too, which our commands avoid.
 """
 
 import csv
@@ -159,7 +159,7 @@ def main(python: str, rounds: str = "3") -> None:
     """Prints a row for each model and kind of command."""
     from benchmarks.sizes import SIZES
 
-    print(f"{'model':6}{'kind':9}{'ours':>6}{'peer':>7}  ratio  all rounds")
+    print(f"{'model':6}{'kind':9}{'ours':>6}{'peer':>7}  ratio")
     with tempfile.TemporaryDirectory() as folder:
         for model in ("tiny", "base"):
             config = SIZES[model].to_json_string()
@@ -186,10 +186,8 @@ def main(python: str, rounds: str = "3") -> None:
 def show(model: str, kind: str, pairs: list[list[float]]) -> None:
     """Prints a row of [our seconds, seconds of the peer]."""
     ours, peer = (min(times) for times in zip(*pairs, strict=True))
-    rounds = " ".join(f"{a:.1f}/{b:.1f}" for a, b in pairs)
     print(
-        f"{model:6}{kind:9}{ours:6.1f}{peer:7.1f}{peer / ours:7.2f}  {rounds}",
-        flush=True,
+        f"{model:6}{kind:9}{ours:6.1f}{peer:7.1f}{peer / ours:7.2f}", flush=True
     )
 
 

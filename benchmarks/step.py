@@ -5,16 +5,15 @@ r"""Seconds of one step in this project and in others, best of five or more.
 Each step runs in a process of its own, this project and the peers in turn, on
 all cores. NAME is `transformers`, `KerasHub` or `Model Garden`, and PYTHON has
 torch and transformers, keras-nlp, or tf-models-official. README.md describes
-the rows and columns. The first line of the output names the processor and says
-whether TensorFlow uses oneDNN. By default, TensorFlow uses it only on
-processors with AVX-512 VNNI; our commands set TF_ENABLE_ONEDNN_OPTS=1.
+the rows and columns.
+
+Without AVX-512 VNNI, set TF_ENABLE_ONEDNN_OPTS=1, as our commands do:
+TensorFlow does not use oneDNN there by default.
 """
 
 import argparse
 import json
 import os
-import platform
-import re
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,6 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.util import _pywrap_util_port
 
 from benchmarks import step_peers
 from benchmarks.sizes import SIZES
@@ -42,8 +40,6 @@ from official_bert.training.objectives import (
 from official_bert.training.step import train_step
 
 ROUNDS = 5
-# In the order in which oneDNN prefers them.
-INSTRUCTION_SETS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 KINDS = ("pretraining", "classifier", "prediction", "forward")
 
 
@@ -102,14 +98,18 @@ def make_batch(cell: Cell) -> dict[str, Any]:
 
 
 def training_step(
-    model: Any, objective: Objective
-) -> tuple[AdamWeightDecay, Callable[[Any], Any]]:
-    """Returns an optimizer, and the compiled step as a function of batches."""
+    model: Any, objective: Objective, **options: Any
+) -> tuple[AdamWeightDecay, Any]:
+    """Returns an optimizer, and the compiled step as a function of batches.
+
+    `options` are those of `tf.function`.
+    """
     optimizer = AdamWeightDecay(
         model.trainable_variables, LinearWarmupDecay(1e-4, 1000, 10)
     )
     step = tf.function(
-        lambda batch: train_step(model, objective, optimizer, batch, seed=1)
+        lambda batch: train_step(model, objective, optimizer, batch, seed=1),
+        **options,
     )
     return optimizer, step
 
@@ -169,21 +169,6 @@ def matmul_rate(size: int = 2048) -> float:
     return 2.0 * size**3 / min(step_peers.seconds(product, ROUNDS))
 
 
-def machine() -> str:
-    """Describes the processor, its instruction set, and the use of oneDNN."""
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        fields = dict(re.findall(r"(.*?)\t*: (.*)", file.read()))
-    flags = fields.get("flags", "").split()
-    known = [name for name in INSTRUCTION_SETS if name in flags]
-    name = fields.get("model name", platform.machine())
-    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "none")
-    return (
-        f"{name}, {os.cpu_count()} cores, {' '.join(known[-1:]) or 'other'}; "
-        f"oneDNN {'on' if _pywrap_util_port.IsMklEnabled() else 'off'}, "
-        f"its limit of instruction sets: {limit}"
-    )
-
-
 def run_ours(cell: str, kind: str) -> list[float]:
     """Measures ours in a new process."""
     command = [sys.executable, "-m", "benchmarks.step", "--ours", cell, kind]
@@ -215,7 +200,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--cells", nargs="*", default=list(CELLS))
-    parser.add_argument("--kinds", nargs="*", default=list(KINDS))
     parser.add_argument("--ours", nargs=2, metavar=("CELL", "KIND"))
     options = parser.parse_args()
     if options.ours:
@@ -226,11 +210,10 @@ def main() -> None:
         return
     peers = dict(peer.split("=", 1) for peer in options.peer)
     rate = matmul_rate()
-    print(machine())
     print(f"matrix products of 2048: {rate / 1e9:.0f} GFLOP/s")
     names = "".join(f"{name:>14}" for name in peers)
     print(f"{'kind':12}{'model':10}{'ours':>8}{names}  fastest/ours  share")
-    for kind in options.kinds:
+    for kind in KINDS:
         for cell in options.cells:
             ours = min(run_ours(cell, kind))
             theirs = [

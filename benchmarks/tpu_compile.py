@@ -15,14 +15,13 @@ prints a row with:
     the program
   * operations, and the traffic between memory and chip
   * the shortest possible time of a step, at 197 TFLOP/s and 819 GB/s
-  * the largest batch in the original README, on a Titan X with 12 GB
 
 A + means that no larger batch was tried. RESULTS keeps the results of all
 compilations, so an interrupted run resumes. A compilation takes minutes and up
 to 7 GB.
 
 PATTERN selects cases, named KIND-LENGTH-SIZE-PRECISION[-remat], such as
-`pretraining-128-base-*`. `--batch` compiles at that size instead of searching.
+`pretraining-128-base-*`.
 """
 
 import argparse
@@ -44,10 +43,6 @@ from official_bert import files, json_files, progress
 COMPILER = os.path.join(os.path.dirname(__file__), "tpu_compiler.py")
 OPERATIONS_PER_SECOND = 197e12  # In bfloat16: cloud.google.com/tpu/docs/v5e
 BYTES_PER_SECOND = 819e9
-TITAN_X = {
-    "base": {128: 32, 384: 12, 512: 6},
-    "large": {128: 6, 384: 0, 512: 0},
-}
 LARGEST_BATCH = 4096
 
 # The result of `tpu_compiler.compile_module`.
@@ -128,10 +123,8 @@ class Results:
         return max(fitting, key=lambda pair: pair[0]) if fitting else None
 
 
-def measure(
-    case: Case, python: str, results: Results, only_size: int, bar: Any
-) -> None:
-    """Compiles a case at one size, or searches the largest that fits."""
+def measure(case: Case, python: str, results: Results, bar: Any) -> None:
+    """Searches the largest batch that fits."""
     step: Step | None = None
 
     def is_too_large(size: int) -> bool:
@@ -144,12 +137,9 @@ def measure(
             bar.write(f"{case.name} x {size}: {_one_line(compiled)}")
         return not results.is_fit(case, size)
 
-    if only_size:
-        is_too_large(only_size)
-    else:
-        tried = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
-        # Its answer is in `results`, with every size that it tries.
-        bisect.bisect_left(tried, True, key=is_too_large)
+    tried = list(itertools.takewhile(LARGEST_BATCH.__ge__, sizes()))
+    # Its answer is in `results`, with every size that it tries.
+    bisect.bisect_left(tried, True, key=is_too_large)
 
 
 def _one_line(compiled: Compiled) -> str:
@@ -160,7 +150,7 @@ def _one_line(compiled: Compiled) -> str:
 
 HEADER = (
     f"{'step':38} batch     GB  arguments  temporaries  TFLOP  traffic GB"
-    "  ms at least  examples/s at most  Titan X"
+    "  ms at least  examples/s at most"
 )
 
 
@@ -176,14 +166,13 @@ def row(case: Case, results: Results) -> str:
         compiled["operations"] / OPERATIONS_PER_SECOND,
         compiled["traffic"] / BYTES_PER_SECOND,
     )
-    titan_x = TITAN_X.get(case.size, {}).get(case.length, "")
     return (
         f"{case.name:38}{batch_size:5}{mark}{memory(compiled) / 1e9:7.2f}"
         f"{compiled['arguments'] / 1e9:11.2f}"
         f"{compiled['temporaries'] / 1e9:13.2f}"
         f"{compiled['operations'] / 1e12:7.2f}"
         f"{compiled['traffic'] / 1e9:12.1f}"
-        f"{seconds * 1e3:13.1f}{batch_size / seconds:20.0f}{titan_x:>9}"
+        f"{seconds * 1e3:13.1f}{batch_size / seconds:20.0f}"
     )
 
 
@@ -196,7 +185,6 @@ def main() -> None:
     parser.add_argument("results", help="a JSON file, created if it is missing")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--case", nargs="*", default=["*"], metavar="PATTERN")
-    parser.add_argument("--batch", type=int, default=0, metavar="SIZE")
     options = parser.parse_args()
     cases = [
         case
@@ -206,7 +194,7 @@ def main() -> None:
     results = Results(options.results)
     with progress.bar(cases, description="Cases", unit="case") as bar:
         for case in bar:
-            measure(case, options.python, results, options.batch, bar)
+            measure(case, options.python, results, bar)
     print(HEADER)
     print("\n".join(filter(None, (row(case, results) for case in cases))))
 

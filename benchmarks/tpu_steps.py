@@ -9,11 +9,10 @@ import tensorflow as tf
 from tensorflow.python.ops import gen_stateless_random_ops_v2 as random_ops
 
 from benchmarks.sizes import SIZES
+from benchmarks.step import training_step
 from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.optimization.adam import AdamWeightDecay
-from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.tasks import glue
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.task import Task
@@ -23,7 +22,7 @@ from official_bert.training.objectives import (
     Objective,
     PretrainingObjective,
 )
-from official_bert.training.step import recompute_in_backward, train_step
+from official_bert.training.step import recompute_in_backward
 
 NUM_PREDICTIONS = {128: 20, 512: 77}
 
@@ -70,26 +69,23 @@ class Step:
 
     def __init__(self, case: Case) -> None:
         keras.backend.clear_session()
-        self._objective: Objective
+        model: Any
+        objective: Objective
         with precision.policy(case.precision.replace("float32", "none")):
             if case.kind == "pretraining":
-                self._objective = PretrainingObjective()
-                self._model = PretrainingModel(case.config)
-                weights = self._model.trainable_variables
+                objective = PretrainingObjective()
+                model = PretrainingModel(case.config)
                 self._schema = schemas.pretraining_schema(
                     case.length, NUM_PREDICTIONS[case.length]
                 )
             else:
                 task = _task(case.kind)
-                self._objective = FinetuningObjective(task)
-                self._model = task.build_model(case.config)
-                weights = self._model.learning_variables
+                objective = FinetuningObjective(task)
+                model = task.build_model(case.config)
                 self._schema = task.schema(case.length)
         if case.remat:
-            self._model.bert.encoder.recompute = recompute_in_backward
-        self._optimizer = AdamWeightDecay(
-            weights, LinearWarmupDecay(1e-4, 1_000_000, 10_000)
-        )
+            model.bert.encoder.recompute = recompute_in_backward
+        _, self._step = training_step(model, objective, jit_compile=True)
 
     def lower(self, batch_size: int) -> bytes:
         """Returns the step's `HloModuleProto`; weights are updated in place."""
@@ -100,16 +96,10 @@ class Step:
             )
             for name, feature in self._schema.items()
         }
-        step = tf.function(
-            lambda batch: train_step(
-                self._model, self._objective, self._optimizer, batch, seed=1
-            ),
-            jit_compile=True,
-        )
         with mock.patch.object(
             random_ops, "stateless_random_get_key_counter", _key_and_counter
         ):
-            lowered = step.experimental_get_compiler_ir(batch)
+            lowered = self._step.experimental_get_compiler_ir(batch)
             return bytes(lowered(stage="hlo_serialized"))
 
 

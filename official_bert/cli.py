@@ -227,9 +227,10 @@ def options_from_flags(
             elif instead:
                 flag = f"--{instead} or {flag}"
                 described = next(f for f in fields if f.name == instead)
-            raise InputError(
-                f"{flag} is required: {described.metadata['help']} {hint}"
-            )
+            text = described.metadata["help"]
+            if choices := described.metadata["choices"]:
+                text += f" One of {', '.join(choices)}."
+            raise InputError(f"{flag} is required: {text} {hint}")
     return options_class(**values)
 
 

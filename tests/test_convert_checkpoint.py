@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from support import command_lines
 from support.conversions import (
     assert_arrays,
     assert_equal_files,
@@ -277,6 +278,12 @@ def test_wrong_flags_are_an_error_before_anything_slow(
             given[name] = str(tmp_path / given[name])
     with pytest.raises(InputError, match=message):
         ConvertCheckpoint(**given)
+
+
+def test_missing_format_is_an_error_that_lists_the_formats():
+    message = "--to is required: .* One of tf1, huggingface, keras_hub"
+    with pytest.raises(InputError, match=message):
+        command_lines.parse(ConvertCheckpoint, "--input=a --output=b")
 
 
 @pytest.mark.parametrize(

@@ -323,6 +323,18 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
     assert_same_weights(copy, finished)
 
 
+def test_training_ends_with_the_next_command(copy, folder, capsys):
+    rest = "--train_file=labelled.csv --output_dir=finetuned"
+    for flags in (f"--model={copy}", f"--model={copy} --vocab_file=vocab.txt"):
+        resume(folder)
+        command = f"  python run_classifier.py {flags} {rest}"
+        lines = ["", "Fine-tune the model:", command]
+        assert capsys.readouterr().out.splitlines() == lines
+        (copy / "vocab.txt").unlink(missing_ok=True)
+    run(folder, do_eval=True)
+    assert "Fine-tune" not in capsys.readouterr().out
+
+
 def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
     """Whether it is a checkpoint or a run directory."""
     prefix = str(finished / "model.ckpt-8")

@@ -31,7 +31,7 @@ def test_largest_batch_is_found_and_stored(tmp_path, monkeypatch, limit):
     for _ in range(2):  # The second time, all results are in the file.
         results = tpu_compile.Results(str(tmp_path / "results.json"))
         with progress.bar(description="Cases") as bar:
-            tpu_compile.measure(TINY, "", results, 0, bar)
+            tpu_compile.measure(TINY, "", results, bar)
         found = (limit, {"size": limit}) if limit else None
         assert results.largest(TINY) == found
     assert len(compiled) == len(set(compiled)) <= 6

@@ -131,8 +131,8 @@ def _check_masking(
 ) -> None:
     if (masking := _masking(where, features)) != data.masking:
         raise InputError(
-            f"{where} must be masked as the first record of {data.names[0]}, "
-            f"{data.masking or 'static'}. Received: {masking or 'static'}. "
+            f"{where} must have the masking of {data.names[0]}: "
+            f"{_described(data.masking)}. Received: {_described(masking)}. "
             "Create all files with the same masking flags."
         )
     if masking and masking.vocab_size > vocab_size:
@@ -141,6 +141,13 @@ def _check_masking(
             f"tokens, which must not exceed the model's {vocab_size=}. "
             f"{_USE_FITTING_CONFIG}"
         )
+
+
+def _described(masking: Masking | None) -> str:
+    if not masking:
+        return "static"
+    values = (f"{name}={value:g}" for name, value in masking._asdict().items())
+    return f"dynamic, {', '.join(values)}"
 
 
 def _check_packing(where: str, features: Any, schema: Schema) -> None:

@@ -69,6 +69,8 @@ def run(options: RunPretraining) -> None:
                 _write_results(measure(global_step), options)
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
+        if options.do_train and options.is_chief:
+            _print_next_command(options)
 
 
 def prepare(options: RunPretraining) -> PretrainingRun:
@@ -121,6 +123,16 @@ def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
         reporting.write_eval_results(path, results)
         title = f"Step {results.pop('global_step')}"
         reporting.print_metrics(title, results, baseline={})
+
+
+def _print_next_command(options: RunPretraining) -> None:
+    model = f"--model={options.output_dir}"
+    if not files.exists(os.path.join(options.output_dir, "vocab.txt")):
+        model += " --vocab_file=vocab.txt"
+    print(
+        f"\nFine-tune the model:\n  python run_classifier.py {model} "
+        "--train_file=labelled.csv --output_dir=finetuned"
+    )
 
 
 def _checked_records(

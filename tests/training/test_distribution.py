@@ -6,9 +6,10 @@ import types
 
 import pytest
 import tensorflow as tf
+from support import pretraining_runs
 
 from official_bert.errors import InputError
-from official_bert.options.training import DeviceOptions
+from official_bert.options import RunPretraining
 from official_bert.training import distribution
 
 
@@ -22,16 +23,22 @@ def test_replicas_get_their_shares_in_order():
     assert found == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
 
 
+def tpu_options(folder, **flags):
+    folder = pretraining_runs.write(folder)
+    flags = pretraining_runs.flags(folder, use_tpu=True, do_train=True, **flags)
+    return RunPretraining(**flags)
+
+
 @pytest.mark.slow
-def test_missing_tpu_is_an_error():
+def test_missing_tpu_is_an_error(tmp_path):
     with pytest.raises(InputError, match="--use_tpu: no TPU on this machine"):
-        distribution.choose_strategy(DeviceOptions(use_tpu=True))
+        distribution.choose_strategy(tpu_options(tmp_path))
 
 
-def test_tpu_that_does_not_answer_is_an_error():
+def test_tpu_that_does_not_answer_is_an_error(tmp_path):
     with socket.create_server(("localhost", 0)) as server:
         address = f"grpc://localhost:{server.getsockname()[1]}"
-    options = DeviceOptions(use_tpu=True, tpu_name=address)
+    options = tpu_options(tmp_path, tpu_name=address)
     with pytest.raises(InputError, match=f"TPU named '{address}'.* refused"):
         distribution.choose_strategy(options)
 
