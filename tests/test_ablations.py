@@ -117,9 +117,7 @@ def test_without_next_sentences_only_their_weights_are_not_trained(
 
 
 @pytest.mark.slow
-def test_left_to_right_model_learns_the_next_token_and_the_order(
-    left_to_right,
-):
+def test_left_to_right_model_learns_the_next_token_and_the_order(left_to_right):
     """The last token, which is pooled, attends to all others."""
     found = results(left_to_right)
     names = {name.removeprefix("masked_") for name in LM_RESULTS}

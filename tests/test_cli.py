@@ -286,11 +286,7 @@ def test_full_help_lists_all_flags(run, flag):
 
 @pytest.mark.parametrize(
     ("arguments", "level", "is_shown"),
-    [
-        ([], None, False),
-        (["--verbose"], None, True),
-        ([], "0", True),
-    ],
+    [([], None, False), (["--verbose"], None, True), ([], "0", True)],
 )
 def test_lines_of_imports_are_shown_if_the_user_asks(
     run, arguments, level, is_shown

@@ -47,10 +47,7 @@ WRONG = [
     (f"{TUNED} --output_file=TUNED/checkpoint", "--output_file=.*checkpoint"),
     (f"{TUNED} --output_file=answers/", "--output_file=answers/"),
     ("--model=PRE", "pretrained must be .*--fill_mask .* run_classifier.py"),
-    (
-        "--model=HF",
-        "--model=HF must .* BertForMaskedLM. .*--score",
-    ),
+    ("--model=HF", "--model=HF must .* BertForMaskedLM. .*--score"),
     ("--model_dir=LTR --fill_mask", r"config\.json: .* left-to-right model"),
     (f"{TUNED} --batch_size=0", "--batch_size=0"),
     (f"{TUNED} --chunk_size=0", "--chunk_size=0"),

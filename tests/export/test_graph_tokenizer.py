@@ -12,11 +12,7 @@ from support import recorded_texts
 from official_bert.errors import InputError
 from official_bert.export.graph_normalizer import decode
 from official_bert.export.graph_tokenizer import GraphTokenizer
-from official_bert.tokenization import (
-    BasicTokenizer,
-    FullTokenizer,
-    Tokenizer,
-)
+from official_bert.tokenization import BasicTokenizer, FullTokenizer, Tokenizer
 
 SPECIAL = ["[UNK]", "[CLS]", "[SEP]"]
 TOKENS = [

@@ -225,9 +225,7 @@ def read_scores(output):
 
 
 @pytest.mark.slow
-def test_multilabel_run_learns_and_predicts_without_training_data(
-    tmp_path,
-):
+def test_multilabel_run_learns_and_predicts_without_training_data(tmp_path):
     names = ["rain", "sun"]
     rows = write_data(
         tmp_path, lambda text: [name for name in names if name in text]

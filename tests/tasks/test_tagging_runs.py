@@ -7,12 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from support import tiny
-from support.run_outputs import (
-    assert_same_weights,
-    read_json,
-    rewind,
-    weights,
-)
+from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
 import run_classifier
 from official_bert import tasks
@@ -185,7 +180,7 @@ def test_frozen_bert_does_not_change_and_the_layers_above_learn(
     slots = {name for name in after if name.endswith(("adam_m", "adam_v"))}
     above = set(after) - bert - slots - {"global_step"}
     assert {name.partition("/")[0] for name in above} == {
-        *("bilstm", "features", "output_weights", "output_bias"),
+        *("bilstm", "features", "output_weights", "output_bias")
     }
     assert len(slots) == 2 * len(above)
     assert np.any(after["features/layer_weights"])
