@@ -137,8 +137,6 @@ def test_invalid_text_is_an_error(model, tokenizer, answerer, given, message):
         answerer(model, tokenizer).parse(given, "f:3")
 
 
-def test_invalid_arguments_of_fill_are_errors(model, tokenizer):
-    with pytest.raises(InputError, match=r"^text: .*The cat is"):
-        masked_lm.fill(model, tokenizer, "The cat is")
+def test_number_of_guesses_must_be_positive(model, tokenizer):
     with pytest.raises(InputError, match=r"`num_guesses`.* 0"):
         masked_lm.fill(model, tokenizer, "the [MASK]", 0)
