@@ -12,7 +12,6 @@ import pytest
 from official_bert.checkpoints import weights
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.released_models import released
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 ORIGINAL = json.loads((GOLDEN / "bert_config.json").read_text())
@@ -57,6 +56,14 @@ def test_file_survives_reading_and_writing_if_it_is_valid(tmp_path):
     path.write_text("{}")
     with pytest.raises(InputError, match=r"a\.json: `vocab_size`.* None"):
         BertConfig.from_json_file(str(path))
+
+
+def test_is_left_to_right_is_written_only_if_true():
+    config = BertConfig(vocab_size=9, is_left_to_right=True)
+    assert '"is_left_to_right": true' in config.to_json_string()
+    assert BertConfig.from_dict(config.to_dict()) == config
+    ordinary = BertConfig(vocab_size=9).to_dict()
+    assert config.to_dict().keys() - ordinary.keys() == {"is_left_to_right"}
 
 
 SIZES = (
@@ -146,25 +153,3 @@ def test_number_of_weights_equals_the_checkpoint_of_the_original(record):
     config = BertConfig.from_dict(record["config"])
     assert count_weights(config, ENCODER) == record["encoder"]
     assert count_weights(config, WITH_HEADS) == record["with_heads"]
-
-
-def test_all_released_models_are_listed_with_the_sizes_in_their_names():
-    # The table of 24 in the original's README, Turc et al., 2019.
-    small = {
-        f"uncased_L-{layers}_H-{hidden}_A-{heads}"
-        for layers in (2, 4, 6, 8, 10, 12)
-        for hidden, heads in [(128, 2), (256, 4), (512, 8), (768, 12)]
-    }
-    base = ["cased", "multilingual", "multi_cased", "chinese"]
-    large = ["uncased", "cased", "wwm_uncased", "wwm_cased"]
-    assert released().keys() == {
-        *small,
-        "uncased_L-12_H-768_A-12_2020",
-        *(f"{name}_L-12_H-768_A-12" for name in base),
-        *(f"{name}_L-24_H-1024_A-16" for name in large),
-    }
-    columns = ("layers", "hidden", "heads")
-    for name, row in released().items():
-        assert [row[column] for column in columns] == re.findall(
-            r"-(\d+)", name
-        )

@@ -163,7 +163,7 @@ def start(directory, *arguments, limit=None):
             f"--input_file={directory / 'text.txt'}",
             f"--output_file={directory / 'a'},{directory / 'b'}",
             f"--vocab_file={directory / 'vocab.txt'}",
-            *("--max_seq_length=16", "--max_predictions_per_seq=3"),
+            *(f"--{name}={size}" for name, size in SIZES.items()),
             *arguments,
         ],
         stderr=subprocess.PIPE,

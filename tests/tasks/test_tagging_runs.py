@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from support import tiny
+from support import pretraining_runs, tiny
 from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
 import run_classifier
@@ -112,11 +112,9 @@ def test_names_are_learned_and_predicted_without_the_training_data(folder):
     results = read_json(output / "eval_results.json")
     assert results["f1"] > 0.9
     assert results["accuracy"] > 0.9
-    text = (output / "eval_results.txt").read_text()
-    lines = dict(line.split(" = ") for line in text.splitlines())
+    found = pretraining_runs.results(output)
     for name in ("accuracy", "precision", "recall", "f1"):
-        expected = pytest.approx(results[name], rel=1e-6)
-        assert float(lines[f"eval_{name}"]) == expected
+        assert found[f"eval_{name}"] == pytest.approx(results[name], rel=1e-6)
     predicted = assert_predictor_agrees(output, folder)
     assert [line[:-1] for line in predicted] == columns(folder / "test.txt")
     (folder / "train.txt").unlink()
