@@ -16,10 +16,10 @@ from support import (
 from support.pretraining_runs import results
 from support.run_outputs import read_json, weights
 
-from official_bert import options as classes
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
+from official_bert.options import Predict
 
 WORDS = [f"w{n}" for n in range(20)]
 VOCAB = [*SPECIAL, *WORDS]
@@ -157,37 +157,20 @@ def test_left_to_right_must_match_the_trained_model(inputs, left_to_right):
     assert "lm_loss" in run(inputs, left_to_right, "sop", **flags)
 
 
-ATTENTION = {"text_a": "w1", "output_file": "out.html"}
-FEATURES = {"input_file": "IN", "output_file": "out", "layers": "-1"}
-FEATURES["max_seq_length"] = 16
-
-
 @pytest.mark.parametrize("folder", ["", "best"])
-@pytest.mark.parametrize(
-    ("options", "flags"),
-    [
-        (classes.Predict, {"fill_mask": True}),
-        (classes.Predict, {"score": True}),
-        (classes.VisualizeAttention, ATTENTION),
-        (classes.ExtractFeatures, FEATURES),
-        (classes.ExportTfhub, {"export_path": "out"}),
-    ],
-)
 def test_config_with_another_is_left_to_right_is_an_error(
-    inputs, tmp_path, options, flags, folder, monkeypatch
+    inputs, tmp_path, folder
 ):
-    monkeypatch.chdir(tmp_path)
     # Other keys of the config beside the checkpoint do not matter.
     (tmp_path / "bert_config.json").write_text('{"is_left_to_right": true}')
     checkpoint = tmp_path / folder / "a.ckpt"
     checkpoint.parent.mkdir(exist_ok=True)
     tf1.write(str(checkpoint), {"a": np.zeros(3, np.float32)})
-    (tmp_path / "IN").write_text("w1\n")
     files = {"init_checkpoint": str(checkpoint)}
     files["bert_config_file"] = str(inputs / "bert_config.json")
     files["vocab_file"] = str(inputs / "vocab.txt")
     with pytest.raises(InputError, match="is_left_to_right=True"):
-        options(**files, **flags)
+        Predict(score=True, **files)
 
 
 @pytest.mark.slow
