@@ -3,10 +3,10 @@ import pathlib
 import re
 
 import pytest
+import python_english
 from support import ROOT
 from support.processes import run_python
 
-from data import python_english
 from official_bert.errors import InputError
 
 

@@ -114,7 +114,9 @@ def test_whitespace_is_that_of_str_split():
         (characters.is_nonspacing_mark, "\u0301\u0e31", "é`^\u0903"),
     ],
 )
-def test_character_classes(is_in_class, members, others):
+def test_characters_have_the_classes_of_the_original(
+    is_in_class, members, others
+):
     assert [char for char in members if not is_in_class(char)] == []
     assert [char for char in others if is_in_class(char)] == []
 
