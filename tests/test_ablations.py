@@ -16,10 +16,10 @@ from support import (
 from support.pretraining_runs import results
 from support.run_outputs import read_json, weights
 
-from official_bert import options as classes
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
+from official_bert.options import Predict
 
 WORDS = [f"w{n}" for n in range(20)]
 VOCAB = [*SPECIAL, *WORDS]
@@ -117,9 +117,7 @@ def test_without_next_sentences_only_their_weights_are_not_trained(
 
 
 @pytest.mark.slow
-def test_left_to_right_model_learns_the_next_token_and_the_order(
-    left_to_right,
-):
+def test_left_to_right_model_learns_the_next_token_and_the_order(left_to_right):
     """The last token, which is pooled, attends to all others."""
     found = results(left_to_right)
     names = {name.removeprefix("masked_") for name in LM_RESULTS}
@@ -135,18 +133,14 @@ def test_left_to_right_model_learns_the_next_token_and_the_order(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", ["none", "packed"])
-def test_accumulation_replicas_and_remat_give_the_same_model(
-    inputs, tmp_path, data
-):
+def test_accumulation_replicas_and_remat_give_the_same_model(inputs, tmp_path):
     """Losses are those of the whole batch, whatever the texts' lengths."""
     flags = {"nsp": "none", "left_to_right": True, "learning_rate": 1e-3}
-    if data == "packed":
-        flags |= PACKED
-    expected = run(inputs, tmp_path / "a", data, **flags)
+    flags |= PACKED
+    expected = run(inputs, tmp_path / "a", "packed", **flags)
     flags |= {"gradient_accumulation_steps": 2, "remat": True}
     flags["distribution_strategy"] = "mirrored"
-    found = run(inputs, tmp_path / "b", data, **flags)
+    found = run(inputs, tmp_path / "b", "packed", **flags)
     assert found == pytest.approx(expected, rel=1e-5)
     recorded.assert_all_close(
         weights(tmp_path / "b"), weights(tmp_path / "a"), atol=2e-5
@@ -163,37 +157,20 @@ def test_left_to_right_must_match_the_trained_model(inputs, left_to_right):
     assert "lm_loss" in run(inputs, left_to_right, "sop", **flags)
 
 
-ATTENTION = {"text_a": "w1", "output_file": "out.html"}
-FEATURES = {"input_file": "IN", "output_file": "out", "layers": "-1"}
-FEATURES["max_seq_length"] = 16
-
-
 @pytest.mark.parametrize("folder", ["", "best"])
-@pytest.mark.parametrize(
-    ("options", "flags"),
-    [
-        (classes.Predict, {"fill_mask": True}),
-        (classes.Predict, {"score": True}),
-        (classes.VisualizeAttention, ATTENTION),
-        (classes.ExtractFeatures, FEATURES),
-        (classes.ExportTfhub, {"export_path": "out"}),
-    ],
-)
 def test_config_with_another_is_left_to_right_is_an_error(
-    inputs, tmp_path, options, flags, folder, monkeypatch
+    inputs, tmp_path, folder
 ):
-    monkeypatch.chdir(tmp_path)
     # Other keys of the config beside the checkpoint do not matter.
     (tmp_path / "bert_config.json").write_text('{"is_left_to_right": true}')
     checkpoint = tmp_path / folder / "a.ckpt"
     checkpoint.parent.mkdir(exist_ok=True)
     tf1.write(str(checkpoint), {"a": np.zeros(3, np.float32)})
-    (tmp_path / "IN").write_text("w1\n")
     files = {"init_checkpoint": str(checkpoint)}
     files["bert_config_file"] = str(inputs / "bert_config.json")
     files["vocab_file"] = str(inputs / "vocab.txt")
     with pytest.raises(InputError, match="is_left_to_right=True"):
-        options(**files, **flags)
+        Predict(score=True, **files)
 
 
 @pytest.mark.slow

@@ -3,12 +3,11 @@
 import gzip
 import os
 import pathlib
-import subprocess
-import sys
 from pydoc_data.topics import topics
 
 import pytest
 from support import ROOT
+from support.processes import run_python
 
 import build_vocab
 from official_bert.config import BertConfig
@@ -73,10 +72,9 @@ def test_globs_and_gzip_give_the_same_vocabulary(directory):
 
 
 def test_vocabulary_does_not_depend_on_the_hash_seed(directory):
-    command = f"{sys.executable} {ROOT / 'build_vocab.py'} --vocab_size=500 "
-    command += "--input_file=text.txt --vocab_file=other.txt"
+    flags = "--vocab_size=500 --input_file=text.txt --vocab_file=other.txt"
     env = {**os.environ, "PYTHONHASHSEED": "1"}
-    subprocess.run(command.split(), env=env, capture_output=True, check=True)
+    run_python(ROOT / "build_vocab.py", *flags.split(), env=env)
     assert (directory / "other.txt").read_text("utf-8") == build()
 
 

@@ -2,13 +2,12 @@
 
 import dataclasses
 import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
 from absl import flags
 from support import ROOT
+from support.processes import run_python
 
 from official_bert import cli
 from official_bert.errors import InputError
@@ -189,11 +188,9 @@ def run(tmp_path_factory):
         inherited = {**os.environ, "PYTHONPATH": str(ROOT)}
         for name in ("TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL"):
             inherited.pop(name, None)
-        command = [sys.executable, str(path), *arguments]
-        result = subprocess.run(
-            command, env=inherited | environment, capture_output=True, text=True
-        )
-        return result.returncode, result.stdout, result.stderr
+        env = inherited | environment
+        done = run_python(path, *arguments, status=None, env=env)
+        return done.returncode, done.stdout, done.stderr
 
     return run_command
 
@@ -286,11 +283,7 @@ def test_full_help_lists_all_flags(run, flag):
 
 @pytest.mark.parametrize(
     ("arguments", "level", "is_shown"),
-    [
-        ([], None, False),
-        (["--verbose"], None, True),
-        ([], "0", True),
-    ],
+    [([], None, False), (["--verbose"], None, True), ([], "0", True)],
 )
 def test_lines_of_imports_are_shown_if_the_user_asks(
     run, arguments, level, is_shown

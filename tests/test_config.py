@@ -12,7 +12,6 @@ import pytest
 from official_bert.checkpoints import weights
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
-from official_bert.released_models import released
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 ORIGINAL = json.loads((GOLDEN / "bert_config.json").read_text())
@@ -57,6 +56,14 @@ def test_file_survives_reading_and_writing_if_it_is_valid(tmp_path):
     path.write_text("{}")
     with pytest.raises(InputError, match=r"a\.json: `vocab_size`.* None"):
         BertConfig.from_json_file(str(path))
+
+
+def test_is_left_to_right_is_written_only_if_true():
+    config = BertConfig(vocab_size=9, is_left_to_right=True)
+    assert '"is_left_to_right": true' in config.to_json_string()
+    assert BertConfig.from_dict(config.to_dict()) == config
+    ordinary = BertConfig(vocab_size=9).to_dict()
+    assert config.to_dict().keys() - ordinary.keys() == {"is_left_to_right"}
 
 
 SIZES = (
@@ -146,78 +153,3 @@ def test_number_of_weights_equals_the_checkpoint_of_the_original(record):
     config = BertConfig.from_dict(record["config"])
     assert count_weights(config, ENCODER) == record["encoder"]
     assert count_weights(config, WITH_HEADS) == record["with_heads"]
-
-
-VOCAB_SIZES = {
-    "uncased": 30522,
-    "cased": 28996,
-    "multilingual": 105879,
-    "multi_cased": 119547,
-    "chinese": 21128,
-}
-COLUMNS = ("hidden", "layers", "heads")
-
-
-def released_config(name):
-    vocab_size = VOCAB_SIZES[name.removeprefix("wwm_").partition("_L-")[0]]
-    hidden, *others = (int(released()[name][column]) for column in COLUMNS)
-    return BertConfig(
-        vocab_size, hidden, *others, 4 * hidden, type_vocab_size=2
-    )
-
-
-# Millions of parameters of the encoder, and with the pre-training heads: from
-# https://huggingface.co/keras/bert_large_en, section 3 of the paper (110), and
-# https://promptlayer.com/models/bertuncasedl-2h-128a-2-f6b7.
-PUBLISHED = {
-    "uncased_L-2_H-128_A-2": ("4.39", "4.43"),
-    "uncased_L-4_H-512_A-8": ("28.76",),
-    "uncased_L-8_H-512_A-8": ("41.37",),
-    "uncased_L-12_H-768_A-12": ("109.48", "110"),
-    "cased_L-12_H-768_A-12": ("108.31",),
-    "chinese_L-12_H-768_A-12": ("102.27",),
-    "multi_cased_L-12_H-768_A-12": ("177.85",),
-    "uncased_L-24_H-1024_A-16": ("335.14", "336"),
-    "cased_L-24_H-1024_A-16": ("333.58",),
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_released_model_has_the_published_size(name):
-    for prefixes, millions in zip(
-        (ENCODER, WITH_HEADS), PUBLISHED[name], strict=False
-    ):
-        digits = len(millions.partition(".")[2])
-        count = count_weights(released_config(name), prefixes)
-        assert f"{count / 1e6:.{digits}f}" == millions
-
-
-def test_all_released_models_are_listed_with_the_sizes_in_their_names():
-    # The table of 24 in the original's README, Turc et al., 2019.
-    small = {
-        f"uncased_L-{layers}_H-{hidden}_A-{heads}"
-        for layers in (2, 4, 6, 8, 10, 12)
-        for hidden, heads in [(128, 2), (256, 4), (512, 8), (768, 12)]
-    }
-    base = ["cased", "multilingual", "multi_cased", "chinese"]
-    large = ["uncased", "cased", "wwm_uncased", "wwm_cased"]
-    assert released().keys() == {
-        *small,
-        "uncased_L-12_H-768_A-12_2020",
-        *(f"{name}_L-12_H-768_A-12" for name in base),
-        *(f"{name}_L-24_H-1024_A-16" for name in large),
-    }
-    for name, row in released().items():
-        released_config(name).validate()
-        layers, hidden, heads = re.findall(r"-(\d+)", name)
-        assert [row[column] for column in COLUMNS] == [hidden, layers, heads]
-
-
-@pytest.mark.parametrize(
-    "vocabulary", ["uncased", "cased", "chinese", "multi_cased"]
-)
-def test_released_configs_have_the_size_of_their_vocabulary(
-    vocab_files, vocabulary
-):
-    data = pathlib.Path(vocab_files[vocabulary]).read_bytes()
-    assert VOCAB_SIZES[vocabulary] == data.count(b"\n")

@@ -3,12 +3,11 @@
 import json
 import math
 import shutil
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
 from support import hub_modules
+from support.processes import run_python
 
 import export_tfhub
 from official_bert.checkpoints import run_directory, weights
@@ -71,15 +70,8 @@ def test_encoder_and_preprocessor_work_without_this_project(
     assert f"{sum(sizes):,} weights" in printed
     assert "with the masked LM head" in printed
     assert "Left out: cls/seq_relationship/output_bias" in printed
-    result = subprocess.run(
-        [sys.executable, "-c", LOAD, encoder, preprocessor],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-2000:]
-    found = json.loads(result.stdout)
+    done = run_python("-c", LOAD, encoder, preprocessor, cwd=tmp_path)
+    found = json.loads(done.stdout)
     ids = [[2, 5, 7, 3] + [0] * 12, [2, 1, 7, 3] + [0] * 12]  # Case matters.
     assert found["input_word_ids"] == ids
     module = tf.saved_model.load(encoder)

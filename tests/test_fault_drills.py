@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import hosts
+from support.processes import run_python
 
 from benchmarks import fault_drill
 from official_bert.checkpoints import run_directory, tf1
@@ -48,8 +49,7 @@ for which in ("first", "second"):
 
 @pytest.mark.slow
 def test_crash_at_any_disk_access_leaves_a_good_checkpoint(tmp_path):
-    command = [sys.executable, "-c", CRASHES, str(tmp_path)]
-    subprocess.run(command, cwd=fault_drill.ROOT, check=True, timeout=120)
+    run_python("-c", CRASHES, tmp_path, cwd=fault_drill.ROOT, timeout=120)
     for which, before in (("first", None), ("second", 1)):
         count = len(os.listdir(tmp_path / which))
         found = [checked_step(tmp_path / which / str(n)) for n in range(count)]
@@ -91,14 +91,7 @@ def start(folder):
 def test_killed_runs_end_like_an_uninterrupted_one(name):
     # Not in this process, which has used TensorFlow and cannot be forked.
     line = ["-m", "benchmarks.fault_drill", "3", "1", name]
-    done = subprocess.run(
-        [sys.executable, *line],
-        cwd=fault_drill.ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    row = done.stdout.splitlines()[-1]
+    row = run_python(*line, cwd=fault_drill.ROOT).stdout.splitlines()[-1]
     counts = re.findall(r"([\d,]+) of ([\d,]+)", row)
     assert len(counts) == 2
     assert all(equal == total for equal, total in counts), row

@@ -1,10 +1,8 @@
 """Damaged files and odd flags end in a message, or are accepted."""
 
-import subprocess
-import sys
-
 import pytest
 from support import ROOT
+from support.processes import run_python
 
 # A process of its own, because the fuzzer changes settings of its process.
 SCRIPT = """
@@ -26,10 +24,4 @@ def test_damaged_inputs_raise_input_errors_and_change_no_file(
     tmp_path, monkeypatch
 ):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    run_python("-c", SCRIPT, cwd=tmp_path)

@@ -3,13 +3,13 @@
 import email
 import os
 import re
-import subprocess
 import sys
 import zipfile
 
 import pytest
 from packaging.requirements import Requirement
 from support import ROOT
+from support.processes import run_python
 
 from official_bert import errors, hub
 from official_bert.checkpoints.conversion import keras_hub
@@ -47,15 +47,15 @@ def pinned(file):
 
 
 def run(wheel, *arguments):
-    result = subprocess.run(
-        [sys.executable, "-m", "official_bert", *arguments],
-        cwd=wheel.parent,
-        env={**os.environ, "PYTHONPATH": str(wheel)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return result.returncode, result.stdout + result.stderr
+    """Runs Python with the wheel; returns its status and output."""
+    env = {**os.environ, "PYTHONPATH": str(wheel), "HF_HUB_OFFLINE": "1"}
+    how = {"status": None, "cwd": wheel.parent, "env": env}
+    done = run_python(*arguments, **how)
+    return done.returncode, done.stdout + done.stderr
+
+
+def run_command(wheel, *arguments):
+    return run(wheel, "-m", "official_bert", *arguments)
 
 
 def test_wheel_has_all_modules_and_data_files(wheel):
@@ -69,14 +69,14 @@ def test_wheel_has_all_modules_and_data_files(wheel):
 
 
 def test_wheel_runs_every_command(wheel):
-    status, output = run(wheel)
+    status, output = run_command(wheel)
     commands = {path.stem for path in ROOT.glob("*.py")}
     assert set(re.findall(r"^  (\w+)  +\w", output, re.MULTILINE)) == commands
     for command in commands:
-        status, output = run(wheel, command, "--help")
+        status, output = run_command(wheel, command, "--help")
         assert (status, "Traceback" in output) == (0, False)
         assert f"python {command}.py" in output
-    status, output = run(wheel, "run_clasifier", "--help")
+    status, output = run_command(wheel, "run_clasifier", "--help")
     assert (status, "no command run_clasifier" in output) == (1, True)
 
 
@@ -89,7 +89,7 @@ def test_command_of_wheel_reads_flagfile_and_writes_results(wheel, tmp_path):
     lines = [f"--{name}={value}" for name, value in flags.items()]
     (tmp_path / "flags.cfg").write_text("\n".join(lines))
     flagfile = f"--flagfile={tmp_path}/flags.cfg"
-    assert run(wheel, "build_vocab", flagfile)[0] == 0
+    assert run_command(wheel, "build_vocab", flagfile)[0] == 0
     assert len((tmp_path / "vocab.txt").read_text().split()) == 200
 
 
@@ -102,15 +102,7 @@ def test_wheel_has_the_demo_model(wheel):
         "from official_bert import pretrained\n"
         "print(pretrained.find('bert_tiny_demo').init_checkpoint)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(wheel), "HF_HUB_OFFLINE": "1"},
-        cwd=wheel.parent,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == str(found)
+    assert run(wheel, "-c", code) == (0, f"{found}\n")
 
 
 def test_tested_versions_are_in_the_required_ranges(required):

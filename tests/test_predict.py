@@ -1,4 +1,4 @@
-"""predict.py: input formats, JSON lines, errors with their line."""
+"""predict.py: input formats, JSON lines, errors with their line, flags."""
 
 import gzip
 import io
@@ -10,7 +10,7 @@ import sys
 import types
 
 import pytest
-from support import command_lines, conversions, untrained_models
+from support import command_lines, conversions, tiny
 from support.run_outputs import weights
 
 import predict
@@ -25,7 +25,7 @@ from official_bert.tasks.text import TextColumns, TextTask
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    return untrained_models.write(tmp_path_factory.mktemp("models"))
+    return tiny.save_both(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def save_own_model(folder, *columns):
         is_pair=len(columns) == 2,
         columns=TextColumns(columns),
     )
-    return untrained_models.finetuned(folder / "own", task)
+    return tiny.save_finetuned(folder / "own", task)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -151,7 +151,7 @@ def test_own_tables_are_read_with_the_columns_of_training(name, folder, ask):
 def tagger(folder):
     """The run directory of a tagger, whose words were in column 1."""
     task = TaggingTask(labels=("N", "V"), token_column=1, document_context=True)
-    return untrained_models.finetuned(folder / "tagger", task)
+    return tiny.save_finetuned(folder / "tagger", task)
 
 
 # The last tag is unknown to the model.
@@ -383,3 +383,93 @@ def test_tokenizer_config_of_a_run_directory_sets_the_case(pretrained, folder):
     tokenizer_config.write_text('{"do_lower_case": false}')
     assert not Predict(**given).model_files.do_lower_case
     assert Predict(**given, do_lower_case=True).model_files.do_lower_case
+
+
+FILES = "--score --bert_config_file=PRE/bert_config.json"
+VOCABULARY = f"{FILES} --vocab_file=PRE/vocab.txt"
+CASED = "cased_L-12_H-768_A-12"
+LEFT_TO_RIGHT = '{"is_left_to_right": true, "vocab_size": 9}'
+TUNED = "--model_dir=TUNED"
+PRETRAINED = "--model_dir=PRE"
+SCORE = f"--score {PRETRAINED}"
+WRONG = [
+    ("", "--model_dir must be given"),
+    ("--model_dir=none", "--model_dir=none"),
+    (PRETRAINED, "pretrained: .* task.json"),
+    (f"{TUNED} --score", "tuned: --fill_mask and --score"),
+    (f"{TUNED} --do_lower_case", "--do_lower_case needs"),
+    (f"{TUNED} --vocab_file=v", "conflicts with --vocab_file=v"),
+    ("--fill_mask --score", "--fill_mask conflicts with --score"),
+    ("--score --model=", "--model, --model_dir or .*--init_checkpoint must be"),
+    (f"{SCORE} --vocab_file=v", "conflicts with --vocab_file"),
+    ("--score --vocab_file=v", "--bert_config_file, --init_checkpoint must"),
+    (
+        f"{FILES} --vocab_file=none --init_checkpoint=PRE/model.ckpt-3",
+        "--vocab_file must be an existing file",
+    ),
+    (f"{VOCABULARY} --init_checkpoint=PRE/none", "--init_checkpoint=.*none "),
+    (f"{VOCABULARY} --init_checkpoint={CASED}/bert_model.ckpt", "cased model"),
+    (f"{TUNED} --input_file=none", "--input_file=none"),
+    (f"{TUNED} --input_file=a.txt --output_file=./a.txt", "=./a.txt"),
+    (f"{TUNED} --output_file=TUNED/vocab.txt", "--output_file=.*vocab.txt"),
+    (f"{TUNED} --output_file=TUNED/task.json", "--output_file=.*task.json"),
+    (f"{TUNED} --output_file=TUNED/model.ckpt-3.index", "--output_file=.*ckpt"),
+    ("--model=PRE", "pretrained must be .*--fill_mask .* run_classifier.py"),
+    ("--model=HF", "--model=HF must .* BertForMaskedLM. .*--score"),
+    ("--model_dir=LTR --fill_mask", r"config\.json: .* left-to-right model"),
+    (f"{TUNED} --batch_size=0", "--batch_size=0"),
+    (f"{TUNED} --chunk_size=0", "--chunk_size=0"),
+    (f"{TUNED} --top_k=0", "--top_k=0"),
+    (f"{TUNED} --input_format=xml", "--input_format=xml"),
+    (f"{TUNED} --input_format=csv", "--input_format=csv needs --input_file"),
+    ("--model_dir=TAGS --input_format=conll", "=conll needs --input_file"),
+    (f"{TUNED} --input_file=a.conll", "--input_file=a.conll .* tags words"),
+    (
+        f"{TUNED} --input_file=a.txt --input_format=conll",
+        "--input_format=conll .* tags words",
+    ),
+    (f"{SCORE} --input_file=a.conll", "--input_file=a.conll"),
+    (f"{TUNED} --text_b_column=b", "--text_b_column=b needs --text_a_column"),
+    (f"{SCORE} --text_a_column=a --input_file=a.tsv", "--text_a_column=a"),
+    (f"{SCORE} --input_file=a.csv", "--input_file=a.csv"),
+    (f"{TUNED} --input_format=tsv --text_a_column=a", "--text_a_column=a"),
+    (f"{TUNED} --input_file=a.txt --nohas_header", "--nohas_header"),
+    (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_a_column"),
+    (f"{TUNED} --input_file=a.tsv --has_header", "--has_header needs --text_a"),
+    (
+        "--model_dir=TAGS --input_file=a.tsv --text_a_column=a",
+        "--text_a_column=a .*'tagging'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("command_line", "message"), WRONG)
+def test_invalid_flags_are_an_error(command_line, message, models, folder):
+    for name in ("a.txt", "a.tsv", "a.csv", "a.conll"):
+        (folder / name).touch()
+    (folder / "TAGS").mkdir()
+    for name in ("task.json", "vocab.txt", "bert_config.json"):
+        (folder / "TAGS" / name).write_text('{"kind": "tagging"}')
+    (folder / "LTR").mkdir()
+    for name in ("vocab.txt", "bert_config.json"):
+        (folder / "LTR" / name).write_text(LEFT_TO_RIGHT)
+    (folder / "HF").mkdir()
+    config = '{"architectures": ["BertForMaskedLM"], "model_type": "bert"}'
+    (folder / "HF" / "config.json").write_text(config)
+    (folder / "HF" / "vocab.txt").write_text("a")
+    (folder / "HF" / "model.safetensors").touch()
+    (folder / CASED).mkdir()
+    (folder / CASED / "bert_model.ckpt.index").touch()
+    for word, name in (("PRE", "pretrained"), ("TUNED", "tuned")):
+        command_line = command_line.replace(word, str(models / name))
+    with pytest.raises(InputError, match=message):
+        command_lines.parse(Predict, command_line)
+
+
+@pytest.mark.parametrize(
+    ("stream", "flag"), [("stdin", "--input_file"), ("stdout", "--output_file")]
+)
+def test_closed_standard_stream_is_an_error(tuned, monkeypatch, stream, flag):
+    monkeypatch.setattr(sys, stream, None)
+    with pytest.raises(InputError, match=f"{flag} must be given"):
+        Predict(model_dir=tuned)

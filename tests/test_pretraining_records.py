@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from support import pretraining_records, pretraining_runs
+from support import pretraining_records, pretraining_runs, recorded
 from support.run_outputs import assert_same_weights, rewind, weights
 
 from official_bert.errors import InputError
@@ -152,23 +152,16 @@ def without_dropout(tmp_path):
 def test_micro_batches_have_the_masks_of_the_whole_batch(
     folder, tmp_path, without_dropout
 ):
+    settings = {"bert_config_file": without_dropout, "do_train": True}
+    settings["num_train_steps"] = 2
     whole, parts = (
-        weights(
-            run(
-                folder,
-                tmp_path,
-                "words",
-                bert_config_file=without_dropout,
-                do_train=True,
-                num_train_steps=2,
-                gradient_accumulation_steps=number,
-                output_dir=f"of_{number}",
-            )
+        weights(run(folder, tmp_path, "words", **settings, **changes))
+        for changes in (
+            {"output_dir": "whole"},
+            {"output_dir": "parts", "gradient_accumulation_steps": 4},
         )
-        for number in (1, 4)
     )
-    for name, values in whole.items():
-        np.testing.assert_allclose(parts[name], values, atol=1e-5, err_msg=name)
+    recorded.assert_all_close(parts, whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("records", ["static", "dynamic"])

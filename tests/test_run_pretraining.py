@@ -133,12 +133,6 @@ def test_evaluations_during_training_do_not_change_it(folder, finished):
     assert_same_weights(finished, output)
 
 
-def test_evaluation_on_replicas_gives_the_metrics_of_one_device(copy, folder):
-    expected = results(copy)
-    run(folder, do_eval=True, distribution_strategy="mirrored")
-    assert results(copy) == pytest.approx(expected, rel=1e-6)
-
-
 def test_evaluation_equals_the_original(golden, tmp_path, monkeypatch):
     name, others = "run_pretraining_eval", (golden, monkeypatch, tmp_path)
     run_pretraining.main(command_lines.recorded(RunPretraining, name, *others))

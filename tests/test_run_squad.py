@@ -170,11 +170,3 @@ def test_recorded_commands_write_the_recorded_files(
             rtol=1e-5,
             atol=1e-5,
         )
-
-
-def test_malformed_file_is_an_error_before_anything_is_written(folder):
-    path = folder / "bad.json"
-    path.write_text('{"data": [\n}')
-    with pytest.raises(InputError, match=r"bad\.json:2: "):
-        run(folder, "never", do_predict=True, predict_file=str(path))
-    assert not (folder / "never").exists()

@@ -1,13 +1,11 @@
 """Commands parse their flags before they import TensorFlow."""
 
 import os
-import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 from support import ROOT
+from support.processes import run_python
 
 COMMANDS = [*sorted(ROOT.glob("*.py")), *sorted((ROOT / "data").glob("*.py"))]
 
@@ -19,27 +17,21 @@ SLOW = {
 }
 
 
-def run(command: pathlib.Path, *arguments: str):
-    """Runs a command; returns its result and the packages it imported."""
-    result = subprocess.run(
-        [sys.executable, "-X", "importtime", str(command), *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run(command, *arguments):
+    """Runs a command; returns its output and the packages it imported."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = run_python("-X", "importtime", command, *arguments, env=env)
     pattern = r"^import time: .* \| +(\S+)$"
-    lines = re.findall(pattern, result.stderr, re.MULTILINE)
-    return result, {name.partition(".")[0] for name in lines}
+    lines = re.findall(pattern, done.stderr, re.MULTILINE)
+    return done.stdout, {name.partition(".")[0] for name in lines}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda path: path.stem)
 def test_help_fits_two_screens_and_needs_no_slow_imports(command):
-    result, imported = run(command, "--help")
-    assert result.returncode == 0
+    output, imported = run(command, "--help")
     assert imported & SLOW == set()
-    assert "--" in result.stdout
-    lines = result.stdout.splitlines()
+    assert "--" in output
+    lines = output.splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 100
 
@@ -64,4 +56,4 @@ found = {"matplotlib", "scipy.stats", "sklearn"} & set(sys.modules)
 assert not found, found
 import sklearn.metrics
 """
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    run_python("-c", code, cwd=ROOT)

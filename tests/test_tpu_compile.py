@@ -1,12 +1,10 @@
 """`benchmarks/tpu_compile.py`: its search, and the TPU compiler itself."""
 
 import math
-import os
-import subprocess
-import sys
 import types
 
 import pytest
+from support.processes import python_with
 
 from benchmarks import tpu_compile
 from benchmarks.tpu_steps import Case, Step
@@ -39,15 +37,8 @@ def test_largest_batch_is_found_and_stored(tmp_path, monkeypatch, limit):
 
 @pytest.fixture(scope="module")
 def compiler():
-    """A Python with the TPU compiler."""
-    python = os.environ.get("TPU_COMPILE_PYTHON", sys.executable)
-    command = [python, "-c", "import jax, libtpu"]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip(
-            "requires requirements-tpu-compile.txt, installed here or in the "
-            "Python named by the environment variable TPU_COMPILE_PYTHON"
-        )
-    return python
+    """A Python with `requirements-tpu-compile.txt`."""
+    return python_with("jax, libtpu", "TPU_COMPILE_PYTHON")
 
 
 @pytest.mark.nightly

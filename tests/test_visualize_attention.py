@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from support import chromium, command_lines, tiny, untrained_models
+from support import chromium, command_lines, tiny
 
 import visualize_attention
 from official_bert.config import BertConfig
@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     model = PretrainingModel(BertConfig.from_dict(CONFIG))
     tiny.save(folder / "pretrained", model, CONFIG, 5, **moments)
     task = TextTask(task_type="classification", labels=("no", "yes"))
-    untrained_models.finetuned(folder / "tuned", task, CONFIG)
+    tiny.save_finetuned(folder / "tuned", task, CONFIG)
     (folder / "cats.txt").write_text(SENTENCES)
     word = {"text_a": None, "text_b": None, "word": "cat"}
     with pytest.MonkeyPatch.context() as patch:

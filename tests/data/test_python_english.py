@@ -1,13 +1,12 @@
 import itertools
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
+import python_english
 from support import ROOT
+from support.processes import run_python
 
-from data import python_english
 from official_bert.errors import InputError
 
 
@@ -166,8 +165,8 @@ def test_every_nth_document_is_held_out(tmp_path, monkeypatch, capsys):
 
 
 def test_files_are_a_corpus_of_english_sentences(tmp_path):
-    command = [sys.executable, "-W", "error", "-m", "data.python_english"]
-    subprocess.run([*command, f"--output_dir={tmp_path}"], check=True, cwd=ROOT)
+    command = ["-W", "error", "-m", "data.python_english"]
+    run_python(*command, f"--output_dir={tmp_path}", cwd=ROOT)
     num_words = 0
     for name, at_least in (("train.txt", 300), ("held_out.txt", 15)):
         text = (tmp_path / name).read_text("utf-8")

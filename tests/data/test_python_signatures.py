@@ -3,13 +3,12 @@ import collections
 import pathlib
 import random
 import re
-import subprocess
-import sys
 
 import pytest
 import python_signatures
 from python_signatures import Function, PythonSignatures
 from support import ROOT
+from support.processes import run_python
 
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
@@ -83,10 +82,8 @@ def test_library_without_source_is_an_error(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def output_dir(tmp_path_factory):
     directory = tmp_path_factory.mktemp("signatures")
-    command = [sys.executable, "-W", "error", "data/python_signatures.py"]
-    subprocess.run(
-        [*command, f"--output_dir={directory}"], check=True, cwd=ROOT
-    )
+    command = ["-W", "error", "data/python_signatures.py"]
+    run_python(*command, f"--output_dir={directory}", cwd=ROOT)
     return directory
 
 

@@ -7,43 +7,20 @@ import unicodedata
 
 import pytest
 import tensorflow as tf
-from support import recorded_texts
+from support import odd_texts, recorded_texts
 
 from official_bert.errors import InputError
 from official_bert.export.graph_normalizer import decode
 from official_bert.export.graph_tokenizer import GraphTokenizer
-from official_bert.tokenization import (
-    BasicTokenizer,
-    FullTokenizer,
-    Tokenizer,
-)
+from official_bert.tokenization import BasicTokenizer, FullTokenizer, Tokenizer
 
 SPECIAL = ["[UNK]", "[CLS]", "[SEP]"]
-TOKENS = [
-    *("a", "##a", "ab", "##bc", "σ", "##σ", "##ς", "ς", "é", "##\u1161"),
-    *("\u1112", "中", ".", "!", "[", "##2", "x", "##x", "i", "##\u302e"),
-    *("##\U0001d16d", "##😀", "##'", "'", "\u302e"),
-]
-ALPHABET = (
-    "aAbBcC12xX.!-[]'`$ \t\n\r\x00\x0b\x1c\x7f\x85\xa0\xad😀"
-    "éÉİßςσΣΣ中\uf900\u3000\u2028\u200b\u200d\ufffd\ue000€—한가≠\u1b06"
-    "\u0300\u0301\u0323\u0345\u034f\u0e31\u302e\u302f\u0cc0"
-    "\U0001d165\U0001d16d\U0001d15e\U00020000\U0002ceb0"
-)
-
 BOTH_CASINGS = pytest.mark.parametrize("do_lower_case", [True, False])
 
 
 @pytest.fixture
 def vocab_file(make_vocab):
-    """A vocabulary that splits some words of `ALPHABET`."""
-    return make_vocab(*SPECIAL, *TOKENS)
-
-
-def random_texts(num_texts):
-    rng = random.Random(0)
-    lengths = rng.choices([0, 1, 3, 8, 30], k=num_texts)
-    return ["".join(rng.choices(ALPHABET, k=length)) for length in lengths]
+    return make_vocab(*SPECIAL, *odd_texts.TOKENS)
 
 
 def assert_equal_ids(tokenizer, texts, expected):
@@ -206,7 +183,7 @@ def test_vocabulary_without_a_special_token_is_an_error(make_vocab, token):
 def test_tokens_and_spans_of_random_texts_equal_the_reference(
     vocab_file, do_lower_case, num_texts, batch_size
 ):
-    texts = random_texts(num_texts)
+    texts = odd_texts.random_texts(num_texts)
     tokenizer = GraphTokenizer(vocab_file, do_lower_case)
     reference = Tokenizer(vocab_file, do_lower_case)
     for first in range(0, num_texts, batch_size):

@@ -2,23 +2,196 @@
 
 import json
 import pathlib
-import subprocess
-import sys
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import record_files, served_models
+from support import SPECIAL, record_files, recorded, tiny, write_vocab
+from support.processes import run_python
 
+from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.export import serving
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.export.serving import squad_signatures, tflite
+from official_bert.inference.predictor import Predictor
+from official_bert.modeling.pooling_head import PoolingHead
+from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.squad_decoding import DecodingOptions
+from official_bert.tasks.squad.squad_task import SquadTask
+from official_bert.tasks.tagging import TaggingTask
+from official_bert.tasks.task import FinetunedModel
+from official_bert.tasks.text import TextTask
+from official_bert.tokenization import Tokenizer
 
 CLIENT = pathlib.Path(__file__).parents[1] / "support" / "ask_served.py"
-CASES = served_models.CASES
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+TOKENS = [
+    *SPECIAL,
+    *(*LETTERS, *(f"##{letter}" for letter in LETTERS)),
+    *("the", "smith", "steve", "cou", "##te", "ca", "北", "京", "5", "$"),
+    *(".", ",", "'", "(", ")", "-", "!", "?", "1895", "##19", "straße"),
+]
+# Words whose answers `predict.py` cuts out as a served model does.
+PLAIN_WORDS = [
+    *("the", "Steve", "Smith's", "(1895-1895).", "Ça", "coûte", "5$,"),
+    *("北京", "É!", "o'-'o", "a-a", "Straße", "smith" * 39),
+]
+ODD_WORDS = ["한국", "A-a", "x\u00a0y", "\u200b", "##te", "[SEP]", "ΑΣ", "😀"]
+MAX_SEQ_LENGTH = 24
+
+
+def texts(number, seed, longest=30, words=(*PLAIN_WORDS, *ODD_WORDS)):
+    """Returns random texts: empty ones, and some that are too long."""
+    random = np.random.RandomState(seed)
+    spaces = [" ", " ", "  ", "\t", "\u202f", "\n"]
+    found = ["", " \t "]
+    while len(found) < number:
+        chosen = random.choice(words, random.randint(1, longest))
+        found.append("".join(w + random.choice(spaces) for w in chosen))
+    return found
+
+
+class Case(NamedTuple):
+    """A task and inputs of `serving_default`."""
+
+    task: Any
+    inputs: dict[str, list[Any]]
+
+    @property
+    def rows(self):
+        """The inputs by item."""
+        values = zip(*self.inputs.values(), strict=True)
+        return [dict(zip(self.inputs, row, strict=True)) for row in values]
+
+    @property
+    def items(self):
+        """The inputs as `predict.py` takes them."""
+        if isinstance(self.task, ChoiceTask):
+            return self.rows
+        if isinstance(self.task, TaggingTask):
+            return self.inputs["text"]
+        return [[*row.values()] for row in self.rows]
+
+
+A, B = texts(12, 1), [*texts(11, 2, longest=8)[::-1], "the Smith's"]
+# Choices with the same tokens would have equal scores, except for rounding.
+CHOICES = [[b, a, f"{b} the {a}"] for a, b in zip(A, B, strict=True)]
+
+
+def text_case(task_type, labels, *long_documents, **others):
+    task = TextTask(
+        task_type=task_type,
+        labels=labels,
+        long_documents=LongDocuments(*long_documents),
+        **others,
+    )
+    return Case(task, {"text_a": A, "text_b": B})
+
+
+def tagging_case(*labels, **others):
+    return Case(TaggingTask(labels=labels, **others), {"text": A})
+
+
+def squad_case(*decoding, is_short=False, pad_to="max"):
+    task = SquadTask(
+        doc_stride=5,
+        max_query_length=7,
+        decoding=DecodingOptions(*decoding),
+        pad_to=pad_to,
+    )
+    questions = ["", *texts(11, 3, longest=6)]
+    contexts = texts(12, 4, longest=60, words=PLAIN_WORDS)
+    if is_short:
+        contexts = texts(40, 5, longest=2, words=PLAIN_WORDS)
+        contexts.append(" ".join(PLAIN_WORDS[:9]))
+        questions = ["who?"] * 41
+    return Case(task, {"question": questions, "context": contexts})
+
+
+CASES = {
+    "classification": text_case("classification", ("no", "yes", "ja")),
+    "multilabel": text_case("multilabel", ("no", "yes"), "windows", 0, "mean"),
+    "regression": text_case(
+        *("regression", (), "windows", 3, "max"),
+        target_mean=7.0,
+        target_deviation=2.5,
+    ),
+    "choice": Case(
+        ChoiceTask(num_choices=3, long_documents=LongDocuments("head_tail")),
+        {"context": A, "choices": CHOICES},
+    ),
+    "tagging": tagging_case("O", "B-X", "I-X", "B-Y"),
+    "bilstm": tagging_case(
+        "O", pooling_head=PoolingHead("weighted_sum_all", 6)
+    ),
+    "squad": squad_case(20, 30),
+    # Padding is often among the best starts, or never.
+    "squad_max": squad_case(5, 9, is_short=True),
+    "squad_bucket": squad_case(5, 9, is_short=True, pad_to="bucket"),
+    "squad_2": squad_case(20, 30, True, 0.0),
+    "squad_2_few": squad_case(5, 4, True, -2.0),
+}
+TOLERANCES = {
+    "probability": {"atol": 1e-5},
+    "n_best_probabilities": {"atol": 1e-5},
+    "null_odds": {"rtol": 1e-4, "atol": 1e-4},
+}
+
+
+def load(name, directory):
+    """Returns a model with random weights, as if it had been fine-tuned."""
+    vocab_file = write_vocab(directory, TOKENS)
+    config = BertConfig.from_dict({**tiny.CONFIG, "vocab_size": len(TOKENS)})
+    task = CASES[name].task
+    model = recorded.assign(task.build_model(config), 7)
+    tokenizer = Tokenizer(vocab_file)
+    return FinetunedModel(task, model, tokenizer, vocab_file, MAX_SEQ_LENGTH)
+
+
+def predict(finetuned, items):
+    """Returns the answers of `predict.py`, one item after the other."""
+    predictor = Predictor(finetuned)
+    return [predictor([item])[0] for item in items]
+
+
+def check(case, served, finetuned):
+    """Compares the outputs of a served model, as lists, with predictions."""
+    for number, answer in enumerate(predict(finetuned, case.items)):
+        row = {name: values[number] for name, values in served.items()}
+        expected = as_served(answer)
+        assert row.keys() - expected.keys() <= {"start", "end", "score"}
+        for name, value in expected.items():
+            found = row[name]
+            if isinstance(value, list):
+                assert {*found[len(value) :]} <= {"", 0.0}  # Padding.
+                found = found[: len(value)]
+            if np.array(value).dtype.kind == "f":
+                tolerance = TOLERANCES.get(name, {"atol": 2e-6})
+                np.testing.assert_allclose(found, value, **tolerance)
+            else:
+                assert found == value
+        if row.get("start", -1) >= 0:
+            text = case.inputs["context"][number][row["start"] : row["end"]]
+            assert " ".join(text.split()) == row["answer"]
+
+
+def as_served(answer):
+    """Returns an answer of `predict.py` under the names of outputs."""
+    others = ("entities", "offsets")
+    answer = {name: answer[name] for name in answer if name not in others}
+    if "n_best" in answer:
+        best = answer.pop("n_best")
+        answer["n_best_answers"] = [b["text"] for b in best]
+        answer["n_best_probabilities"] = [b["probability"] for b in best]
+    if isinstance(answer.get("probabilities"), dict):
+        answer["classes"] = [*answer["probabilities"]]
+        answer["probabilities"] = [*answer["probabilities"].values()]
+    return answer
 
 
 def as_lists(outputs):
@@ -34,13 +207,13 @@ def as_lists(outputs):
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"bilstm"}))
 def test_served_answers_equal_predictions(name, tmp_path):
-    finetuned = served_models.load(name, tmp_path)
+    finetuned = load(name, tmp_path)
     signatures = serving.make_signatures(finetuned).all()
     inputs = {n: tf.constant(v) for n, v in CASES[name].inputs.items()}
 
     outputs = signatures["serving_default"](**inputs)
 
-    served_models.check(CASES[name], as_lists(outputs), finetuned)
+    check(CASES[name], as_lists(outputs), finetuned)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +229,7 @@ def test_served_answers_equal_predictions(name, tmp_path):
 def test_answer_is_cut_at_the_bounds_of_its_tokens(
     make_vocab, context, first, last, answer
 ):
-    tokenizer = GraphTokenizer(make_vocab(*served_models.TOKENS), True)
+    tokenizer = GraphTokenizer(make_vocab(*TOKENS), True)
     ids, starts, limits = (
         by_word.merge_dims(1, 2)[0]
         for by_word in tokenizer.tokenize_words_with_offsets([context])
@@ -78,7 +251,7 @@ def test_answer_is_cut_at_the_bounds_of_its_tokens(
 
 
 def test_bytes_that_are_not_utf8_are_ignored(tmp_path):
-    signatures = serving.make_signatures(served_models.load("squad", tmp_path))
+    signatures = serving.make_signatures(load("squad", tmp_path))
     context = b"na\xefve the \xa0 end of it"
     outputs = signatures.from_questions(
         tf.constant(["what ?"] * 2),
@@ -90,7 +263,7 @@ def test_bytes_that_are_not_utf8_are_ignored(tmp_path):
 
 @pytest.mark.parametrize("name", ["classification", "choice", "squad"])
 def test_serialized_examples_have_the_answers_of_their_ids(name, tmp_path):
-    finetuned = served_models.load(name, tmp_path)
+    finetuned = load(name, tmp_path)
     signatures = serving.make_signatures(finetuned, export_text=False)
     schema = finetuned.task.schema(finetuned.max_seq_length)
     random = np.random.RandomState(1)
@@ -113,15 +286,10 @@ def test_serialized_examples_have_the_answers_of_their_ids(name, tmp_path):
 
 def ask(questions, *modules):
     """Asks SavedModels in a process that has TensorFlow only."""
-    result = subprocess.run(
-        [sys.executable, "-I", CLIENT, *modules],
-        input="".join(json.dumps(question) + "\n" for question in questions),
-        capture_output=True,
-        text=True,
-        cwd=CLIENT.anchor,
-        check=True,
-    )
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    lines = "".join(json.dumps(question) + "\n" for question in questions)
+    how = {"input": lines, "cwd": CLIENT.anchor}
+    done = run_python("-I", CLIENT, *modules, **how)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.slow
@@ -129,7 +297,7 @@ def test_exported_models_answer_without_this_project(tmp_path):
     questions, models = [], {}
     for name in ("multilabel", "tagging", "squad_2"):
         (tmp_path / name).mkdir()
-        models[name] = served_models.load(name, tmp_path / name)
+        models[name] = load(name, tmp_path / name)
         path = serving.export(models[name], str(tmp_path / name / "export"))
         questions.append(
             {
@@ -146,17 +314,17 @@ def test_exported_models_answer_without_this_project(tmp_path):
 
     for (name, finetuned), rows in zip(models.items(), answers, strict=True):
         columns = {key: [row[key] for row in rows] for key in rows[0]}
-        served_models.check(CASES[name], columns, finetuned)
+        check(CASES[name], columns, finetuned)
 
 
 @pytest.mark.slow
 def test_model_without_text_signatures_needs_tensorflow_alone(tmp_path):
-    finetuned = served_models.load("classification", tmp_path)
+    finetuned = load("classification", tmp_path)
     directory = tmp_path / "export"
     path = serving.export(finetuned, str(directory), export_text=False)
     tokens = ["[CLS]", "the", "smith", "[SEP]"]
     row = {
-        "input_ids": [served_models.TOKENS.index(token) for token in tokens],
+        "input_ids": [TOKENS.index(token) for token in tokens],
         "input_mask": [1] * 4,
         "segment_ids": [0] * 4,
     }
@@ -166,7 +334,7 @@ def test_model_without_text_signatures_needs_tensorflow_alone(tmp_path):
         for name in ("serving_default", "ids")
     )
 
-    [expected] = served_models.predict(finetuned, ["the Smith"])
+    [expected] = predict(finetuned, ["the Smith"])
     for row in [row for rows in answers for row in rows]:
         assert row["label"] == expected["label"]
         found = dict(zip(row["classes"], row["probabilities"], strict=True))
@@ -178,12 +346,12 @@ def test_model_without_text_signatures_needs_tensorflow_alone(tmp_path):
     assert (version / "assets/vocab.txt").read_text().startswith("[PAD]\n")
     assert not (version / "model.tflite").exists()
     task = json.loads((version / "assets.extra/task.json").read_text())
-    assert task["max_seq_length"] == served_models.MAX_SEQ_LENGTH
+    assert task["max_seq_length"] == MAX_SEQ_LENGTH
     assert task["labels"] == ["no", "yes", "ja"]
 
 
 def test_export_of_a_model_on_a_hub_module_is_an_error(tmp_path):
-    finetuned = served_models.load("regression", tmp_path)
+    finetuned = load("regression", tmp_path)
     finetuned.model.bert = keras.layers.Identity()
     with pytest.raises(InputError, match=r"--do_export: .* Hub module"):
         serving.export(finetuned, str(tmp_path / "export"))
@@ -192,7 +360,7 @@ def test_export_of_a_model_on_a_hub_module_is_an_error(tmp_path):
 def test_exported_version_appears_only_when_it_is_complete(
     tmp_path, monkeypatch
 ):
-    finetuned = served_models.load("regression", tmp_path)
+    finetuned = load("regression", tmp_path)
     directory = tmp_path / "export"
     for name in ("7", "10", "notes"):
         (directory / name).mkdir(parents=True)
@@ -221,7 +389,7 @@ def test_exported_version_appears_only_when_it_is_complete(
     "name", ["classification", "choice", "tagging", "squad"]
 )
 def test_tflite_model_equals_the_original(name, tmp_path):
-    finetuned = served_models.load(name, tmp_path)
+    finetuned = load(name, tmp_path)
     serving.export(
         finetuned, str(tmp_path), export_text=False, export_tflite=True
     )
@@ -237,7 +405,7 @@ def test_tflite_model_equals_the_original(name, tmp_path):
 
 @pytest.mark.slow
 def test_tflite_export_of_a_bilstm_is_an_error_and_writes_nothing(tmp_path):
-    finetuned = served_models.load("bilstm", tmp_path)
+    finetuned = load("bilstm", tmp_path)
     directory = tmp_path / "export"
     with pytest.raises(InputError, match="--export_tflite"):
         serving.export(

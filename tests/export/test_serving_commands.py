@@ -6,7 +6,7 @@ import shutil
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the operations of exported models)
-from support import hosts, tiny
+from support import command_lines, hosts, tiny
 
 import run_classifier
 import run_squad
@@ -56,9 +56,7 @@ def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
     train_file = tmp_path / "train.json"
     train_file.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
     given = {
-        "bert_config_file": str(tmp_path / "bert_config.json"),
-        "vocab_file": str(tmp_path / "vocab.txt"),
-        "output_dir": str(tmp_path / "out"),
+        **command_lines.files_of_run(tmp_path, "out"),
         "train_file": str(train_file),
         "max_seq_length": 16,
         "max_query_length": 6,

@@ -68,8 +68,7 @@ def test_texts_become_rows_of_the_default_length(preprocessor):
 
 
 @pytest.mark.parametrize(
-    ("num_segments", "by_word"),
-    [(1, True), (1, False), (2, True), (2, False)],
+    ("num_segments", "by_word"), [(1, True), (1, False), (2, True), (2, False)]
 )
 def test_one_or_two_segments_are_packed(preprocessor, num_segments, by_word):
     tokens = preprocessor.tokenize(tf.constant(TEXTS))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity
-from support import recorded, tiny, untrained_models
+from support import recorded, tiny
 
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
@@ -23,7 +23,7 @@ def model(tmp_path_factory):
         "max_position_embeddings": 16,
     }
     bert = Bert(BertConfig.from_dict({**tiny.CONFIG, **changes}))
-    tokenizer = untrained_models.tokenizer(folder, *CONTINUATIONS)
+    tokenizer = tiny.tokenizer(folder, *CONTINUATIONS)
     return LoadedBert(recorded.assign(bert, 3), tokenizer, "drawn")
 
 

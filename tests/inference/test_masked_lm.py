@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from scipy import special
-from support import recorded, tiny, untrained_models
+from support import recorded, tiny
 
 from official_bert.errors import InputError
 from official_bert.inference import masked_lm
@@ -28,11 +28,11 @@ def model():
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vocab")
-    return untrained_models.tokenizer(folder, never_split=KEPT)
+    return tiny.tokenizer(folder, never_split=KEPT)
 
 
 def test_incomplete_or_fine_tuned_run_directory_is_an_error(tmp_path):
-    untrained_models.write(tmp_path)
+    tiny.save_both(tmp_path)
     folder = tmp_path / "pretrained"
     for name, message in (
         ("model.ckpt-3.index", "checkpoint"),
@@ -114,7 +114,7 @@ def test_score_is_the_sum_over_masked_tokens(
 
 
 def test_token_listed_twice_has_one_probability(model, tmp_path):
-    twice = untrained_models.tokenizer(tmp_path, "cat", never_split=KEPT)
+    twice = tiny.tokenizer(tmp_path, "cat", never_split=KEPT)
     [guesses] = masked_lm.fill(model, twice, "[MASK]", num_guesses=99)
     assert sorted(guess.token for guess in guesses) == sorted(TOKENS)
     assert sum(guess.probability for guess in guesses) == pytest.approx(1)
@@ -137,8 +137,6 @@ def test_invalid_text_is_an_error(model, tokenizer, answerer, given, message):
         answerer(model, tokenizer).parse(given, "f:3")
 
 
-def test_invalid_arguments_of_fill_are_errors(model, tokenizer):
-    with pytest.raises(InputError, match=r"^text: .*The cat is"):
-        masked_lm.fill(model, tokenizer, "The cat is")
+def test_number_of_guesses_must_be_positive(model, tokenizer):
     with pytest.raises(InputError, match=r"`num_guesses`.* 0"):
         masked_lm.fill(model, tokenizer, "the [MASK]", 0)

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import recorded, tiny, untrained_models
+from support import recorded, tiny
 from support.run_outputs import weights
 
 import run_classifier
@@ -46,7 +46,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    return untrained_models.tokenizer(tmp_path_factory.mktemp("vocab"))
+    return tiny.tokenizer(tmp_path_factory.mktemp("vocab"))
 
 
 @pytest.fixture(scope="module")

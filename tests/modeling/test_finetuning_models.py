@@ -50,18 +50,6 @@ def test_classifier_equals_the_original(num_labels, golden):
     recorded.assert_all_close(found, stored, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("kind", "scope"), [(SequenceClassifier, ""), (SpanModel, "cls/squad/")]
-)
-def test_output_layers_have_the_weight_names_of_the_original(kind, scope):
-    weights = kind(CONFIG, 3).trainable_variables
-    shapes = {w.path: w.shape for w in weights if w.path[:5] != "bert/"}
-    assert shapes == {
-        f"{scope}output_weights": (3, 8),
-        f"{scope}output_bias": (3,),
-    }
-
-
 def test_initial_output_weights_do_not_depend_on_the_config():
     """The original implementation has a fixed standard deviation of 0.02."""
     config = dataclasses.replace(CONFIG, initializer_range=1.0)

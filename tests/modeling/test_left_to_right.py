@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from support import recorded
 
-from official_bert.config import BertConfig
 from official_bert.modeling.encoder import Bert
 
 CONFIG = dataclasses.replace(
@@ -128,10 +127,3 @@ def test_packed_sequences_equal_separate_ones(model):
         ]
     for found, expected in pairs:
         np.testing.assert_allclose(found, expected, atol=PACKED_TOLERANCE)
-
-
-def test_config_has_is_left_to_right_only_if_true():
-    assert '"is_left_to_right": true' in CONFIG.to_json_string()
-    assert BertConfig.from_dict(CONFIG.to_dict()) == CONFIG
-    ordinary = dataclasses.replace(CONFIG, is_left_to_right=False).to_dict()
-    assert CONFIG.to_dict().keys() - ordinary.keys() == {"is_left_to_right"}

@@ -59,13 +59,9 @@ MODELS = {
 }
 
 
-def saved_and_loaded(model, folder):
-    model.save(folder / "model.keras")
-    return keras.saving.load_model(folder / "model.keras")
-
-
 def check_saving(model, inputs, folder):
-    loaded = saved_and_loaded(model, folder)
+    model.save(folder / "model.keras")
+    loaded = keras.saving.load_model(folder / "model.keras")
     assert [w.path for w in loaded.weights] == [w.path for w in model.weights]
     expected, found = (
         keras.tree.flatten(m(inputs, training=False)) for m in (model, loaded)
@@ -90,7 +86,7 @@ def test_model_survives_saving(name, tmp_path):
 
 
 @pytest.mark.slow  # Keras compiles the step with XLA.
-def test_bert_in_a_functional_model_trains_saves_and_loads(tmp_path):
+def test_bert_is_trained_in_a_functional_model():
     inputs = [keras.Input([None], dtype="int32") for _ in range(3)]
     bert = encoder.Bert(CONFIG)
     logits = keras.layers.Dense(2)(bert(*inputs).pooled_output)
@@ -100,10 +96,6 @@ def test_bert_in_a_functional_model_trains_saves_and_loads(tmp_path):
     model.compile(
         "adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )
-    batch = [IDS, MASK, SEGMENTS]
-    model.fit(batch, np.array([0, 1, 1]), epochs=2, verbose=0)
+    labels = np.array([0, 1, 1])
+    model.fit([IDS, MASK, SEGMENTS], labels, epochs=2, verbose=0)
     assert np.any(bert.embeddings.word_embeddings.numpy() != before)
-    loaded = saved_and_loaded(model, tmp_path)
-    np.testing.assert_array_equal(
-        loaded.predict(batch, verbose=0), model.predict(batch, verbose=0)
-    )

@@ -48,9 +48,7 @@ both = pytest.mark.parametrize("choose", [mask_one, mask_many])
 )
 def test_number_of_predictions_is_rounded_half_to_even(prob, at_most):
     options = types.SimpleNamespace(
-        max_seq_length=511,
-        masked_lm_prob=prob,
-        max_predictions_per_seq=at_most,
+        max_seq_length=511, masked_lm_prob=prob, max_predictions_per_seq=at_most
     )
     counts = Settings(options).num_to_predict
     assert counts.tolist() == [  # As in the original implementation.

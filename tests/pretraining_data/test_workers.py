@@ -2,11 +2,10 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
+from support.processes import run_python
 
 from official_bert.errors import InputError
 from official_bert.pretraining_data.settings import Settings
@@ -76,9 +75,8 @@ except InputError as error:
 
 
 def test_failed_start_is_reported_and_leaves_no_process():
-    command = [sys.executable, "-c", FAILED_START]
-    printed = subprocess.check_output(command, text=True, timeout=60)
-    message, *started = printed.splitlines()
+    done = run_python("-c", FAILED_START, timeout=60)
+    message, *started = done.stdout.splitlines()
     assert message.startswith("--num_workers=4: ")
     assert len(started) == 2
     for process in started:

@@ -1,12 +1,17 @@
-"""A model that learns in seconds, and runs of run_classifier.py with it."""
+"""A model that learns in seconds: runs with it, and run directories."""
 
 import json
 
 import numpy as np
 
 import run_classifier
+from official_bert import task_file
 from official_bert.checkpoints import run_directory
+from official_bert.config import BertConfig
+from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import RunClassifier
+from official_bert.tasks.text import TextTask
+from official_bert.tokenization import Tokenizer
 from support import SPECIAL, command_lines, recorded, write_vocab
 
 WORDS = [
@@ -26,6 +31,8 @@ CONFIG = {
     "attention_probs_dropout_prob": 0.0,
     "initializer_range": 0.1,
 }
+# Does not learn.
+SMALL = {**CONFIG, "hidden_size": 8, "intermediate_size": 8}
 
 
 def write_model_files(folder, config, vocab=VOCAB):
@@ -71,3 +78,27 @@ def save(folder, model, config, seed, **others):
     arrays = {w.path: w.numpy() for w in model.trainable_variables}
     arrays |= {"global_step": np.int64(3), **others}
     run_directory.save(str(folder), 3, arrays, None, keep=1)
+
+
+def tokenizer(folder, *more, never_split=()):
+    """Writes the vocabulary and `more` tokens, and returns its tokenizer."""
+    vocab_file = write_vocab(folder, [*VOCAB, *more])
+    return Tokenizer(vocab_file, never_split=never_split)
+
+
+def save_finetuned(directory, task, config=SMALL):
+    """Writes a run directory with random weights; returns its path."""
+    model = task.build_model(BertConfig.from_dict(config))
+    save(directory, model, config, 5)
+    described = task_file.describe(task.to_json(), 16, do_lower_case=True)
+    (directory / "task.json").write_text(json.dumps(described))
+    return str(directory)
+
+
+def save_both(folder):
+    """Writes the run directories `tuned` and `pretrained`; returns `folder`."""
+    task = TextTask(task_type="classification", labels=("no", "yes"))
+    save_finetuned(folder / "tuned", task)
+    model = PretrainingModel(BertConfig.from_dict(SMALL))
+    save(folder / "pretrained", model, SMALL, 5)
+    return folder

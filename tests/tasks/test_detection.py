@@ -118,11 +118,7 @@ def test_columns_are_detected(tmp_path, header, row, columns):
             "good {i},bad {i},1",
             "--text_column .* columns: a, b, lab",
         ),
-        (
-            "text,a,b",
-            "good {i},1,2",
-            "--label_column .* columns: a, b",
-        ),
+        ("text,a,b", "good {i},1,2", "--label_column .* columns: a, b"),
         ("text", "good {i}", "--label_column must .* columns: none"),
     ],
 )

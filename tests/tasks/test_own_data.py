@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 import tensorflow as tf
-from support import tiny
+from support import pretraining_runs, tiny
 from support.run_outputs import read_json
 
 import run_classifier
@@ -225,9 +225,7 @@ def read_scores(output):
 
 
 @pytest.mark.slow
-def test_multilabel_run_learns_and_predicts_without_training_data(
-    tmp_path,
-):
+def test_multilabel_run_learns_and_predicts_without_training_data(tmp_path):
     names = ["rain", "sun"]
     rows = write_data(
         tmp_path, lambda text: [name for name in names if name in text]
@@ -263,23 +261,13 @@ def test_regression_run_learns_and_predicts_in_the_units_of_the_data(tmp_path):
     assert described["labels"] == []
     assert described["target_mean"] == pytest.approx(numbers.mean())
     assert described["target_deviation"] == pytest.approx(numbers.std())
-    records = tf.data.TFRecordDataset(str(output / "train.tf_record"))
-    labels = [
-        tf.train.Example.FromString(record).features.feature["label_ids"]
-        for record in records.as_numpy_iterator()
-    ]
-    found = [label.float_list.value[0] for label in labels]
-    expected = (numbers - numbers.mean()) / numbers.std()
-    np.testing.assert_allclose(sorted(found), sorted(expected), rtol=1e-5)
     assert results["pearson"] > 0.9
     assert results["spearmanr"] > 0.8
     # The loss is that of standardized targets in float32.
     expected = pytest.approx(results["mean_squared_error"], rel=1e-4)
     assert results["eval_loss"] == expected
-    text = (output / "eval_results.txt").read_text()
-    assert text.startswith("eval_loss = ")
-    [line] = [line for line in text.splitlines() if "pearson" in line]
-    assert float(line.split(" = ")[1]) == pytest.approx(results["pearson"])
+    found = pretraining_runs.results(output)
+    assert found["eval_pearson"] == pytest.approx(results["pearson"])
     predicted = read_scores(output)[:, 0]
     scores = [float(score) for _, score in read_predictions(output)]
     assert scores == pytest.approx(predicted)

@@ -1,42 +1,21 @@
 """Random texts of unusual characters, and recorded results."""
 
-import random
 import sys
 import unicodedata
 
 import pytest
-from support import recorded_texts
-
-TOKENS = [
-    *("[UNK]", "[MASK]", "a", "##a", "ab", "##bc", "σ", "##σ", "##ς", "é"),
-    *("##\u1161", "\u1112", "中", ".", "!", "[", "##2", "x", "##x", "i"),
-]
-# Characters of every class and special case.
-ALPHABET = (
-    "aAbBcC12xX.!-[]'`$ \t\n\r\x00\x0b\x1c\x7f\x85\xa0\xad"
-    "éÉİßςσΣ中\uf900\u3000\u2028\u200b\u200d\ufffd\ue000\ud800€—한가"
-    "\u0300\u0301\u0345\u0e31\u302e\U0001d165\U0001d16d\U00020000\U0002ceb0"
-)
+from support import odd_texts, recorded_texts
 
 
 @pytest.fixture
 def odd_vocab(make_vocab):
-    """A vocabulary file that splits some words of `ALPHABET`."""
-    return make_vocab(*TOKENS)
+    """A vocabulary file that splits some words of `random_texts`."""
+    return make_vocab("[UNK]", "[MASK]", *odd_texts.TOKENS)
 
 
 @pytest.fixture(scope="session")
 def random_texts():
-    """3000 texts of `ALPHABET`."""
-    rng = random.Random(0)
-    texts = []
-    for _ in range(3000):
-        length = rng.choice([1, 3, 8, 30])
-        chars = rng.choices(ALPHABET, k=length)
-        if rng.random() < 0.2:
-            chars.insert(rng.randrange(length), "[MASK]")
-        texts.append("".join(chars))
-    return texts
+    return odd_texts.random_texts(3000, "[MASK]", "\ud800")
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,7 @@ import unicodedata
 
 import pytest
 
-from official_bert.tokenization import (
-    BasicTokenizer,
-    FullTokenizer,
-    Tokenizer,
-)
+from official_bert.tokenization import BasicTokenizer, FullTokenizer, Tokenizer
 
 
 def assert_equal(records, field, function):

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from support import hosts, pretraining_runs, recorded, review_runs
 from support.pretraining_runs import event_values
-from support.run_outputs import (
-    assert_same_weights,
-    read_json_lines,
-    weights,
-)
+from support.run_outputs import assert_same_weights, read_json_lines, weights
 
 from official_bert.errors import InputError
 from official_bert.modeling.layers import Dropout
@@ -61,10 +57,7 @@ def assert_close_weights(output, expected):
 
 
 XLA = {"jit_compile": True}
-PARTS = {
-    "distribution_strategy": "mirrored",
-    "gradient_accumulation_steps": 2,
-}
+PARTS = {"distribution_strategy": "mirrored", "gradient_accumulation_steps": 2}
 ALL = XLA | PARTS | {"remat": True, "iterations_per_loop": 5}
 
 

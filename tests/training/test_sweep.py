@@ -6,6 +6,7 @@ import pathlib
 
 import keras
 import pytest
+from support import command_lines, tiny
 
 from official_bert import plots, tasks
 from official_bert.errors import InputError
@@ -22,15 +23,12 @@ class Task:
 
 @pytest.fixture
 def options(tmp_path):
-    (tmp_path / "vocab.txt").write_text("a\n")
     config = {"vocab_size": 9, "max_position_embeddings": 128}
-    (tmp_path / "bert_config.json").write_text(json.dumps(config))
+    tiny.write_model_files(tmp_path, config, ["a"])
     return RunClassifier(
+        **command_lines.files_of_run(tmp_path, "out"),
         task_name="mrpc",
         data_dir=str(tmp_path),
-        bert_config_file=str(tmp_path / "bert_config.json"),
-        vocab_file=str(tmp_path / "vocab.txt"),
-        output_dir=str(tmp_path / "out"),
         do_train=True,
         sweep="learning_rate=5e-5,3e-5;train_batch_size=16,32;seed=1..3",
     )

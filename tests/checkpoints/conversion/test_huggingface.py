@@ -9,7 +9,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -27,6 +26,7 @@ from support.conversions import (
     to_hf,
     to_tf1,
 )
+from support.processes import python_with
 from support.run_outputs import read_json
 
 from official_bert.checkpoints import weights
@@ -287,13 +287,7 @@ def test_missing_shard_is_named(theirs):
 @pytest.fixture(scope="module")
 def transformers():
     """Runs `transformers_process.py` in a Python that has transformers."""
-    python = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
-    command = [python, "-c", "import torch, transformers"]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip(
-            "needs torch and transformers, installed here or in a Python that "
-            "the environment variable TRANSFORMERS_PYTHON names"
-        )
+    python = python_with("torch, transformers", "TRANSFORMERS_PYTHON")
 
     def run(*arguments):
         subprocess.run(

@@ -1,10 +1,12 @@
-"""The casing of a run must match that of a released checkpoint."""
+"""The table of released models, and the casing that they need."""
 
 import ast
 import json
+import re
 
 import pytest
 
+from official_bert.released_models import released
 from official_bert.tokenization import validate_case_matches_checkpoint
 
 LOWER_CASED = """
@@ -50,3 +52,25 @@ def test_messages_equal_those_of_the_original(golden):
             assert str(error.value) == message
             num_errors += 1
     assert num_errors
+
+
+def test_all_released_models_are_listed_with_the_sizes_in_their_names():
+    # The table of 24 in the original's README, Turc et al., 2019.
+    small = {
+        f"uncased_L-{layers}_H-{hidden}_A-{heads}"
+        for layers in (2, 4, 6, 8, 10, 12)
+        for hidden, heads in [(128, 2), (256, 4), (512, 8), (768, 12)]
+    }
+    base = ["cased", "multilingual", "multi_cased", "chinese"]
+    large = ["uncased", "cased", "wwm_uncased", "wwm_cased"]
+    assert released().keys() == {
+        *small,
+        "uncased_L-12_H-768_A-12_2020",
+        *(f"{name}_L-12_H-768_A-12" for name in base),
+        *(f"{name}_L-24_H-1024_A-16" for name in large),
+    }
+    columns = ("layers", "hidden", "heads")
+    for name, row in released().items():
+        assert [row[column] for column in columns] == re.findall(
+            r"-(\d+)", name
+        )

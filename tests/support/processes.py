@@ -1,0 +1,34 @@
+"""Other Python processes, with their output."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def run_python(*arguments, status=0, **how):
+    """Returns a finished Python process with its stdout and stderr as text.
+
+    It must end with `status`, unless that is None.
+    """
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, **how
+    )
+    assert status in (None, done.returncode), done.stderr[-4000:]
+    return done
+
+
+def python_with(packages, variable):
+    """Returns a Python that has packages, or skips the test.
+
+    It is this one or the one that an environment variable names.
+    """
+    python = os.environ.get(variable, sys.executable)
+    command = [python, "-c", f"import {packages}"]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip(
+            f"needs {packages}, here or in the Python that the environment "
+            f"variable {variable} names"
+        )
+    return python
