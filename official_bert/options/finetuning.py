@@ -173,8 +173,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             trained["do_lower_case"] = task.get("do_lower_case", True)
         elif command != cls.command:
             return {}
-        for name, copy in _COPIES.items():
-            copy = os.path.join(run_directory, copy)
+        for name, file_name in _COPIES.items():
+            copy = os.path.join(run_directory, file_name)
             # The options of a run with a Hub module do not name these files.
             if (trained.get(name) or is_module) and files.exists(copy):
                 trained[name] = copy

@@ -91,22 +91,24 @@ class ChoiceColumns(NamedTuple):
         end are not choices.
         """
         value: Any = given.get(self.choices)
-        names: Sequence[str] = ()
+        texts, names = value, []
         columns = self.choices.split(",")
         if isinstance(value, dict):
-            value, names = value.get("text"), value.get("label", ())
+            texts, names = value.get("text"), value.get("label", [])
         elif len(columns) > 1 and all(name in given for name in columns[:2]):
-            value = [given.get(name) for name in columns]
-            while value and not value[-1]:
-                value.pop()
-        if not isinstance(value, list) or len(value) < 2:
+            value = texts = [given.get(name) for name in columns]
+            while texts and not texts[-1]:
+                texts.pop()
+        are_lists = isinstance(texts, list) and isinstance(names, list)
+        if not are_lists or len(texts) < 2:
             raise InputError(
                 f"{where}: {self.choices!r} must be a list of at least two "
-                "texts or, comma-separated, the columns of the choices. "
-                f"Received: {quoted(value)}. The columns are {listed(given)}. "
-                "Check --choices_column."
+                "texts, an object with the lists `text` and `label`, or, "
+                "comma-separated, the columns of the choices. Received: "
+                f"{quoted(value)}. The columns are {listed(given)}. Check "
+                "--choices_column."
             )
-        return value, names
+        return texts, names
 
 
 DEFAULT_COLUMNS = ChoiceColumns()

@@ -72,7 +72,7 @@ class Row(NamedTuple):
         flag = f" ({self.flags[column]})" if column in self.flags else ""
         return InputError(
             f"{self.where}: must have a column {column!r}{flag}. Received: "
-            f"{listed(names)}. {hint}"
+            f"{listed(names) or 'none'}. {hint}"
         )
 
     def text(self, column: str) -> str:
@@ -223,13 +223,13 @@ def _read_csv(path: str) -> Iterator[Record]:
 
 def _separator_advice(first_row: Sequence[str]) -> str:
     """Returns advice if the only cell has other separators, otherwise ""."""
-    found = [s for s in ";|\t," if len(first_row) == 1 and s in first_row[0]]
-    if not found:
-        return ""
-    return (
-        f"{found[0]!r} seems to separate the columns. Save the file with "
-        "commas as .csv, or with tabs as .tsv."
-    )
+    for separator in ";|\t,":
+        if len(first_row) == 1 and separator in first_row[0]:
+            return (
+                f"{separator!r} seems to separate the columns. Save the file "
+                "with commas as .csv, or with tabs as .tsv."
+            )
+    return ""
 
 
 def _name_cells(
