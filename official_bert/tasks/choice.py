@@ -154,12 +154,13 @@ class ChoiceTask(Task):
         special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for e in examples for text in (e.context, *e.texts))
         ids = tokenizer.tokenize_lines_to_ids(texts)
-        how = self.long_documents
         for number, example in enumerate(examples):
             context = next(ids)
             sequences = []
             for choice in itertools.islice(ids, len(example.choices)):
-                [pair] = documents.cut(context, choice, max_seq_length, how)
+                [pair] = documents.cut(
+                    context, choice, max_seq_length, self.long_documents
+                )
                 sequences.append(text_inputs.text_features(*pair, special))
             row = {k: [s[k] for s in sequences] for k in sequences[0]}
             others = {"label_ids": [example.label or 0], "is_real_example": [1]}

@@ -29,12 +29,13 @@ def write_run_files(options: TrainingOptions, texts: Mapping[str, str]) -> None:
 def log_data(
     task: Task,
     data: Mapping[str, Sequence[Any]],
-    note: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     max_seq_length: int,
 ) -> None:
     """Logs a table of the data, and a warning if the labels look wrong.
 
-    `data` is {split: examples}; `note` describes the training records, if any.
+    `data` is {split: examples}; `metadata` is that of the training records, {}
+    without training.
     """
     counts = {
         split: Counter(
@@ -53,9 +54,9 @@ def log_data(
         ]
     if len(total) > _MAX_LABELS:
         rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
-    if note and note["num_records"] != len(data["train"]):
-        rows["windows"] = [f"{note['num_records']:,}"]
-    for name, value in note.get("lengths", {}).items():
+    if metadata and metadata["num_records"] != len(data["train"]):
+        rows["windows"] = [f"{metadata['num_records']:,}"]
+    for name, value in metadata.get("lengths", {}).items():
         if name == "full":
             rows[f"cut or full at {max_seq_length}"] = [f"{value:.1%}"]
         else:
