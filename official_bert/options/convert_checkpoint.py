@@ -114,7 +114,9 @@ class ConvertCheckpoint(Options, heading="Model"):
         is_checkpoint = self.input_format in ("tf1", "model_garden")
         given = "checkpoint" if is_checkpoint else self.input_format
         if given not in ("auto", detected):
-            message = f"differs from {detected}, the format of --input."
+            message = (
+                f"differs from {detected}, the format of --input. Omit it."
+            )
             raise self.error("input_format", message)
         if self.strip_optimizer:
             if self.to != "tf1" or detected != "checkpoint":

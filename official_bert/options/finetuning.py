@@ -42,7 +42,10 @@ _NOT_TAKEN_OVER = (
 def _frozen_parts(value: str) -> str | None:
     for part in filter(None, value.split(",")):
         if not re.fullmatch(r"embeddings|pooler|\d+(-\d+)?", part):
-            return f"must list embeddings, pooler, 3 or 0-5, not {part!r}."
+            return (
+                "must list embeddings, pooler, layers such as 3 or ranges of "
+                f"layers such as 0-5. Received: {part!r}."
+            )
     return None
 
 

@@ -79,12 +79,12 @@ def pack_batches(
     """
     remaining = iter(batches)
     while group := list(itertools.islice(remaining, _BATCHES_PER_PACK)):
-        first = group[0]
-        packed = pack(
-            {name: np.concatenate([b[name] for b in group]) for name in first},
-            limits,
-        )
-        size = len(first["input_ids"])
+        joined = {
+            name: np.concatenate([batch[name] for batch in group])
+            for name in group[0]
+        }
+        packed = pack(joined, limits)
+        size = len(group[0]["input_ids"])
         for start in range(0, len(packed["input_ids"]), size):
             yield {
                 name: array[start : start + size]

@@ -22,13 +22,18 @@ from official_bert.modeling.finetuning_models import SpanModel
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options.run_squad import RunSquad
 from official_bert.tasks import task
-from official_bert.tasks.squad import squad_examples, squad_features
+from official_bert.tasks.squad import squad_features
 from official_bert.tasks.squad.squad_decoding import (
     DecodingOptions,
     SquadAnswer,
     decode,
 )
-from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
+from official_bert.tasks.squad.squad_examples import (
+    Paragraph,
+    SquadExample,
+    find_unanswered,
+    read_examples,
+)
 from official_bert.tasks.squad.squad_features import NUM_SPECIAL, SquadFeatures
 from official_bert.tokenization import Tokenizer
 
@@ -54,7 +59,7 @@ class SquadData(task.DataSet):
         return self._read_file("dev")
 
     def _read_file(self, split: str) -> list[SquadExample]:
-        return squad_examples.read_examples(
+        return read_examples(
             self.path(split),
             is_training=split == "train",
             version_2_with_negative=self.version_2_with_negative,
@@ -63,15 +68,15 @@ class SquadData(task.DataSet):
     def read(self, split: str) -> list[SquadExample]:
         if split == "train":
             return task.shuffle_examples(self._read_file("train"))
-        unanswered = squad_examples.find_unanswered(self._predicted)
-        if split == "dev" and unanswered:
+        examples = self._predicted
+        if split == "dev" and (question := find_unanswered(examples)):
             raise InputError(
-                f"{self.path('dev')}: question {unanswered.qas_id!r} must have "
+                f"{self.path('dev')}: question {question.qas_id!r} must have "
                 "`answers`, each with a `text`, for --do_eval and "
                 "--eval_every. Add them (an empty list if there is no "
                 "answer), or use --do_predict alone."
             )
-        return self._predicted
+        return examples
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -169,8 +174,8 @@ class SquadTask(task.Task):
         self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
     ) -> dict[str, Any]:
         """Returns the scores of the official scripts, {} without answers."""
-        if unanswered := squad_examples.find_unanswered(examples):
-            name = unanswered.qas_id
+        if question := find_unanswered(examples):
+            name = question.qas_id
             logging.info("Not scored: question %r has no `answers`", name)
             return {}
         dataset = [{"paragraphs": [{"qas": [e.qa for e in examples]}]}]
