@@ -74,8 +74,8 @@ def collect(library: pathlib.Path) -> list[list[str]]:
     seen: set[str] = set()
     documents = []
     for texts in [[topics[name]] for name in sorted(topics)] + modules:
-        found = (sentence for text in texts for sentence in prose(text))
-        document = dict.fromkeys(s for s in found if s not in seen)
+        all_sentences = (sentence for text in texts for sentence in prose(text))
+        document = dict.fromkeys(s for s in all_sentences if s not in seen)
         seen.update(document)
         # Next sentence prediction needs two sentences.
         if len(document) > 1:
@@ -124,8 +124,8 @@ def docstrings(path: pathlib.Path) -> list[str]:
         )
     ]
     nodes.sort(key=lambda node: node.lineno)
-    found = [ast.get_docstring(node) for node in (module, *nodes)]
-    return [text for text in found if text]
+    texts = [ast.get_docstring(node) for node in (module, *nodes)]
+    return [text for text in texts if text]
 
 
 def prose(text: str) -> Iterator[str]:

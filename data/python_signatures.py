@@ -35,7 +35,7 @@ class PythonSignatures(Options):
 
     output_dir: str = option("Directory of train.tsv, dev.tsv and test.tsv.")
     held_out: int = option(
-        "1 / N of all packages go to dev.tsv, and as many to test.tsv.",
+        "One of N packages goes to dev.tsv, and as many to test.tsv.",
         10,
         at_least=3,
     )
@@ -118,14 +118,15 @@ def collect(library: pathlib.Path) -> list[Function]:
     Args:
         library: The directory of the standard library.
     """
-    found: dict[str, Function] = {}
+    by_summary: dict[str, Function] = {}
     for path in python_english.sources(library):
         module = python_english.parse(path)
         if module is not None:
             top = path.relative_to(library).parts[0].removesuffix(".py")
             for signature, summary in functions(module):
-                found.setdefault(summary, Function(top, signature, summary))
-    return list(found.values())
+                function = Function(top, signature, summary)
+                by_summary.setdefault(summary, function)
+    return list(by_summary.values())
 
 
 def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -154,12 +155,12 @@ def summary_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
 
 def signature_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """Returns the name and the arguments, without `self` and defaults."""
-    given = function.args
-    names = [parameter.arg for parameter in given.posonlyargs + given.args]
+    parameters = function.args
+    names = [p.arg for p in parameters.posonlyargs + parameters.args]
     if names[:1] in (["self"], ["cls"]):
         del names[0]
-    names += [parameter.arg for parameter in given.kwonlyargs]
-    names += [rest.arg for rest in (given.vararg, given.kwarg) if rest]
+    names += [p.arg for p in parameters.kwonlyargs]
+    names += [p.arg for p in (parameters.vararg, parameters.kwarg) if p]
     return f"{function.name}({', '.join(names)})"
 
 

@@ -1,4 +1,4 @@
-"""Runs commands: flags and `--help` from an options class, and errors.
+"""Runs commands: defines flags, prints `--help`, reports errors.
 
 A command ends with::
 
@@ -26,12 +26,13 @@ from absl import app, flags, logging
 from official_bert.errors import InputError, short_reason
 from official_bert.flags import HEADINGS, Options, plain_type
 
-# Keras imports these if they are installed: a third of all import time.
+# Keras imports these packages if they are installed, which takes a third of all
+# import time. No command needs what Keras uses them for.
 _UNUSED_BY_KERAS = {"matplotlib", "sklearn"}
 
-# TensorFlow's variable for the lowest level that it logs, and a level above all
-# lines that do not end the process.
-_LOG_LEVEL, _NO_LINES = "TF_CPP_MIN_LOG_LEVEL", "3"
+# The environment variable of TensorFlow's log level, and the level at which it
+# logs only the error that ends the process.
+_LOG_LEVEL, _FATAL_ONLY = "TF_CPP_MIN_LOG_LEVEL", "3"
 
 _DISK_FULL = [os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT)]
 
@@ -42,7 +43,7 @@ _DEFINE = {
     bool: flags.DEFINE_bool,
 }
 
-# Flags, and other programs' names for them that are spelled differently.
+# Names that users of other programs may try instead of our flags.
 _OTHER_NAMES = {
     "model": "model_name_or_path bert_model",
     "train_file": "data dataset dataset_name",
@@ -125,6 +126,7 @@ def _call(
     options_class: type[_Options],
     argv: list[str],
 ) -> None:
+    """Calls `main`; ends the process if the user can correct the error."""
     name = os.path.basename(argv[0])
     status: str | int
     try:
@@ -137,7 +139,7 @@ def _call(
                 "boolean --name or --name=false."
             )
         if not flags.FLAGS.verbose:
-            os.environ.setdefault(_LOG_LEVEL, _NO_LINES)
+            os.environ.setdefault(_LOG_LEVEL, _FATAL_ONLY)
             # Python's part of TensorFlow warns of retracing.
             stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
         main(options_from_flags(options_class))
@@ -239,10 +241,10 @@ def quiet_imports() -> Iterator[None]:
     """Discards the lines that TensorFlow writes to stderr when it is imported.
 
     No setting of TensorFlow hides them. They are shown with --verbose,
-    if the user set TF_CPP_MIN_LOG_LEVEL, and outside `run`. Also hides packages
-    that Keras would import for functions that no command uses.
+    if the user set TF_CPP_MIN_LOG_LEVEL, and outside `run`. Keras does not
+    import `_UNUSED_BY_KERAS` meanwhile.
     """
-    if os.environ.get(_LOG_LEVEL) != _NO_LINES:
+    if os.environ.get(_LOG_LEVEL) != _FATAL_ONLY:
         yield
         return
     sys.stderr.flush()

@@ -83,10 +83,10 @@ class BertConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields, including unknown keys of `from_dict`."""
-        found = copy.deepcopy(vars(self))
+        values = copy.deepcopy(vars(self))
         if not self.is_left_to_right:
-            del found["is_left_to_right"]
-        return found
+            del values["is_left_to_right"]
+        return values
 
     def to_json_string(self) -> str:
         """Returns the same JSON text as the original, byte for byte."""
@@ -170,8 +170,8 @@ class BertConfig:
         path = model_formats.beside_checkpoint(checkpoint, "bert_config.json")
         if path is None:
             return None
-        found = json_files.read_object(path).get("is_left_to_right", False)
-        return path if found != self.is_left_to_right else None
+        direction = json_files.read_object(path).get("is_left_to_right", False)
+        return path if direction != self.is_left_to_right else None
 
     def require_same_direction(self, checkpoint: str) -> None:
         """Raises `InputError` if `config_of_other_direction` finds a config."""

@@ -25,7 +25,7 @@ _HASHED_BLOCK = 4 * 2**20
 _NOT_WRITABLE = "The output directory must be writable. Received: {!r}"
 _FIX_DIRECTORY = "Choose another or fix its permissions."
 
-# How some files that are not text begin, what they are and what to do.
+# The first bytes of some files that are not text, and what to do with them.
 _NOT_TEXT = {
     b"PK\x03\x04": "a ZIP archive, such as .xlsx. Export it as CSV in UTF-8",
     b"\xd0\xcf\x11\xe0": "an Office file, such as .xls. Export it as CSV",
@@ -71,7 +71,7 @@ def _input_errors(path: str, problem: str, advice: str) -> Iterator[None]:
 
 
 def _look_up(function: str, path: str) -> Any:
-    """Calls a function of the back end that does not change anything."""
+    """Calls a function of the back end that only reads."""
     problem = f"Cannot access {path!r}"
     advice = (
         "Check the address, the connection, and that TensorFlow supports this "
@@ -225,12 +225,15 @@ def _iconv(path: str, encoding: str = "ENCODING") -> str:
 
 
 def _require_text(path: str, start: bytes) -> None:
-    """Raises `InputError` if a file begins like UTF-16 or other formats."""
-    found = [kind for name, kind in _NOT_TEXT.items() if start.startswith(name)]
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        found = [f"UTF-16. Convert it: {_iconv(path, 'UTF-16')}"]
-    if found:
-        raise InputError(f"{path}:1: text must be UTF-8. Received: {found[0]}.")
+    """Raises `InputError` if a file begins like UTF-16 or a binary format."""
+    formats = dict(_NOT_TEXT)
+    for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        formats[mark] = f"UTF-16. Convert it: {_iconv(path, 'UTF-16')}"
+    for first_bytes, received in formats.items():
+        if start.startswith(first_bytes):
+            raise InputError(
+                f"{path}:1: text must be UTF-8. Received: {received}."
+            )
 
 
 def _decode(
@@ -247,8 +250,8 @@ def _decode(
         stored = getattr(file, "fileobj", file)  # The compressed file.
         number = position = 0
         try:
-            parts = file if by_line else [file.read()]
-            for number, line in enumerate(parts, start=1):
+            lines = file if by_line else [file.read()]
+            for number, line in enumerate(lines, start=1):
                 if on_bytes and stored.seekable():  # Pipes are not.
                     on_bytes(stored.tell() - position)
                     position = stored.tell()

@@ -124,7 +124,7 @@ def read_vocab(directory: str) -> str | None:
     path = os.path.join(directory, VOCAB)
     fast_path = os.path.join(directory, _FAST)
     fast = _read_json(fast_path)
-    if os.path.exists(path):
+    if files.exists(path):
         text = files.read_text(path)
     elif fast:
         text = to_text(_learned_tokens(fast, fast_path))
@@ -160,12 +160,11 @@ def _added_tokens(
         content = json_files.get(token, "content", str, path)
         ids[content] = _read_id(token, "id", path)
     added = {token: number for token, number in ids.items() if number >= first}
-    numbers = range(first, first + len(added))
-    if any(number not in added.values() for number in numbers):
+    if sorted(added.values()) != list(range(first, first + len(added))):
         raise InputError(
             f"{directory}: the ids of added tokens must follow those of the "
-            f"{first} others. Received: {added}. Save the tokenizer again, or "
-            "pass --vocab_file."
+            f"{first} others. Received: {quoted(added)}. Save the tokenizer "
+            "again, or pass --vocab_file."
         )
     in_order = sorted(added, key=added.__getitem__)
     _require_lines(in_order, directory)
@@ -260,4 +259,4 @@ def warn_of_accents(
 
 def _read_json(path: str) -> dict[str, Any]:
     """Returns the content of a JSON file; {} if there is none."""
-    return json_files.read_object(path) if os.path.exists(path) else {}
+    return json_files.read_object(path) if files.exists(path) else {}

@@ -59,8 +59,10 @@ def _parse(text: str) -> Any:
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError as error:
-            found = error.object[error.start]
-            raise ValueError(f"It has a lone surrogate, {found!r}") from error
+            surrogate = error.object[error.start]
+            raise ValueError(
+                f"It has a lone surrogate, {surrogate!r}"
+            ) from error
     return value
 
 
@@ -69,19 +71,20 @@ def read_object(path: str) -> dict[str, Any]:
 
     Raises `InputError` if the file is missing or contains something else.
     """
-    found = read(path)
-    if not isinstance(found, dict):
-        kind = type(found).__name__
+    content = read(path)
+    if not isinstance(content, dict):
+        kind = type(content).__name__
         raise InputError(
             f"{path}:1: must be one JSON object. Received: {kind}."
         )
-    return found
+    return content
 
 
 def get(content: dict[str, Any], key: str, kind: Any, path: str) -> Any:
-    """Returns a value of the object in a file, None by default.
+    """Returns `content[key]`, decoded; a missing key is the same as null.
 
-    Raises `InputError` if it does not fit the type, see `decode`.
+    `content` is the object in the file at `path`. Raises `InputError` if the
+    value does not fit the type `kind`, see `decode`.
     """
     try:
         return decode(content.get(key), kind, key)
@@ -94,7 +97,8 @@ def decode(value: Any, kind: Any, name: str) -> Any:
 
     An object becomes a `NamedTuple` or data class, a list becomes a tuple.
     `Annotated` values must be in the given range or tuple. Raises `ValueError`
-    with the name of the value if it does not fit.
+    with the name of the value if it does not fit, and `TypeError` if an object
+    lacks a field.
     """
     args = typing.get_args(kind)
     if typing.get_origin(kind) is types.UnionType:  # X | None

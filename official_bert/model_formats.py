@@ -2,7 +2,7 @@
 
 import fnmatch
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from official_bert import files, json_files
 from official_bert.errors import InputError, listed
@@ -88,7 +88,7 @@ def beside_checkpoint(checkpoint: str, name: str) -> str | None:
     return next(filter(files.exists, paths), None)
 
 
-def has_any(names: Iterable[str], patterns: Sequence[str]) -> bool:
+def has_any(names: Sequence[str], patterns: Sequence[str]) -> bool:
     """Whether a file name matches a pattern."""
     return any(fnmatch.filter(names, pattern) for pattern in patterns)
 

@@ -77,17 +77,17 @@ def find(model: str) -> ModelFiles:
     """
     is_path = files.exists(model)
     directory = model.rstrip("/") if is_path else _download(model, _SMALL)
-    found = model_formats.detect(directory, model)
+    model_format = model_formats.detect(directory, model)
     checkpoint = directory
-    if found == "checkpoint":
+    if model_format == "checkpoint":
         checkpoint = model_formats.find_checkpoint(directory)
     config_file = os.path.join(directory, _CONFIG)
     vocab_file = os.path.join(directory, _VOCAB)
     lower = None
-    if found == "checkpoint" and files.exists(config_file):
+    if model_format == "checkpoint" and files.exists(config_file):
         vocab_file = vocab_file if files.exists(vocab_file) else ""
     else:
-        if found == "keras_hub":
+        if model_format == "keras_hub":
             config, vocab, lower = keras_hub_files.read(directory)
         else:
             config = huggingface_files.read_config(directory)

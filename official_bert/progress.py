@@ -58,6 +58,7 @@ def read_lines(
     `convert` changes the lines of each file.
     """
     total = sum(map(files.size, names))
-    with bar(description=description, total=total, unit="B") as shown:
+    with bar(description=description, total=total, unit="B") as bytes_bar:
         for name in names:
-            yield from convert(files.read_lines(name, on_bytes=shown.update))
+            lines = files.read_lines(name, on_bytes=bytes_bar.update)
+            yield from convert(lines)

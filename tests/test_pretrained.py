@@ -103,6 +103,8 @@ def test_casing_follows_files_then_name_then_vocabulary(directory, models):
     assert casing("uncased_L-2_H-128_A-2", "A b")
     assert not casing("cased_L-12_H-768_A-12")
     assert not casing("cased", tokenizer_config='{"do_lower_case": false}')
+    remote = f"file://{directory}/cased"
+    assert not pretrained.find(remote).do_lower_case
 
 
 def test_vocabulary_is_read_from_tokenizer_json(directory, models):

@@ -140,7 +140,7 @@ def test_files_without_answers_are_predicted_but_not_evaluated(folder, trained):
     del question["answers"]
     path = folder / "test.json"
     path.write_text(json.dumps(content))
-    message = rf"test.json: data.*{question['id']}.*`answers`"
+    message = rf"test.json: question .{question['id']}.*`answers`"
     for mode in (
         {"do_eval": True},
         {"do_train": True, "eval_every": 1},

@@ -82,7 +82,9 @@ def check_files(
             _check_lengths(where, features, data.schema)
             _check_ids(where, features, data.schema, vocab_size)
         if not number:
-            raise InputError(f"{name} must hold TFRecords, but is empty.")
+            raise InputError(
+                f"{name} must hold TFRecords, but is empty. Create it again."
+            )
 
 
 def read_masking(name: str) -> Masking | None:
@@ -112,7 +114,7 @@ def _masking(where: str, features: Any) -> Masking | None:
     """Returns the `Masking` of a record; None if the record is masked."""
     if not set(Masking._fields) <= set(features):
         return None
-    found = {}
+    settings = {}
     for name, kind in Masking.__annotations__.items():
         value_list = "int64_list" if kind is int else "float_list"
         values = getattr(features[name], value_list).value
@@ -122,8 +124,8 @@ def _masking(where: str, features: Any) -> Masking | None:
                 f"least 0. Received: {listed(values) or 'none'}. Create the "
                 "file again."
             )
-        found[name] = values[0]
-    return Masking(**found)
+        settings[name] = values[0]
+    return Masking(**settings)
 
 
 def _check_masking(

@@ -88,14 +88,14 @@ def entities(tags: Iterable[str]) -> list[Entity]:
     so that `O I-PER` starts an entity. Unlike in `conlleval`, `B-X` after
     `E-X` starts an entity, too.
     """
-    found: list[Entity] = []
+    in_order: list[Entity] = []
     is_open = False  # Whether the last entity may continue.
     for index, tag in enumerate(tags):
         match = _TAG.fullmatch(tag)
         prefix, name = (match[1], match[2] or "") if match else ("O", "")
-        if is_open and prefix in "IMEL" and found[-1].type == name:
-            found[-1] = found[-1]._replace(end=index + 1)
+        if is_open and prefix in "IMEL" and in_order[-1].type == name:
+            in_order[-1] = in_order[-1]._replace(end=index + 1)
         elif match:
-            found.append(Entity(index, index + 1, name))
+            in_order.append(Entity(index, index + 1, name))
         is_open = prefix in "BIM"
-    return found
+    return in_order

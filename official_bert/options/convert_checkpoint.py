@@ -93,9 +93,9 @@ class ConvertCheckpoint(Options, heading="Model"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        found = self.detected_format
-        self._check_formats(found)
-        if "keras_hub" in (found, self.to):
+        detected = self.detected_format
+        self._check_formats(detected)
+        if "keras_hub" in (detected, self.to):
             self.require("to", checks.installed("keras_nlp"))
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")
@@ -110,25 +110,27 @@ class ConvertCheckpoint(Options, heading="Model"):
         """The input format; "checkpoint" is TF1 or Model Garden."""
         return model_formats.detect(self.input, f"--input={self.input}")
 
-    def _check_formats(self, found: str) -> None:
+    def _check_formats(self, detected: str) -> None:
         is_checkpoint = self.input_format in ("tf1", "model_garden")
         given = "checkpoint" if is_checkpoint else self.input_format
-        if given not in ("auto", found):
-            message = f"differs from {found}, the format of --input."
+        if given not in ("auto", detected):
+            message = (
+                f"differs from {detected}, the format of --input. Omit it."
+            )
             raise self.error("input_format", message)
         if self.strip_optimizer:
-            if self.to != "tf1" or found != "checkpoint":
+            if self.to != "tf1" or detected != "checkpoint":
                 raise self.error(
                     "strip_optimizer",
                     "needs a TF1 checkpoint and --to=tf1. Omit it: other "
                     "formats never include the optimizer.",
                 )
-        elif self.to in (found, self.input_format):
+        elif self.to in (detected, self.input_format):
             raise same_format_error(self.to)
         for name in ("dtype", "model_card"):
             if self.is_set(name) and self.to != "huggingface":
                 raise self.error(name, "needs --to=huggingface. Omit it.")
-        if self.bert_config_file and found != "checkpoint":
+        if self.bert_config_file and detected != "checkpoint":
             message = "is only for TF1 and Model Garden checkpoints. Omit it."
             raise self.error("bert_config_file", message)
 

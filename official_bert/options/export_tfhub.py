@@ -40,8 +40,8 @@ class ExportTfhub(ModelOptions, heading="Model"):
         super().__post_init__()
         self._check_model()
         outputs = list(filter(self.is_set, self.one_of))
+        inputs = self._inputs()
         for name in outputs:
-            inputs = self._inputs()
             require_output_directory(self, name, inputs, self.overwrite)
         paths = [os.path.realpath(getattr(self, name)) for name in outputs]
         if len(paths) > 1 and os.path.commonpath(paths) in paths:
@@ -51,22 +51,21 @@ class ExportTfhub(ModelOptions, heading="Model"):
     def _check_model(self) -> None:
         needed = RELEASED if self.export_path else ("vocab_file",)
         self._require_model(needed)
-        found = self.model_files
-        files.require(found.vocab_file, "--vocab_file, or vocab.txt there,")
+        config_file, vocab_file, *_ = self.model_files
+        files.require(vocab_file, "--vocab_file, or vocab.txt there,")
         if self.model_dir and task_file.is_in(self.model_dir):
             module = task_file.read(self.model_dir).get("hub_module")
             if module is not None:
                 message = f"has no encoder, but uses {module}. Use that module."
                 raise self.error("model_dir", message)
-        if not self.export_path and not files.exists(found.bert_config_file):
+        if not self.export_path and not files.exists(config_file):
             return  # A preprocessor needs only the vocabulary.
-        config = found.read_config()
+        config = self.model_files.read_config()
         if self.preprocessor_path:
             config.require_length(self.max_seq_length)
-        vocab = load_vocab(found.vocab_file)
-        config.require_vocabulary(vocab, found.vocab_file)
+        config.require_vocabulary(load_vocab(vocab_file), vocab_file)
         if self.export_path:
-            require_released(found)
+            require_released(self.model_files)
 
     def _inputs(self) -> list[str]:
         inputs = [self.model_files.vocab_file]

@@ -42,7 +42,10 @@ _NOT_TAKEN_OVER = (
 def _frozen_parts(value: str) -> str | None:
     for part in filter(None, value.split(",")):
         if not re.fullmatch(r"embeddings|pooler|\d+(-\d+)?", part):
-            return f"must list embeddings, pooler, 3 or 0-5, not {part!r}."
+            return (
+                "must list embeddings, pooler, layers such as 3 or ranges of "
+                f"layers such as 0-5. Received: {part!r}."
+            )
     return None
 
 
@@ -173,8 +176,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             trained["do_lower_case"] = task.get("do_lower_case", True)
         elif command != cls.command:
             return {}
-        for name, copy in _COPIES.items():
-            copy = os.path.join(run_directory, copy)
+        for name, file_name in _COPIES.items():
+            copy = os.path.join(run_directory, file_name)
             # The options of a run with a Hub module do not name these files.
             if (trained.get(name) or is_module) and files.exists(copy):
                 trained[name] = copy

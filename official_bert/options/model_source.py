@@ -52,13 +52,14 @@ class NamedModel(Options, heading="Model"):
 
     @classmethod
     def _files_of_model(cls, model: str) -> dict[str, Any]:
-        found = pretrained.find(model)
-        casing = "uncased" if found.do_lower_case else "cased"
-        logging.info("--model=%s: %s, %s", model, found.init_checkpoint, casing)
+        values = pretrained.find(model)._asdict()
+        casing = "uncased" if values["do_lower_case"] else "cased"
+        checkpoint = values["init_checkpoint"]
+        logging.info("--model=%s: %s, %s", model, checkpoint, casing)
         names = [field.name for field in dataclasses.fields(cls)]
         return {
             name: value
-            for name, value in found._asdict().items()
+            for name, value in values.items()
             if name in names and value != ""
         }
 
@@ -115,15 +116,16 @@ class ModelOptions(NamedModel, heading="Model"):
         """The files of the model; of a run directory, its best checkpoint."""
         if not self.model_dir:
             return super().model_files
-        found = pretrained.run_files(self.model_dir, self.do_lower_case)
-        return found._replace(vocab_file=self.vocab_file or found.vocab_file)
+        in_run = pretrained.run_files(self.model_dir, self.do_lower_case)
+        return in_run._replace(vocab_file=self.vocab_file or in_run.vocab_file)
 
     def input_files(self) -> list[str]:
         """Returns all files of the model except its weights."""
-        names = (task_file.NAME, huggingface_files.TOKENIZER_CONFIG)
-        directory = self.model_dir
-        metadata = [os.path.join(directory, n) for n in names if directory]
-        return [*self.model_files[:2], *metadata]
+        paths = list(self.model_files[:2])
+        if self.model_dir:
+            names = (task_file.NAME, huggingface_files.TOKENIZER_CONFIG)
+            paths += [os.path.join(self.model_dir, name) for name in names]
+        return paths
 
     def _require_model(self, needed: Sequence[str] = RELEASED) -> None:
         """Raises `InputError` unless the needed files or a run are given."""
@@ -149,15 +151,15 @@ class ModelOptions(NamedModel, heading="Model"):
                 raise self.error("do_lower_case", message)
 
 
-def require_released(found: ModelFiles) -> None:
+def require_released(model_files: ModelFiles) -> None:
     """Raises `InputError` unless the files exist and fit each other."""
-    config = found.read_config()
-    checkpoint = found.init_checkpoint
+    config = model_files.read_config()
+    checkpoint = model_files.init_checkpoint
     config.require_same_direction(checkpoint)
-    files.require(found.vocab_file, "--vocab_file")
+    files.require(model_files.vocab_file, "--vocab_file")
     if message := existing_checkpoint(checkpoint):
         raise InputError(f"--init_checkpoint={checkpoint} {message}")
-    validate_case_matches_checkpoint(found.do_lower_case, checkpoint)
+    validate_case_matches_checkpoint(model_files.do_lower_case, checkpoint)
 
 
 def require_finetuned(directory: str) -> None:
@@ -192,12 +194,12 @@ def require_pretrained(directory: str) -> None:
     )
 
 
-def require_masked_lm(found: ModelFiles) -> None:
+def require_masked_lm(model_files: ModelFiles) -> None:
     """Raises `InputError` for left-to-right models."""
-    if found.read_config().is_left_to_right:
+    if model_files.read_config().is_left_to_right:
         raise InputError(
-            f"{found.bert_config_file}: --fill_mask and --score need a masked "
-            "LM, but this is a left-to-right model. Use another model."
+            f"{model_files.bert_config_file}: --fill_mask and --score need a "
+            "masked LM, but this is a left-to-right model. Use another model."
         )
 
 

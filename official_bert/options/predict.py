@@ -138,10 +138,10 @@ class Predict(ModelOptions, heading="Model"):
                 "--fill_mask or --score."
             )
         directory = self.model_files.init_checkpoint
-        found = huggingface_files.architecture(directory)
-        if found not in _KINDS:
+        architecture = huggingface_files.architecture(directory)
+        if architecture not in _KINDS:
             message = (
-                f"must be a fine-tuned model. Received: {found}. Add "
+                f"must be a fine-tuned model. Received: {architecture}. Add "
                 "--fill_mask or --score for masked words, or fine-tune it with "
                 "run_classifier.py or run_squad.py and pass --model_dir."
             )
@@ -149,18 +149,18 @@ class Predict(ModelOptions, heading="Model"):
         self._require_files(is_finetuned=False)
         if task_file.is_in(directory):
             return task_file.read(directory)
-        return {"kind": _KINDS[found]}
+        return {"kind": _KINDS[architecture]}
 
     def _check_columns(self, task: dict[str, object]) -> None:
         """Raises `InputError` unless the columns of a table are known."""
-        kind, form = task.get("kind"), self.resolved_format
-        if form == "conll" and kind != "tagging":
+        kind, file_format = task.get("kind"), self.resolved_format
+        if file_format == "conll" and kind != "tagging":
             is_named = self.is_set("input_format")
             name = "input_format" if is_named else "input_file"
             message = f"needs a model that tags words, not one of {kind!r}."
             raise self.error(name, message)
         names = ["text_a_column", "has_header"]
-        names += ["input_file"] if form == "csv" else []
+        names += ["input_file"] if file_format == "csv" else []
         given = list(filter(self.is_set, names))
         if given and kind != "text":
             message = f"needs a model of texts, but this is one of {kind!r}."

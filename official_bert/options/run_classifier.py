@@ -186,14 +186,14 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             "do_predict": "test_file" in given,
         }
         completed = super().complete(actions | given)
-        form = table_format(given["train_file"])
-        if not form and "task_name" not in completed:
+        file_format = table_format(given["train_file"])
+        if not file_format and "task_name" not in completed:
             raise InputError(
                 f"--train_file={given['train_file']} must end in .csv, .tsv or "
                 ".jsonl, or these with .gz. Rename or convert the file."
             )
         implied: dict[str, Any] = {
-            "task_name": form,
+            "task_name": file_format,
             "data_dir": "",
             "task_type": "auto",
             "text_a_column": "",

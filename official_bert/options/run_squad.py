@@ -57,5 +57,8 @@ class RunSquad(FinetuningOptions, heading="Data"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_seq_length <= self.max_query_length + 3:
-            message = f"must exceed {self.flag('max_query_length')} + 3."
+            message = (
+                f"must exceed {self.flag('max_query_length')} + 3, for "
+                "special tokens and a part of the paragraph."
+            )
             raise self.error("max_seq_length", message)

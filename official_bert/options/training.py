@@ -33,15 +33,15 @@ def read_record(directory: str) -> dict[str, Any]:
     if not files.exists(path):
         return {}
     record = json_files.read_object(path)
-    lists = record.get("fingerprints", {})
+    fingerprints = record.get("fingerprints", {})
     if not (
         isinstance(record.get("options", {}), dict)
-        and isinstance(lists, dict)
-        and all(isinstance(found, list) for found in lists.values())
+        and isinstance(fingerprints, dict)
+        and all(isinstance(value, list) for value in fingerprints.values())
     ):
         raise InputError(
-            f"{path}: `options` must be an object and `fingerprints` one of "
-            "lists, as training wrote them. Restore the file, or choose "
+            f"{path}: `options` must be an object and `fingerprints` an object "
+            "of lists, as training wrote them. Restore the file, or choose "
             "another --output_dir."
         )
     return record

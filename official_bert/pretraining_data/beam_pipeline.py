@@ -44,8 +44,9 @@ from official_bert.pretraining_data.parallel import KeyedPairs
 from official_bert.pretraining_data.sentences import Summary
 from official_bert.pretraining_data.settings import Settings
 
-# The file of a block and its place there; its text, or an error message.
+# The number of the file of a block, and of the block in the file.
 BlockKey = tuple[int, int]
+# The text of a block, or an error message about its file.
 Block = tuple[BlockKey, Corpus | str]
 
 # Pairs and their sequences; or pairs without a random B and the tokens of A.
@@ -165,7 +166,7 @@ def read_blocks(file: tuple[int, str], settings: Settings) -> Iterator[Block]:
 def measure(
     block: Block, settings: Settings
 ) -> tuple[int, tuple[BlockKey, Summary | str]]:
-    """Returns the size of a block; all have the same key."""
+    """Returns the size of a block, or its error; all have the same key."""
     key, text = block
     if isinstance(text, Corpus):
         return 0, (key, sentences.summarize(text, settings))
@@ -177,9 +178,9 @@ def make_plan(
     settings: Settings,
 ) -> Iterator[tuple[BlockKey, Place]]:
     """Yields the place of each block; writes the sum of sizes to a file."""
-    keys, found = zip(*sorted(measured[1]), strict=True)
-    sizes = [size for size in found if isinstance(size, Summary)]
-    errors = [text for text in found if isinstance(text, str)]
+    keys, results = zip(*sorted(measured[1]), strict=True)
+    sizes = [result for result in results if isinstance(result, Summary)]
+    errors = [result for result in results if isinstance(result, str)]
     path = os.path.join(settings.corpus_directory, _PLAN)
     if errors:
         files.write_text(path, json.dumps({"error": "\n".join(errors)}))
@@ -277,8 +278,8 @@ def encode_bucket(
         for rows in parallel.batches_of_rows(pairs)
     )
     records = parallel.encode_batches(settings, batches)
-    columns = zip(*(some.data for some in records), strict=True)
-    data = [b"".join(column) for column in columns]
+    by_file = zip(*(batch.data for batch in records), strict=True)
+    data = [b"".join(batches_of_file) for batches_of_file in by_file]
     path = parallel.bucket_path(settings.corpus_directory, bucket)
     with files.writing(path) as file:
         file.write(b"".join(data))
@@ -286,7 +287,7 @@ def encode_bucket(
     for number, size in enumerate(map(len, data)):
         yield number, (bucket, start, size)
         start += size
-    yield -1, sum((some.counts for some in records), Counter())
+    yield -1, sum((batch.counts for batch in records), Counter())
 
 
 def join_buckets(group: tuple[int, Iterable[Any]], settings: Settings) -> None:

@@ -92,9 +92,9 @@ class Corpus:
         sizes = ends - starts
         if isinstance(self.ids, int):
             # Unlike a memory map, this keeps only these parts in memory.
-            places = np.stack([4 * sizes, 4 * starts], axis=1).tolist()
-            parts = [os.pread(self.ids, size, at) for size, at in places]
-            return np.frombuffer(b"".join(parts), np.int32)
+            ranges = np.stack([4 * sizes, 4 * starts], axis=1).tolist()
+            spans = [os.pread(self.ids, size, at) for size, at in ranges]
+            return np.frombuffer(b"".join(spans), np.int32)
         shifts = starts - (np.cumsum(sizes) - sizes)
         return self.ids[np.arange(sizes.sum()) + np.repeat(shifts, sizes)]
 

@@ -78,12 +78,18 @@ def pack_batches(
     not exceed.
     """
     remaining = iter(batches)
-    while some := list(itertools.islice(remaining, _BATCHES_PER_PACK)):
-        joined = {n: np.concatenate([c[n] for c in some]) for n in some[0]}
+    while group := list(itertools.islice(remaining, _BATCHES_PER_PACK)):
+        joined = {
+            name: np.concatenate([batch[name] for batch in group])
+            for name in group[0]
+        }
         packed = pack(joined, limits)
-        size = len(some[0]["input_ids"])
+        size = len(group[0]["input_ids"])
         for start in range(0, len(packed["input_ids"]), size):
-            yield {n: packed[n][start : start + size] for n in packed}
+            yield {
+                name: array[start : start + size]
+                for name, array in packed.items()
+            }
 
 
 def pack(columns: Columns, limits: Limits) -> Columns:

@@ -82,8 +82,8 @@ def make_features(
     predictions = np.zeros(
         (3, len(pairs), settings.options.max_predictions_per_seq), np.int32
     )
-    made = np.stack([positions, labels, np.ones_like(labels)])
-    predictions[:, rows, masking.ranks(rows)] = made
+    values = np.stack([positions, labels, np.ones_like(labels)])
+    predictions[:, rows, masking.ranks(rows)] = values
     return {
         **_text_features(pairs, input_ids),
         "masked_lm_positions": predictions[0],
@@ -119,7 +119,7 @@ def _text_features(pairs: Offsets, input_ids: Ints) -> dict[str, Any]:
 
 
 class EncodedRecords(NamedTuple):
-    """Some encoded records."""
+    """A batch of encoded records."""
 
     data: list[bytes]  # To append to each output file.
     counts: Counter[str]  # From `_count`.
@@ -187,7 +187,7 @@ def _with_masking(columns: Columns, values: schemas.Masking) -> Columns:
 
 
 def write(
-    parts: Iterable[EncodedRecords],
+    batches: Iterable[EncodedRecords],
     options: CreatePretrainingData,
     num_tokens_read: int,
 ) -> None:
@@ -196,10 +196,10 @@ def write(
     counts = Counter[str]()
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(files.writing(name)) for name in names]
-        for part in parts:
-            for file, data in zip(opened, part.data, strict=True):
+        for batch in batches:
+            for file, data in zip(opened, batch.data, strict=True):
                 file.write(data)
-            counts.update(part.counts)
+            counts.update(batch.counts)
         require_records(counts)
         # A full disk may be reported only now, before any file is renamed.
         for file in opened:

@@ -148,15 +148,15 @@ def begin_pairs(
     the number of documents in the corpus.
     """
     number, first, num_documents = place
-    made = array.array("q")  # A list takes seven times the memory.
+    rows = array.array("q")  # A list takes seven times the memory.
     for index, document in enumerate(documents, first):
         rng = random.Random(f"{options.random_seed}/{number}/{index}")
         pairs = segment_pairs.document_pairs(
             document.tolist(), index, num_documents, options, rng
         )
         for pair in pairs:
-            made.extend((*pair, rng.getrandbits(_KEY_BITS)))
-    return np.frombuffer(made, np.int64).reshape(-1, 6)
+            rows.extend((*pair, rng.getrandbits(_KEY_BITS)))
+    return np.frombuffer(rows, np.int64).reshape(-1, 6)
 
 
 def lacks_segment(
@@ -213,7 +213,7 @@ def num_buckets(summary: Summary, options: CreatePretrainingData) -> int:
 def by_bucket(
     pairs: KeyedPairs, num_buckets: int
 ) -> Iterator[tuple[int, Offsets]]:
-    """Yields the rows of each bucket; keys ascend from bucket to bucket."""
+    """Yields each bucket and its rows; keys ascend from bucket to bucket."""
     high_bits = pairs[:, -1] >> (_KEY_BITS - 31)
     return grouped(high_bits * num_buckets >> 31)
 
@@ -228,13 +228,13 @@ def grouped(numbers: Offsets) -> Iterator[tuple[int, Offsets]]:
 
 
 def scatter(
-    made: Iterable[KeyedPairs], num_buckets: int, directory: str
+    all_pairs: Iterable[KeyedPairs], num_buckets: int, directory: str
 ) -> list[str]:
     """Appends pairs to the files of their buckets; returns the files."""
     numbers: set[int] = set()
-    remaining = iter(made)
-    while some := list(_portion(remaining)):
-        pairs = np.concatenate(some)
+    remaining = iter(all_pairs)
+    while portion := list(_portion(remaining)):
+        pairs = np.concatenate(portion)
         for number, rows in by_bucket(pairs, num_buckets):
             numbers.add(number)
             with open(bucket_path(directory, number), "ab") as file:
@@ -242,10 +242,10 @@ def scatter(
     return [bucket_path(directory, number) for number in sorted(numbers)]
 
 
-def _portion(made: Iterator[KeyedPairs]) -> Iterator[KeyedPairs]:
+def _portion(remaining: Iterator[KeyedPairs]) -> Iterator[KeyedPairs]:
     """Yields the next arrays, with about `_PAIRS_IN_MEMORY` pairs together."""
     num_pairs = 0
-    for pairs in made:
+    for pairs in remaining:
         yield pairs
         num_pairs += len(pairs)
         if num_pairs >= _PAIRS_IN_MEMORY:
@@ -265,20 +265,20 @@ def _encode_files(
     buckets = (np.fromfile(path, np.int64).reshape(-1, 6) for path in paths)
     with progress.bar(
         description="Writing records", total=sum(sizes), unit="instance"
-    ) as shown:
+    ) as bar:
         records = workers.map(encode, buckets)
-        for parts, size in zip(records, sizes, strict=True):
-            yield from parts
-            shown.update(size)
+        for bucket, size in zip(records, sizes, strict=True):
+            yield from bucket
+            bar.update(size)
 
 
 def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:
     """Returns the records of a bucket, whose pairs come in any order."""
     with corpus.stored(settings.corpus_directory) as text:
-        parts = [pairs[rows] for rows in batches_of_rows(pairs)]
+        sorted_pairs = (pairs[rows] for rows in batches_of_rows(pairs))
         batches = (
-            (part, instance_records.make_sequences(text, part, settings))
-            for part in parts
+            (batch, instance_records.make_sequences(text, batch, settings))
+            for batch in sorted_pairs
         )
         return encode_batches(settings, batches)
 

@@ -43,8 +43,8 @@ def get(options: RunClassifier) -> Task:
     task = _MAKERS[name](options)
     if isinstance(task, TextTask | ChoiceTask):
         mode, stride = options.long_document, options.window_stride
-        how = LongDocuments(mode, stride, options.window_pooling)
-        task = dataclasses.replace(task, long_documents=how)
+        long_documents = LongDocuments(mode, stride, options.window_pooling)
+        task = dataclasses.replace(task, long_documents=long_documents)
     head = PoolingHead(options.feature_layers, options.bilstm_units)
     return dataclasses.replace(task, pooling_head=head)
 

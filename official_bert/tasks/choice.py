@@ -91,22 +91,24 @@ class ChoiceColumns(NamedTuple):
         end are not choices.
         """
         value: Any = given.get(self.choices)
-        names: Sequence[str] = ()
+        texts, names = value, []
         columns = self.choices.split(",")
         if isinstance(value, dict):
-            value, names = value.get("text"), value.get("label", ())
+            texts, names = value.get("text"), value.get("label", [])
         elif len(columns) > 1 and all(name in given for name in columns[:2]):
-            value = [given.get(name) for name in columns]
-            while value and not value[-1]:
-                value.pop()
-        if not isinstance(value, list) or len(value) < 2:
+            value = texts = [given.get(name) for name in columns]
+            while texts and not texts[-1]:
+                texts.pop()
+        are_lists = isinstance(texts, list) and isinstance(names, list)
+        if not are_lists or len(texts) < 2:
             raise InputError(
                 f"{where}: {self.choices!r} must be a list of at least two "
-                "texts or, comma-separated, the columns of the choices. "
-                f"Received: {quoted(value)}. The columns are {listed(given)}. "
-                "Check --choices_column."
+                "texts, an object with the lists `text` and `label`, or, "
+                "comma-separated, the columns of the choices. Received: "
+                f"{quoted(value)}. The columns are {listed(given)}. Check "
+                "--choices_column."
             )
-        return value, names
+        return texts, names
 
 
 DEFAULT_COLUMNS = ChoiceColumns()
@@ -152,12 +154,13 @@ class ChoiceTask(Task):
         special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for e in examples for text in (e.context, *e.texts))
         ids = tokenizer.tokenize_lines_to_ids(texts)
-        how = self.long_documents
         for number, example in enumerate(examples):
             context = next(ids)
             sequences = []
             for choice in itertools.islice(ids, len(example.choices)):
-                [pair] = documents.cut(context, choice, max_seq_length, how)
+                [pair] = documents.cut(
+                    context, choice, max_seq_length, self.long_documents
+                )
                 sequences.append(text_inputs.text_features(*pair, special))
             row = {k: [s[k] for s in sequences] for k in sequences[0]}
             others = {"label_ids": [example.label or 0], "is_real_example": [1]}

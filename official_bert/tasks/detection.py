@@ -76,10 +76,12 @@ def _detect_header(options: RunClassifier, split: str) -> bool:
     sample = list(itertools.islice(rows, _SAMPLE_SIZE))
     first, *others = (list(row.cells.values()) for row in sample)
     has_header = is_named or looks_like_header(first, others)
-    found = "is the header (otherwise: --nohas_header)"
+    verdict = "is the header (otherwise: --nohas_header)"
     if not has_header:
-        found = "is data; columns have numbers from 0 (otherwise: --has_header)"
-    logging.info("%s: this line %s: %s", sample[0].where, found, first)
+        verdict = (
+            "is data; columns have numbers from 0 (otherwise: --has_header)"
+        )
+    logging.info("%s: this line %s: %s", sample[0].where, verdict, first)
     return has_header
 
 

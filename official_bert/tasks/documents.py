@@ -29,7 +29,7 @@ TRUNCATE_TAIL = LongDocuments()
 
 
 def cut(
-    ids_a: Ids, ids_b: Ids, max_seq_length: int, how: LongDocuments
+    ids_a: Ids, ids_b: Ids, max_seq_length: int, settings: LongDocuments
 ) -> list[Pair]:
     """Returns the parts of a text, or of a pair, that fit into one sequence.
 
@@ -48,15 +48,15 @@ def cut(
     room = max_seq_length - (3 if ids_b else 2)
     if len(ids_a) + len(ids_b) <= room:
         return [(ids_a, ids_b)]
-    if how.mode == "windows" and room > 0:
-        return _windows(ids_a, ids_b, room, how.stride)
+    if settings.mode == "windows" and room > 0:
+        return _windows(ids_a, ids_b, room, settings.stride)
     length_a, length_b = len(ids_a), len(ids_b)
     while length_a + length_b > room:  # Shorten the longer one, B if equal.
         if length_a > length_b:
             length_a -= 1
         else:
             length_b -= 1
-    if how.mode != "head_tail":
+    if settings.mode != "head_tail":
         return [(ids_a[:length_a], ids_b[:length_b])]
     return [(_head_and_tail(ids_a, length_a), _head_and_tail(ids_b, length_b))]
 
@@ -75,5 +75,5 @@ def _windows(ids_a: Ids, ids_b: Ids, room: int, stride: int) -> list[Pair]:
     size = room - len(short)
     step = min(stride or size // 2, size) or 1
     last = max(len(long) - size, 0)
-    parts = [long[i : i + size] for i in (*range(0, last, step), last)]
-    return [(part, short) if is_a_longer else (short, part) for part in parts]
+    windows = [long[i : i + size] for i in (*range(0, last, step), last)]
+    return [(w, short) if is_a_longer else (short, w) for w in windows]

@@ -84,8 +84,8 @@ class Forward:
                 size = len(indices)  # Less than B in the last batch.
                 losses[indices] = output[1][:size]
                 weights[indices] = output[2][:size]
-                for index, found in zip(indices, output[0], strict=False):
-                    logits[index] = found
+                for index, values in zip(indices, output[0], strict=False):
+                    logits[index] = values
                 bar.update(size)
         return Outputs(logits, losses, weights)
 
@@ -95,16 +95,16 @@ class Forward:
             {name: tf.constant(values) for name, values in batch.items()}
         )
         return [
-            np.concatenate([part.numpy() for part in self._all_parts(values)])
+            np.concatenate([part.numpy() for part in self._per_replica(values)])
             for values in outputs
         ]
 
-    def _all_parts(self, values: Any) -> Sequence[Any]:
-        """Returns the outputs of all replicas, on this host and on others."""
-        parts: Sequence[Any] = self.strategy.experimental_local_results(values)
-        if len(parts) < self.strategy.num_replicas_in_sync:
+    def _per_replica(self, values: Any) -> Sequence[Any]:
+        """Returns the outputs of each replica; of several hosts, all in one."""
+        local: Sequence[Any] = self.strategy.experimental_local_results(values)
+        if len(local) < self.strategy.num_replicas_in_sync:  # Several hosts.
             return [self.strategy.gather(values, axis=0)]
-        return parts
+        return local
 
     def _on_replica(self, batch: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Returns logits, loss sums and weight sums of this replica's part."""

@@ -138,7 +138,7 @@ def make_text_task(options: RunClassifier) -> TextTask:
 
 
 def hold_out(labels: Sequence[Any], share: float) -> set[int]:
-    """Returns the indices of the examples to hold out, at least one.
+    """Returns the indices of the examples to hold out.
 
     The share is nearly the same for every class, or for every range of numbers.
     Classes with a single example are not held out. The result does not depend
@@ -173,11 +173,17 @@ class OwnTexts(OwnData):
         names = self.labels
         if names is None:
             is_multilabel = options.task_type == "multilabel"
-            found = itertools.chain(*labels) if is_multilabel else labels
-            names = tuple(sorted({*found}))
+            flat = itertools.chain(*labels) if is_multilabel else labels
+            names = tuple(sorted({*flat}))
             self.require_several(names)
         share = options.dev_share if options.holds_out else 0.0
         indices = hold_out(labels, share)
+        if share and not indices:
+            raise InputError(
+                "No examples can be held out for evaluation: each label in "
+                f"{self._label_column()} occurs only once. Check "
+                "--label_column, or give --dev_file or --dev_share=0."
+            )
         rest = [e for index, e in enumerate(examples) if index not in indices]
         return dataclasses.replace(
             self,
@@ -230,13 +236,15 @@ class OwnTexts(OwnData):
         if len(missing) == len(examples):
             column = self.options.label_column
             cells = [row.cells.get(column) for row in self.rows("test")]
-            found = {str(cell) for cell in cells if cell not in (None, "")}
-            if len(found) > 1:
-                labels = listed(self.labels) if self.labels else "as numbers"
+            unknown = {str(cell) for cell in cells if cell not in (None, "")}
+            if len(unknown) > 1:
+                labels = "numbers"
+                if self.labels:
+                    labels = f"the labels {listed(self.labels)}"
                 raise InputError(
-                    f"{self.path('test')}: column {column!r} must have the "
-                    f"labels {labels}. Received: {listed(sorted(found))}. "
-                    "Correct or remove them."
+                    f"{self.path('test')}: column {column!r} must have "
+                    f"{labels}. Received: {listed(sorted(unknown))}. Correct "
+                    "or remove them."
                 )
         elif missing:
             logging.warning(
@@ -274,15 +282,21 @@ class OwnTexts(OwnData):
         mean = trained.get("target_mean", 0.0)
         return mean, trained.get("target_deviation", 1.0)
 
-    def require_several(self, found: Collection[Any]) -> None:
-        """Raises `InputError` if all training labels are equal."""
-        options = self.options
-        if len(found) < (1 if options.task_type == "multilabel" else 2):
+    def require_several(self, labels: Collection[Any]) -> None:
+        """Raises `InputError` unless the training labels differ.
+
+        `labels` are the different ones. Multi-label tasks may have only one.
+        """
+        if len(labels) < (1 if self.options.task_type == "multilabel" else 2):
             raise InputError(
                 "The training data must have different labels. Received: only "
-                f"{sorted(found)} in column {options.label_column!r} of "
-                f"{options.own_file('train')!r}. Check --label_column."
+                f"{sorted(labels)} in {self._label_column()}. Check "
+                "--label_column."
             )
+
+    def _label_column(self) -> str:
+        column, path = self.options.label_column, self.path("train")
+        return f"column {column!r} of {path!r}"
 
 
 # Columns with one choice each: A, B or choice_0, option 1, endingA.
@@ -295,8 +309,12 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     """Returns multiple choice, with the largest number of choices found."""
     splits = options.used_splits
     names = files.list_directory(options.data_dir)
-    found = [f for f in ("jsonl", "csv", "tsv") if f"{splits[0]}.{f}" in names]
-    file_format = found[0] if found else "jsonl"
+    formats = [
+        name
+        for name in ("jsonl", "csv", "tsv")
+        if f"{splits[0]}.{name}" in names
+    ]
+    file_format = formats[0] if formats else "jsonl"
     options = dataclasses.replace(options, task_name=file_format)
     columns = _choice_columns(options)
     data = OwnChoices(options, columns)
@@ -323,11 +341,11 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
         options.context_column, options.choices_column, question
     )
     first = next(detection.read_rows(options, options.used_splits[0]))
-    found = list(filter(_CHOICE_COLUMN.fullmatch, first.cells))
+    names = list(filter(_CHOICE_COLUMN.fullmatch, first.cells))
     is_default = columns.choices == DEFAULT_COLUMNS.choices
-    if is_default and columns.choices not in first.cells and len(found) > 1:
-        logging.info("%s: the choices are in %s", first.path, ", ".join(found))
-        columns = columns._replace(choices=",".join(found))
+    if is_default and columns.choices not in first.cells and len(names) > 1:
+        logging.info("%s: the choices are in %s", first.path, ", ".join(names))
+        columns = columns._replace(choices=",".join(names))
     return columns
 
 

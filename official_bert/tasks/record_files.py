@@ -1,6 +1,6 @@
 """The TFRecord files of fine-tuning, with the original's names and features.
 
-`train.tf_record.json` beside `train.tf_record` holds a fingerprint of
+`train.tf_record.json`, the metadata of `train.tf_record`, has a fingerprint of
 everything that the records depend on. If it is the same, they are reused.
 """
 
@@ -23,7 +23,7 @@ from official_bert.tokenization import Tokenizer
 # The number of features that are encoded together.
 _FEATURES_PER_BLOCK = 256
 
-# Percentiles of sequence lengths in the JSON file, called the note.
+# Percentiles of sequence lengths in the metadata.
 _PERCENTILES = {"50%": 50, "90%": 90, "99%": 99, "max": 100}
 
 # Increase this when the same examples give other records.
@@ -40,18 +40,18 @@ def write_records(
     """Writes a training record for each feature, unless the file is up to date.
 
     An existing file is replaced when all records have been written. Sequences
-    are padded to `max_seq_length`. Returns the content of the JSON file:
-    `num_records`, and `lengths` if there are records.
+    are padded to `max_seq_length`. Returns the metadata: `num_records`, and
+    `lengths` if there are records.
     """
     settings = (task.to_json(), max_seq_length)
     fingerprint = _fingerprint(examples, settings, tokenizer)
-    note_path = f"{path}.json"
-    if note := _up_to_date_note(path, note_path, fingerprint):
-        number = note["num_records"]
+    metadata_path = f"{path}.json"
+    if metadata := _read_if_up_to_date(path, metadata_path, fingerprint):
+        number = metadata["num_records"]
         logging.info("%s: its %d records are up to date", path, number)
-        return note
-    if files.exists(note_path):
-        files.write_text(note_path, "{}\n")
+        return metadata
+    if files.exists(metadata_path):
+        files.write_text(metadata_path, "{}\n")
     blocks = task.featurize(examples, tokenizer, max_seq_length)
     lengths: list[int] = []
     with (
@@ -63,17 +63,17 @@ def write_records(
                 writer.write(record)
                 bar.update()
             lengths += features.lengths
-    note = {"made_of": fingerprint, "num_records": len(lengths)}
+    metadata = {"made_of": fingerprint, "num_records": len(lengths)}
     if lengths:
-        note["lengths"] = {
+        metadata["lengths"] = {
             name: int(np.percentile(lengths, percent, method="higher"))
             for name, percent in _PERCENTILES.items()
         }
         num_full = lengths.count(max_seq_length)
-        note["lengths"]["full"] = num_full / len(lengths)
-    note["size"] = files.size(path)
-    json_files.write(note_path, note)
-    return note
+        metadata["lengths"]["full"] = num_full / len(lengths)
+    metadata["size"] = files.size(path)
+    json_files.write(metadata_path, metadata)
+    return metadata
 
 
 @contextlib.contextmanager
@@ -96,18 +96,19 @@ def encode_features(features: Features, max_seq_length: int) -> Iterator[bytes]:
         yield from encode_examples(rows)
 
 
-def _up_to_date_note(
-    path: str, note_path: str, fingerprint: str
+def _read_if_up_to_date(
+    path: str, metadata_path: str, fingerprint: str
 ) -> dict[str, Any] | None:
-    """Returns the note, or None if the records must be written."""
-    if not files.exists(path) or not files.exists(note_path):
+    """Returns the metadata, or None if the records must be written."""
+    if not files.exists(path) or not files.exists(metadata_path):
         return None
     try:
-        note = json_files.read_object(note_path)
-        is_complete = note["size"] == files.size(path)
-        return note if is_complete and note["made_of"] == fingerprint else None
+        metadata = json_files.read_object(metadata_path)
+        is_complete = metadata["size"] == files.size(path)
+        is_same = metadata["made_of"] == fingerprint
     except (InputError, KeyError):  # Not written by this program.
         return None
+    return metadata if is_complete and is_same else None
 
 
 def _fingerprint(

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from official_bert import files, json_files
 from official_bert.errors import InputError, listed, quoted
 
-Record = tuple[int, list[str]]
+# The line on which a row begins, and the row's cells.
+_NumberedCells = tuple[int, list[str]]
 
 _DOUBLE_QUOTES = 'Double the quotes (") inside cells in quotes.'
 _QUOTE_COMMAS = (
@@ -72,7 +73,7 @@ class Row(NamedTuple):
         flag = f" ({self.flags[column]})" if column in self.flags else ""
         return InputError(
             f"{self.where}: must have a column {column!r}{flag}. Received: "
-            f"{listed(names)}. {hint}"
+            f"{listed(names) or 'none'}. {hint}"
         )
 
     def text(self, column: str) -> str:
@@ -169,8 +170,8 @@ def read(
         rows = _read_objects(path)
     else:
         is_csv = file_format == "csv"
-        records = _read_csv(path) if is_csv else _read_tsv(path)
-        rows = _name_cells(path, records, has_header)
+        numbered = _read_csv(path) if is_csv else _read_tsv(path)
+        rows = _name_cells(path, numbered, has_header)
     row = None
     for row in rows:
         yield row._replace(flags=flags)
@@ -195,13 +196,13 @@ def no_examples(path: str) -> InputError:
     return InputError(f"{path}: must hold examples. Received: none.")
 
 
-def _read_tsv(path: str) -> Iterator[Record]:
+def _read_tsv(path: str) -> Iterator[_NumberedCells]:
     for line, text in files.numbered_lines(path):
         if text.strip() or "\t" in text:
             yield line, text.split("\t")
 
 
-def _read_csv(path: str) -> Iterator[Record]:
+def _read_csv(path: str) -> Iterator[_NumberedCells]:
     csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
     lines = (line + "\n" for _, line in files.numbered_lines(path))
     reader = csv.reader(lines, strict=True)
@@ -223,20 +224,20 @@ def _read_csv(path: str) -> Iterator[Record]:
 
 def _separator_advice(first_row: Sequence[str]) -> str:
     """Returns advice if the only cell has other separators, otherwise ""."""
-    found = [s for s in ";|\t," if len(first_row) == 1 and s in first_row[0]]
-    if not found:
-        return ""
-    return (
-        f"{found[0]!r} seems to separate the columns. Save the file with "
-        "commas as .csv, or with tabs as .tsv."
-    )
+    for separator in ";|\t,":
+        if len(first_row) == 1 and separator in first_row[0]:
+            return (
+                f"{separator!r} seems to separate the columns. Save the file "
+                "with commas as .csv, or with tabs as .tsv."
+            )
+    return ""
 
 
 def _name_cells(
-    path: str, records: Iterable[Record], has_header: bool
+    path: str, numbered: Iterable[_NumberedCells], has_header: bool
 ) -> Iterator[Row]:
     width, names, advice = 0, [], ""
-    for line, cells in records:
+    for line, cells in numbered:
         if not width:
             width, advice = len(cells), _separator_advice(cells)
             if has_header:

@@ -238,9 +238,9 @@ class TaggingTask(Task):
             return dataclasses.replace(given, tags=None)
         if isinstance(given, str):
             return _split_text(given)
-        parts = given if isinstance(given, dict) else {"tokens": given}
-        words: Any = parts.get("tokens")
-        before, after = parts.get("before", []), parts.get("after", [])
+        lists = given if isinstance(given, dict) else {"tokens": given}
+        words: Any = lists.get("tokens")
+        before, after = lists.get("before", []), lists.get("after", [])
         if not all(map(_is_word_list, (before, words, after))):
             raise InputError(
                 f"{where}: must be a text, a list of words, or an object with "

@@ -102,12 +102,12 @@ class TextTask(Task):
         special = text_inputs.special_ids(tokenizer.vocab)
         texts = (text for e in examples for text in (e.text_a, e.text_b or ""))
         ids = tokenizer.tokenize_lines_to_ids(texts)
-        how = self.long_documents
         for number, example in enumerate(examples):
             labels = self._label_ids(example)
             others = {"label_ids": labels, "is_real_example": [1]}
-            text_a, text_b = next(ids), next(ids)
-            for pair in documents.cut(text_a, text_b, max_seq_length, how):
+            for pair in documents.cut(
+                next(ids), next(ids), max_seq_length, self.long_documents
+            ):
                 row = text_inputs.text_features(*pair, special)
                 yield FeatureRow(number, row | others)
 
@@ -160,7 +160,7 @@ class TextTask(Task):
         windows: list[list[np.ndarray]] = [[] for _ in features.examples]
         for row, window in zip(features.rows, logits, strict=True):
             windows[row.example].append(window)
-        pooled = [self.unscale(pool(parts, axis=0)) for parts in windows]
+        pooled = [self.unscale(pool(rows, axis=0)) for rows in windows]
         if not pooled or self.task_type == "regression":
             return pooled
         is_multilabel = self.task_type == "multilabel"

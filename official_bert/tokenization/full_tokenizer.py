@@ -64,11 +64,14 @@ class FullTokenizer:
         """
         from official_bert import pretrained
 
-        found = pretrained.find(model)
-        if not found.vocab_file:
-            raise InputError(f"{model} has no vocabulary.")
-        defaults = {"do_lower_case": found.do_lower_case}
-        return cls(found.vocab_file, **(defaults | kwargs))
+        model_files = pretrained.find(model)
+        if not model_files.vocab_file:
+            raise InputError(
+                f"{model} has no vocabulary: neither vocab.txt nor "
+                "tokenizer.json."
+            )
+        defaults = {"do_lower_case": model_files.do_lower_case}
+        return cls(model_files.vocab_file, **(defaults | kwargs))
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the tokens of `text`."""

@@ -281,19 +281,18 @@ def _write_training_records(run: Run) -> tuple[RecordFiles, int]:
     """
     path = os.path.join(run.directory, "train.tf_record")
     examples, max_seq_length = run.data["train"], run.options.max_seq_length
-    record_stats = record_files.write_records(
+    metadata = record_files.write_records(
         path, run.task, examples, run.tokenizer, max_seq_length
     )
-    if not record_stats["num_records"]:
+    if not metadata["num_records"]:
         raise InputError(
             "The training data must have at least one example with text. "
             f"Received: {len(examples)} examples without text."
         )
-    reporting.log_data(run.task, run.data, record_stats, max_seq_length)
+    reporting.log_data(run.task, run.data, metadata, max_seq_length)
     schema = run.task.schema(max_seq_length)
-    num_examples = len(examples)
-    if run.task.epoch_has_all_features:
-        num_examples = record_stats["num_records"]
+    has_all = run.task.epoch_has_all_features
+    num_examples = metadata["num_records"] if has_all else len(examples)
     return RecordFiles([path], schema), num_examples
 
 

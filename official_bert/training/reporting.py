@@ -29,13 +29,13 @@ def write_run_files(options: TrainingOptions, texts: Mapping[str, str]) -> None:
 def log_data(
     task: Task,
     data: Mapping[str, Sequence[Any]],
-    record_stats: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     max_seq_length: int,
 ) -> None:
     """Logs a table of the data, and a warning if the labels look wrong.
 
-    `data` is {split: examples}. `record_stats` is the result of
-    `record_files.write_records`, or {} without training.
+    `data` is {split: examples}; `metadata` is that of the training records, {}
+    without training.
     """
     counts = {
         split: Counter(
@@ -54,9 +54,9 @@ def log_data(
         ]
     if len(total) > _MAX_LABELS:
         rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
-    if record_stats and record_stats["num_records"] != len(data["train"]):
-        rows["windows"] = [f"{record_stats['num_records']:,}"]
-    for name, value in record_stats.get("lengths", {}).items():
+    if metadata and metadata["num_records"] != len(data["train"]):
+        rows["windows"] = [f"{metadata['num_records']:,}"]
+    for name, value in metadata.get("lengths", {}).items():
         if name == "full":
             rows[f"cut or full at {max_seq_length}"] = [f"{value:.1%}"]
         else:

@@ -226,6 +226,10 @@ def test_choices_may_be_named_by_the_data_as_in_arc(tmp_path):
     line = {"question": "d ?", "choices": named, "answerKey": "1"}
     [example] = choices(tmp_path, line, label_column="answerKey")
     assert example[1:] == ("d ?", ["b", "c"], 0, "")
+    for names in (None, 5, "12"):
+        line["choices"] = {**named, "label": names}
+        with pytest.raises(InputError, match=r"jsonl:1: .*lists .text. and"):
+            choices(tmp_path, line, label_column="answerKey")
 
 
 def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):

@@ -157,6 +157,15 @@ def test_one_tenth_of_each_class_is_held_out():
     assert len(hold_out(["a", "a"], 0.1)) == 1
 
 
+def test_labels_that_all_differ_cannot_be_held_out(tmp_path):
+    rows = [f"it is good {i},{name}" for i, name in enumerate("abc")]
+    flags = ("--text_column=review", "--label_column=stars")
+    options = complete(tmp_path, "a.csv", table(*rows), *flags)
+    message = "'stars' of '.*a.csv'.*--label_column.*--dev_share=0"
+    with pytest.raises(InputError, match=message):
+        tasks.get(options)
+
+
 @pytest.mark.slow
 def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

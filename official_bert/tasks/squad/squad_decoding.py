@@ -183,8 +183,8 @@ def _choose(
         # By score; "no answer" is last among equals.
         texts = heapq.merge(texts, [no_answer], key=lambda c: -c.score)
     best: dict[str, Candidate] = {}
-    while len(best) < options.n_best_size and (found := next(texts, None)):
-        best.setdefault(found.text, found)
+    while len(best) < options.n_best_size and (candidate := next(texts, None)):
+        best.setdefault(candidate.text, candidate)
     if options.version_2_with_negative:
         best.setdefault("", no_answer)
     candidates = list(best.values()) or [Candidate("empty", 0.0, 0.0)]

@@ -13,7 +13,7 @@ import bisect
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -65,12 +65,13 @@ class Answer(NamedTuple):
 
 
 class SquadExample(NamedTuple):
-    """A question about a paragraph; only training reads its answer."""
+    """A question about a paragraph."""
 
     qas_id: str  # The question's id, its key in all results.
     question_text: str
     paragraph: Paragraph
-    answer: Answer | None = None
+    answer: Answer | None = None  # For training.
+    qa: Any = None  # The JSON object with all answers, for metrics.
 
 
 def read_examples(
@@ -93,10 +94,10 @@ def read_examples(
     examples: list[SquadExample] = []
     num_skipped = 0
     places: dict[str, str] = {}
-    for place, example, qa in _questions(path):
+    for place, example in _questions(path):
         if is_training:
             paragraph = example.paragraph
-            answer = _answer(paragraph, qa, version_2_with_negative, place)
+            answer = _answer(example, version_2_with_negative, place)
             words = " ".join(paragraph.words[answer.start : answer.end + 1])
             if " ".join(answer.text.split()) not in words:
                 num_skipped += 1
@@ -109,7 +110,7 @@ def read_examples(
                         words,
                     )
                 continue
-            example = example._replace(answer=answer)
+            example = example._replace(answer=answer, qa=None)
         elif example.qas_id in places:
             raise InputError(
                 f"{place}: questions must have different ids. Received: "
@@ -126,40 +127,41 @@ def read_examples(
     return examples
 
 
-def find_unanswered(path: str) -> str | None:
-    """Returns the position of the first question without `answers`, if any.
+def find_unanswered(examples: Iterable[SquadExample]) -> SquadExample | None:
+    """Returns the first question without a list of `answers`, if any.
 
     An empty list means that the question has no answer, as in SQuAD 2.0.
     """
-    for place, _, qa in _questions(path):
+    for example in examples:
         try:
-            for answer in _field(qa, "answers", place, list):
-                _field(answer, "text", place, str)
+            for answer in _field(example.qa, "answers", "", list):
+                _field(answer, "text", "", str)
         except InputError:
-            return place
+            return example
     return None
 
 
-def _questions(path: str) -> Iterator[tuple[str, SquadExample, Any]]:
-    """Yields the position, the example without answer, and the JSON object."""
+def _questions(path: str) -> Iterator[tuple[str, SquadExample]]:
+    """Yields the position of each question, and its example with `qa`."""
     root = json_files.read(path)
-    for i, entry in enumerate(_field(root, "data", f"{path}: (root)", list)):
-        where = f"{path}: data[{i}]"
-        for j, node in enumerate(_field(entry, "paragraphs", where, list)):
-            part = f"{where}.paragraphs[{j}]"
-            paragraph = Paragraph(_field(node, "context", part, str))
-            for k, qa in enumerate(_field(node, "qas", part, list)):
-                place = f"{part}.qas[{k}]"
+    for i, article in enumerate(_field(root, "data", f"{path}: (root)", list)):
+        in_file = f"{path}: data[{i}]"
+        for j, node in enumerate(_field(article, "paragraphs", in_file, list)):
+            in_article = f"{in_file}.paragraphs[{j}]"
+            paragraph = Paragraph(_field(node, "context", in_article, str))
+            for k, qa in enumerate(_field(node, "qas", in_article, list)):
+                place = f"{in_article}.qas[{k}]"
                 # Some data sets have numbers; keys of results are strings.
                 qas_id = str(_field(qa, "id", place, str, int))
                 place += f" (question {qas_id!r})"
                 question = _field(qa, "question", place, str)
-                yield place, SquadExample(qas_id, question, paragraph), qa
+                yield place, SquadExample(qas_id, question, paragraph, qa=qa)
 
 
 def _answer(
-    paragraph: Paragraph, qa: Any, version_2_with_negative: bool, where: str
+    example: SquadExample, version_2_with_negative: bool, where: str
 ) -> Answer:
+    paragraph, qa = example.paragraph, example.qa
     if version_2_with_negative and _field(qa, "is_impossible", where, bool):
         return Answer("", -1, -1, is_impossible=True)
     answers = _field(qa, "answers", where, list)

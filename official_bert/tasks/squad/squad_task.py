@@ -1,6 +1,7 @@
 """SQuAD as a task: questions whose answers are spans of a paragraph."""
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
 from official_bert.inputs.schemas import Schema
@@ -21,13 +22,18 @@ from official_bert.modeling.finetuning_models import SpanModel
 from official_bert.modeling.pooling_head import PoolingHead
 from official_bert.options.run_squad import RunSquad
 from official_bert.tasks import task
-from official_bert.tasks.squad import squad_examples, squad_features
+from official_bert.tasks.squad import squad_features
 from official_bert.tasks.squad.squad_decoding import (
     DecodingOptions,
     SquadAnswer,
     decode,
 )
-from official_bert.tasks.squad.squad_examples import Paragraph, SquadExample
+from official_bert.tasks.squad.squad_examples import (
+    Paragraph,
+    SquadExample,
+    find_unanswered,
+    read_examples,
+)
 from official_bert.tasks.squad.squad_features import NUM_SPECIAL, SquadFeatures
 from official_bert.tokenization import Tokenizer
 
@@ -47,20 +53,28 @@ class SquadData(task.DataSet):
         assert path is not None
         return path
 
-    def read(self, split: str) -> list[SquadExample]:
-        path = self.path(split)
-        examples = squad_examples.read_examples(
-            path,
+    @functools.cached_property
+    def _predicted(self) -> list[SquadExample]:
+        """The questions of `predict_file`, which `dev` and `test` share."""
+        return self._read_file("dev")
+
+    def _read_file(self, split: str) -> list[SquadExample]:
+        return read_examples(
+            self.path(split),
             is_training=split == "train",
             version_2_with_negative=self.version_2_with_negative,
         )
+
+    def read(self, split: str) -> list[SquadExample]:
         if split == "train":
-            return task.shuffle_examples(examples)
-        if split == "dev" and (place := squad_examples.find_unanswered(path)):
+            return task.shuffle_examples(self._read_file("train"))
+        examples = self._predicted
+        if split == "dev" and (question := find_unanswered(examples)):
             raise InputError(
-                f"{place}: a question must have `answers`, each with a `text`, "
-                "for --do_eval and --eval_every. Add them (an empty list if "
-                "there is no answer), or use --do_predict alone."
+                f"{self.path('dev')}: question {question.qas_id!r} must have "
+                "`answers`, each with a `text`, for --do_eval and "
+                "--eval_every. Add them (an empty list if there is no "
+                "answer), or use --do_predict alone."
             )
         return examples
 
@@ -147,11 +161,11 @@ class SquadTask(task.Task):
         """Chooses an answer to each question from all of its windows."""
         longest = max(map(len, logits), default=1)
         padded = np.full((len(logits), longest, 2), -np.inf, np.float32)
-        for row, found, length in zip(
+        for row, window, length in zip(
             padded, logits, features.lengths, strict=True
         ):
             end = longest if self.pad_to == "max" else length
-            row[:end] = found[:end]
+            row[:end] = window[:end]
         return decode(
             features, padded, self.decoding, show_progress=self.show_progress
         )
@@ -159,15 +173,12 @@ class SquadTask(task.Task):
     def metrics(
         self, examples: Sequence[SquadExample], answers: Sequence[SquadAnswer]
     ) -> dict[str, Any]:
-        """Returns the scores of the official scripts.
-
-        Empty unless `predict_file` has the answers to all questions.
-        """
-        path = self.data.path("dev")
-        if place := squad_examples.find_unanswered(path):
-            logging.info("%s has no answers: no metrics are computed", place)
+        """Returns the scores of the official scripts, {} without answers."""
+        if question := find_unanswered(examples):
+            name = question.qas_id
+            logging.info("Not scored: question %r has no `answers`", name)
             return {}
-        dataset = json_files.read_object(path)["data"]
+        dataset = [{"paragraphs": [{"qas": [e.qa for e in examples]}]}]
         texts, _, null_odds = _by_question_id(examples, answers)
         return squad_metrics.evaluate(dataset, texts, null_odds or None)
 

@@ -29,8 +29,7 @@ def test_questions_with_numeric_ids_are_scored(write_squad):
 def test_files_without_answers_can_only_be_predicted(write_squad, answers):
     file = write_squad(LABELLED, answers=answers)
     task = SquadTask(data=SquadData(predict_file=file))
-    place = r"squad.json: data.*qas\[0\] \(question '7'\)"
-    with pytest.raises(InputError, match=rf"{place}: .*`answers`"):
+    with pytest.raises(InputError, match=r"json: question '7' .*`answers`"):
         task.examples("dev")
     examples = task.examples("test")
     assert [example.qas_id for example in examples] == ["7", "8"]
