@@ -31,8 +31,8 @@ class Predict(ModelOptions, heading="Model"):
     model: str | None = optional(
         "A run directory, or a model fine-tuned with transformers: OWNER/NAME "
         "on the Hugging Face Hub or a directory. With --fill_mask or --score, "
-        "any pre-trained model, by default bert_tiny_demo; --model=list shows "
-        "the names."
+        "any pre-trained model (--model=list shows names), by default "
+        "bert_tiny_demo."
     )
     model_dir: str | None = optional(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
