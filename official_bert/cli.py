@@ -103,7 +103,7 @@ def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
     try:
         return flags.FLAGS(argv)
     except flags.UnrecognizedFlagError as error:
-        names = []
+        names: list[str] = []
         for field in dataclasses.fields(options_class):
             names += filter(None, [field.metadata["alias"], field.name])
         message = unknown_flag(error.flagname, names)

@@ -164,6 +164,8 @@ class Predict(ModelOptions, heading="Model"):
         given = list(filter(self.is_set, names))
         if given and kind != "text":
             message = f"needs a model of texts, but this is one of {kind!r}."
+            if form == "csv":
+                message += " Use a .jsonl file."
             raise self.error(given[0], message)
         if given and not (self.text_a_column or task.get("columns")):
             raise self.error(given[0], "needs --text_a_column. Add it.")
