@@ -39,6 +39,7 @@ def main(options: RunClassifier) -> None:
             sweep.run(task, options)
         else:
             finetune.run(task, options)
+            finetune.print_next_command(options)
     if options.do_export:
         serving.export(
             trained_models.load_finetuned(options.output_dir),

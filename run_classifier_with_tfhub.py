@@ -29,6 +29,7 @@ def main(options: RunClassifierWithTfhub) -> None:
         sweep.run(task, options)
     else:
         finetune.run(task, options)
+        finetune.print_next_command(options)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,9 @@ def _parse(options_class: type[Options], argv: list[str]) -> list[str]:
     try:
         return flags.FLAGS(argv)
     except flags.UnrecognizedFlagError as error:
-        names = [field.name for field in dataclasses.fields(options_class)]
+        names: list[str] = []
+        for field in dataclasses.fields(options_class):
+            names += filter(None, [field.metadata["alias"], field.name])
         message = unknown_flag(error.flagname, names)
     except flags.Error as error:
         message = f"{error}. See --help=all for all flags."
@@ -223,7 +225,7 @@ def options_from_flags(
         if field.default is dataclasses.MISSING and values[field.name] is None:
             instead = field.metadata["instead"]
             flag, described = f"--{field.name}", field
-            hint = "See --help=all for all flags."
+            hint = "See --help."
             if instead in given:
                 hint = f"--{instead}={given[instead]} has none."
             elif instead:

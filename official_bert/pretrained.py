@@ -190,7 +190,9 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
     if model == DEMO:
         return os.path.join(commands_directory(), DEMO_ROW["repository"])
     if not is_name(model):
-        near = difflib.get_close_matches(model, [DEMO, *released()], 1, 0.8)
+        rows = released().items()
+        near = [n for n, r in rows if r["repository"].endswith(f"/{model}")]
+        near += difflib.get_close_matches(model, [DEMO, *released()], 1, 0.75)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise InputError(
             f"{model!r} must be a directory, the name of a released model, or "

@@ -145,7 +145,7 @@ COMMAND = """
 
         flour: str = option("What to bake.")
         shape: str = option("Its shape.", "round", choices=("round", "long"))
-        salt: float = option("Share of salt.", 0.5)
+        salt: float = option("Share of salt.", 0.5, alias="salt_share")
         minutes: int = option("In the oven.", 30, heading="Devices")
         do_train: bool = option("Train the baker.", False, heading="Training")
 
@@ -213,6 +213,7 @@ def test_command_calls_main_with_onednn_on_unless_the_user_set_it(run):
         (["--flour=rye", "--minutes=x"], "--minutes=x"),
         (["--flour=rye", "--salt=much"], "--salt=much"),
         (["--flour=rye", "--minuets=3"], "--minuets. Did you mean --minutes?"),
+        (["--salt-share=1"], "--salt-share. Did you mean --salt_share?"),
     ],
 )
 def test_user_error_ends_with_one_message_and_without_traceback(

@@ -182,6 +182,7 @@ def test_model_list_shows_all_released_models(capsys):
     ("model", "message"),
     [
         ("uncased_L-2_H-129_A-2", r"Did you mean uncased_L-2_H-128_A-2\?"),
+        ("bert-base-cased", r"Did you mean cased_L-12_H-768_A-12\?"),
         ("a/b/c", "'a/b/c' must be a directory, the name of a released mod"),
         ("", "'' must be a directory"),
     ],

@@ -93,7 +93,8 @@ def _rows(
         return ((path, sentence) for sentence in sentences)
     if isinstance(task, TextTask) and task.columns and kind in ("tsv", "csv"):
         names, has_header = task.columns
-        flags = options.column_flags()
+        both = ("--text_column", "--text_b_column")
+        flags = dict(zip(names, both, strict=False))
         rows = tables.read(path, kind, has_header=has_header, flags=flags)
         return ((row.where, {n: row.text(n) for n in names}) for row in rows)
     return None

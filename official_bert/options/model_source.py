@@ -24,10 +24,9 @@ class NamedModel(Options, heading="Model"):
     """A model by its name, which implies the flags of its files."""
 
     model: str | None = optional(
-        "The model: bert_tiny_demo, which needs no network, a released model, "
-        "OWNER/NAME on the Hugging Face Hub, or a directory in any format that "
-        "convert_checkpoint.py reads. It gives config, vocabulary, casing and "
-        "weights, unless other flags do. --model=list shows the names."
+        "The model: bert_tiny_demo, a released model (--model=list shows all), "
+        "OWNER/NAME on the Hugging Face Hub, or a directory. It gives config, "
+        "vocabulary, casing and weights, unless other flags do."
     )
 
     @classmethod

@@ -31,8 +31,8 @@ class Predict(ModelOptions, heading="Model"):
     model: str | None = optional(
         "A run directory, or a model fine-tuned with transformers: OWNER/NAME "
         "on the Hugging Face Hub or a directory. With --fill_mask or --score, "
-        "any pre-trained model, by default bert_tiny_demo; --model=list shows "
-        "the names."
+        "any pre-trained model (--model=list shows names), by default "
+        "bert_tiny_demo."
     )
     model_dir: str | None = optional(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
@@ -164,6 +164,8 @@ class Predict(ModelOptions, heading="Model"):
         given = list(filter(self.is_set, names))
         if given and kind != "text":
             message = f"needs a model of texts, but this is one of {kind!r}."
+            if file_format == "csv":
+                message += " Use a .jsonl file."
             raise self.error(given[0], message)
         if given and not (self.text_a_column or task.get("columns")):
             raise self.error(given[0], "needs --text_a_column. Add it.")

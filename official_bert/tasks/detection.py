@@ -125,9 +125,9 @@ def _choose(default: str, names: list[str], possible: list[str]) -> str:
         return default
     if len(possible) != 1:
         raise InputError(
-            f"--{default}_column must be given: it cannot be detected. Other "
-            f"columns: {listed(names) or 'none'}. Pairs of texts need "
-            "--text_b_column too."
+            f"--{default}_column must be given: it cannot be detected. Choose "
+            f"from the columns: {listed(names) or 'none'}. For pairs of texts, "
+            "add --text_b_column."
         )
     return possible[0]
 

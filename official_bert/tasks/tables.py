@@ -18,11 +18,12 @@ from official_bert.errors import InputError, listed, quoted
 # The line on which a row begins, and the row's cells.
 _NumberedCells = tuple[int, list[str]]
 
-_DOUBLE_QUOTES = 'Double the quotes (") inside cells in quotes.'
-_QUOTE_COMMAS = (
-    "Texts must not contain tabs in TSV, and need quotes in CSV if they "
-    "contain commas."
+_DOUBLE_QUOTES = (
+    'A cell that starts with a quote (") must end with one, and quotes inside '
+    "it must be doubled."
 )
+_QUOTE_COMMAS = "Cells with commas need quotes."
+_NO_TABS = "Texts must not contain tabs."
 
 
 class Row(NamedTuple):
@@ -63,16 +64,19 @@ class Row(NamedTuple):
         names = self.columns
         by_lower_case = {name.lower(): name for name in names}
         near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
-        hint = "Check the file and, for your own data, the flags for columns."
+        flag = self.flags.get(column)
+        hint = f"Set {flag} to one of these." if flag else "Check the file."
         if advice := _separator_advice(names):
             hint = advice
         elif near:
             hint = f"Did you mean {by_lower_case[near[0]]!r}?"
+        elif column.isdecimal():
+            hint = "Columns are counted from 0."
         elif "0" in names:
             hint = "Without a header, give the numbers of columns, from 0."
-        flag = f" ({self.flags[column]})" if column in self.flags else ""
+        shown = f" ({flag})" if flag else ""
         return InputError(
-            f"{self.where}: must have a column {column!r}{flag}. Received: "
+            f"{self.where}: must have a column {column!r}{shown}. Received: "
             f"{listed(names) or 'none'}. {hint}"
         )
 
@@ -94,7 +98,10 @@ class Row(NamedTuple):
         is_whole = isinstance(value, bool | int)
         if is_whole or (isinstance(value, float) and math.isfinite(value)):
             return json.dumps(value)
-        raise self.error(column, "be a word or a number", value)
+        must = "be a word or a number"
+        if value is None or str(value).isspace() or value == "":
+            must = "not be empty: fill it in, or remove the row"
+        raise self.error(column, must, value)
 
     def names_in(self, column: str) -> tuple[str, ...]:
         """Returns the items of a list or of a text "a,b", as `name` does."""
@@ -171,7 +178,8 @@ def read(
     else:
         is_csv = file_format == "csv"
         numbered = _read_csv(path) if is_csv else _read_tsv(path)
-        rows = _name_cells(path, numbered, has_header)
+        advice = _QUOTE_COMMAS if is_csv else _NO_TABS
+        rows = _name_cells(path, numbered, has_header, advice)
     row = None
     for row in rows:
         yield row._replace(flags=flags)
@@ -234,12 +242,15 @@ def _separator_advice(first_row: Sequence[str]) -> str:
 
 
 def _name_cells(
-    path: str, numbered: Iterable[_NumberedCells], has_header: bool
+    path: str,
+    numbered: Iterable[_NumberedCells],
+    has_header: bool,
+    advice: str,
 ) -> Iterator[Row]:
-    width, names, advice = 0, [], ""
+    width, names = 0, []
     for line, cells in numbered:
         if not width:
-            width, advice = len(cells), _separator_advice(cells)
+            width, advice = len(cells), _separator_advice(cells) or advice
             if has_header:
                 names = [cell.strip() for cell in cells]
                 _require_different(f"{path}:{line}", names)
@@ -247,7 +258,7 @@ def _name_cells(
         if len(cells) != width:
             raise InputError(
                 f"{path}:{line}: must have {width} columns, like the first "
-                f"line. Received: {len(cells)}. {advice or _QUOTE_COMMAS}"
+                f"line. Received: {len(cells)}. {advice}"
             )
         by_name = dict(zip(names, cells, strict=False))
         yield Row(path, line, {**_by_number(cells), **by_name})

@@ -61,7 +61,6 @@ def run(task: Task, options: FinetuningOptions) -> None:
             distribution.wait_for_all_hosts(prepared.strategy)
         if options.do_eval or options.do_predict:
             _evaluate_and_predict(prepared)
-        _print_next_command(prepared)
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
 
@@ -333,14 +332,11 @@ def _evaluate(run: Run, global_step: int) -> None:
         reporting.write_eval_results(f"{path}.txt", main_results)
 
 
-def _print_next_command(run: Run) -> None:
-    """After --train_file, prints the files and the next command."""
-    options = run.options
-    if not isinstance(options, RunClassifier) or not (
-        options.train_file and options.do_train and options.is_chief
-    ):
+def print_next_command(options: RunClassifier) -> None:
+    """After training on --train_file, prints files and the next command."""
+    if not (options.train_file and options.do_train and options.is_chief):
         return
-    names = files.list_directory(run.directory)
+    names = files.list_directory(options.output_dir)
     ending = checks.table_format(options.train_file) or "csv"
     print(
         f"\nFiles in {options.output_dir}:"

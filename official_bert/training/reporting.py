@@ -111,7 +111,8 @@ def print_metrics(
     for name, cells in rows.items():
         print(name.ljust(width) + "".join(f"{cell:>10}" for cell in cells))
     if baseline:
-        print("Baseline: the most frequent label, or in regression the mean.")
+        answer = "mean" if "pearson" in metrics else "most frequent label"
+        print(f"Baseline: always the {answer}.")
 
 
 def _cell(value: float | None) -> str:

@@ -203,5 +203,6 @@ def _write_table(
         cells = [f"{number:.4f}" for number in numbers]
         rows.append((*values, *cells, str(len(scores))))
     text = tables.to_tsv(rows)
-    files.write_text(os.path.join(directory, "sweep.tsv"), text)
-    logging.info("Results so far:\n%s", text.expandtabs(16))
+    path = os.path.join(directory, "sweep.tsv")
+    files.write_text(path, text)
+    logging.info("Results so far, in %s:\n%s", path, text.expandtabs(16))

@@ -109,6 +109,12 @@ def test_cells_of_the_wrong_type_are_reported(tmp_path, method, columns):
             getattr(row, method)(column)
 
 
+def test_empty_label_is_reported_with_advice(tmp_path):
+    [row] = read(tmp_path, "text,label\ngood,\n", "csv")
+    with pytest.raises(InputError, match="'label' must not be empty: fill it"):
+        row.name("label")
+
+
 def test_label_files_have_one_label_per_line(tmp_path):
     path = tmp_path / "labels.txt"
     path.write_bytes("\ufeffgood\r\n\n bad \nso so\n".encode())
@@ -139,11 +145,12 @@ def test_written_tsv_is_read_by_python():
             r"'label' \(--label_column\)\. Received: ",
         ),
         ("Label,text\n1,a\n", "label", "Label, text. Did you mean 'Label'?"),
+        ("Label,text\n1,a\n", "2", "'2'.*Columns are counted from 0"),
         ("text;label\na;1\n", "label", "';' seems to separate .* commas"),
         (
             f"{','.join(map('x{}'.format, range(30)))}\n{',' * 29}\n",
             "label",
-            r"x9, \.\.\. and 20 more\. Check",
+            r"x9, \.\.\. and 20 more\. Set --label_column to one",
         ),
     ],
 )

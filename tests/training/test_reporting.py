@@ -152,7 +152,7 @@ def test_metrics_are_printed_beside_those_of_the_baseline(capsys):
         "eval_loss                   0.2500         -",
         "accuracy                    0.6667    0.5000",
         "total                        4,000         -",
-        "Baseline: the most frequent label, or in regression the mean.",
+        "Baseline: always the most frequent label.",
         "",
         "dev_mismatched, 9,832 examples     model",
         "loss                              1.5000",
