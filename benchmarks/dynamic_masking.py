@@ -1,6 +1,6 @@
 r"""Seconds of a pre-training step on static and on dynamic records.
 
-  python -m benchmarks.dynamic_masking CELL...
+  python -m benchmarks.dynamic_masking [CELL...]
 
 Both kinds of step take turns, so that other load on the machine affects both
 equally. README.md describes the columns.
@@ -69,7 +69,7 @@ def make_step(
 def main(*cells: str) -> None:
     """Prints a row for each cell and kind."""
     print("model     kind       static  dynamic   cost")
-    for name in cells:
+    for name in cells or ("tiny", "mini"):
         cell = CELLS[name]
         static = make_step(cell, make_batch(cell), None)
         for kind, (tokens_per_word, max_ngram) in KINDS.items():

@@ -104,9 +104,9 @@ def training_step(
 
     `options` are those of `tf.function`.
     """
-    optimizer = AdamWeightDecay(
-        model.trainable_variables, LinearWarmupDecay(1e-4, 1000, 10)
-    )
+    # SQuAD does not train the pooler.
+    weights = getattr(model, "learning_variables", model.trainable_variables)
+    optimizer = AdamWeightDecay(weights, LinearWarmupDecay(1e-4, 1000, 10))
     step = tf.function(
         lambda batch: train_step(model, objective, optimizer, batch, seed=1),
         **options,

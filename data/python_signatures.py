@@ -35,7 +35,7 @@ class PythonSignatures(Options):
 
     output_dir: str = option("Directory of train.tsv, dev.tsv and test.tsv.")
     held_out: int = option(
-        "One of N packages goes to dev.tsv, and as many to test.tsv.",
+        "1 / N of all packages go to dev.tsv, and as many to test.tsv.",
         10,
         at_least=3,
     )

@@ -170,8 +170,8 @@ class BertConfig:
         path = model_formats.beside_checkpoint(checkpoint, "bert_config.json")
         if path is None:
             return None
-        direction = json_files.read_object(path).get("is_left_to_right", False)
-        return path if direction != self.is_left_to_right else None
+        other = json_files.read_object(path).get("is_left_to_right", False)
+        return path if other != self.is_left_to_right else None
 
     def require_same_direction(self, checkpoint: str) -> None:
         """Raises `InputError` if `config_of_other_direction` finds a config."""

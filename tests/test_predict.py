@@ -413,6 +413,7 @@ WRONG = [
     (f"{TUNED} --input_file=a.txt --output_file=./a.txt", "=./a.txt"),
     (f"{TUNED} --output_file=TUNED/vocab.txt", "--output_file=.*vocab.txt"),
     (f"{TUNED} --output_file=TUNED/task.json", "--output_file=.*task.json"),
+    (f"{TUNED} --output_file=TUNED/checkpoint", "--output_file=.*checkpoint"),
     (f"{TUNED} --output_file=TUNED/model.ckpt-3.index", "--output_file=.*ckpt"),
     ("--model=PRE", "pretrained must be .*--fill_mask .* run_classifier.py"),
     ("--model=HF", "--model=HF must .* BertForMaskedLM. .*--score"),

@@ -35,6 +35,12 @@ def test_largest_batch_is_found_and_stored(tmp_path, monkeypatch, limit):
     assert len(compiled) == len(set(compiled)) <= 6
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["squad", "classifier"])
+def test_steps_of_finetuning_become_hlo(kind):
+    assert Step(TINY._replace(kind=kind)).lower(2)
+
+
 @pytest.fixture(scope="module")
 def compiler():
     """A Python with `requirements-tpu-compile.txt`."""

@@ -55,9 +55,7 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     """
     config = model_files.read_config()
     model = PretrainingModel(config)
-    loaded = _load(model, model_files.init_checkpoint)
-    logging.info("Loaded %s", loaded.source)
-    stored = loading.open_arrays(loaded.source).shapes
+    stored = _load(model, model_files.init_checkpoint)
     has_masked_lm = _has_masked_lm(stored)
     module = _make_module(model, has_masked_lm)
     module.vocab_file = tf.saved_model.Asset(model_files.vocab_file)
@@ -78,16 +76,21 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     return Exported(model.bert.count_params(), has_masked_lm, sorted(left_out))
 
 
-def _load(model: PretrainingModel, checkpoint: str) -> loading.Loaded:
-    """Loads the encoder, and the masked-LM head if the checkpoint has it."""
+def _load(model: PretrainingModel, checkpoint: str) -> Iterable[str]:
+    """Loads the encoder, and the masked-LM head if the checkpoint has it.
 
-    def load(prefix: str) -> loading.Loaded:
+    Returns the names of all variables in the checkpoint.
+    """
+
+    def load(prefix: str) -> Iterable[str]:
         stored = loading.open_arrays(prefix).shapes
         scopes = ("bert/", _MASKED_LM) if _has_masked_lm(stored) else ("bert/",)
         weights = tf1.by_name(
             w for w in model.trainable_variables if w.path.startswith(scopes)
         )
-        return loading.load(weights, prefix, may_skip=tf1.NOT_BERT)
+        loaded = loading.load(weights, prefix, may_skip=tf1.NOT_BERT)
+        logging.info("Loaded %s", loaded.source)
+        return stored
 
     # Older checkpoints of a run directory may have other heads.
     return run_directory.first_undamaged(checkpoint, load) or load(checkpoint)

@@ -134,7 +134,7 @@ def _check_masking(
     if (masking := _masking(where, features)) != data.masking:
         raise InputError(
             f"{where} must have the masking of {data.names[0]}: "
-            f"{_described(data.masking)}. Received: {_described(masking)}. "
+            f"{_describe(data.masking)}. Received: {_describe(masking)}. "
             "Create all files with the same masking flags."
         )
     if masking and masking.vocab_size > vocab_size:
@@ -145,7 +145,7 @@ def _check_masking(
         )
 
 
-def _described(masking: Masking | None) -> str:
+def _describe(masking: Masking | None) -> str:
     if not masking:
         return "static"
     values = (f"{name}={value:g}" for name, value in masking._asdict().items())

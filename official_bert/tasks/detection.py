@@ -123,11 +123,16 @@ def _choose(default: str, names: list[str], possible: list[str]) -> str:
     """Returns the column with the default name, or the only possible one."""
     if default in names:
         return default
+    if not names:
+        raise InputError(
+            "The training data must have a column of texts and one of labels. "
+            "Received: one column."
+        )
     if len(possible) != 1:
         raise InputError(
             f"--{default}_column must be given: it cannot be detected. Choose "
-            f"from the columns: {listed(names) or 'none'}. For pairs of texts, "
-            "add --text_b_column."
+            f"from the columns: {listed(names)}. For pairs of texts, add "
+            "--text_b_column."
         )
     return possible[0]
 

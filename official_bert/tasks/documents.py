@@ -29,7 +29,7 @@ TRUNCATE_TAIL = LongDocuments()
 
 
 def cut(
-    ids_a: Ids, ids_b: Ids, max_seq_length: int, settings: LongDocuments
+    ids_a: Ids, ids_b: Ids, max_seq_length: int, long_documents: LongDocuments
 ) -> list[Pair]:
     """Returns the parts of a text, or of a pair, that fit into one sequence.
 
@@ -48,15 +48,15 @@ def cut(
     room = max_seq_length - (3 if ids_b else 2)
     if len(ids_a) + len(ids_b) <= room:
         return [(ids_a, ids_b)]
-    if settings.mode == "windows" and room > 0:
-        return _windows(ids_a, ids_b, room, settings.stride)
+    if long_documents.mode == "windows" and room > 0:
+        return _windows(ids_a, ids_b, room, long_documents.stride)
     length_a, length_b = len(ids_a), len(ids_b)
     while length_a + length_b > room:  # Shorten the longer one, B if equal.
         if length_a > length_b:
             length_a -= 1
         else:
             length_b -= 1
-    if settings.mode != "head_tail":
+    if long_documents.mode != "head_tail":
         return [(ids_a[:length_a], ids_b[:length_b])]
     return [(_head_and_tail(ids_a, length_a), _head_and_tail(ids_b, length_b))]
 

@@ -95,11 +95,13 @@ class Forward:
             {name: tf.constant(values) for name, values in batch.items()}
         )
         return [
-            np.concatenate([part.numpy() for part in self._per_replica(values)])
+            np.concatenate(
+                [part.numpy() for part in self._split_replicas(values)]
+            )
             for values in outputs
         ]
 
-    def _per_replica(self, values: Any) -> Sequence[Any]:
+    def _split_replicas(self, values: Any) -> Sequence[Any]:
         """Returns the outputs of each replica; of several hosts, all in one."""
         local: Sequence[Any] = self.strategy.experimental_local_results(values)
         if len(local) < self.strategy.num_replicas_in_sync:  # Several hosts.

@@ -111,8 +111,12 @@ def print_metrics(
     for name, cells in rows.items():
         print(name.ljust(width) + "".join(f"{cell:>10}" for cell in cells))
     if baseline:
-        answer = "mean" if "pearson" in metrics else "most frequent label"
-        print(f"Baseline: always the {answer}.")
+        answer = "the most frequent label"
+        if "pearson" in metrics:
+            answer = "the mean"
+        elif "hamming_loss" in metrics:
+            answer = "the labels of at least half of the training examples"
+        print(f"Baseline: always {answer}.")
 
 
 def _cell(value: float | None) -> str:

@@ -7,13 +7,13 @@ import sys
 import pytest
 
 
-def run_python(*arguments, status=0, **how):
+def run_python(*arguments, status=0, **options):
     """Returns a finished Python process with its stdout and stderr as text.
 
     It must end with `status`, unless that is None.
     """
     done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, **how
+        [sys.executable, *arguments], capture_output=True, text=True, **options
     )
     assert status in (None, done.returncode), done.stderr[-4000:]
     return done

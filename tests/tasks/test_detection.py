@@ -119,7 +119,11 @@ def test_columns_are_detected(tmp_path, header, row, columns):
             "--text_column .* columns: a, b, lab",
         ),
         ("text,a,b", "good {i},1,2", "--label_column .* columns: a, b"),
-        ("text", "good {i}", "--label_column must .* columns: none"),
+        (
+            "text",
+            "good {i}",
+            "a column of texts and one of labels. Received: one column",
+        ),
     ],
 )
 def test_ambiguous_columns_are_an_error(tmp_path, header, row, message):

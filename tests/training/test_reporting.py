@@ -25,11 +25,11 @@ def texts(*labels):
 LENGTHS = {"50%": 7, "90%": 1200, "99%": 9, "max": 9, "full": 0.125}
 
 
-def table(caplog, task, data, note=None):
+def table(caplog, task, data, metadata=None):
     """Returns the rows of the logged table, split at spaces."""
     caplog.set_level("INFO", logger="absl")
     caplog.clear()
-    reporting.log_data(task, data, note or {"num_records": 3}, 8)
+    reporting.log_data(task, data, metadata or {"num_records": 3}, 8)
     first, *lines = caplog.records[0].getMessage().splitlines()
     assert first == "The data:"
     assert all(len(line) <= 80 for line in lines)
@@ -38,8 +38,8 @@ def table(caplog, task, data, note=None):
 
 def test_table_of_data_has_examples_labels_and_lengths(caplog):
     data = {"train": texts("b", "a", "b"), "test": texts(None, None)}
-    note = {"num_records": 3, "lengths": LENGTHS}
-    assert table(caplog, text_task(labels=("a", "b", "c")), data, note) == [
+    metadata = {"num_records": 3, "lengths": LENGTHS}
+    assert table(caplog, text_task(labels=("a", "b", "c")), data, metadata) == [
         ["train", "test"],
         ["examples", "3", "2"],
         ["label", "b", "2", "-"],
@@ -51,8 +51,8 @@ def test_table_of_data_has_examples_labels_and_lengths(caplog):
         ["tokens,", "max", "9"],
         ["cut", "or", "full", "at", "8", "12.5%"],
     ]
-    note["num_records"] = 5
-    rows = table(caplog, text_task(), data, note)
+    metadata["num_records"] = 5
+    rows = table(caplog, text_task(), data, metadata)
     assert rows[4] == ["windows", "5"]
 
 

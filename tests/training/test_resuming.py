@@ -268,9 +268,10 @@ def test_signal_during_the_last_evaluation_ends_the_run(
     assert weights(folder / "out")["global_step"] == 20
 
 
-def test_run_resumes_with_smaller_batches(folder):
+@pytest.mark.parametrize("pad_to", ["max", "bucket"])
+def test_run_resumes_with_smaller_batches(folder, pad_to):
     """Users reduce the batch size if memory does not suffice."""
-    output = train(folder, train_batch_size=3)
+    output = train(folder, train_batch_size=3, pad_to=pad_to)
     assert weights(output)["global_step"] == 160 // 3 // 2
 
 
@@ -279,15 +280,19 @@ def test_run_resumes_with_smaller_batches(folder):
     [
         ({"vocab_file": "other.txt"}, r"other\.txt"),
         ({"do_lower_case": False}, "`do_lower_case`.*False"),
+        ({"task_name": "RTE", "data_dir": "RTE"}, r"`labels` \['0', '1'\]"),
     ],
 )
-def test_vocabulary_and_casing_must_be_those_of_training(
+def test_vocabulary_casing_and_labels_must_be_those_of_training(
     folder, monkeypatch, changes, message
 ):
     """The weights fit, so only the files beside them can tell."""
     monkeypatch.chdir(folder)
     vocab = (folder / "out" / "vocab.txt").read_text()
     (folder / "other.txt").write_text("\n".join(vocab.split()[::-1]) + "\n")
+    (folder / "RTE").mkdir()
+    text = "index\ta\tb\tlabel\n1\tgood\tbad\tentailment\n"
+    (folder / "RTE" / "dev.tsv").write_text(text)
     with pytest.raises(InputError, match=message):
         run(folder, do_eval=True, **changes)
     assert (folder / "out" / "vocab.txt").read_text() == vocab

@@ -76,14 +76,14 @@ def test_records_are_written_again_if_anything_changed(
 
 
 def test_records_are_written_again_if_a_file_is_damaged(write, path):
-    note = pathlib.Path(f"{path}.json")
+    metadata = pathlib.Path(f"{path}.json")
     for content in ("", "{}", "[]", "null", '{"made_of": 1, "size": 2}'):
         write()
-        note.write_text(content)
+        metadata.write_text(content)
         assert write() == (9, True)
     path.write_bytes(path.read_bytes() + b"x")
     assert write() == (9, True)
-    for missing in (path, note):
+    for missing in (path, metadata):
         missing.unlink()
         assert write() == (9, True)
 
