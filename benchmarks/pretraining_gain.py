@@ -53,7 +53,7 @@ TASKS = {
     "CoLA": Task("glue/CoLA", ["matthews_correlation"]),
     "POS": Task("pos", ["accuracy"], {"tag_column": 1}),
     "SST-2": Task("glue/SST-2", ["accuracy"]),
-    # bert_tiny_demo was pre-trained on 128 positions.
+    # bert_tiny_demo was mostly pre-trained on 128 tokens.
     "SQuAD": Task(
         "squad",
         ["exact_match", "f1"],
