@@ -28,7 +28,7 @@ ROOT = os.path.dirname(os.path.abspath(__file__))
 BLANKS = (
     "She opened the [MASK] and went in.",
     "He was born in the [MASK] of New York.",
-    "They have two sons and a [MASK].",
+    "They drank a cup of [MASK].",
     "The sun rises in the [MASK].",
     "The river flows into the [MASK].",
     "I do not [MASK] what you mean.",
