@@ -48,7 +48,7 @@ def test_commands_start_without_packages_that_only_evaluation_needs():
 import os, sys
 from official_bert import cli
 
-os.environ[cli._LOG_LEVEL] = cli._NO_LINES
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # As without --verbose.
 with cli.quiet_imports():
     import official_bert.inference.line_prediction
     import official_bert.training.finetune
