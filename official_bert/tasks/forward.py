@@ -96,13 +96,13 @@ class Forward:
         )
         return [
             np.concatenate(
-                [part.numpy() for part in self._split_replicas(values)]
+                [part.numpy() for part in self._collect_outputs(values)]
             )
             for values in outputs
         ]
 
-    def _split_replicas(self, values: Any) -> Sequence[Any]:
-        """Returns the outputs of each replica; of several hosts, all in one."""
+    def _collect_outputs(self, values: Any) -> Sequence[Any]:
+        """Returns the outputs of each replica, or those of all hosts in one."""
         local: Sequence[Any] = self.strategy.experimental_local_results(values)
         if len(local) < self.strategy.num_replicas_in_sync:  # Several hosts.
             return [self.strategy.gather(values, axis=0)]
