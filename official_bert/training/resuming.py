@@ -225,10 +225,21 @@ def changed_options(
 def _fingerprints(
     options: TrainingOptions, training_files: Sequence[str]
 ) -> dict[str, list[str]]:
-    # The index of a checkpoint holds the checksums of all weights.
     path = options.init_checkpoint
-    weights = [path + tf1.INDEX] if path else []
+    weights = _weight_files(path) if path else []
     return {
         "training data": [files.fingerprint(path) for path in training_files],
-        "--init_checkpoint": [files.fingerprint(path) for path in weights],
+        "initial weights": [files.fingerprint(path) for path in weights],
     }
+
+
+def _weight_files(checkpoint: str) -> list[str]:
+    """Returns the files that identify weights; [] for a run directory."""
+    index = checkpoint + tf1.INDEX  # It holds the checksums of all weights.
+    if files.exists(index):
+        return [index]
+    return [
+        os.path.join(checkpoint, name)
+        for name in files.list_directory(checkpoint)
+        if model_formats.has_any([name], model_formats.OTHER_WEIGHTS)
+    ]

@@ -8,7 +8,12 @@ import signal
 import time
 
 import pytest
-from support import command_lines, pretraining_runs, review_runs
+from support import (
+    command_lines,
+    conversions,
+    pretraining_runs,
+    review_runs,
+)
 from support.review_runs import run
 from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
@@ -98,12 +103,24 @@ def test_changed_training_data_and_weights_are_an_error(folder):
     checkpoint = str(folder / "out" / "model.ckpt-5")
     with pytest.raises(InputError) as raised:
         train(folder, init_checkpoint=checkpoint, num_train_epochs=2.0)
-    assert "init_checkpoint: none, now model.ckpt-5.index" in str(raised.value)
+    assert "initial weights: none, now model.ckpt-5.index" in str(raised.value)
     data_line = (
         r"data: train.tsv: \d+ bytes, SHA-256 (\w+), now .*SHA-256 (?!\1)"
     )
     assert raised.match(data_line)
     assert contents(folder / "out") == before
+
+
+def test_changed_weights_of_hugging_face_are_an_error(folder):
+    model = conversions.to_hf(folder / "out")
+    start = {"init_checkpoint": str(model), "num_train_epochs": 0.2}
+    train(folder, "other", **start)
+    path = model / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\0")
+    with pytest.raises(
+        InputError, match=r"weights: model\.safetensors: .* now"
+    ):
+        train(folder, "other", **{**start, "num_train_epochs": 0.4})
 
 
 def test_finished_run_with_moved_files_is_unchanged(folder):
