@@ -16,13 +16,14 @@ other programs on the machine disturb less than its progress per second.
 
 import itertools
 import os
+import pty
 import re
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -151,11 +152,13 @@ def commands(
 def watch(soak: Soak, directory: str) -> tuple[list[Sample], list[Progress]]:
     """Runs a command; returns what was seen of it while it ran."""
     start = time.monotonic()
+    terminal, stderr = pty.openpty()  # Where bars are updated often.
     process = subprocess.Popen(
         [sys.executable, os.path.join(ROOT, soak.command), *soak.flags],
         cwd=directory,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
     )
+    os.close(stderr)
     root = psutil.Process(process.pid)
     samples: list[Sample] = []
     progress: list[Progress] = []
@@ -177,9 +180,8 @@ def watch(soak: Soak, directory: str) -> tuple[list[Sample], list[Progress]]:
 
     thread = threading.Thread(target=sample)
     thread.start()
-    assert process.stderr
     with open(os.path.join(directory, f"{soak.name}.log"), "wb") as log:
-        while text := process.stderr.read1(1 << 16):  # type: ignore[attr-defined]
+        for text in _read(terminal):
             log.write(text)
             for name, number, unit in _BAR.findall(text):
                 if name.decode().strip() == soak.bar:
@@ -191,6 +193,17 @@ def watch(soak: Soak, directory: str) -> tuple[list[Sample], list[Progress]]:
     if not progress or (process.returncode and soak.minutes == float("inf")):
         raise SystemExit(f"{soak.name} failed: see {log.name}.")
     return samples, progress
+
+
+def _read(terminal: int) -> Iterator[bytes]:
+    """Yields what a command writes to a pseudo-terminal until it ends."""
+    try:
+        while text := os.read(terminal, 1 << 16):
+            yield text
+    except OSError:  # Linux reports the end as an error.
+        pass
+    finally:
+        os.close(terminal)
 
 
 def _tree(root: psutil.Process) -> list[psutil.Process]:
