@@ -14,13 +14,17 @@ files of all its processes, and its progress per second of processor time, which
 other programs on the machine disturb less than its progress per second.
 """
 
+import errno
+import fcntl
 import itertools
 import os
 import pty
 import re
 import statistics
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -152,7 +156,9 @@ def commands(
 def watch(soak: Soak, directory: str) -> tuple[list[Sample], list[Progress]]:
     """Runs a command; returns what was seen of it while it ran."""
     start = time.monotonic()
-    terminal, stderr = pty.openpty()  # Where bars are updated often.
+    # Progress bars are updated more often in a terminal than in a pipe.
+    terminal, stderr = pty.openpty()
+    fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
     process = subprocess.Popen(
         [sys.executable, os.path.join(ROOT, soak.command), *soak.flags],
         cwd=directory,
@@ -196,12 +202,13 @@ def watch(soak: Soak, directory: str) -> tuple[list[Sample], list[Progress]]:
 
 
 def _read(terminal: int) -> Iterator[bytes]:
-    """Yields what a command writes to a pseudo-terminal until it ends."""
+    """Yields what processes write to a pseudo-terminal until they end."""
     try:
         while text := os.read(terminal, 1 << 16):
             yield text
-    except OSError:  # Linux reports the end as an error.
-        pass
+    except OSError as error:
+        if error.errno != errno.EIO:  # How Linux reports the end.
+            raise
     finally:
         os.close(terminal)
 
@@ -234,7 +241,7 @@ def row(soak: Soak, samples: list[Sample], progress: list[Progress]) -> str:
         seen = [s for s in samples if first <= s.seconds <= last]
         memory.append(statistics.median(s.megabytes for s in seen))
         open_files.append(max(s.open_files for s in seen))
-        # Interpolated, because the bar may be updated only once in a quarter.
+        # Interpolated between updates of the bar.
         seconds, cpu_seconds, done = zip(*progress, strict=True)
         [cpu_time] = np.diff(np.interp([first, last], seconds, cpu_seconds))
         [work] = np.diff(np.interp([first, last], seconds, done))

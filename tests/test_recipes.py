@@ -52,7 +52,7 @@ def with_existing_files(flags, model):
             value = model / "output"
         elif name != "flagfile" and name.endswith("_file"):
             value = model / "data"
-        found.append(f"--{name}={value}")
+        found.append(f"--{name}={value or True}")
     return " ".join(found)
 
 

@@ -234,7 +234,10 @@ def _fingerprints(
 
 
 def _weight_files(checkpoint: str) -> list[str]:
-    """Returns the files that identify weights; [] for a run directory."""
+    """Returns the files of initial weights whose fingerprints are compared.
+
+    [] for a directory of TF1 checkpoints, whose changes go unnoticed.
+    """
     index = checkpoint + tf1.INDEX  # It holds the checksums of all weights.
     if files.exists(index):
         return [index]

@@ -1,9 +1,9 @@
 """Writes the mean of the weights of two models in the format of Hugging Face.
 
-  python recipes/bert_tiny/mean.py STAGE4 STAGE5 OUTPUT
+  python recipes/bert_tiny/mean.py FIRST SECOND OUTPUT
 
 Position embeddings after the 128th are those of the second model, because the
-first one was trained on 128 tokens.
+last stage of the first one had 128 tokens.
 """
 
 import os
