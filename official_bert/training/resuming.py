@@ -226,14 +226,14 @@ def _fingerprints(
     options: TrainingOptions, training_files: Sequence[str]
 ) -> dict[str, list[str]]:
     path = options.init_checkpoint
-    weights = _weight_files(path) if path else []
+    weights = _files_of_weights(path) if path else []
     return {
         "training data": [files.fingerprint(path) for path in training_files],
         "initial weights": [files.fingerprint(path) for path in weights],
     }
 
 
-def _weight_files(checkpoint: str) -> list[str]:
+def _files_of_weights(checkpoint: str) -> list[str]:
     """Returns the files of initial weights whose fingerprints are compared.
 
     [] for a directory of TF1 checkpoints, whose changes go unnoticed.

@@ -8,12 +8,7 @@ import signal
 import time
 
 import pytest
-from support import (
-    command_lines,
-    conversions,
-    pretraining_runs,
-    review_runs,
-)
+from support import command_lines, conversions, pretraining_runs, review_runs
 from support.review_runs import run
 from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
