@@ -7,6 +7,7 @@ of which began with the weights of the one before. Tokens include padding. Dots
 are losses on held-out text, of runs with --eval_every.
 """
 
+import itertools
 import os
 import sys
 from typing import Any
@@ -25,7 +26,7 @@ def main(path: str, *curves: str) -> None:
     """Writes the figure."""
     with figures.figure(7.2, 5.4) as figure:
         axes = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-        for curve, color in zip(curves, _COLORS, strict=False):
+        for curve, color in zip(curves, itertools.cycle(_COLORS), strict=False):
             label, directories = curve.split("=", 1)
             draw(axes, label, directories.split(","), color)
         for axis, title in zip(axes, _PANELS.values(), strict=True):

@@ -35,7 +35,8 @@ FLAGS = {
     "save_checkpoints_steps": 1000000,
     "keep_checkpoint_max": 1,
 }
-SETTING = {"train_batch_size": 32, "learning_rate": 3e-4}
+FEW_SETTING = {"train_batch_size": 32, "learning_rate": 3e-4}
+SQUAD_SETTING = {"train_batch_size": 8, "learning_rate": 3e-4}
 
 
 class Task(NamedTuple):
@@ -127,12 +128,12 @@ def answer(
                 "output_dir": directory,
                 "seed": seed,
                 **TASKS[name].flags,
-                **SETTING,
+                **SQUAD_SETTING,
                 **STARTS[start],
             }
             run("run_squad.py", flags)
         results.append(json_files.read(path))
-    return SETTING, results
+    return SQUAD_SETTING, results
 
 
 def with_few_examples(
@@ -148,7 +149,7 @@ def with_few_examples(
         more_flags = write_part(source, part, number)
         flags = {
             **FLAGS,
-            **SETTING,
+            **FEW_SETTING,
             "model": arguments.model,
             "task_name": name,
             "data_dir": part,

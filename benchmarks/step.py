@@ -77,7 +77,6 @@ def make_batch(cell: Cell) -> dict[str, Any]:
     masked = (cell.batch_size, cell.num_predictions)
     half = cell.length // 2
     places = np.tile(np.arange(1, cell.length), (shape[0], 1))
-    places = rng.permuted(places, axis=1)
     integers = {
         "input_ids": rng.integers(1000, 30000, shape),
         "input_mask": np.ones(shape),

@@ -102,13 +102,16 @@ def find(model: str) -> ModelFiles:
 def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
     """Returns the files that training writes, whether or not they exist.
 
-    The default of `do_lower_case` is as in training, or true.
+    The default of `do_lower_case` is as in training, or else depends on the
+    vocabulary.
     """
+    vocab_file = os.path.join(directory, _VOCAB)
     if do_lower_case is None:
-        do_lower_case = _is_uncased(directory)
+        exists = files.exists(vocab_file)
+        do_lower_case = _is_uncased(directory, vocab_file if exists else "")
     return ModelFiles(
         os.path.join(directory, _CONFIG),
-        os.path.join(directory, _VOCAB),
+        vocab_file,
         model_formats.find_checkpoint(directory),
         do_lower_case,
     )

@@ -96,7 +96,9 @@ def test_casing_follows_files_then_name_then_vocabulary(directory, models):
         if tokenizer_config:
             path = directory / name / "tokenizer_config.json"
             path.write_text(tokenizer_config)
-        return pretrained.find(name).do_lower_case
+        lower = pretrained.find(name).do_lower_case
+        assert pretrained.run_files(name).do_lower_case == lower
+        return lower
 
     assert casing()
     assert not casing(vocab="A b")

@@ -171,6 +171,7 @@ def test_bad_options_and_modules_are_errors_before_training(base, tmp_path):
         ({handle: str(base)}, "saved_model.pb"),
         ({"remat": True}, "--remat needs run_classifier.py"),
         ({"mixed_precision": "bfloat16"}, "--mixed_precision=bfloat16 needs"),
+        ({"fit_max_seq_length": True}, "set --max_seq_length"),
         ({"freeze": "1"}, "layers from 0 to 0"),
         ({"max_seq_length": 65}, "64 positions"),
         ({handle: empty}, "must be a text encoder"),
@@ -178,3 +179,11 @@ def test_bad_options_and_modules_are_errors_before_training(base, tmp_path):
         with pytest.raises(InputError, match=message):
             run(base, tmp_path / "out", **changes)
         assert not (tmp_path / "out" / "train.tf_record").exists()
+
+
+def test_unused_config_implies_no_length(base):
+    line = f"--train_file={base}/train.tsv --output_dir={base}/new"
+    line += f" --bert_config_file={base}/bert_config.json"
+    line += f" --bert_hub_module_handle={base}/module"
+    found = command_lines.parse(RunClassifierWithTfhub, line)
+    assert (found.fit_max_seq_length, found.max_seq_length) == (False, 128)

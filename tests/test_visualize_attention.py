@@ -76,6 +76,13 @@ def test_pages_load_nothing_and_escape_the_text(folder):
     assert "<b>red" not in (folder / "cat.html").read_text()
 
 
+def test_page_has_the_name_of_the_model(folder):
+    line = "--text_a=cat --output_file=named.html"
+    visualize_attention.main(command_lines.parse(VisualizeAttention, line))
+    page = (folder / "named.html").read_text()
+    assert "bert_tiny_demo: 2 layers of 2 heads" in page
+
+
 def test_probabilities_are_those_of_the_model_for_two_segments():
     model = load()
     found = attention_page.compute(model, "good cat", "dog")

@@ -87,7 +87,8 @@ def save(
 ) -> str:
     """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
 
-    Checkpoints of later steps, which an earlier run left, are no longer listed.
+    Checkpoints of later steps, which an earlier run left, and checkpoints with
+    other names are no longer listed.
     The arrays include `global_step`; `resume` is None if no run resumes from
     here. Returns the new prefix. Raises `InputError` if the disk is full;
     earlier checkpoints are then unchanged.
@@ -104,7 +105,7 @@ def save(
         if name not in earlier:
             tf1.remove(prefix)
         raise
-    names = [*(n for n in earlier if _step_of(n) < step), name]
+    names = [*(n for n in earlier if 0 <= _step_of(n) < step), name]
     _write_list(directory, names)
     if outdated := names[:-keep]:
         # Listed until they are removed: if the process is killed, the next

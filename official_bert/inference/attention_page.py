@@ -74,8 +74,8 @@ def write(options: VisualizeAttention, model: LoadedBert) -> None:
     page = pages.render(
         "attention.html",
         title="Attention",
-        subtitle=f"{model.source}: {num_layers} layers of {num_heads} heads on "
-        f"{num_tokens} tokens",
+        subtitle=f"{options.model or model.source}: {num_layers} layers of "
+        f"{num_heads} heads on {num_tokens} tokens",
         text_a=options.text_a,
         text_b=options.text_b,
         tokens=attention.tokens,

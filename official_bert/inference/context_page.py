@@ -124,7 +124,7 @@ def write(options: VisualizeAttention, model: LoadedBert) -> None:
     page = pages.render(
         "contexts.html",
         title=f"“{options.word}” in {len(contexts)} contexts",
-        subtitle=model.source,
+        subtitle=options.model or model.source,
         contexts=contexts,
         cosines=cosines.tolist(),
     )

@@ -147,8 +147,9 @@ class Encoder(layers.ConfiguredLayer):
         probabilities are None where layers are recomputed.
 
     Attributes:
-        recompute: A function such as `tf.recompute_grad`, applied to every
-            layer in training, so that its activations are not stored.
+        recompute: A function such as `training.step.recompute_in_backward`,
+            applied to every layer in training, so that its activations are not
+            stored.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:

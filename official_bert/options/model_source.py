@@ -99,7 +99,7 @@ class ModelOptions(NamedModel, heading="Model"):
         "DIRECTORY/bert_model.ckpt."
     )
     do_lower_case: bool | None = optional(
-        "Lower-case the text. Default: as for --model_dir, or true."
+        "Lower-case the text. Default: as --model or --model_dir does, or true."
     )
 
     @classmethod

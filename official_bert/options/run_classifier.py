@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.flags import LEGACY, amount, choice, option, optional, switch
@@ -14,6 +15,7 @@ from official_bert.options.checks import (
     table_format,
 )
 from official_bert.options.finetuning import FinetuningOptions
+from official_bert.options.training import read_record
 
 # Options that change the graph of the model, which is fixed in a module.
 _GRAPH_OPTIONS = (
@@ -22,6 +24,12 @@ _GRAPH_OPTIONS = (
     "left_to_right",
     "feature_layers",
     "do_export",
+)
+
+# Options in --help of both commands.
+_COMMON = (
+    "train_file dev_file test_file text_a_column text_b_column label_column "
+    "task_type sweep plots"
 )
 
 
@@ -44,8 +52,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     command = "run_classifier.py"
     module_command = "run_classifier_with_tfhub.py"
     common = FinetuningOptions.common + (
-        "model init_checkpoint do_lower_case train_file dev_file test_file "
-        "text_a_column text_b_column label_column task_type sweep plots"
+        "model init_checkpoint do_lower_case " + _COMMON
     )
 
     data_dir: str = option(
@@ -174,6 +181,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         for name in [f"{split}_file" for split in self.used_splits]:
             if self.is_set(name):
                 self.require(name, existing_file)
+        if "dev" in self.used_splits and not self.dev_file:
+            self._check_held_out()
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -206,6 +215,26 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             implied["max_seq_length"] = config.max_position_embeddings
             implied["fit_max_seq_length"] = True
         return implied | completed
+
+    def _check_held_out(self) -> None:
+        """Raises `InputError` unless training holds examples out, or did."""
+        path = self.own_file("dev")
+        if not self.do_train:
+            if not files.exists(path):
+                message = f"is needed: training did not write {path}."
+                raise self.error("dev_file", message)
+        elif not self.dev_share:
+            message = (
+                "leaves no examples to evaluate. Add --dev_file, or omit "
+                "--do_eval and --eval_every."
+            )
+            raise self.error("dev_share", message)
+        elif files.exists(path) and not read_record(self.output_dir):
+            message = (
+                "has a file dev.jsonl, which held-out examples would replace. "
+                "Choose another directory, or add --dev_file."
+            )
+            raise self.error("output_dir", message)
 
     def own_file(self, split: str) -> str:
         """Returns the file of `train`, `dev` or `test` of own data.
@@ -240,9 +269,7 @@ class RunClassifierWithTfhub(RunClassifier):
 
     command = "run_classifier_with_tfhub.py"
     module_command = ""
-    common = RunClassifier.common.replace(
-        "model init_checkpoint do_lower_case", ""
-    )
+    common = FinetuningOptions.common + _COMMON
 
     bert_hub_module_handle: str = option(
         "The TF Hub module of BERT: a directory written by export_tfhub.py, or "
@@ -252,6 +279,11 @@ class RunClassifierWithTfhub(RunClassifier):
     model: str | None = optional(
         "Not supported: the module is the model.",
         check=lambda _: "is not supported: the module is the model. Omit it.",
+        heading=LEGACY,
+    )
+    fit_max_seq_length: bool = switch(
+        "Not supported: set --max_seq_length.",
+        check=lambda _: "is not supported: set --max_seq_length.",
         heading=LEGACY,
     )
     # Required by `run_classifier.py`.
@@ -269,6 +301,12 @@ class RunClassifierWithTfhub(RunClassifier):
         True,
         heading=LEGACY,
     )
+
+    @classmethod
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Adds what --train_file implies, whatever the unused config is."""
+        used = {n: v for n, v in given.items() if n != "bert_config_file"}
+        return super().complete(used) | given
 
     def _check_model(self) -> None:
         """Checks the options that a module supports, instead of its files."""

@@ -6,6 +6,8 @@ matrices in `eval_results.json` become `confusion_matrix.png` and `.html`.
 
 import os
 
+from absl import logging
+
 from official_bert import files, json_files
 
 
@@ -22,4 +24,6 @@ def write(output_dir: str) -> list[str]:
         matrices = confusion_matrix.find(json_files.read_object(results))
         if matrices:
             written += confusion_matrix.draw(output_dir, matrices)
+    for path in written:
+        logging.info("Wrote %s", path)
     return written

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import shlex
 from typing import Any
 
 import tensorflow as tf
@@ -111,7 +112,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
         model = task.build_model(config, bert)
-    if options.remat and bert is None:
+    if options.remat:
         model.bert.encoder.recompute = step.recompute_in_backward
     directory = distribution.writable_directory(options)
     return Run(task, options, tokenizer, strategy, model, data, directory)
@@ -342,5 +343,6 @@ def print_next_command(options: RunClassifier) -> None:
         f"\nFiles in {options.output_dir}:"
         f"{bullet_list([n for n in names if _RESULT_FILE.fullmatch(n)])}\n\n"
         f"Predict new examples:\n  python predict.py "
-        f"--model_dir={options.output_dir} --input_file=new.{ending}"
+        f"--model_dir={shlex.quote(options.output_dir)} "
+        f"--input_file=new.{ending}"
     )

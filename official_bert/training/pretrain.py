@@ -4,6 +4,7 @@ import collections
 import contextlib
 import functools
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -126,7 +127,7 @@ def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
 
 
 def _print_next_command(options: RunPretraining) -> None:
-    model = f"--model={options.output_dir}"
+    model = f"--model={shlex.quote(options.output_dir)}"
     if not files.exists(os.path.join(options.output_dir, "vocab.txt")):
         model += " --vocab_file=vocab.txt"
     print(

@@ -29,7 +29,7 @@ _MAY_CHANGE = (
     "initializer_range",
 )
 
-# Options that determine the trained weights.
+# Options that must not change when a run resumes.
 _FIXED_OPTIONS = """
     bert_hub_module_handle bilstm_size choices_column context_column dev_share
     do_lower_case doc_stride document_context feature_layers freeze id_column
@@ -41,7 +41,7 @@ _FIXED_OPTIONS = """
     window_stride
 """
 
-# Options that have no effect once the last step is done.
+# Options that may change when a run resumes, but only if steps are left.
 _STEP_OPTIONS = "num_train_epochs num_train_steps pad_to seed train_batch_size"
 
 # Options that name input files.
@@ -184,8 +184,11 @@ def _files_of_model(options: TrainingOptions) -> list[str]:
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
-    for name in _INPUT_OPTIONS.split():
-        if not (given := getattr(options, name, None)):
+    inputs = {n: getattr(options, n, None) for n in _INPUT_OPTIONS.split()}
+    if data_dir := getattr(options, "data_dir", None):
+        inputs["data_dir"] = os.path.join(data_dir, "dev.jsonl")
+    for name, given in inputs.items():
+        if not given:
             continue
         given = os.path.realpath(given)
         for path in map(os.path.realpath, paths):

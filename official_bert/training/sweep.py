@@ -24,10 +24,10 @@ from official_bert.training import finetune, loop, resuming
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
 
-# Flags that the sweep sets itself, and flags that change the task: results of
-# several tasks do not belong in one table.
+# Flags that the sweep sets itself, flags that change the task, because results
+# of several tasks do not belong in one table, and a flag that sets others.
 _SET_BY_SWEEP = {"sweep", "output_dir", "do_eval", "do_train"}
-_CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type"}
+_CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type", "model"}
 
 # Flags that do not change results. The directory is one of them, so that a
 # sweep can be moved.
@@ -144,7 +144,8 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
             raise InputError(
                 f"--sweep: {part!r} does not start with a flag that can be "
                 "varied. Write flags and values as in "
-                "learning_rate=5e-5,3e-5;seed=1..5."
+                "learning_rate=5e-5,3e-5;seed=1..5. To compare models, start a "
+                "sweep for each."
             )
         if name in values:
             raise InputError(

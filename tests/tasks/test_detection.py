@@ -170,6 +170,24 @@ def test_labels_that_all_differ_cannot_be_held_out(tmp_path):
         tasks.get(options)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--dev_share=0 --eval_every=5", "--dev_share=0.0 .*--dev_file"),
+        ("--nodo_train --do_eval", "--dev_file .*out/dev.jsonl"),
+        ("--output_dir=.", "--output_dir=. has a file dev.jsonl"),
+    ],
+)
+def test_evaluation_needs_examples_of_its_own(
+    tmp_path, monkeypatch, line, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(table(*REVIEWS))
+    (tmp_path / "dev.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match=message):
+        parse(tmp_path, "--train_file=a.csv", *line.split())
+
+
 @pytest.mark.slow
 def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -210,6 +210,14 @@ def test_overwriting_does_not_remove_inputs(folder, name, value, message):
     assert contents(folder / "out") == before
 
 
+def test_overwriting_does_not_remove_development_data(folder):
+    kept = shutil.copy(folder / "out" / "vocab.txt", folder / "out/dev.jsonl")
+    changes = {"data_dir": str(folder / "out"), "overwrite_output_dir": True}
+    with pytest.raises(InputError, match=r"--data_dir=.*dev\.jsonl"):
+        train(folder, **changes)
+    assert kept.exists()
+
+
 def test_overwriting_removes_only_from_directories_of_training_runs(folder):
     other = folder / "other"
     (other / "eval").mkdir(parents=True)
