@@ -141,12 +141,17 @@ def expand(patterns: str) -> list[str]:
     return names
 
 
+def is_file(path: str) -> bool:
+    """Whether a local path is not a directory, or a remote one exists."""
+    return exists(path) and not os.path.isdir(path)
+
+
 def require(path: str, what: str) -> None:
     """Raises `InputError` unless the file exists.
 
     The message starts with `what`: "--vocab_file" or "The vocabulary".
     """
-    if not exists(path) or os.path.isdir(path):
+    if not is_file(path):
         raise InputError(
             f"{what} must be an existing file. Received: {path!r}. "
             "Check the path."

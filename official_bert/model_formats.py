@@ -10,6 +10,9 @@ from official_bert.errors import InputError, listed
 # Subdirectory of a run directory with the checkpoint of the best evaluation.
 BEST_DIRECTORY = "best"
 
+# The ending of one of the files of a TF1 checkpoint.
+INDEX = ".index"
+
 # Weights in formats other than TF1's.
 OTHER_WEIGHTS = ("model*.safetensors", "model.weights.h5")
 
@@ -24,7 +27,6 @@ _UNSUPPORTED = {
 }
 
 _CONFIG = "bert_config.json"
-_INDEX = ".index"
 _CHECKPOINT = ("checkpoint", "*.index")
 _RELEASED_PREFIX = "bert_model.ckpt"
 
@@ -39,7 +41,7 @@ def detect(path: str, where: str) -> str:
     """
     names = files.list_directory(path)
     has_others = has_any(names, OTHER_WEIGHTS)
-    has_checkpoint = files.exists(path + _INDEX) or has_any(names, _CHECKPOINT)
+    has_checkpoint = files.exists(path + INDEX) or has_any(names, _CHECKPOINT)
     if has_checkpoint and (_CONFIG in names or not has_others):
         return "checkpoint"
     if _CONFIG in names and "config.json" not in names:
@@ -66,7 +68,7 @@ def find_checkpoint(path: str) -> str:
     if has_any(files.list_directory(best), _CHECKPOINT):
         return best
     names = files.list_directory(path)
-    prefixes = [n.removesuffix(_INDEX) for n in names if n.endswith(_INDEX)]
+    prefixes = [n.removesuffix(INDEX) for n in names if n.endswith(INDEX)]
     if "checkpoint" in names and prefixes != [_RELEASED_PREFIX]:
         return path  # The file names the newest checkpoint.
     if _RELEASED_PREFIX in prefixes:

@@ -318,7 +318,9 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
 
 
 def test_training_ends_with_the_next_command(copy, folder, capsys):
-    rest = "--train_file=labelled.csv --output_dir=finetuned"
+    rest = (
+        "--learning_rate=1e-4 --train_file=labelled.csv --output_dir=finetuned"
+    )
     for flags in (f"--model={copy}", f"--model={copy} --vocab_file=vocab.txt"):
         resume(folder)
         command = f"  python run_classifier.py {flags} {rest}"

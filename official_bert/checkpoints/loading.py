@@ -74,7 +74,7 @@ def load(
         InputError: The checkpoint is damaged, or any other name is missing,
             unused or has another shape; the message lists all of them.
     """
-    if not files.exists(path + tf1.INDEX):
+    if not files.exists(path + model_formats.INDEX):
         loaded = load_newest(
             variables, path, may_initialize=may_initialize, may_skip=may_skip
         )

@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from official_bert import files, model_formats
 from official_bert.errors import InputError, short_reason
+from official_bert.model_formats import INDEX
 
-INDEX = ".index"
 _DATA = ".data-00000-of-00001"
 
 # Names in the checkpoint of a training run that are not weights.

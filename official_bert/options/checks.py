@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from official_bert import files
+from official_bert import files, model_formats
 from official_bert.errors import missing_package
 from official_bert.flags import Check, Options, option
 
@@ -22,7 +22,7 @@ _CHECKPOINT_FILE = re.compile(
 
 def existing_file(path: str) -> str | None:
     """Accepts the path of a file, local or remote."""
-    if files.exists(path) and not os.path.isdir(path):
+    if files.is_file(path):
         return None
     return "must be an existing file. Check the path."
 
@@ -48,7 +48,7 @@ def existing_directory(path: str) -> str | None:
 
 def existing_checkpoint(prefix: str) -> str | None:
     """Accepts the prefix of a TF1 checkpoint, and a directory with a model."""
-    index = prefix + ".index"
+    index = prefix + model_formats.INDEX
     # In a run directory, a Hugging Face directory or a KerasHub preset.
     listed = [os.path.join(prefix, n) for n in ("checkpoint", "config.json")]
     if any(map(files.exists, (index, *listed))):

@@ -86,7 +86,8 @@ class ConvertCheckpoint(Options, heading="Model"):
         model = given.get("input") or ""
         if model == "list":
             pretrained.show_released()
-        is_path = files.exists(model) or files.exists(model + ".index")
+        paths = (model, model + model_formats.INDEX)
+        is_path = any(map(files.exists, paths))
         if is_path or not pretrained.is_name(model):
             return given
         return given | {"input": pretrained.download(model)}

@@ -70,7 +70,7 @@ def _remove_unfinished(directory: str) -> None:
     names = files.list_directory(directory)
     for name in names:
         part = _PART.fullmatch(name)
-        has_no_index = part and part[1] + tf1.INDEX not in names
+        has_no_index = part and part[1] + model_formats.INDEX not in names
         if has_no_index or _UNFINISHED.fullmatch(name):
             os.remove(os.path.join(directory, name))
 

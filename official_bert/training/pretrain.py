@@ -130,8 +130,11 @@ def _print_next_command(options: RunPretraining) -> None:
     model = f"--model={shlex.quote(options.output_dir)}"
     if not files.exists(os.path.join(options.output_dir, "vocab.txt")):
         model += " --vocab_file=vocab.txt"
+    # The default learning rate is for BERT-Base and larger models.
+    is_small = options.model_config().hidden_size <= 512
+    rate = " --learning_rate=1e-4" if is_small else ""
     print(
-        f"\nFine-tune the model:\n  python run_classifier.py {model} "
+        f"\nFine-tune the model:\n  python run_classifier.py {model}{rate} "
         "--train_file=labelled.csv --output_dir=finetuned"
     )
 

@@ -15,7 +15,6 @@ from typing import Any
 from absl import logging
 
 from official_bert import files, json_files, model_formats
-from official_bert.checkpoints import tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.options import FinetuningOptions, RunPretraining
@@ -241,7 +240,7 @@ def _files_of_weights(checkpoint: str) -> list[str]:
 
     [] for a directory of TF1 checkpoints, whose changes go unnoticed.
     """
-    index = checkpoint + tf1.INDEX  # It holds the checksums of all weights.
+    index = checkpoint + model_formats.INDEX  # Has checksums of all weights.
     if files.exists(index):
         return [index]
     return [

@@ -44,7 +44,7 @@ def open_arrays(path: str) -> Arrays:
     Raises `InputError` if there is no checkpoint.
     """
     checkpoint = model_formats.find_checkpoint(path)
-    if files.exists(checkpoint + tf1.INDEX):
+    if files.exists(checkpoint + model_formats.INDEX):
         return open_prefix(checkpoint)
     arrays = run_directory.first_undamaged(checkpoint, _open_verified)
     if arrays is None:
