@@ -60,7 +60,7 @@ class Embeddings(layers.ConfiguredLayer):
     def call(
         self, input_ids: Any, segment_ids: Any, position_ids: Any = None
     ) -> Any:
-        words = ops.take(self.word_embeddings, input_ids, axis=0)
+        words = layers.look_up(self.word_embeddings, input_ids)
         # Faster than a gather, whose gradient would add thousands of rows into
         # two.
         one_hot = ops.one_hot(
@@ -70,7 +70,7 @@ class Embeddings(layers.ConfiguredLayer):
         if position_ids is None:
             positions = self.position_embeddings[: ops.shape(input_ids)[1]]
         else:
-            positions = ops.take(self.position_embeddings, position_ids, axis=0)
+            positions = layers.look_up(self.position_embeddings, position_ids)
         return self.dropout(self.layer_norm(words + segments + positions))
 
 

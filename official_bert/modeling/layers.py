@@ -180,6 +180,16 @@ def name_scopes(path: str) -> Iterator[None]:
         yield
 
 
+def look_up(table: Any, ids: Any) -> Any:
+    """Returns the rows [B, S, H] of an embedding table [V, H] at ids [B, S].
+
+    The gradient of the table is dense. In the sparse gradient of a variable, a
+    token has a row for each occurrence, and Keras' optimizers would square each
+    row instead of their sum.
+    """
+    return ops.take(ops.reshape(table, table.shape), ids, axis=0)
+
+
 def gather_positions(x: Any, positions: Any) -> Any:
     """Returns the vectors [B, P, H] of `x` [B, S, H] at positions [B, P]."""
     batch, length, hidden_size = ops.shape(x)

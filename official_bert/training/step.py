@@ -132,8 +132,8 @@ def accumulate_gradients(
             loss = tf.add_n(list(losses.values()))
             scaled = loss if scale is None else loss * scale
         gradients = tape.gradient(scaled, optimizer.weights)
-        # Dense: a sparse gradient can have several rows for one token, and
-        # Adam must square their sum.
+        # Sparse gradients, of TF Hub modules, can have several rows for one
+        # token, and Adam must square their sum.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         return {"loss": loss, **losses}, gradients
 

@@ -5,12 +5,14 @@ import json
 import math
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from support import recorded
 from support.processes import run_python
 
+from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 
 CONFIG = dataclasses.replace(
@@ -185,3 +187,15 @@ def test_jax_backend_gives_the_same_outputs():
     under_jax = json.loads(done.stdout.splitlines()[-1])
     for ours, theirs in zip(pretraining_outputs(), under_jax, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def test_adam_of_keras_updates_repeated_tokens_like_others():
+    ids = keras.Input([None], dtype="int32")
+    model = keras.Model(ids, Bert(CONFIG)(ids).pooled_output)
+    model.compile(keras.optimizers.Adam(0.01, epsilon=1e-20), "mse")
+    before = model.trainable_weights[0].numpy()
+    model.train_on_batch(np.array([[1, 2, 2, 2, 3]]), np.zeros([1, 24]))
+    change = model.trainable_weights[0].numpy() - before
+    # The size of Adam's first step is the learning rate.
+    np.testing.assert_allclose(np.abs(change[1:4]), 0.01, rtol=1e-3)
+    assert not change[4:].any()
