@@ -4,8 +4,8 @@ r"""Fine-tuning from a pre-trained model, compared with random weights.
 
 DATA_DIR contains the data of the tasks: `glue/MRPC`, ..., `pos`, `squad`. For
 each task, a grid of batch sizes and learning rates is searched with one seed.
-The three best settings are then trained with all seeds, and the row of the table
-has the one with the best mean. The grid is that of Turc et al. (2019) by
+The three best settings are then trained with all seeds, and the row of the
+table has the one with the best mean. The grid is that of Turc et al. (2019) by
 default, and training takes four epochs.
 SQuAD has one setting and two epochs.
 
