@@ -142,7 +142,7 @@ def expand(patterns: str) -> list[str]:
 
 
 def is_file(path: str) -> bool:
-    """Whether a local path is not a directory, or a remote one exists."""
+    """Whether a path exists and is not a local directory."""
     return exists(path) and not os.path.isdir(path)
 
 
@@ -334,6 +334,21 @@ def replace(source: str, target: str) -> None:
     """Renames a file or directory; a file of the name `target` is replaced."""
     with _os_errors(target):
         _backend(target).replace(source, target)
+
+
+def move(source: str, target: str) -> None:
+    """Moves a file, also to another file system; `target` is replaced."""
+    with _write_errors(target):
+        if is_remote(source) and is_remote(target):
+            replace(source, target)
+        elif not is_remote(source) and not is_remote(target):
+            shutil.move(source, target)
+        else:
+            with (
+                open_binary(source, unpacks=False) as original,
+                _backend(target).open(target, "wb") as copy,
+            ):
+                shutil.copyfileobj(original, copy)
 
 
 def temporary_name(path: str) -> str:

@@ -1,5 +1,6 @@
 """Lines are read as by the original; writes are all or nothing."""
 
+import errno
 import gzip
 import json
 import os
@@ -341,3 +342,18 @@ def test_fingerprint_does_not_read_pipes(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     assert files.fingerprint(str(path)) == "pipe: not a regular file"
+
+
+@pytest.mark.parametrize(
+    "schemes", [("", ""), ("", "file://"), ("file://", "")]
+)
+def test_files_move_to_other_file_systems(tmp_path, monkeypatch, schemes):
+    def rename(source, target):
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "rename", rename)
+    (tmp_path / "a").write_bytes(b"1")
+    (tmp_path / "b").write_bytes(b"2")
+    source, target = schemes
+    files.move(f"{source}{tmp_path}/a", f"{target}{tmp_path}/b")
+    assert (tmp_path / "b").read_bytes() == b"1"

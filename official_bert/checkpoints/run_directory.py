@@ -165,5 +165,5 @@ def _listed(directory: str) -> list[str]:
 
 def _step_of(name: str) -> int:
     """Returns N of `model.ckpt-N`; -1 for other names."""
-    number = name.rpartition("-")[2]
-    return int(number) if number.isdecimal() else -1
+    match = re.fullmatch(r"model\.ckpt-(\d+)", name)
+    return int(match[1]) if match else -1

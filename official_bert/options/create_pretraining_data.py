@@ -1,7 +1,6 @@
 """Options of `create_pretraining_data.py`."""
 
 import math
-import os
 import shlex
 
 from official_bert import files
@@ -144,11 +143,6 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         require_outputs(self, "output_file", self.output_files(), inputs)
         if not self.output_files():
             raise self.error("output_file", "must name at least one file.")
-        paths = map(os.path.abspath, self.output_files())
-        folders = {os.path.dirname(path) for path in paths}
-        if self.runner and len(folders) > 1:
-            message = "must be in one directory with --runner."
-            raise self.error("output_file", message)
         if self.bert_config_file:
             config = BertConfig.from_json_file(self.bert_config_file)
             config.require_length(self.max_seq_length)

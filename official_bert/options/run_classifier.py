@@ -46,6 +46,13 @@ def _module(handle: str) -> str | None:
     return None
 
 
+def has_held_out(run_directory: str) -> bool:
+    """Whether `dev.jsonl` in a directory has examples that a run held out."""
+    options = read_record(run_directory).get("options", {})
+    has_own_file = options.get("train_file") and not options.get("dev_file")
+    return bool(has_own_file and options.get("dev_share"))
+
+
 class RunClassifier(FinetuningOptions, heading="Data"):
     """Options of `run_classifier.py`."""
 
@@ -181,7 +188,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         for name in [f"{split}_file" for split in self.used_splits]:
             if self.is_set(name):
                 self.require(name, existing_file)
-        if "dev" in self.used_splits and not self.dev_file:
+        is_evaluated = self.sweep or "dev" in self.used_splits
+        if is_evaluated and not self.dev_file:
             self._check_held_out()
 
     @classmethod
@@ -222,14 +230,15 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         if not self.do_train:
             if not files.exists(path):
                 message = f"is needed: training did not write {path}."
-                raise self.error("dev_file", message)
+                raise self.error("dev_file", f"{message} Or add --nodo_eval.")
         elif not self.dev_share:
-            message = (
-                "leaves no examples to evaluate. Add --dev_file, or omit "
-                "--do_eval and --eval_every."
-            )
+            message = "leaves no examples to evaluate. Add --dev_file."
             raise self.error("dev_share", message)
-        elif files.exists(path) and not read_record(self.output_dir):
+        elif (
+            not self.sweep  # Its runs have directories of their own.
+            and files.exists(path)
+            and not has_held_out(self.output_dir)
+        ):
             message = (
                 "has a file dev.jsonl, which held-out examples would replace. "
                 "Choose another directory, or add --dev_file."

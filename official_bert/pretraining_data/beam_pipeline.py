@@ -79,7 +79,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
         instance_records.require_records(counts)
         for number, name in enumerate(outputs):
             with files.replacing(name) as temporary:
-                files.replace(os.path.join(directory, str(number)), temporary)
+                files.move(os.path.join(directory, str(number)), temporary)
     instance_records.report(counts, options, summary.num_tokens)
 
 

@@ -71,7 +71,7 @@ def run(options: RunPretraining) -> None:
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
         if options.do_train and options.is_chief:
-            _print_next_command(options)
+            _print_next_command(options, prepared.model.config)
 
 
 def prepare(options: RunPretraining) -> PretrainingRun:
@@ -126,12 +126,12 @@ def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
         reporting.print_metrics(title, results, baseline={})
 
 
-def _print_next_command(options: RunPretraining) -> None:
+def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
     model = f"--model={shlex.quote(options.output_dir)}"
     if not files.exists(os.path.join(options.output_dir, "vocab.txt")):
         model += " --vocab_file=vocab.txt"
     # The default learning rate is for BERT-Base and larger models.
-    is_small = options.model_config().hidden_size <= 512
+    is_small = config.hidden_size <= 512
     rate = " --learning_rate=1e-4" if is_small else ""
     print(
         f"\nFine-tune the model:\n  python run_classifier.py {model}{rate} "

@@ -18,6 +18,7 @@ from official_bert import files, json_files, model_formats
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.options import FinetuningOptions, RunPretraining
+from official_bert.options.run_classifier import has_held_out
 from official_bert.options.training import RECORD, TrainingOptions, read_record
 from official_bert.training import checkpointing
 
@@ -53,7 +54,7 @@ _INPUT_OPTIONS = """
 # which marks a run directory, stays until the next run replaces it.
 _MODEL_FILES = re.compile(
     r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
-    r"|dev\.jsonl|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
+    r"|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
     r"|(eval|predict)_results\w*\.(txt|json)|test_results\w*\.tsv"
     r"|test\w*_predictions\.(tsv|txt)|(nbest_)?predictions\.json|null_odds\.json"
     r"|(CoLA|SST-2|MRPC|STS-B|QQP|MNLI-mm?|QNLI|RTE|WNLI|AX|XNLI-.+)\.tsv"
@@ -174,20 +175,21 @@ def _files_of_model(options: TrainingOptions) -> list[str]:
     directory = options.output_dir
     if not files.exists(os.path.join(directory, RECORD)):
         return []
-    return [
+    paths = [
         os.path.join(directory, part, name)
         for part in ("", model_formats.BEST_DIRECTORY, "eval")
         for name in files.list_directory(os.path.join(directory, part))
         if _MODEL_FILES.fullmatch(name)
     ]
+    held_out = os.path.join(directory, "dev.jsonl")
+    if has_held_out(directory) and files.exists(held_out):
+        paths.append(held_out)
+    return paths
 
 
 def _require_no_inputs(options: TrainingOptions, paths: list[str]) -> None:
-    inputs = {n: getattr(options, n, None) for n in _INPUT_OPTIONS.split()}
-    if data_dir := getattr(options, "data_dir", None):
-        inputs["data_dir"] = os.path.join(data_dir, "dev.jsonl")
-    for name, given in inputs.items():
-        if not given:
+    for name in _INPUT_OPTIONS.split():
+        if not (given := getattr(options, name, None)):
             continue
         given = os.path.realpath(given)
         for path in map(os.path.realpath, paths):

@@ -24,10 +24,10 @@ from official_bert.training import finetune, loop, resuming
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
 
-# Flags that the sweep sets itself, flags that change the task, because results
-# of several tasks do not belong in one table, and a flag that sets others.
+# Flags that the sweep sets itself, and flags that change the task: results of
+# several tasks do not belong in one table.
 _SET_BY_SWEEP = {"sweep", "output_dir", "do_eval", "do_train"}
-_CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type", "model"}
+_CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type"}
 
 # Flags that do not change results. The directory is one of them, so that a
 # sweep can be moved.
@@ -140,12 +140,15 @@ def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
     values: dict[str, list[Any]] = {}
     for part in filter(None, sweep.split(";")):
         name, equals, texts = part.strip().partition("=")
+        if name == "model":
+            raise InputError(
+                "--sweep does not vary --model. Start a sweep for each model."
+            )
         if not equals or name not in types or name in _CANNOT_VARY:
             raise InputError(
                 f"--sweep: {part!r} does not start with a flag that can be "
                 "varied. Write flags and values as in "
-                "learning_rate=5e-5,3e-5;seed=1..5. To compare models, start a "
-                "sweep for each."
+                "learning_rate=5e-5,3e-5;seed=1..5."
             )
         if name in values:
             raise InputError(

@@ -154,15 +154,14 @@ def test_checkpoint_that_a_killed_run_did_not_remove_is_removed_later(
     assert len(os.listdir(tmp_path)) == 3 + 1
 
 
-def test_checkpoints_with_other_names_are_kept(tmp_path):
-    tf1.write(str(tmp_path / "bert_model.ckpt"), ARRAYS)
-    (tmp_path / "checkpoint").write_text(
-        'model_checkpoint_path: "bert_model.ckpt"\n'
-    )
-    assert run_directory.latest(str(tmp_path))
-    save(tmp_path, 0, keep=1)
-    assert (tmp_path / "bert_model.ckpt.index").exists()
-    assert run_directory.latest(str(tmp_path)) == str(tmp_path / "model.ckpt-0")
+@pytest.mark.parametrize("name", ["bert_model.ckpt", "bert_model.ckpt-5"])
+def test_checkpoints_with_other_names_are_kept(tmp_path, name):
+    tf1.write(str(tmp_path / name), ARRAYS)
+    (tmp_path / "checkpoint").write_text(f'model_checkpoint_path: "{name}"\n')
+    assert run_directory.latest(str(tmp_path)) == str(tmp_path / name)
+    prefix = save(tmp_path, 10, keep=1)
+    assert (tmp_path / f"{name}.index").exists()
+    assert run_directory.latest(str(tmp_path)) == prefix
 
 
 def test_moved_run_directory_keeps_its_checkpoints(tmp_path, monkeypatch):

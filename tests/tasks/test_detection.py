@@ -175,7 +175,9 @@ def test_labels_that_all_differ_cannot_be_held_out(tmp_path):
     [
         ("--dev_share=0 --eval_every=5", "--dev_share=0.0 .*--dev_file"),
         ("--nodo_train --do_eval", "--dev_file .*out/dev.jsonl"),
+        ("--dev_share=0 --sweep=seed=1..2", "--dev_share=0.0 .*--dev_file"),
         ("--output_dir=.", "--output_dir=. has a file dev.jsonl"),
+        ("--output_dir=jsonl", "--output_dir=jsonl has a file dev.jsonl"),
     ],
 )
 def test_evaluation_needs_examples_of_its_own(
@@ -183,7 +185,11 @@ def test_evaluation_needs_examples_of_its_own(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text(table(*REVIEWS))
-    (tmp_path / "dev.jsonl").write_text("{}\n")
+    (tmp_path / "jsonl").mkdir()
+    for folder in (tmp_path, tmp_path / "jsonl"):
+        (folder / "dev.jsonl").write_text("{}\n")
+    record = '{"options": {"task_name": "jsonl", "dev_share": 0.1}}'
+    (tmp_path / "jsonl" / "train_options.json").write_text(record)
     with pytest.raises(InputError, match=message):
         parse(tmp_path, "--train_file=a.csv", *line.split())
 

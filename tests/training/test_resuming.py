@@ -210,12 +210,22 @@ def test_overwriting_does_not_remove_inputs(folder, name, value, message):
     assert contents(folder / "out") == before
 
 
-def test_overwriting_does_not_remove_development_data(folder):
-    kept = shutil.copy(folder / "out" / "vocab.txt", folder / "out/dev.jsonl")
-    changes = {"data_dir": str(folder / "out"), "overwrite_output_dir": True}
-    with pytest.raises(InputError, match=r"--data_dir=.*dev\.jsonl"):
-        train(folder, **changes)
-    assert kept.exists()
+@pytest.mark.parametrize(
+    ("recorded", "is_removed"),
+    [
+        ({"train_file": "a.csv", "dev_share": 0.1}, True),
+        ({"train_file": "a.csv", "dev_share": 0.1, "dev_file": "b"}, False),
+        ({"task_name": "jsonl", "dev_share": 0.1}, False),
+    ],
+)
+def test_overwriting_removes_held_out_examples_only(
+    folder, recorded, is_removed
+):
+    (folder / "out/dev.jsonl").touch()
+    record = json.dumps({"options": recorded})
+    (folder / "out/train_options.json").write_text(record)
+    train(folder, overwrite_output_dir=True)
+    assert (folder / "out/dev.jsonl").exists() != is_removed
 
 
 def test_overwriting_removes_only_from_directories_of_training_runs(folder):
