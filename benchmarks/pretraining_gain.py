@@ -6,8 +6,7 @@ DATA_DIR contains the data of the tasks: `glue/MRPC`, ..., `pos`, `squad`. For
 each task, a grid of batch sizes and learning rates is searched with one seed.
 The three best settings are then trained with all seeds, and the row of the
 table has the one with the best mean. The grid is that of Turc et al. (2019) by
-default, and training takes four epochs.
-SQuAD has one setting and two epochs.
+default, and training takes four epochs. SQuAD has one setting and two epochs.
 
 With --figure, SST-2 and POS are also trained with few examples, and the figure
 has their accuracies. Finished runs are not repeated.
@@ -87,7 +86,7 @@ def classify(
 ) -> tuple[dict[str, Any], Results]:
     """Returns the best setting of the grid, and its results for each seed.
 
-    With a single seed, a run that happens to succeed could win.
+    One seed is not enough to choose it: some runs learn nothing.
     """
     task = TASKS[name]
     flags = {

@@ -339,16 +339,16 @@ def replace(source: str, target: str) -> None:
 def move(source: str, target: str) -> None:
     """Moves a file, also to another file system; `target` is replaced."""
     with _write_errors(target):
-        if is_remote(source) and is_remote(target):
-            replace(source, target)
-        elif not is_remote(source) and not is_remote(target):
-            shutil.move(source, target)
-        else:
+        if is_remote(source) != is_remote(target):
             with (
                 open_binary(source, unpacks=False) as original,
                 _backend(target).open(target, "wb") as copy,
             ):
                 shutil.copyfileobj(original, copy)
+        elif is_remote(source):
+            replace(source, target)
+        else:
+            shutil.move(source, target)
 
 
 def temporary_name(path: str) -> str:

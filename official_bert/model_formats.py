@@ -10,7 +10,7 @@ from official_bert.errors import InputError, listed
 # Subdirectory of a run directory with the checkpoint of the best evaluation.
 BEST_DIRECTORY = "best"
 
-# The ending of one of the files of a TF1 checkpoint.
+# How the name of the index of a TF1 checkpoint ends.
 INDEX = ".index"
 
 # Weights in formats other than TF1's.
@@ -27,7 +27,7 @@ _UNSUPPORTED = {
 }
 
 _CONFIG = "bert_config.json"
-_CHECKPOINT = ("checkpoint", "*.index")
+_CHECKPOINT = ("checkpoint", f"*{INDEX}")
 _RELEASED_PREFIX = "bert_model.ckpt"
 
 

@@ -88,10 +88,10 @@ def save(
     """Writes `model.ckpt-STEP` and removes all but the `keep` newest.
 
     Checkpoints of later steps, which an earlier run left, and checkpoints with
-    other names are no longer listed.
-    The arrays include `global_step`; `resume` is None if no run resumes from
-    here. Returns the new prefix. Raises `InputError` if the disk is full;
-    earlier checkpoints are then unchanged.
+    other names are no longer listed, but not removed. The arrays include
+    `global_step`; `resume` is None if no run resumes from here. Returns the new
+    prefix. Raises `InputError` if the disk is full; earlier checkpoints are
+    then unchanged.
     """
     name = f"model.ckpt-{step}"
     prefix = os.path.join(directory, name)

@@ -183,10 +183,11 @@ def name_scopes(path: str) -> Iterator[None]:
 def look_up(table: Any, ids: Any) -> Any:
     """Returns the rows [B, S, H] of an embedding table [V, H] at ids [B, S].
 
-    The gradient of the table is dense. In the sparse gradient of a variable, a
-    token has a row for each occurrence, and Keras' optimizers would square each
-    row instead of their sum.
+    The gradient of the table is dense. In a sparse gradient, a token has a row
+    for each occurrence, and Keras' optimizers square each row instead of their
+    sum.
     """
+    # The gradient of a reshape is dense.
     return ops.take(ops.reshape(table, table.shape), ids, axis=0)
 
 

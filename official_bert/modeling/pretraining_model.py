@@ -125,8 +125,7 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
             batch.get("next_sentence_positions"),
             batch["masked_lm_positions"],
         )
-        # Converted, so that the gradient is dense.
-        embeddings = ops.convert_to_tensor(self.bert.embeddings.word_embeddings)
+        embeddings = self.bert.embeddings.word_embeddings
         return PretrainingOutput(
             self.masked_lm(output.sequence_output, embeddings),
             self.next_sentence(output.pooled_output),

@@ -99,7 +99,8 @@ class ModelOptions(NamedModel, heading="Model"):
         "DIRECTORY/bert_model.ckpt."
     )
     do_lower_case: bool | None = optional(
-        "Lower-case the text. Default: as --model or --model_dir does, or true."
+        "Lower-case the text. Default: the casing of --model or --model_dir; "
+        "without them, true."
     )
 
     @classmethod

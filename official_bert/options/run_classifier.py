@@ -26,6 +26,9 @@ _GRAPH_OPTIONS = (
     "do_export",
 )
 
+# In a run directory: the examples that training held out.
+HELD_OUT = "dev.jsonl"
+
 # Options in --help of both commands.
 _COMMON = (
     "train_file dev_file test_file text_a_column text_b_column label_column "
@@ -47,7 +50,7 @@ def _module(handle: str) -> str | None:
 
 
 def has_held_out(run_directory: str) -> bool:
-    """Whether `dev.jsonl` in a directory has examples that a run held out."""
+    """Whether the run in a directory wrote `HELD_OUT`."""
     options = read_record(run_directory).get("options", {})
     has_own_file = options.get("train_file") and not options.get("dev_file")
     return bool(has_own_file and options.get("dev_share"))
@@ -225,23 +228,25 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         return implied | completed
 
     def _check_held_out(self) -> None:
-        """Raises `InputError` unless training holds examples out, or did."""
+        """Checks the examples that training holds out, or held out earlier.
+
+        Raises `InputError` if there are none, or if they would replace a file
+        that is not of an earlier run.
+        """
         path = self.own_file("dev")
-        if not self.do_train:
-            if not files.exists(path):
-                message = f"is needed: training did not write {path}."
-                raise self.error("dev_file", f"{message} Or add --nodo_eval.")
-        elif not self.dev_share:
+        exists = files.exists(path)
+        if not self.do_train and not exists:
+            message = f"is needed: training did not write {path}."
+            raise self.error("dev_file", f"{message} Or add --nodo_eval.")
+        if self.do_train and not self.dev_share:
             message = "leaves no examples to evaluate. Add --dev_file."
             raise self.error("dev_share", message)
-        elif (
-            not self.sweep  # Its runs have directories of their own.
-            and files.exists(path)
-            and not has_held_out(self.output_dir)
-        ):
+        # The runs of a sweep have directories of their own.
+        replaces = self.do_train and exists and not self.sweep
+        if replaces and not has_held_out(self.output_dir):
             message = (
-                "has a file dev.jsonl, which held-out examples would replace. "
-                "Choose another directory, or add --dev_file."
+                f"has a file {HELD_OUT}, which held-out examples would "
+                "replace. Choose another directory, or add --dev_file."
             )
             raise self.error("output_dir", message)
 
@@ -251,7 +256,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         After training, `dev` is the held-out part of --train_file.
         """
         if self.train_file:
-            held_out = os.path.join(self.output_dir, "dev.jsonl")
+            held_out = os.path.join(self.output_dir, HELD_OUT)
             return getattr(self, f"{split}_file") or held_out
         name = f"{split}.{self.task_name.lower()}"
         return os.path.join(self.data_dir, name)
@@ -313,7 +318,7 @@ class RunClassifierWithTfhub(RunClassifier):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds what --train_file implies, whatever the unused config is."""
+        """Adds what --train_file implies; the unused config implies nothing."""
         used = {n: v for n, v in given.items() if n != "bert_config_file"}
         return super().complete(used) | given
 

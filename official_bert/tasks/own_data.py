@@ -35,6 +35,7 @@ from absl import logging
 from official_bert import files, task_file
 from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier
+from official_bert.options.run_classifier import HELD_OUT
 from official_bert.tasks import detection, tables
 from official_bert.tasks.choice import (
     DEFAULT_COLUMNS,
@@ -215,14 +216,14 @@ class OwnTexts(OwnData):
         ]
 
     def write_held_out(self, directory: str) -> None:
-        """Writes the held-out examples to `dev.jsonl`, with column names."""
+        """Writes the held-out examples to `HELD_OUT`, with column names."""
         lines = []
         for example in self.held_out:
             cells = dict(zip(self.options.own_columns, example, strict=True))
             cells.pop(None, None)
             lines.append(json.dumps(cells, ensure_ascii=False) + "\n")
         if lines:
-            path = os.path.join(directory, "dev.jsonl")
+            path = os.path.join(directory, HELD_OUT)
             files.write_text(path, "".join(lines))
 
     def _check_test_labels(

@@ -18,7 +18,7 @@ from official_bert import files, json_files, model_formats
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.options import FinetuningOptions, RunPretraining
-from official_bert.options.run_classifier import has_held_out
+from official_bert.options.run_classifier import HELD_OUT, has_held_out
 from official_bert.options.training import RECORD, TrainingOptions, read_record
 from official_bert.training import checkpointing
 
@@ -181,7 +181,7 @@ def _files_of_model(options: TrainingOptions) -> list[str]:
         for name in files.list_directory(os.path.join(directory, part))
         if _MODEL_FILES.fullmatch(name)
     ]
-    held_out = os.path.join(directory, "dev.jsonl")
+    held_out = os.path.join(directory, HELD_OUT)
     if has_held_out(directory) and files.exists(held_out):
         paths.append(held_out)
     return paths
