@@ -205,7 +205,7 @@ def finetuning_steps(directory: str) -> list[Step]:
         ),
         train("Are the words in order?", f"{runs}/pretrained"),
         train(
-            "The same without the model's weights: from random ones",
+            "Train the same task from random weights",
             f"{runs}/random",
             "--init_checkpoint=",
         ),

@@ -47,8 +47,8 @@ READERS = tuple(dict.fromkeys(case.reader for case in CASES))
 FAULTS = ("tracebacks", "hangs", "over 1 GB", "changed")
 COLUMNS = ("tried", "accepted", "rejected", *FAULTS)
 
-# Seconds for each input: of all processors, which other processes do not
-# lengthen, and on the clock.
+# Limits for each input, in seconds: CPU time, which other processes do not
+# lengthen, and wall-clock time.
 _TIME_LIMIT, _CLOCK_LIMIT = 20, 200
 _MEMORY_LIMIT = 2**30
 _ADDRESS_LIMIT = 8 * 2**30  # Beyond what the process has after its start.
@@ -255,7 +255,7 @@ def _outcome(
     return "accepted", ""
 
 
-# What compiles for seconds, and what a long line keeps busy for minutes.
+# Functions that compile for seconds, or that take minutes for a long line.
 _SLOW: list[tuple[Any, str]] = [
     *((loop, "train"), (pretrain, "mean_metrics")),
     *((evaluate, "evaluate"), (evaluate, "predict")),

@@ -1,4 +1,4 @@
-"""What `benchmarks.fuzz` damages: valid inputs, and commands that read them.
+"""The valid inputs that `benchmarks.fuzz` damages, and their commands.
 
 `write_inputs` fills a directory; every command in `CASES` succeeds in it.
 """

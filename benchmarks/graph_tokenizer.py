@@ -7,7 +7,7 @@ CORPUS has one sentence per line. `GraphTokenizer` is what `export_tfhub.py` and
 TensorFlow's own preprocessors are made with. They get a hundred lines at a
 time, `FullTokenizer` one. The last two columns are the shares of lines with the
 ids of `FullTokenizer`: lines of CORPUS, and as many random lines, each of
-characters that are neighbours in Unicode. Time for creating tokenizers and
+characters that are neighbors in Unicode. Time for creating tokenizers and
 converting Tensors to lists is not counted. 20,000 lines take half a minute.
 """
 
@@ -32,7 +32,7 @@ Tokenize = Callable[[list[str]], Any]  # Ids, or a RaggedTensor of them.
 
 
 def random_lines(num_lines: int) -> list[str]:
-    """Returns lines of characters that are neighbours in Unicode."""
+    """Returns lines of characters that are neighbors in Unicode."""
     rng = random.Random(0)
     every = map(chr, range(sys.maxunicode + 1))
     assigned = [

@@ -31,7 +31,7 @@ class Timer(transformers.TrainerCallback):
 
 
 def collate(rows: list[dict[str, Any]], length: int) -> dict[str, Any]:
-    """Pads rows to a length, or for 0 to that of the longest."""
+    """Pads rows to a length; 0: the length of the longest row."""
     length = length or max(len(row["input_ids"]) for row in rows)
     batch = {}
     for name in rows[0]:

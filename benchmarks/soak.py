@@ -47,7 +47,7 @@ class Soak(NamedTuple):
     command: str
     flags: Sequence[str]
     bar: str
-    minutes: float = float("inf")  # After which it is told to stop.
+    minutes: float = float("inf")  # Then SIGTERM ends it.
 
 
 class Sample(NamedTuple):

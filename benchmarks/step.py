@@ -101,7 +101,7 @@ def training_step(
 ) -> tuple[AdamWeightDecay, Any]:
     """Returns an optimizer, and the compiled step as a function of batches.
 
-    `options` are those of `tf.function`.
+    `options` are arguments of `tf.function`.
     """
     # SQuAD does not train the pooler.
     weights = getattr(model, "learning_variables", model.trainable_variables)

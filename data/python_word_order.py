@@ -60,8 +60,8 @@ def label(
 def swap(sentence: str, generator: random.Random) -> str:
     """Exchanges two neighboring words, except the first and the last one.
 
-    Capitals and periods at the ends would tell. A sentence without different
-    neighbors stays as it is.
+    Capitals and periods would reveal the exchange. A sentence without
+    different neighbors is unchanged.
     """
     words = sentence.split()
     places = [

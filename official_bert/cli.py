@@ -134,6 +134,7 @@ def _call(
     try:
         if flags.FLAGS.help or flags.FLAGS.helpfull:
             _print_help(options_class)
+            sys.stdout.flush()
             return
         if len(argv) > 1:
             raise InputError(
@@ -145,7 +146,13 @@ def _call(
             # Python's part of TensorFlow warns of retracing.
             stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
         main(options_from_flags(options_class))
+        sys.stdout.flush()
         return
+    except BrokenPipeError:
+        # The reader of the output, such as `head`, has finished. Without this,
+        # Python prints an error when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
     except InputError as error:
         status = f"{name}: error: {error}"
     except Exception as error:

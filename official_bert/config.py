@@ -19,7 +19,7 @@ from official_bert.tokenization.vocab import require_tokens
 # have.
 _MAX_LAYERS = 256
 
-# Models pad their embeddings to a multiple of at most this.
+# Models may pad `vocab_size` to a multiple of this or a smaller number.
 _MAX_PADDING = 256
 
 # The empty name, None and "linear" all mean the identity.
@@ -137,8 +137,9 @@ class BertConfig:
         may have fewer: some models pad their embeddings.
         """
         require_tokens(vocab, vocab_file)
-        # A duplicate token makes the dict smaller than the file.
-        num_tokens = max(vocab.values(), default=-1) + 1
+        # A duplicate token makes the dict smaller than the file. Blank lines at
+        # the end are no tokens.
+        num_tokens = 1 + max(number for token, number in vocab.items() if token)
         if self.vocab_size is None or num_tokens > self.vocab_size:
             raise InputError(
                 f"{vocab_file}: {num_tokens} tokens exceed the model's "
@@ -180,5 +181,5 @@ class BertConfig:
             raise InputError(
                 f"{path}: the checkpoint was trained with is_left_to_right="
                 f"{not self.is_left_to_right}, which differs from the given "
-                "config. Use this config."
+                "config. Pass this file as --bert_config_file."
             )

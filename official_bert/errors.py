@@ -16,7 +16,7 @@ _CUT = reprlib.Repr()
 _CUT.maxstring = _CUT.maxother = _CUT.maxlong = 100
 _CUT.maxlist = _CUT.maxtuple = _CUT.maxdict = 10
 
-# Packages of some features only, and the extra of each in pyproject.toml.
+# Optional packages, and their extras in pyproject.toml.
 EXTRAS = {
     "apache_beam": "beam",
     "keras_nlp": "keras-hub",

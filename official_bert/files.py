@@ -445,8 +445,8 @@ def write_text(path: str, text: str) -> None:
 def replacing_directory(path: str) -> Iterator[str]:
     """Yields a new directory that gets the name `path` when the block ends.
 
-    An existing directory is removed once the new one is complete. If the block
-    raises, it is unchanged. A link stays a link. Raises `InputError` if the
+    An existing directory is removed once the new one is complete, and unchanged
+    if the block raises. A link stays a link. Raises `InputError` if the
     disk is full or the parent is not writable.
     """
     path = path.rstrip("/")

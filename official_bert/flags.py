@@ -213,7 +213,7 @@ def _value_error(field: dataclasses.Field[Any], value: Any) -> str | None:
         return "must be finite."
     if at_least is not None and value < at_least:
         return f"must be at least {at_least}."
-    # Models and records have 32-bit sizes. Seeds may be longer.
+    # Models and records have 32-bit sizes. Seeds may be larger.
     num_bits = 63 if at_least is None else 31
     if isinstance(value, int) and abs(value) >= 2**num_bits:
         return f"must be below 2**{num_bits}."

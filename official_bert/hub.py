@@ -116,7 +116,7 @@ class HubEncoder(keras.layers.Layer):
 
 
 class HubOutput(NamedTuple):
-    """The outputs of a module, named as those of `modeling.encoder.Bert`."""
+    """The outputs of a module, with the names of `BertOutput`."""
 
     sequence_output: Any  # [B, S, H]
     pooled_output: Any  # [B, H]
@@ -225,7 +225,7 @@ def _load(path: str) -> Any:
         raise InputError(
             f"{path}: must be a TF Hub module that encodes text, a SavedModel "
             "that TensorFlow can load without other packages "
-            f"({short_reason(error)})."
+            f"({short_reason(error)}). Use another module."
         ) from error
 
 

@@ -162,9 +162,9 @@ def _added_tokens(
     added = {token: number for token, number in ids.items() if number >= first}
     if sorted(added.values()) != list(range(first, first + len(added))):
         raise InputError(
-            f"{directory}: the ids of added tokens must follow those of the "
-            f"{first} others. Received: {quoted(added)}. Save the tokenizer "
-            "again, or pass --vocab_file."
+            f"{directory}: the ids of added tokens must be {first}, "
+            f"{first + 1}, ... without gaps. Received: {quoted(added)}. Save "
+            "the tokenizer again, or pass --vocab_file."
         )
     in_order = sorted(added, key=added.__getitem__)
     _require_lines(in_order, directory)

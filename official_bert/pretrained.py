@@ -143,12 +143,16 @@ def is_name(model: str) -> bool:
 
 def show_released() -> NoReturn:
     """Prints `DEMO` and the released models, and exits: `--model=list`."""
-    print(f"{'name':28} layers hidden heads casing  repository")
-    for name, row in {DEMO: DEMO_ROW, **released()}.items():
-        print(
+    print(
+        f"{'name':28} layers hidden heads casing  repository",
+        *(
             f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
             f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
-        )
+            for name, row in {DEMO: DEMO_ROW, **released()}.items()
+        ),
+        sep="\n",
+        flush=True,
+    )
     sys.exit()
 
 

@@ -34,7 +34,7 @@ def validate_case_matches_checkpoint(
 
     It is recognized by the name of its directory, such as
     "uncased_L-12_H-768_A-12/bert_model.ckpt". Other names are not checked. The
-    message is that of the 2018 release.
+    message equals the original implementation's.
     """
     match = re.search(
         r"([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or ""

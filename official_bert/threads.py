@@ -18,8 +18,8 @@ def parallel_map(
 
     While one thread stacks or unpacks a batch, or waits for the slowest core,
     the other computes: prediction is 1.1 to 1.5 times as fast on two cores. At
-    most four items are read ahead of the results. An exception of `function` is
-    raised in place of its result.
+    most three items are read ahead of the results. An exception of `function`
+    is raised in place of its result.
     """
     pool = futures.ThreadPoolExecutor(_NUM_THREADS)
     try:

@@ -158,9 +158,7 @@ def test_left_to_right_must_match_the_trained_model(inputs, left_to_right):
 
 
 @pytest.mark.parametrize("folder", ["", "best"])
-def test_config_with_another_is_left_to_right_is_an_error(
-    inputs, tmp_path, folder
-):
+def test_config_of_the_other_direction_is_an_error(inputs, tmp_path, folder):
     # Other keys of the config beside the checkpoint do not matter.
     (tmp_path / "bert_config.json").write_text('{"is_left_to_right": true}')
     checkpoint = tmp_path / folder / "a.ckpt"

@@ -2,6 +2,8 @@
 
 import dataclasses
 import os
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -9,6 +11,7 @@ from absl import flags
 from support import ROOT
 from support.processes import run_python
 
+import run_classifier
 from official_bert import cli
 from official_bert.errors import InputError
 from official_bert.flags import Options, count, option, share, switch
@@ -280,6 +283,16 @@ def test_full_help_lists_all_flags(run, flag):
     assert (status, errors) == (0, "")
     for name in ("--flour:", "--salt:", "--minutes:"):
         assert name in output
+
+
+@pytest.mark.parametrize("flag", ["--help", "--model=list"])
+def test_reader_of_the_output_may_end_early(flag):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, run_classifier.__file__, flag]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize(

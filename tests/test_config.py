@@ -122,6 +122,11 @@ def test_vocabulary_without_a_special_token_is_an_error(token):
         BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
 
 
+def test_blank_lines_at_the_end_of_a_vocabulary_are_not_counted():
+    vocab = {**make_vocab(100), "": 101}
+    BertConfig(vocab_size=100).require_vocabulary(vocab, "a.txt")
+
+
 # The size is one more than the largest id, even if a token is duplicated.
 @pytest.mark.parametrize(
     "vocab", [make_vocab(101), {**make_vocab(99), "doubled": 100}]

@@ -107,13 +107,13 @@ def test_predictor_answers_with_a_converted_model(
     assert key in answer
 
 
-def test_model_card_has_licence_usage_metrics_and_given_text(tmp_path):
+def test_model_card_has_license_usage_metrics_and_given_text(tmp_path):
     finetuned(tmp_path / "a")
     first = (to_hf(tmp_path / "a", name="b") / "README.md").read_text()
     assert first.startswith("---\nlicense: apache-2.0\n")
     assert 'BertForSequenceClassification.from_pretrained("b")' in first
     assert "Labels: no, perhaps, yes." in first
-    assert "\n```\n\n## Licence" in first
+    assert "\n```\n\n## License" in first
     results = "eval_accuracy = 0.75\nglobal_step = 7\n"
     (tmp_path / "a" / "eval_results.txt").write_text(results)
     text = tmp_path / "text.md"

@@ -48,7 +48,7 @@ def test_files_take_at_most_10_mb():
 
 def test_model_card_is_complete():
     card = (DIRECTORY / "README.md").read_text()
-    for title in ("Data", "Recipe", "Results", "Limits", "Licence"):
+    for title in ("Data", "Recipe", "Results", "Limits", "License"):
         assert f"\n## {title}\n" in card
     assert "FILL IN" not in card
 

@@ -74,12 +74,20 @@ def load(
         InputError: The checkpoint is damaged, or any other name is missing,
             unused or has another shape; the message lists all of them.
     """
+    patterns = {"may_initialize": may_initialize, "may_skip": may_skip}
+    loaded = None
     if not files.exists(path + model_formats.INDEX):
-        loaded = load_newest(
-            variables, path, may_initialize=may_initialize, may_skip=may_skip
-        )
-        if loaded:
-            return loaded
+        loaded = load_newest(variables, path, **patterns)
+    return loaded or _assign(variables, path, **patterns)
+
+
+def _assign(
+    variables: Mapping[str, Any],
+    path: str,
+    may_initialize: str = "",
+    may_skip: str = "",
+) -> Loaded:
+    """Assigns all variables from one checkpoint; arguments as in `load`."""
     checkpoint = open_arrays(path)
     stored = checkpoint.shapes
     missing = sorted(set(variables) - set(stored))
@@ -145,8 +153,8 @@ def load_newest(
     `patterns` see `load`. Returns None if there is no checkpoint. Raises
     `InputError` if all are damaged, or one does not fit the model.
     """
-    read = functools.partial(load, variables, **patterns)
-    return run_directory.first_undamaged(directory, read)
+    assign = functools.partial(_assign, variables, **patterns)
+    return run_directory.first_undamaged(directory, assign)
 
 
 def _matches(pattern: str, name: str) -> bool:

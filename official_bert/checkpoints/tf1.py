@@ -19,7 +19,7 @@ _DATA = ".data-00000-of-00001"
 
 # Names in the checkpoint of a training run that are not weights.
 OPTIMIZER_STATE = r"/(adam|lamb)_[mv]$|^global_step$|^loss_scale/"
-# All names but those of the weights of BERT without heads.
+# Matches all names except weights of the encoder (`bert/...`).
 NOT_BERT = rf"^(?!bert/)|{OPTIMIZER_STATE}"
 
 # TensorFlow's reader raises one of these for damaged files.
@@ -85,7 +85,7 @@ def _read(reader: Any, prefix: str, name: str) -> np.ndarray:
 
 
 def write(prefix: str, arrays: Mapping[str, Any]) -> None:
-    """Writes a checkpoint; if that fails, `prefix` is unchanged.
+    """Writes a checkpoint under a temporary name, then renames its files.
 
     Raises `InputError` if the disk is full or the directory is not writable.
     """

@@ -82,8 +82,8 @@ def _replace_final_sigmas(
 ) -> tf.Tensor:
     """Replaces each "Σ" that is the last letter of its word by "ς".
 
-    It follows a cased letter and does not precede one; ignored characters are
-    skipped.
+    Such a "Σ" has a cased letter before it and none after it. Ignored
+    characters between them do not count.
     """
     casing = tables.casing.find(points)
     counted = tf.where(casing != Casing.IGNORED)[:, 0]

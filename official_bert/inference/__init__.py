@@ -1,1 +1,1 @@
-"""What a trained model says about new text."""
+"""Predictions, feature vectors and attention of trained models."""

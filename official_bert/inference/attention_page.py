@@ -52,9 +52,9 @@ def compute(
     max_tokens = int((_MAX_PROBABILITIES / num_heads) ** 0.5)
     if len(tokens) > max_tokens:
         raise InputError(
-            f"{where}: {len(tokens)} tokens are too many for a page of this "
-            f"model's {num_heads} heads, which browsers can show for up to "
-            f"{max_tokens}. Shorten the text."
+            f"{where}: {len(tokens)} tokens exceed the {max_tokens} that a "
+            f"page can show for a model with {num_heads} heads. Shorten the "
+            "text."
         )
     segment_ids = text_inputs.make_segment_ids(len(tokens), len(tokens_a))
     output = model.run(tokens, segment_ids, return_attention=True)

@@ -71,7 +71,7 @@ def find(
     if not 2 <= len(contexts) <= _MAX_CONTEXTS:
         raise InputError(
             f"{input_file}: must contain the word 2 to {_MAX_CONTEXTS} times. "
-            f"Received: {len(contexts)}."
+            f"Received: {len(contexts)}. Add or remove sentences."
         )
     return contexts
 

@@ -34,7 +34,7 @@ def write(directory: str, model: str, next_steps: str) -> str:
     Args:
         directory: The demo's directory, with all steps finished.
         model: The name of the model.
-        next_steps: What the page says at its end.
+        next_steps: Text to show at the end of the page.
     """
     blanks = _read_answers(f"{directory}/blanks.jsonl")
     finetuning_runs = {

@@ -65,7 +65,10 @@ def run(answerer: Answerer, options: Predict) -> None:
     kind = options.resolved_format
     rows = _rows(answerer, options)
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
-    with _open_output(options.output_file) as file:
+    output: Any = contextlib.nullcontext(sys.stdout.buffer)
+    if options.output_file:
+        output = files.writing(options.output_file)
+    with output as file:
         for chunk in read_chunks(options, rows):
             try:
                 file.write(_answer_chunk(answerer, chunk, kind))
@@ -111,27 +114,12 @@ def _is_conll(task: TaggingTask, options: Predict) -> bool:
     if not task.columns.recognizes(path):
         return False
     logging.info(
-        "%s is read as CoNLL, words in column %d; otherwise, use "
-        "--input_format=lines",
+        "%s is read as CoNLL, with words in column %d. If it has one text "
+        "per line, pass --input_format=lines.",
         path,
         task.token_column,
     )
     return True
-
-
-@contextlib.contextmanager
-def _open_output(path: str | None) -> Iterator[Any]:
-    """Yields a binary file that is renamed at the end, or standard output."""
-    if path:
-        with files.writing(path) as file:
-            yield file
-        return
-    try:
-        yield sys.stdout.buffer
-    except BrokenPipeError:
-        # The reader, such as `head`, has finished. Without this, Python prints
-        # an error when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def read_chunks(

@@ -19,7 +19,7 @@ from official_bert.options.model_source import require_pretrained
 from official_bert.threads import parallel_map
 from official_bert.tokenization import Tokenizer
 
-# Sequences in memory at a time for scoring, which has one per token of a text.
+# Scoring masks one token per sequence; this many are in memory at a time.
 _BLOCK = 4096
 
 
@@ -55,8 +55,8 @@ class MaskedLanguageModel:
     def encode(self, given: Any, where: str) -> tuple[str, list[int]]:
         """Returns a text, or the `text` of an object, and its token ids.
 
-        Raises `InputError`, which starts with `where`, if it is not a text or
-        too long.
+        Raises `InputError`, whose message starts with `where`, if it is not a
+        text or too long.
         """
         text = given.get("text") if isinstance(given, dict) else given
         if not isinstance(text, str):

@@ -21,7 +21,7 @@ class Predictor:
     # [{"label": "1", "probabilities": {"0": 0.08, "1": 0.92}}]
     ```
 
-    The numbers are those of `--do_predict`, up to rounding.
+    The numbers equal the output of `--do_predict`, up to rounding.
     """
 
     def __init__(

@@ -81,7 +81,7 @@ class LoadedBert(NamedTuple):
     def require_length(
         self, num_tokens: int, max_seq_length: int, where: str
     ) -> None:
-        """Raises `InputError`, which starts with `where`, for long texts."""
+        """Raises `InputError`, "WHERE: ...", if a text is too long."""
         if num_tokens <= max_seq_length:
             return
         positions = self.bert.config.max_position_embeddings
@@ -182,8 +182,8 @@ def _load_task(
         max_seq_length = description["max_seq_length"]
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise InputError(
-            f"{task_file.path_in(directory)}: not a task description as "
-            f"fine-tuning writes it ({error})."
+            f"{task_file.path_in(directory)}: must be as fine-tuning wrote it "
+            f"({error}). Restore the file, or fine-tune again."
         ) from error
     if "hub_module" in description:
         bert = HubBert(description["hub_module"])

@@ -171,8 +171,8 @@ def _check_lengths(where: str, features: Any, schema: Schema) -> None:
         if name not in features:
             raise InputError(
                 f"{where} must have a feature `{name}`. Received: "
-                f"{listed(sorted(features)) or 'none'}. Were these records "
-                "written by create_pretraining_data.py?"
+                f"{listed(sorted(features)) or 'none'}. Use records that "
+                "create_pretraining_data.py wrote."
             )
         kind = "float_list" if feature.is_float else "int64_list"
         length = len(getattr(features[name], kind).value)

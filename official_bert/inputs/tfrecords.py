@@ -4,8 +4,8 @@ TensorFlow takes seconds to import, and protobuf encodes one example at a time.
 `encode_examples` encodes whole arrays, several times faster.
 
 A record is its length in 8 bytes, the checksum of the length, the data, and the
-checksum of the data. Checksums are masked CRC-32Cs in 4 bytes (rotated and
-shifted, because the CRC of a string that ends in its own CRC is a constant).
+checksum of the data. Checksums are masked CRC-32Cs in 4 bytes (rotated, plus a
+constant: the CRC of a string that ends in its own CRC does not vary).
 
 A `tf.train.Example` is a tree of messages, each a tag, its size and content::
 

@@ -28,7 +28,7 @@ def precision_recall_f1(
 
 
 def accuracy(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
-    """Returns `accuracy`, the fraction of equal class numbers, int [N > 0]."""
+    """Returns `accuracy`, the fraction of equal classes; both int [N > 0]."""
     from sklearn import metrics
 
     return {"accuracy": float(metrics.accuracy_score(targets, predictions))}

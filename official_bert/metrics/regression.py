@@ -1,4 +1,4 @@
-"""Metrics of regression: GLUE's of STS-B."""
+"""Regression metrics: GLUE's metrics for STS-B."""
 
 import warnings
 

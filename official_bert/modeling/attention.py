@@ -17,8 +17,8 @@ def attention_bias(
     Minus infinity would give NaN in rows that are all padding.
 
     Args:
-        input_mask: int Tensor [B, S], 1 for tokens and 0 for padding. Padding
-            is never attended *to*; attending *from* it is harmless.
+        input_mask: int Tensor [B, S], 1 for tokens and 0 for padding. No token
+            attends to padding.
         dtype: Of the result.
         is_packed: Whether the mask numbers the sequences packed into each row.
             A token then attends only to tokens with the same number.

@@ -78,7 +78,7 @@ class Embeddings(layers.ConfiguredLayer):
 class TransformerLayer(layers.ConfiguredLayer):
     """Attention and a feed-forward network (Vaswani et al., section 3.1).
 
-    Call arguments are those of `SelfAttention`.
+    For the call arguments see `SelfAttention`; `training` applies dropout.
 
     Returns:
         The outputs [B, F, H] and the attention probabilities [B, A, F, T].
@@ -198,7 +198,7 @@ class BertOutput(NamedTuple):
     sequence_output: Any  # [B, S, H] (the paper's T_i); [B, P, H] if selected
     pooled_output: Any  # [B, H] (the paper's C); [B, K, H] for packed rows
     embedding_output: Any  # [B, S, H], the input of the first layer
-    encoder_outputs: list[Any]  # [B, S, H] of each layer
+    encoder_outputs: list[Any]  # [B, S, H] per layer; last: `sequence_output`
     attention_probs: list[Any]  # [B, A, S, S] of each layer, or []
 
 

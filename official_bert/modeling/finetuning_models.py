@@ -28,10 +28,11 @@ _INPUTS = ("input_ids", "input_mask", "segment_ids")
 class FinetuningModel(layers.ConfiguredLayer, keras.Model):
     """Base of the models: BERT, an optional pooling head, an output layer.
 
-    The output layer has the weights `output_weights` [C, H] and `output_bias`
-    [C], where C is `num_outputs`. As in the original implementation, their
-    initial values and the dropout before them do not depend on the config.
-    `bert` is a layer to use instead of `Bert(config)`, or its serialized form.
+    The output layer has the weights `output_weights` [C, H] (with a pooling
+    head, its size instead of H) and `output_bias` [C]; C is `num_outputs`.
+    As in the original implementation, their initial values and the dropout
+    before them do not depend on the config. `bert` is a layer to use instead of
+    `Bert(config)`, or its serialized form.
 
     Call arguments:
         batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
@@ -159,7 +160,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         )
 
     def project(self, x: Any) -> Any:
-        """Maps [..., H] to logits [..., C]."""
+        """Maps [..., any] to logits [..., C]."""
         weights = ops.transpose(self.output_weights)
         logits = ops.matmul(self.dropout(x), weights)
         return ops.cast(logits + self.output_bias, "float32")

@@ -18,8 +18,8 @@ from keras import ops
 def gelu(x: Any) -> Any:
     """The Gaussian error linear unit (Hendrycks and Gimpel, 2016).
 
-    In the tanh form of the 2018 release. The exact (erf) form, which it had
-    before February 2019, differs by up to 5e-4.
+    In the tanh form of the original implementation since February 2019. Its
+    earlier, exact (erf) form differs by up to 5e-4.
     """
     if _fusing_gelu_is_fast():
         return ops.gelu(x, approximate=True)

@@ -48,7 +48,7 @@ def squared_error(predictions: Any, labels: Any) -> Any:
 
 
 def binary_cross_entropy(logits: Any, labels: Any) -> Any:
-    """Returns the mean losses [...] over C yes/no labels, both [..., C]."""
+    """Returns the mean loss [...] of C binary labels; arguments: [..., C]."""
     return keras.losses.binary_crossentropy(
         ops.cast(labels, "float32"),
         ops.cast(logits, "float32"),

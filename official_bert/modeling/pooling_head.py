@@ -76,7 +76,7 @@ class LayerPooling(keras.layers.Layer):
         encoder_outputs: L float Tensors [B, S, H].
 
     Returns:
-        float Tensor [B, S, H], or [B, S, 4 H] for concat_last_4.
+        float Tensor [B, S, H]; [B, S, min(4, L) H] for concat_last_4.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ def _both_ways(
 
 
 def mean_pooling(x: Any, input_mask: Any) -> Any:
-    """Returns the mean of the vectors [B, S, D] where the mask is 1: [B, D]."""
+    """Returns the mean [B, any] of [B, S, any] where the mask is 1."""
     mask = ops.cast(ops.expand_dims(input_mask, -1), x.dtype)
     count = ops.maximum(ops.sum(mask, axis=1), 1)
     return ops.sum(x * mask, axis=1) / count

@@ -10,8 +10,8 @@ import tensorflow as tf
 class LinearWarmupDecay:
     r"""Linear warm-up, then linear decay to 0, as in the 2018 release.
 
-    The decay starts at step 0, not at the end of the warm-up, so the rate drops
-    where the two meet and never quite reaches `peak`::
+    The decay starts at step 0, not at the end of the warm-up. With warm-up, the
+    rate therefore drops where the two meet, and never reaches `peak`::
 
         peak  |      .
               |    / |\

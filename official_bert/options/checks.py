@@ -34,7 +34,7 @@ def table_format(path: str) -> str:
 
 
 def existing_files(patterns: str) -> str | None:
-    """Accepts comma-separated files and glob patterns that match any."""
+    """Accepts comma-separated files, and glob patterns that match files."""
     files.expand(patterns)  # Raises an InputError.
     return None
 
@@ -103,7 +103,7 @@ def require_outputs(
 def require_output_directory(
     options: Options, name: str, inputs: Iterable[str], overwrite: bool
 ) -> None:
-    """Raises `InputError` unless an option's directory can be written anew.
+    """Raises `InputError` unless an option's directory can be written.
 
     With `overwrite`, there may be files in the directory, but none of the
     inputs.

@@ -61,8 +61,8 @@ class ConvertCheckpoint(Options, heading="Model"):
     )
     repeat_positions: int = option(
         "For a model trained on sequences of at most N tokens: replace the "
-        "later position embeddings with copies of the first N, so that it "
-        "learns longer sequences sooner. Convert a run directory with "
+        "later position embeddings with copies of the first N, so that "
+        "training on longer sequences converges sooner. TF1 input needs "
         "--to=huggingface. 0: keep them.",
         0,
         at_least=0,
@@ -140,5 +140,5 @@ def same_format_error(name: str) -> InputError:
     """Returns the error for an input that already has the format `name`."""
     return InputError(
         f"--to={name} must differ from the format of --input. To remove the "
-        "optimizer's weights, add --strip_optimizer."
+        "optimizer state, add --strip_optimizer."
     )

@@ -25,7 +25,7 @@ RUNNERS = (
     "DataflowRunner",
 )
 
-# What the model learns from the two segments of an instance.
+# Values of --nsp, the task on the segments of an instance.
 PAIR_TASKS = ("next", "sop", "none")
 
 # Enough to fill a record of 512 tokens with instances of 30.

@@ -6,9 +6,9 @@ from official_bert import files, model_formats, task_file
 from official_bert.flags import option, optional, switch
 from official_bert.options.checks import installed, require_output_directory
 from official_bert.options.model_source import (
-    RELEASED,
+    MODEL_FILES,
     ModelOptions,
-    require_released,
+    require_model_files,
 )
 from official_bert.tokenization import load_vocab
 
@@ -49,7 +49,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
             raise self.error("preprocessor_path", message)
 
     def _check_model(self) -> None:
-        needed = RELEASED if self.export_path else ("vocab_file",)
+        needed = MODEL_FILES if self.export_path else ("vocab_file",)
         self._require_model(needed)
         config_file, vocab_file, *_ = self.model_files
         files.require(vocab_file, "--vocab_file, or vocab.txt there,")
@@ -65,7 +65,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
             config.require_length(self.max_seq_length)
         config.require_vocabulary(load_vocab(vocab_file), vocab_file)
         if self.export_path:
-            require_released(self.model_files)
+            require_model_files(self.model_files)
 
     def _inputs(self) -> list[str]:
         inputs = [self.model_files.vocab_file]

@@ -7,7 +7,7 @@ from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.flags import LEGACY, choice, count, option, optional, switch
 from official_bert.options.checks import file_option, require_outputs
-from official_bert.options.model_source import NamedModel, require_released
+from official_bert.options.model_source import NamedModel, require_model_files
 from official_bert.released_models import DEMO
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
@@ -109,7 +109,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
         if self.resolved_format == "npy" and self.pooling == "none":
             message = "must be cls, mean or max for .npy: one vector per line."
             raise self.error("pooling", message)
-        require_released(self.model_files)
+        require_model_files(self.model_files)
         # The file is read twice: first to count its lines.
         path = self.input_file
         if not files.is_remote(path) and not os.path.isfile(path):

@@ -30,7 +30,7 @@ from official_bert.options.training import (
 # Files that training copies to the run directory.
 _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
 
-# Options that have their usual defaults in a command after training.
+# Options that later commands do not take over from the training run.
 _NOT_TAKEN_OVER = (
     "do_train do_eval do_predict do_export export_dir export_text "
     "export_tflite output_dir overwrite_output_dir init_checkpoint model sweep "
@@ -198,7 +198,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
 
     @property
     def used_splits(self) -> list[str]:
-        """Those of `train`, `dev` and `test` whose examples are read."""
+        """Which of `train`, `dev` and `test` are read."""
         is_used = {
             "train": self.do_train,
             "dev": self.do_eval or (self.do_train and self.eval_every),

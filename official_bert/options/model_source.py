@@ -17,7 +17,7 @@ from official_bert.released_models import DEMO
 from official_bert.tokenization import validate_case_matches_checkpoint
 
 # The files of a released model.
-RELEASED = ("bert_config_file", "vocab_file", "init_checkpoint")
+MODEL_FILES = ("bert_config_file", "vocab_file", "init_checkpoint")
 
 
 class NamedModel(Options, heading="Model"):
@@ -34,7 +34,7 @@ class NamedModel(Options, heading="Model"):
         """Adds the files and the casing of --model."""
         given = super().complete(given)
         if cls._has_default(given) and given.keys().isdisjoint(
-            ("model", "model_dir", *RELEASED)
+            ("model", "model_dir", *MODEL_FILES)
         ):
             logging.info("No model is given. Default: --model=%s", DEMO)
             given = {**given, "model": DEMO}
@@ -86,7 +86,7 @@ class ModelOptions(NamedModel, heading="Model"):
     model_dir: str | None = optional(
         "A run directory: the --output_dir of run_pretraining.py, "
         "run_classifier.py or run_squad.py.",
-        conflicts=("model", *RELEASED),
+        conflicts=("model", *MODEL_FILES),
     )
     bert_config_file: str | None = optional(
         "Without --model_dir: the bert_config.json of the model."
@@ -127,7 +127,7 @@ class ModelOptions(NamedModel, heading="Model"):
             paths += [os.path.join(self.model_dir, name) for name in names]
         return paths
 
-    def _require_model(self, needed: Sequence[str] = RELEASED) -> None:
+    def _require_model(self, needed: Sequence[str] = MODEL_FILES) -> None:
         """Raises `InputError` unless the needed files or a run are given."""
         missing = [f"--{name}" for name in needed if not self.is_set(name)]
         if missing and not self.model_dir:
@@ -141,7 +141,7 @@ class ModelOptions(NamedModel, heading="Model"):
         """
         if not self.model_dir:
             self._require_model()
-            require_released(self.model_files)
+            require_model_files(self.model_files)
         elif not is_finetuned:
             require_pretrained(self.model_dir)
         else:
@@ -151,7 +151,7 @@ class ModelOptions(NamedModel, heading="Model"):
                 raise self.error("do_lower_case", message)
 
 
-def require_released(model_files: ModelFiles) -> None:
+def require_model_files(model_files: ModelFiles) -> None:
     """Raises `InputError` unless the files exist and fit each other."""
     config = model_files.read_config()
     checkpoint = model_files.init_checkpoint
@@ -172,7 +172,7 @@ def require_finetuned(directory: str) -> None:
         )
     for name in (task_file.NAME, "vocab.txt"):
         _require_file(directory, name, "Fine-tuning writes it.")
-    # Runs with other people's TF Hub modules have no bert_config.json.
+    # Runs with third-party TF Hub modules have no bert_config.json.
     if "hub_module" not in task_file.read(directory):
         _require_file(directory, "bert_config.json", "Fine-tuning writes it.")
 
@@ -190,7 +190,7 @@ def require_pretrained(directory: str) -> None:
         directory,
         "vocab.txt",
         "run_pretraining.py writes it if --vocab_file is given. Copy the file, "
-        f"or use --{', --'.join(RELEASED)} instead of --model_dir.",
+        f"or use --{', --'.join(MODEL_FILES)} instead of --model_dir.",
     )
 
 

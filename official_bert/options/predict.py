@@ -12,7 +12,7 @@ from official_bert.options.checks import (
     table_format,
 )
 from official_bert.options.model_source import (
-    RELEASED,
+    MODEL_FILES,
     ModelOptions,
     require_masked_lm,
 )
@@ -37,7 +37,7 @@ class Predict(ModelOptions, heading="Model"):
     model_dir: str | None = optional(
         "The --output_dir of run_classifier.py, run_classifier_with_tfhub.py "
         "or run_squad.py; with --fill_mask and --score, of run_pretraining.py.",
-        conflicts=RELEASED,
+        conflicts=MODEL_FILES,
     )
     input_file: str = file_option(
         "The file to predict, one example per line. -: standard input.",
@@ -157,13 +157,13 @@ class Predict(ModelOptions, heading="Model"):
         if file_format == "conll" and kind != "tagging":
             is_named = self.is_set("input_format")
             name = "input_format" if is_named else "input_file"
-            message = f"needs a model that tags words, not one of {kind!r}."
+            message = f"needs a model that tags words, not a model for {kind}."
             raise self.error(name, message)
         names = ["text_a_column", "has_header"]
         names += ["input_file"] if file_format == "csv" else []
         given = list(filter(self.is_set, names))
         if given and kind != "text":
-            message = f"needs a model of texts, but this is one of {kind!r}."
+            message = f"needs a text model. Received: a model for {kind}."
             if file_format == "csv":
                 message += " Use a .jsonl file."
             raise self.error(given[0], message)

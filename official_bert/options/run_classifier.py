@@ -236,8 +236,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         path = self.own_file("dev")
         exists = files.exists(path)
         if not self.do_train and not exists:
-            message = f"is needed: training did not write {path}."
-            raise self.error("dev_file", f"{message} Or add --nodo_eval.")
+            message = f"is needed, because training did not write {path}."
+            raise self.error("dev_file", f"{message} Add it or --nodo_eval.")
         if self.do_train and not self.dev_share:
             message = "leaves no examples to evaluate. Add --dev_file."
             raise self.error("dev_share", message)

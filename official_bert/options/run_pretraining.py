@@ -71,7 +71,7 @@ class RunPretraining(TrainingOptions, heading="Data"):
 
     @property
     def used_splits(self) -> list[str]:
-        """`train`, `dev` or both: whose records are read."""
+        """Which of `train` and `dev` are read."""
         evaluates = self.do_eval or self.eval_every > 0
         is_used = {"train": self.do_train, "dev": evaluates}
         return [split for split in is_used if is_used[split]]

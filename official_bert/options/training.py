@@ -211,7 +211,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
 
     @property
     def used_splits(self) -> list[str]:
-        """Those of `train`, `dev` and `test` whose examples are read."""
+        """Which of `train`, `dev` and `test` are read."""
         raise NotImplementedError
 
     @property

@@ -57,8 +57,8 @@ def read(output_dir: str) -> Curves | None:
 def smooth(values: Iterable[float], decay: float = 0.9) -> list[float]:
     """Returns the exponential moving averages of values, without bias.
 
-    Like Adam's moments, averages are divided by the sum of their weights, so
-    that the first ones are not too small.
+    As in the bias correction of Adam, averages are divided by the sum of their
+    weights, so that the first ones are not too small.
     """
     total = weight = 0.0
     averages = []

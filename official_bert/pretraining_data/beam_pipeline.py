@@ -158,7 +158,7 @@ def read_blocks(file: tuple[int, str], settings: Settings) -> Iterator[Block]:
             parts = corpus.blocks_of_lines(block)
             tokenized = (corpus.tokenize(settings, part) for part in parts)
             yield (number, place), corpus.in_memory(tokenized)
-    # An exception would be repeated by the engine, and lose its type.
+    # Beam would retry after an exception, and change its type.
     except InputError as error:
         yield (number, -1), str(error)
 

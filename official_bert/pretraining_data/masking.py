@@ -1,7 +1,7 @@
 """Chooses the masked tokens and their replacements.
 
-Section 3.1, task 1 of the BERT paper: 15% of the tokens are chosen; of these
-80% are replaced by [MASK], 10% by a random token, and 10% are kept::
+Section 3.1, task 1 of the BERT paper: 15% of the tokens are chosen. A chosen
+token becomes [MASK] (80%) or a random token (10%), or is kept (10%)::
 
     tokens: [CLS] my   dog is hairy  [SEP]
     masked: [CLS] my   dog is [MASK] [SEP]     80%
@@ -150,7 +150,7 @@ def mask_sequences(
         num_to_predict: [n], at most S.
         replacements: The replacements of chosen tokens.
         keys: [n], a random number for each sequence.
-        max_ngram: The number of words or tokens that are masked together.
+        max_ngram: Maximum number of words or tokens masked together.
     """
     length = is_maskable.shape[1]
     order = random_numbers(keys[:, np.newaxis], np.arange(length))

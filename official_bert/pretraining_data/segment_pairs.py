@@ -51,7 +51,7 @@ def document_pairs(
 ) -> Iterator[Pair]:
     """Yields the pairs whose segment A comes from the document at `index`.
 
-    With `--nsp=next`, those with `is_random_next` lack segment B.
+    With `--nsp=next`, pairs with `is_random_next` lack segment B.
     """
     num_special = 2 if options.nsp == "none" else 3  # [CLS], [SEP], [SEP].
     max_num_tokens = options.max_seq_length - num_special

@@ -48,8 +48,8 @@ def split_prose(
     """Yields the sentences of a file, and a blank line after each document.
 
     Blank lines separate paragraphs, whose sentences continue from line to line.
-    A number of blank lines and the end of the file end a document. With
-    `document_blank_lines=0`, each line is a document.
+    At least `document_blank_lines` blank lines, or the end of the file, end a
+    document. With `document_blank_lines=0`, each line is a document.
     """
     for has_text, group in itertools.groupby(lines, lambda s: bool(s.strip())):
         if not has_text:

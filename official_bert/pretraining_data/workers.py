@@ -25,9 +25,8 @@ _ITEMS_PER_WORKER = 2
 class Workers:
     """Worker processes; with one worker, functions run in this process.
 
-    `settings` are the first argument of all functions. The `with` statement
-    ends all workers at its end, and raises `InputError` at its start if they
-    cannot be started.
+    `settings` are the first argument of all functions. Entering the context
+    raises `InputError` if the workers cannot be started; leaving it ends them.
     """
 
     def __init__(self, num_workers: int, settings: Settings):

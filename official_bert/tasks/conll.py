@@ -5,9 +5,9 @@
     EU NNP B-NP B-ORG
     rejects VBZ B-VP O
 
-A blank line ends a sentence, a line that begins with `-DOCSTART-` a document.
-Lines with a tab are split at tabs, others at runs of spaces. All lines have the
-same number of columns. A byte-order mark is ignored.
+A blank line ends a sentence. A line that begins with `-DOCSTART-` starts a new
+document. Lines with a tab are split at tabs, others at runs of spaces. All
+lines have the same number of columns. A byte-order mark is ignored.
 """
 
 import dataclasses

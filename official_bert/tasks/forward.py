@@ -26,8 +26,8 @@ class Forward:
     """A model that computes logits and losses of features.
 
     `max_seq_length` is the length of the longest possible feature, and
-    `batch_size` counts features over all replicas. `pad_to` is bucket or max,
-    as `Task.pad_to`; outputs differ by rounding.
+    `batch_size` counts features over all replicas. `pad_to` is "bucket" or
+    "max", see `Task.pad_to`; both give the same outputs, up to rounding.
     """
 
     task: Task
@@ -102,7 +102,7 @@ class Forward:
         ]
 
     def _collect_outputs(self, values: Any) -> Sequence[Any]:
-        """Returns the outputs of each replica, or those of all hosts in one."""
+        """Returns a Tensor per replica; with several hosts, one for all."""
         local: Sequence[Any] = self.strategy.experimental_local_results(values)
         if len(local) < self.strategy.num_replicas_in_sync:  # Several hosts.
             return [self.strategy.gather(values, axis=0)]

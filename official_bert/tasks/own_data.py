@@ -88,8 +88,8 @@ class OwnData(DataSet):
             if expected and ({*names} ^ {*expected}) - {options.label_column}:
                 raise InputError(
                     f"{path}: must have the columns of the training file: "
-                    f"{listed(expected)}. Received: {listed(names)}. Name them "
-                    "alike, and remove others."
+                    f"{listed(expected)}. Received: {listed(names)}. Use the "
+                    "same names, and remove other columns."
                 )
 
     def guid(self, row: Row, split: str) -> str:

@@ -1,6 +1,6 @@
 """Tagging: one label per word, as in named entity recognition (section 5.3).
 
-The label of a word is that of its first token; other tokens have none::
+The first token of a word has the word's label; other tokens have none::
 
     words       Jim  Henson     was  a  puppeteer
     labels      1    2          0    0  0

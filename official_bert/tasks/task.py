@@ -154,7 +154,7 @@ class Task(abc.ABC):
 
     @property
     def loss_unit(self) -> float:
-        """The factor by which results multiply training losses."""
+        """Evaluation multiplies losses by this, to undo target scaling."""
         return 1.0
 
     def splits(self, mode: str) -> Sequence[str]:
@@ -260,7 +260,7 @@ class Task(abc.ABC):
         """Returns an answer in the form that `predict.py` prints."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the content of `task.json`."""
+        """Returns the keys of `task.json` that describe the task."""
         values: dict[str, Any] = {"kind": self.kind}
         for name in self._saved_fields():
             value: Any = getattr(self, name)

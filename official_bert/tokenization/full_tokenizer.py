@@ -67,8 +67,8 @@ class FullTokenizer:
         model_files = pretrained.find(model)
         if not model_files.vocab_file:
             raise InputError(
-                f"{model} has no vocabulary: neither vocab.txt nor "
-                "tokenizer.json."
+                f"{model} has neither vocab.txt nor tokenizer.json. Use "
+                "`FullTokenizer(vocab_file)`."
             )
         defaults = {"do_lower_case": model_files.do_lower_case}
         return cls(model_files.vocab_file, **(defaults | kwargs))
@@ -96,7 +96,7 @@ class BasicTokenizer:
     "Ça coûte 5$, 北京!" -> ["ca", "coute", "5", "$", ",", "北", "京", "!"]
     ```
 
-    The arguments are those of `FullTokenizer`. Tokens of `never_split` are
+    For the arguments see `FullTokenizer`. Tokens of `never_split` are
     case-sensitive and contain no whitespace. If one is the start of another,
     the longer one is matched.
     """

@@ -1,7 +1,7 @@
 """Splits a text into words and punctuation with a few calls that run in C.
 
-The 2018 release went through each word character by character. Nothing that it
-did to a word depends on characters beyond the next whitespace. So the text is
+The original implementation splits first and then normalizes each word. No step
+depends on characters beyond the next whitespace, so here the whole text is
 lower-cased and decomposed first and split into words last:
 
 ```

@@ -28,6 +28,8 @@ _UNFINISHED = re.compile(
     r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
     r"\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
 )
+# The heads of pre-training and of tasks. A model with other heads ignores them.
+_HEADS = "^cls/|^output_(weights|bias)$"
 # A file of a checkpoint. Without an index, it was being written or removed.
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 
@@ -144,28 +146,24 @@ def checkpoint_to_resume(options: TrainingOptions) -> str | None:
 
 
 def load_initial(
-    model: Any,
-    options: TrainingOptions,
-    *,
-    may_initialize: str = "",
-    may_skip: str = "",
+    model: Any, options: TrainingOptions, *, may_initialize: str = ""
 ) -> None:
     """Loads `init_checkpoint`, unless the run has a checkpoint of its own.
 
-    `may_initialize` and `may_skip` add to the options of the same names.
+    `may_initialize` adds to the option of the same name.
     """
     path = options.init_checkpoint
     if path and not checkpoint_to_resume(options):
         variables = tf1.by_name(model.trainable_variables)
-        patterns = _patterns(options, may_initialize, may_skip)
+        patterns = _patterns(options, may_initialize)
         _report_loaded(model, loading.load(variables, path, **patterns))
 
 
 def _patterns(
-    options: TrainingOptions, may_initialize: str, may_skip: str
+    options: TrainingOptions, may_initialize: str = ""
 ) -> dict[str, str]:
     initialize = (options.may_initialize, may_initialize)
-    skip = (options.may_skip, may_skip, tf1.OPTIMIZER_STATE)
+    skip = (options.may_skip, _HEADS, tf1.OPTIMIZER_STATE)
     return {
         "may_initialize": "|".join(filter(None, initialize)),
         "may_skip": "|".join(filter(None, skip)),
@@ -207,16 +205,14 @@ def resume(
     return start
 
 
-def load_for_evaluation(
-    model: Any, options: TrainingOptions, *, may_skip: str = ""
-) -> int:
+def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
     """Loads the best or newest checkpoint of the run, or `init_checkpoint`.
 
-    `may_skip` adds to the option of the same name. Returns the number of steps
-    the weights were trained for; 0 for `init_checkpoint`.
+    Returns the number of steps the weights were trained for; 0 for
+    `init_checkpoint`.
     """
     variables = tf1.by_name(model.trainable_variables)
-    patterns = _patterns(options, "", may_skip)
+    patterns = _patterns(options)
     for name in (model_formats.BEST_DIRECTORY, ""):
         directory = os.path.join(options.output_dir, name)
         if loaded := loading.load_newest(variables, directory, **patterns):
@@ -228,7 +224,7 @@ def load_for_evaluation(
             "--init_checkpoint must be given. Received: "
             f"--output_dir={options.output_dir}, without a checkpoint."
         )
-    load_initial(model, options, may_skip=may_skip)
+    load_initial(model, options)
     return 0
 
 

@@ -30,7 +30,7 @@ def mask_batch(batch: Batch, masking: Masking, seed: Any) -> Batch:
 
     Args:
         batch: {name: Tensor} of `unmasked_schema`, packed or not.
-        masking: How to mask.
+        masking: The masking settings of the records.
         seed: int Tensor [2]. The same seed gives the same masks, but other
             masks with XLA, which has its own random number generator.
 

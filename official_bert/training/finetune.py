@@ -42,9 +42,8 @@ from official_bert.training import (
 from official_bert.training.evaluate import Run
 from official_bert.training.objectives import FinetuningObjective
 
-# Weights that only pre-training has, and weights that only fine-tuning has.
-_PRETRAINING_HEADS = "^cls/(predictions|seq_relationship)/"
-_TASK_HEADS = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
+# Weights that only fine-tuning has.
+_TASK_WEIGHTS = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
 
 _RESULT_FILE = re.compile(r"(dev|eval|predict|task|test)\w*\.(jsonl?|t..)")
 
@@ -69,9 +68,7 @@ def run(task: Task, options: FinetuningOptions) -> None:
 def _evaluate_and_predict(run: Run) -> None:
     """Uses the best or newest checkpoint, or `init_checkpoint`."""
     options = run.options
-    global_step = checkpointing.load_for_evaluation(
-        run.model, options, may_skip=_PRETRAINING_HEADS
-    )
+    global_step = checkpointing.load_for_evaluation(run.model, options)
     if not options.do_train:
         texts = {"eval_options.json": options.to_json()}
         reporting.write_run_files(options, texts)
@@ -205,12 +202,7 @@ def train(run: Run) -> None:
     """Trains from the run's newest checkpoint, or from `init_checkpoint`."""
     options = run.options
     # Before the records, which may take much longer to write.
-    checkpointing.load_initial(
-        run.model,
-        options,
-        may_initialize=_TASK_HEADS,
-        may_skip=_PRETRAINING_HEADS,
-    )
+    checkpointing.load_initial(run.model, options, may_initialize=_TASK_WEIGHTS)
     data, num_examples = _write_training_records(run)
     schedule = _make_schedule(num_examples, options)
     weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)

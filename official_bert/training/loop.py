@@ -24,7 +24,7 @@ from official_bert.training.objectives import Batch, Objective, Scalars
 from official_bert.training.precision import LossScale
 from official_bert.training.step import train_step
 
-_SUMMARY_STEPS = 10
+_SUMMARY_STEPS = 10  # Between TensorBoard events.
 
 # Names in the progress line, which must fit a terminal.
 _SHORT_NAMES = {
@@ -162,9 +162,9 @@ class StepRunner:
         self._trainer = trainer
         self._seed = seed
         options = trainer.options
-        # The one place that decides what XLA compiles. It cannot compile the
-        # sums over several GPUs or CPUs, so there it compiles only the part
-        # before them. On TPUs `strategy.run` compiles everything.
+        # Decides what `--jit_compile` compiles. XLA cannot compile the sums
+        # over several GPUs or CPUs, so there it compiles only the part before
+        # them. On TPUs `strategy.run` compiles everything.
         is_alone = trainer.strategy.num_replicas_in_sync == 1
         self._compiles_gradients = options.jit_compile and not is_alone
         is_tpu = options.resolved_strategy == "tpu"
@@ -231,7 +231,7 @@ def _require_finite(
     step: int, scalars: Mapping[str, float], options: TrainingOptions
 ) -> None:
     if scalars.get("loss_scale", 1.0) > 1.0:
-        return  # The step was skipped, and the next one has half the scale.
+        return  # If not finite, it was skipped, and the scale is halved.
     for name in ("loss", "gradient_norm"):
         if not math.isfinite(scalars[name]):
             raise DivergedError(

@@ -55,8 +55,9 @@ class PretrainingObjective:
         return self._sums(cross_entropy, "loss", output, batch)
 
     def mean_losses(self, sums: Scalars, weights: Scalars) -> Scalars:
-        """Returns the mean losses; without any masked token the first is 0."""
+        """Returns the mean losses; without masks, the token loss is 0."""
         token_loss = f"{self.token_task}_loss"
+        # 1e-5 as in the original implementation.
         divisors = {**weights, token_loss: weights[token_loss] + 1e-5}
         return {name: sums[name] / divisors[name] for name in divisors}
 

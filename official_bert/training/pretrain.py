@@ -1,4 +1,4 @@
-"""Pre-training: a loss of masked or next tokens, and one of sentence pairs."""
+"""Pre-training with a masked LM or LM loss and a sentence pair loss."""
 
 import collections
 import contextlib

@@ -111,7 +111,7 @@ def require_resumable(
 ) -> None:
     """Raises `InputError` if the run in `output_dir` had other options or data.
 
-    With `--overwrite_output_dir`, raises if removing it would remove an input.
+    With `--overwrite_output_dir`, raises it if an input would be removed.
     """
     if options.overwrite_output_dir:
         _require_no_inputs(options, _files_of_model(options))
@@ -136,7 +136,7 @@ def is_finished(
 ) -> bool:
     """Returns whether no step is left to train.
 
-    Raises `InputError` if options have changed that would have no effect.
+    Raises `InputError` if changed options would have no effect.
     """
     if step < num_steps and not stops_early:
         return False

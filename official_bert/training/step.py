@@ -196,7 +196,7 @@ def random_bits(seed: Any, site: int, shape: Any) -> Any:
 
 
 def recompute_in_backward(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function, computed again when its gradient is needed.
+    """Wraps a function so that its gradient recomputes the activations.
 
     Gradient checkpointing (Chen et al., 2016), for functions of float Tensors,
     the first of them [B, S, H], that return [B, S, H]. With

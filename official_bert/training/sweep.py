@@ -81,7 +81,8 @@ def run(task: Task, options: RunClassifier) -> None:
     if diverged:
         raise InputError(
             f"{len(diverged)} of {len(runs)} runs diverged and are not in the "
-            f"table:{bullet_list(diverged)}"
+            f"table:{bullet_list(diverged)}\n"
+            "Use a lower learning rate or a longer warm-up."
         )
 
 

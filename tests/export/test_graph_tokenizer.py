@@ -105,7 +105,7 @@ def test_tokens_of_all_scripts_equal_the_reference(vocab_files, do_lower_case):
         if unicodedata.category(chr(point)) not in ("Cn", "Co", "Cs")
     ]
     texts = []
-    for _ in range(10_000):  # Of neighbours in Unicode, as in real texts.
+    for _ in range(10_000):  # Of neighbors in Unicode, as in real texts.
         first = rng.randrange(len(assigned))
         near = assigned[first : first + 300] + list("aΣ .'\u0301\u0323") * 5
         texts.append("".join(rng.choices(near, k=rng.randrange(40))))

@@ -135,7 +135,7 @@ def test_checkpoint_may_have_no_heads(tmp_path):
     assert not hasattr(tf.saved_model.load(path), "mlm")
 
 
-def test_damaged_newest_checkpoint_does_not_decide_what_is_exported(tmp_path):
+def test_heads_of_a_damaged_checkpoint_are_not_exported(tmp_path):
     """The newest has no heads; the one before it, which is loaded, has them."""
     prefixes = [str(tmp_path / f"model.ckpt-{step}") for step in (1, 2)]
     for prefix, without in zip(prefixes, ("-", "cls/"), strict=True):

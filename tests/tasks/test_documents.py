@@ -56,7 +56,7 @@ def test_every_token_is_in_a_window(stride):
         parts = [list(window[not is_a_longer]) for window in windows]
         others = [list(window[is_a_longer]) for window in windows]
         assert sorted({token for part in parts for token in part}) == long
-        # They are in order, and none lies within its neighbour.
+        # They are in order, and none lies within its neighbor.
         assert parts == sorted(parts)
         assert all(x[-1] < y[-1] for x, y in itertools.pairwise(parts))
         if len(windows) > 1:

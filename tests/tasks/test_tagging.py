@@ -59,7 +59,7 @@ def test_windows_predict_every_word_once_and_waste_no_room():
             assert 0 <= begin <= a < b <= end <= len(sizes)
             used = sum(sizes[begin:end])
             assert used <= room
-            # No neighbour fits, except for words that cannot be divided: room
+            # No neighbor fits, except for words that cannot be divided: room
             # that they leave on the left is used on the right.
             assert end == len(sizes) or used + sizes[end] > room
             left, right = sum(sizes[begin:a]), sum(sizes[b:end])

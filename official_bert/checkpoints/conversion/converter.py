@@ -196,8 +196,8 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             )
         if difference:
             raise RuntimeError(
-                "The model read back must equal the one written. Received: a "
-                f"difference of {difference}. Nothing was kept."
+                "The model read back differs from the one written by "
+                f"{difference}. The output was removed. Please report this."
             )
         lost = list(_lost(model.description, read_back.description))
         if model.dtype != exact.dtype:
@@ -241,7 +241,7 @@ def _difference(
     before: Callable[[str], np.ndarray],
     after: Callable[[str], np.ndarray],
 ) -> float:
-    """Returns the largest absolute difference of any two values."""
+    """Returns the largest absolute difference between the arrays."""
     largest = 0.0
     for name in progress.bar(names, description="Comparing", unit=" arrays"):
         old, new = before(name), after(name)
@@ -252,7 +252,7 @@ def _difference(
 
 
 def _lost(before: Description, after: Description) -> Iterable[str]:
-    """Yields the differences besides the weights."""
+    """Yields descriptions of lost settings; weights are not compared."""
     ours, theirs = before.config.to_dict(), after.config.to_dict()
     for name in sorted({*ours, *theirs}):
         old, new = ours.get(name), theirs.get(name)
@@ -272,7 +272,7 @@ def _report(
     wanted = model.stored if options.to == "huggingface" else model.shapes
     written = {name: model.shapes[name] for name in wanted}
     initialized = [name for name in written if name not in model.stored]
-    # Without the copies of tied weights.
+    # Copies of tied weights are not counted.
     names = [*model.stored.values(), *model.left_out]
     read = {name: model.arrays.shapes[name] for name in names}
     left_out = set(model.left_out)

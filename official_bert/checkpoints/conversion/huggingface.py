@@ -97,7 +97,7 @@ def open_arrays(directory: str) -> Arrays:
             opened[name] = (file, stored)
 
     def read_array(name: str) -> np.ndarray:
-        """Returns one array; half precision as float32, which is exact."""
+        """Returns one array as float32; exact except for float64."""
         file, stored = opened[name]
         dtype = file.get_slice(stored).get_dtype()
         if dtype not in ("F64", "F32", "F16", "BF16"):

@@ -21,7 +21,7 @@ from official_bert.errors import InputError, bullet_list
 # `--skip` for a model with a pooling head.
 ABOVE_BERT = "^(cls/squad/)?output_|^(bilstm|features)/"
 
-_NOTHING = "(?!)"
+_NOTHING = "(?!)"  # A regular expression without matches.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,8 +248,8 @@ def match(
             )
     if problems:
         raise InputError(
-            f"{arrays.where}: the arrays must be those of a BERT model with "
-            f"this config. Problems:{bullet_list(problems)}\n"
+            f"{arrays.where}: the arrays do not match a BERT model with this "
+            f"config:{bullet_list(problems)}\n"
             "Use the config of the same model. --skip=REGULAR_EXPRESSION leaves"
             " out arrays without a counterpart: with a pooling head (frozen "
             f"BERT, BiLSTM), '{ABOVE_BERT}' leaves out all above BERT."
@@ -268,6 +268,6 @@ def _require_equal(arrays: Arrays, one: str, other: str) -> None:
     if not np.array_equal(arrays.read(one), arrays.read(other)):
         raise InputError(
             f"{arrays.where}: {one} and {other} are one weight in the original "
-            "BERT, but differ. Leave one out with --skip: of two poolers, the "
-            "one not trained. Untied output weights cannot be converted."
+            "BERT, but differ. Leave one out with --skip; if they are poolers, "
+            "the untrained one. Untied output weights are not supported."
         )

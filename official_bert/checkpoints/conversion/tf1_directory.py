@@ -50,7 +50,7 @@ def open_arrays(path: str) -> Arrays:
     if arrays is None:
         raise InputError(
             f"{path} must contain a checkpoint, model.ckpt-N.index and its "
-            "data, but has none. Copy it too, or train."
+            "data, but has none. Copy it there, or train a model first."
         )
     return arrays
 

@@ -159,7 +159,7 @@ class TextSignatures(TaskSignatures):
     """
 
     def logits(self, *inputs: Any) -> Any:
-        """Runs the model; in regression, returns numbers as in the data."""
+        """Runs the model; in regression, undoes the target scaling."""
         return self.task.unscale(super().logits(*inputs))
 
     def _outputs(self, logits: Any) -> Tensors:
@@ -227,8 +227,8 @@ class ChoiceSignatures(TaskSignatures):
     def from_choices(self, context: Any, choices: Any) -> Tensors:
         """`serving_default`: strings `context` [B] and `choices` [B, N].
 
-        N is at most C. A question is the context or, if there is another
-        context, the beginning of each choice, followed by a space.
+        N is at most C. If the context is not the question itself, each choice
+        must start with the question and a space.
         """
         num_choices = tf.shape(choices)[1]
         contexts = tf.repeat(tf.range(tf.size(context)), num_choices)

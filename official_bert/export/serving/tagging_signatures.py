@@ -37,7 +37,7 @@ class TaggingSignatures(TaskSignatures):
         room = self.max_seq_length - 2
         tokens = word_ids.values[:, :room]
         windows = _make_windows(words.row_splits, tokens.row_splits, room)
-        # The words of a window are neighbours, and therefore their tokens too.
+        # The words of a window are neighbors, and therefore their tokens too.
         begin = tf.gather(tokens.row_splits, windows.begin)
         end = tf.gather(tokens.row_splits, windows.end)
         indices = tf.ragged.range(begin, end)

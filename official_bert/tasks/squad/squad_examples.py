@@ -162,7 +162,9 @@ def _answer(
     example: SquadExample, version_2_with_negative: bool, where: str
 ) -> Answer:
     paragraph, qa = example.paragraph, example.qa
-    if version_2_with_negative and _field(qa, "is_impossible", where, bool):
+    if version_2_with_negative and _field(
+        qa, "is_impossible", where, bool, int
+    ):
         return Answer("", -1, -1, is_impossible=True)
     answers = _field(qa, "answers", where, list)
     if len(answers) != 1:

@@ -60,6 +60,14 @@ def test_answers_are_not_read_for_predicting(write_squad):
         assert example.answer is None
 
 
+def test_is_impossible_may_be_a_number_as_in_the_original(write_squad):
+    path = write_squad(("a b", ("q", "q?", "a", 0)), is_impossible=1)
+    [example] = read_examples(
+        path, is_training=True, version_2_with_negative=True
+    )
+    assert example.answer.is_impossible
+
+
 def test_equal_ids_are_an_error_for_predicting_only(read):
     twice = (CONTEXT, ("1", "q", "Smith", 6), ("1", "r", "Smith", 6))
     assert len(read(twice)) == 2
