@@ -138,47 +138,31 @@ class BiLstm(keras.layers.Layer):
     def __init__(self, size: int, name: str = "bilstm", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self.size = size
-        # Not `Bidirectional`: weights are bilstm/layer_0/forward/kernel, etc.
-        self.forward_0, self.backward_0 = _lstms(size, "layer_0")
-        self.forward_1, self.backward_1 = _lstms(size, "layer_1")
+        self.layer_0, self.layer_1 = (
+            keras.layers.Bidirectional(
+                keras.layers.LSTM(
+                    size,
+                    return_sequences=True,
+                    return_state=True,
+                    use_cudnn=False,  # It does not support rows of padding.
+                    name="lstm",
+                ),
+                name=f"layer_{j}",
+            )
+            for j in range(2)
+        )
 
     def build(self, x_shape: Any) -> None:
-        self.forward_0.build(x_shape)
-        self.backward_0.build(x_shape)
-        self.forward_1.build((*x_shape[:-1], 2 * self.size))
-        self.backward_1.build((*x_shape[:-1], 2 * self.size))
+        self.layer_0.build(x_shape)
+        self.layer_1.build((*x_shape[:-1], 2 * self.size))
 
     def call(self, x: Any, input_mask: Any) -> tuple[Any, Any]:
         mask = ops.cast(input_mask, "bool")
-        x, _ = _both_ways(self.forward_0, self.backward_0, x, mask)
-        return _both_ways(self.forward_1, self.backward_1, x, mask)
-
-
-def _lstms(size: int, layer: str) -> list[keras.layers.RNN]:
-    return [
-        keras.layers.RNN(
-            keras.layers.LSTMCell(size, name=direction),
-            return_sequences=True,
-            return_state=True,
-            go_backwards=direction == "backward",
-            zero_output_for_mask=True,
-            name=layer,
-        )
-        for direction in ("forward", "backward")
-    ]
-
-
-def _both_ways(
-    forward: Any, backward: Any, x: Any, mask: Any
-) -> tuple[Any, Any]:
-    """Returns the outputs [B, S, 2 N] and final states [B, 2 N] of a layer."""
-    forward_outputs, forward_state, _ = forward(x, mask=mask)
-    backward_outputs, backward_state, _ = backward(x, mask=mask)
-    backward_outputs = ops.flip(backward_outputs, axis=1)
-    return (
-        ops.concatenate([forward_outputs, backward_outputs], axis=-1),
-        ops.concatenate([forward_state, backward_state], axis=-1),
-    )
+        x = self.layer_0(x, mask=mask)[0]
+        x, forward_state, _, backward_state, _ = self.layer_1(x, mask=mask)
+        # A new Tensor: Keras attached its mask to `x`, for the next layers.
+        x = ops.where(mask[..., None], x, 0)
+        return x, ops.concatenate([forward_state, backward_state], axis=-1)
 
 
 def mean_pooling(x: Any, input_mask: Any) -> Any:
