@@ -226,7 +226,7 @@ def _iconv(path: str, encoding: str = "ENCODING") -> str:
     command, file = f"iconv -f {encoding} -t UTF-8", shlex.quote(path)
     if path.endswith(".gz"):
         return f"`zcat {file} | {command} > NEW`"
-    return f"`{command} {file} > NEW`"
+    return f"`{command} {file} > NEW{os.path.splitext(path)[1]}`"
 
 
 def _require_text(path: str, start: bytes) -> None:

@@ -1,5 +1,6 @@
 """predict.py: input formats, JSON lines, errors with their line, flags."""
 
+import csv
 import gzip
 import io
 import json
@@ -127,6 +128,9 @@ TABLES = {
 }
 
 
+COLUMN_NAMES = ("id", "review", "stars")
+
+
 def save_own_model(folder, *columns):
     """Saves a model for a user's own tables; returns its run directory."""
     task = TextTask(
@@ -145,6 +149,28 @@ def test_own_tables_are_read_with_the_columns_of_training(name, folder, ask):
     for answer in found:
         answer["input"] = answer["input"]["review"]
     check(found, ['good, "red" cat', "bad dog"], model_dir)
+
+
+def test_csv_output_is_the_input_table_with_predictions(folder):
+    model_dir = save_own_model(folder, "review")
+    (folder / "a.csv").write_text(TABLES["a.csv"])
+    files = {"input_file": "a.csv", "output_file": "b.csv"}
+    predict.main(Predict(model_dir=model_dir, chunk_size=1, **files))
+    with open("b.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    given = [{name: row.pop(name) for name in COLUMN_NAMES} for row in rows]
+    with open("a.csv", encoding="utf-8", newline="") as file:
+        assert given == list(csv.DictReader(file))
+    texts = [row["review"] for row in given]
+    for row, answer in zip(
+        rows, Predictor.from_dir(model_dir)(texts), strict=True
+    ):
+        assert row["predicted_label"] == answer["label"]
+        probabilities = {
+            name: float(row[f"probability_{name}"]) for name in ("no", "yes")
+        }
+        assert probabilities == pytest.approx(answer["probabilities"])
+        assert len(row) == 3
 
 
 @pytest.fixture
@@ -435,11 +461,13 @@ WRONG = [
     (f"{SCORE} --input_file=a.csv", "--input_file=a.csv"),
     (f"{TUNED} --input_format=tsv --text_a_column=a", "--text_a_column=a"),
     (f"{TUNED} --input_file=a.txt --nohas_header", "--nohas_header"),
+    (f"{TUNED} --output_file=b.csv", "--output_file=b.csv needs a table"),
+    (f"{SCORE} --output_file=b.csv", "--output_file=b.csv needs a table"),
     (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_a_column"),
     (f"{TUNED} --input_file=a.tsv --has_header", "--has_header needs --text_a"),
     (
         "--model_dir=TAGS --input_file=a.tsv --text_a_column=a",
-        "--text_a_column=a .*'tagging'",
+        "--text_a_column=a .*tagging",
     ),
 ]
 

@@ -147,7 +147,7 @@ def test_text_that_is_too_long_or_empty_is_an_error(folder, changes, message):
 
 def test_too_many_tokens_for_a_page_are_an_error(monkeypatch):
     monkeypatch.setattr(attention_page, "_MAX_PROBABILITIES", 8 * 100)
-    with pytest.raises(InputError, match=r"8 heads.* 10"):
+    with pytest.raises(InputError, match=r"exceed the 10 .* 8 heads"):
         run()
 
 

@@ -1,13 +1,15 @@
-"""Predictions for lines of a file, as JSON lines (`predict.py`)."""
+"""Predictions for lines of a file, as JSON lines or CSV (`predict.py`)."""
 
 import contextlib
+import csv
 import dataclasses
+import io
 import itertools
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from absl import logging
 
@@ -29,6 +31,13 @@ from official_bert.tasks.text import TextColumns, TextTask
 _READ_SIZE = 1 << 20  # Bytes of standard input.
 
 Answerer = Predictor | FillMask | Scorer
+
+
+class TableRow(NamedTuple):
+    """A row of a table: its texts, and all of its cells, by column."""
+
+    texts: dict[str, str]
+    cells: dict[str, str]
 
 
 def load(options: Predict) -> Answerer:
@@ -69,14 +78,22 @@ def run(answerer: Answerer, options: Predict) -> None:
     if options.output_file:
         output = files.writing(options.output_file)
     with output as file:
+        is_first = True
         for chunk in read_chunks(options, rows):
             try:
-                file.write(_answer_chunk(answerer, chunk, kind))
+                answered = _answer_chunk(answerer, chunk, kind)
             except InputError as error:
                 if not is_interactive:
                     raise
                 print(error, file=sys.stderr)
+                continue
+            if options.writes_csv:
+                text = _to_csv(answered, has_header=is_first)
+            else:
+                text = _to_json_lines(answered)
+            file.write(text.encode("utf-8"))
             file.flush()
+            is_first = False
 
 
 def _rows(
@@ -84,8 +101,8 @@ def _rows(
 ) -> Iterator[tuple[str, Any]] | None:
     """Returns the rows of a table, or the sentences of a CoNLL file.
 
-    Yields pairs: FILE:LINE and the texts of the row by column, or FILE and the
-    `Sentence`. Returns None if the input has one example per line.
+    Yields pairs: FILE:LINE and the `TableRow`, or FILE and the `Sentence`.
+    Returns None if the input has one example per line.
     """
     path, kind = options.input_file, options.resolved_format
     if path == "-" or not isinstance(answerer, Predictor):
@@ -99,8 +116,13 @@ def _rows(
         both = ("--text_column", "--text_b_column")
         flags = dict(zip(names, both, strict=False))
         rows = tables.read(path, kind, has_header=has_header, flags=flags)
-        return ((row.where, {n: row.text(n) for n in names}) for row in rows)
+        return ((row.where, _to_table_row(row, names)) for row in rows)
     return None
+
+
+def _to_table_row(row: tables.Row, names: Iterable[str]) -> TableRow:
+    texts = {name: row.text(name) for name in names}
+    return TableRow(texts, {name: row.text(name) for name in row.columns})
 
 
 def _is_conll(task: TaggingTask, options: Predict) -> bool:
@@ -185,18 +207,50 @@ def _decode(line: bytes) -> str:
 
 def _answer_chunk(
     answerer: Answerer, chunk: list[tuple[str, Any]], kind: str
-) -> bytes:
+) -> list[tuple[Any, dict[str, Any]]]:
+    """Returns pairs of an input, as `parse` returns it, and its answer."""
     values = [parse(line, where, kind) for where, line in chunk]
     examples: list[Any] = [
-        answerer.parse(value, where)
+        answerer.parse(_given(value), where)
         for value, (where, _) in zip(values, chunk, strict=True)
     ]
+    return list(zip(values, answerer.answer(examples), strict=True))
+
+
+def _given(value: Any) -> Any:
+    return value.texts if isinstance(value, TableRow) else value
+
+
+def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
     lines = []
-    for value, answer in zip(values, answerer.answer(examples), strict=True):
-        given = value.words if isinstance(value, Sentence) else value
+    for value, answer in answered:
+        given = value.words if isinstance(value, Sentence) else _given(value)
         line = json.dumps({"input": given, **answer}, ensure_ascii=False)
         lines.append(line + "\n")
-    return "".join(lines).encode("utf-8")
+    return "".join(lines)
+
+
+def _to_csv(
+    answered: list[tuple[TableRow, dict[str, Any]]], has_header: bool
+) -> str:
+    """Returns CSV with the cells of each row, then its answer."""
+    rows = []
+    for row, answer in answered:
+        cells: dict[str, Any] = dict(row.cells)
+        for name, value in answer.items():
+            if name == "probabilities":
+                cells |= {f"probability_{n}": p for n, p in value.items()}
+            else:
+                if isinstance(value, list | tuple):
+                    value = ",".join(value)
+                cells[f"predicted_{name}"] = value
+        rows.append(cells)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    if has_header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def parse(line: Any, where: str, kind: str) -> Any:

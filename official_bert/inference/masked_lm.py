@@ -141,9 +141,12 @@ class FillMask(MaskedLanguageModel):
         text, ids = self.encode(given, where)
         positions = [n for n, token in enumerate(ids) if token == self.mask_id]
         if not positions:
+            advice = ""
+            if "[MASK]" in text:
+                advice = " Create the tokenizer with `never_split=['[MASK]']`."
             raise InputError(
                 f"{where}: the text must contain [MASK]. Received: "
-                f"{quoted(text)}."
+                f"{quoted(text)}.{advice}"
             )
         return MaskedText(ids, positions)
 

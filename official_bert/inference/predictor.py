@@ -73,7 +73,8 @@ class Predictor:
         is_one = isinstance(items, str | bytes | dict)
         if is_one or not isinstance(items, Iterable):
             raise InputError(
-                f"`items` must be a list of inputs. Received: {quoted(items)}."
+                "`items` must be a list of inputs, such as [text]. Received: "
+                f"{quoted(items)}."
             )
         examples = (
             self.parse(item, f"items[{n}]") for n, item in enumerate(items)

@@ -9,6 +9,11 @@ The layout is that of the paper, section 3::
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from official_bert.errors import InputError, quoted
+from official_bert.tokenization import Tokenizer
+
 
 def add_special_tokens(
     tokens_a: Sequence[str], tokens_b: Sequence[str] = ()
@@ -47,3 +52,62 @@ def text_features(
         "input_mask": [1] * len(input_ids),
         "segment_ids": make_segment_ids(len(input_ids), len(ids_a)),
     }
+
+
+def kept_lengths(length_a: int, length_b: int, room: int) -> tuple[int, int]:
+    """Returns how many tokens of A and B to keep, at most `room` together.
+
+    The longer text is shortened, B if both are equal, as in the original
+    implementation.
+    """
+    while length_a + length_b > room:
+        if length_a > length_b:
+            length_a -= 1
+        else:
+            length_b -= 1
+    return length_a, length_b
+
+
+def encode(
+    tokenizer: Tokenizer,
+    texts: Sequence[str | tuple[str, str]],
+    max_seq_length: int = 512,
+) -> dict[str, np.ndarray]:
+    """Returns the inputs of `Bert` for texts or pairs of texts.
+
+    ```
+    bert(**encode(tokenizer, ["Hello!", ("Who was it?", "It was the cat.")]))
+    ```
+
+    Args:
+        tokenizer: The tokenizer of the model.
+        texts: N texts, or tuples or lists of two texts.
+        max_seq_length: Number of tokens, at least 3, to which longer sequences
+            are truncated. [CLS] and [SEP] are included.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids`, int32 [N, S], padded to the
+        longest sequence with zeros.
+    """
+    if isinstance(texts, str):
+        raise InputError(
+            "`texts` must be a list of texts, such as [text]. Received: "
+            f"{quoted(texts)}."
+        )
+    special = special_ids(tokenizer.vocab)
+    rows = []
+    for text in texts:
+        pair = (text, "") if isinstance(text, str) else text
+        ids_a, ids_b = tokenizer.tokenize_lines_to_ids(pair)
+        room = max_seq_length - (3 if ids_b else 2)
+        length_a, length_b = kept_lengths(len(ids_a), len(ids_b), room)
+        rows.append(text_features(ids_a[:length_a], ids_b[:length_b], special))
+    length = max((len(row["input_ids"]) for row in rows), default=0)
+    batch = {
+        name: np.zeros((len(rows), length), np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    for name, array in batch.items():
+        for index, row in enumerate(rows):
+            array[index, : len(row[name])] = row[name]
+    return batch

@@ -3,10 +3,16 @@
 import os
 from typing import Any
 
+from absl import logging
+
 from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.flags import LEGACY, choice, count, option, optional, switch
-from official_bert.options.checks import file_option, require_outputs
+from official_bert.options.checks import (
+    file_option,
+    require_outputs,
+    table_format,
+)
 from official_bert.options.model_source import NamedModel, require_model_files
 from official_bert.released_models import DEMO
 
@@ -110,6 +116,11 @@ class ExtractFeatures(NamedModel, heading="Data"):
             message = "must be cls, mean or max for .npy: one vector per line."
             raise self.error("pooling", message)
         require_model_files(self.model_files)
+        if table_format(self.input_file):
+            logging.warning(
+                "%s is not read as a table: each line is a text, also a header",
+                self.input_file,
+            )
         # The file is read twice: first to count its lines.
         path = self.input_file
         if not files.is_remote(path) and not os.path.isfile(path):

@@ -62,7 +62,8 @@ class Predict(ModelOptions, heading="Model"):
         "training, otherwise true."
     )
     output_file: str | None = optional(
-        "The JSON lines file to write. Default: standard output."
+        "The file to write: JSON lines or, if it ends in .csv, the input table "
+        "with predictions. Default: JSON lines to standard output."
     )
     batch_size: int = count("Sequences per step.", 32)
     chunk_size: int = count(
@@ -97,6 +98,11 @@ class Predict(ModelOptions, heading="Model"):
         if self.input_file.endswith((".conll", ".conll.gz")):
             return "conll"
         return table_format(self.input_file) or "text"
+
+    @property
+    def writes_csv(self) -> bool:
+        """Whether the output is a table."""
+        return bool(self.output_file and self.output_file.endswith(".csv"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,5 +173,14 @@ class Predict(ModelOptions, heading="Model"):
             if file_format == "csv":
                 message += " Use a .jsonl file."
             raise self.error(given[0], message)
-        if given and not (self.text_a_column or task.get("columns")):
+        has_columns = bool(self.text_a_column or task.get("columns"))
+        if given and not has_columns:
             raise self.error(given[0], "needs --text_a_column. Add it.")
+        is_table = file_format in ("tsv", "csv") and self.input_file != "-"
+        has_texts = kind == "text" and has_columns
+        if self.writes_csv and not (is_table and has_texts):
+            message = (
+                "needs a table, .csv or .tsv, as --input_file, and a text "
+                "model. Otherwise, write a .jsonl file."
+            )
+            raise self.error("output_file", message)

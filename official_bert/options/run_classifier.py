@@ -184,7 +184,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
                 self.require("data_dir", existing_directory)
             return
         if self.task_name.lower() not in TABLE_FORMATS:
-            message = f"needs your own data: omit {self.flag('task_name')}."
+            message = (
+                "is for your own texts. For this task, give --data_dir. For "
+                f"your own texts, omit {self.flag('task_name')}."
+            )
             raise self.error("train_file", message)
         if self.do_predict and not self.test_file:
             raise self.error("do_predict", "needs --test_file. Add it.")

@@ -200,9 +200,11 @@ class ChoiceTask(Task):
     def parse(self, given: Any, where: str) -> ChoiceExample:
         """Makes an example from an object with `columns` or default keys."""
         if not isinstance(given, dict):
+            is_json = isinstance(given, str) and given.startswith("{")
+            advice = " Use --input_format=jsonl." if is_json else ""
             raise InputError(
                 f"{where}: must be an object with {self.columns.context} and "
-                f"{self.columns.choices}. Received: {quoted(given)}."
+                f"{self.columns.choices}. Received: {quoted(given)}.{advice}"
             )
         by_default = {
             name: given[default]

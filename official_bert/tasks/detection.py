@@ -45,12 +45,19 @@ def complete(options: _Options) -> _Options:
         options = _detect_columns(options, rows[:_SAMPLE_SIZE])
     if not has_type:
         labels = [row.get(options.label_column) for row in rows]
-        task_type = infer_task_type(labels)
+        task_type, other = infer_task_type(labels), ""
+        if all(to_number(label) is not None for label in labels):
+            types = {"classification", "regression"}
+            [other_type] = types - {task_type}
+            other = f" (otherwise: --task_type={other_type})"
         logging.info(
-            "--task_type=%s: from the labels in column %s",
+            "--task_type=%s: from the labels in column %s%s",
             task_type,
             options.label_column,
+            other,
         )
+        if task_type == "classification":
+            _warn_of_lists(labels)
         options = dataclasses.replace(options, task_type=task_type)
     if options.fit_max_seq_length:
         options = _fit_max_seq_length(options, rows)
@@ -99,7 +106,7 @@ def looks_like_header(
     for name, cells in columns:
         if name and None not in map(to_number, cells):
             return True
-    is_repeated = any(name in cells for name, cells in columns)
+    is_repeated = any(name and name in cells for name, cells in columns)
     return not is_repeated and all(len(name.split()) <= 5 for name in first)
 
 
@@ -143,6 +150,19 @@ def _is_text(sample: Sequence[Row], name: str) -> bool:
     texts = {cell for cell in cells if isinstance(cell, str)}
     numbers = [text for text in texts if to_number(text) is not None]
     return len(texts) - len(numbers) > len(cells) / 2
+
+
+def _warn_of_lists(labels: Sequence[Any]) -> None:
+    """Warns if cells with commas repeat the same labels."""
+    different = {label for label in labels if isinstance(label, str)}
+    lists = sorted(label for label in different if "," in label)
+    parts = {part.strip() for label in different for part in label.split(",")}
+    if lists and len(parts) < len(different):
+        logging.warning(
+            "Labels such as %r contain commas. If these are several labels per "
+            "text, use --task_type=multilabel",
+            lists[0],
+        )
 
 
 def infer_task_type(labels: Sequence[Any]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
+from official_bert.inputs.text_inputs import kept_lengths
 from official_bert.json_files import Amount
 
 Ids = Sequence[int]
@@ -50,12 +51,7 @@ def cut(
         return [(ids_a, ids_b)]
     if long_documents.mode == "windows" and room > 0:
         return _windows(ids_a, ids_b, room, long_documents.stride)
-    length_a, length_b = len(ids_a), len(ids_b)
-    while length_a + length_b > room:  # Shorten the longer one, B if equal.
-        if length_a > length_b:
-            length_a -= 1
-        else:
-            length_b -= 1
+    length_a, length_b = kept_lengths(len(ids_a), len(ids_b), room)
     if long_documents.mode != "head_tail":
         return [(ids_a[:length_a], ids_b[:length_b])]
     return [(_head_and_tail(ids_a, length_a), _head_and_tail(ids_b, length_b))]

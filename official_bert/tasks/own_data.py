@@ -186,12 +186,40 @@ class OwnTexts(OwnData):
                 "--label_column, or give --dev_file or --dev_share=0."
             )
         rest = [e for index, e in enumerate(examples) if index not in indices]
+        held_out = [examples[index] for index in sorted(indices)]
+        self._warn_of_texts(examples, rest, held_out)
         return dataclasses.replace(
             self,
             labels=names,
             training=shuffle_examples(rest),
-            held_out=[examples[index] for index in sorted(indices)],
+            held_out=held_out,
         )
+
+    def _warn_of_texts(
+        self,
+        examples: Sequence[TextExample],
+        training: Sequence[TextExample],
+        held_out: Sequence[TextExample],
+    ) -> None:
+        """Warns of empty texts, and of held-out texts that training has too."""
+        texts = [(e.text_a, e.text_b) for e in examples]
+        empty = sum(not "".join(filter(None, text)).strip() for text in texts)
+        if empty:
+            logging.warning(
+                "%s: %d of %d texts are empty. Remove these rows",
+                self.path("train"),
+                empty,
+                len(texts),
+            )
+        known = {(e.text_a, e.text_b) for e in training}
+        repeated = sum((e.text_a, e.text_b) in known for e in held_out)
+        if repeated:
+            logging.warning(
+                "%d of %d held-out texts are also in the training data, so "
+                "the metrics will be too good. Remove duplicate rows",
+                repeated,
+                len(held_out),
+            )
 
     def read(self, split: str) -> Sequence[TextExample]:
         if split == "train":

@@ -1,16 +1,20 @@
 """Tables in TSV, CSV and JSON Lines, read as rows of named cells.
 
-Files are UTF-8. A byte-order mark and blank lines are ignored.
+Files are UTF-8. A byte-order mark, blank lines and rows of several empty cells
+are ignored.
 """
 
 import csv
 import difflib
 import io
+import itertools
 import json
 import math
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from absl import logging
 
 from official_bert import files, json_files
 from official_bert.errors import InputError, listed, quoted
@@ -170,7 +174,9 @@ def read(
 
     In `tsv`, cells are separated by tabs and never quoted. In `csv`, a cell in
     double quotes may contain commas, line breaks and doubled quotes. In
-    `jsonl`, every line is a JSON object. Raises `InputError` for other files.
+    `jsonl`, every line is a JSON object. Semicolons may separate the cells of
+    `csv`, if the first line has no commas outside of quotes. Raises
+    `InputError` for other files.
     """
     files.require(path, "The data")
     if file_format == "jsonl":
@@ -213,7 +219,12 @@ def _read_tsv(path: str) -> Iterator[_NumberedCells]:
 def _read_csv(path: str) -> Iterator[_NumberedCells]:
     csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
     lines = (line + "\n" for _, line in files.numbered_lines(path))
-    reader = csv.reader(lines, strict=True)
+    first = next(lines, "")
+    delimiter = _delimiter(first)
+    if delimiter != ",":
+        logging.info("%s: columns are separated by %r", path, delimiter)
+    all_lines = itertools.chain([first], lines)
+    reader = csv.reader(all_lines, delimiter=delimiter, strict=True)
     line, advice = 1, ""  # `line` is the one on which a row begins.
     try:
         for cells in reader:
@@ -230,9 +241,18 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
         ) from error
 
 
+def _delimiter(first_line: str) -> str:
+    """Returns ";", as Excel writes in many countries, or ","."""
+    num_columns = {
+        delimiter: len(next(csv.reader([first_line], delimiter=delimiter), []))
+        for delimiter in ",;"
+    }
+    return ";" if num_columns[","] <= 1 < num_columns[";"] else ","
+
+
 def _separator_advice(first_row: Sequence[str]) -> str:
     """Returns advice if the only cell has other separators, otherwise ""."""
-    for separator in ";|\t,":
+    for separator in "|\t,":
         if len(first_row) == 1 and separator in first_row[0]:
             return (
                 f"{separator!r} seems to separate the columns. Save the file "
@@ -249,6 +269,8 @@ def _name_cells(
 ) -> Iterator[Row]:
     width, names = 0, []
     for line, cells in numbered:
+        if len(cells) > 1 and not any(cells):
+            continue  # Spreadsheets write such rows at the end.
         if not width:
             width, advice = len(cells), _separator_advice(cells) or advice
             if has_header:

@@ -299,7 +299,8 @@ def _make_schedule(
         f"{num_examples} training examples give {num_train_steps} steps with "
         f"--train_batch_size={options.train_batch_size} and "
         f"--num_train_epochs={options.num_train_epochs}. Lower the batch size "
-        "or raise the number of epochs."
+        "or raise the number of epochs, for example --train_batch_size=8 "
+        "--num_train_epochs=20."
     )
     if num_train_steps < 1:
         raise InputError(message)

@@ -87,9 +87,10 @@ def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
     if len(classes) == 1 < len(predictions):
         logging.warning(
             f"{split}: all {len(predictions)} predictions are "
-            f"{classes.pop()!r}. Check the labels, try more --num_train_epochs "
-            "or another --learning_rate (1e-4 to 3e-4 for small models, 2e-5 "
-            "for Base), and make sure that the model is pre-trained."
+            f"{classes.pop()!r}. If most labels are the same, add examples of "
+            "the others. Otherwise, try more --num_train_epochs or another "
+            "--learning_rate (1e-4 to 3e-4 for small models, 2e-5 for Base), "
+            "and make sure that the model is pre-trained."
         )
 
 
@@ -109,7 +110,7 @@ def print_metrics(
     width = max(24, len(title))
     print()
     for name, cells in rows.items():
-        print(name.ljust(width) + "".join(f"{cell:>10}" for cell in cells))
+        print(name.ljust(width) + "".join(f" {cell:>9}" for cell in cells))
     if baseline:
         answer = "the most frequent label"
         if "pearson" in metrics:

@@ -64,12 +64,16 @@ def test_task_name_is_required_without_train_file(tmp_path):
         parse(tmp_path, "--do_train")
 
 
+TAGS = ["sad", '"fun, sad"', "fun"]
+
+
 @pytest.mark.parametrize(
     ("first", "others", "expected"),
     [
         ("text,label", ["good,pos", "bad,neg"], True),
         (",text,label", ["0,good,pos", "1,bad,neg"], True),
         ("How good is it, from 1 to 5?,text", ["1,a", "5,b"], True),
+        ("text,label,,", ["good,pos,,", "bad,neg,,"], True),
         ("fine,pos", ["good,pos", "bad,neg"], False),
         ("fine,1", ["good,1", "bad,0"], False),
         ("it was a long and boring film,sad", ["so good,fun"], False),
@@ -147,6 +151,18 @@ def test_ambiguous_columns_are_an_error(tmp_path, header, row, message):
 )
 def test_task_type_follows_from_the_labels(labels, expected):
     assert detection.infer_task_type(labels) == expected
+
+
+def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
+    rows = [f"{name},{tags}" for name in ["a b", "c d", ""] for tags in TAGS]
+    text = table(*rows * 2, header="text,label")
+    tasks.get(complete(tmp_path, "a.csv", text, "--dev_share=0.5"))
+    for message in (
+        "Labels such as 'fun, sad' contain commas",
+        "6 of 18 texts are empty",
+        "9 of 9 held-out texts are also in the training data",
+    ):
+        assert message in caplog.text
 
 
 def test_one_tenth_of_each_class_is_held_out():

@@ -1,6 +1,7 @@
 """Tables: TSV, CSV and JSON Lines become rows; errors name file and line."""
 
 import csv
+import logging
 
 import pytest
 
@@ -146,9 +147,9 @@ def test_written_tsv_is_read_by_python():
         ),
         ("Label,text\n1,a\n", "label", "Label, text. Did you mean 'Label'?"),
         ("Label,text\n1,a\n", "2", "'2'.*Columns are counted from 0"),
-        ("text;label\na;1\n", "label", "';' seems to separate .* commas"),
+        ("text|label\na|1\n", "label", "'|' seems to separate .* commas"),
         (
-            f"{','.join(map('x{}'.format, range(30)))}\n{',' * 29}\n",
+            f"{','.join(map('x{}'.format, range(30)))}\na{',' * 29}\n",
             "label",
             r"x9, \.\.\. and 20 more\. Set --label_column to one",
         ),
@@ -166,8 +167,8 @@ def test_missing_column_is_named_with_its_flag_and_a_near_match(
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("text;label\ngood;1\nbad, really;0\n", 3),
-        ('text;label\n"a ""fine"" film";1\n', 2),
+        ("text|label\ngood|1\nbad, really|0\n", 3),
+        ('text|label\n"a ""fine"" film"|1\n', 2),
         ("text\tlabel\nbad, really\t0\n", 2),
     ],
 )
@@ -175,6 +176,21 @@ def test_message_suggests_the_separator_of_the_columns(tmp_path, text, line):
     message = rf":{line}: .* seems to separate the columns\. .* tabs as \.tsv"
     with pytest.raises(InputError, match=message):
         list(read(tmp_path, text, "csv"))
+
+
+def test_semicolons_may_separate_columns_as_in_spreadsheets(tmp_path, caplog):
+    caplog.set_level(logging.INFO, logger="absl")
+    text = '"text";label\n"good; ""bad""";1\na, b;0\n;\n'
+    rows = read(tmp_path, text, "csv")
+    assert [(r.text("text"), r.text("label")) for r in rows] == [
+        ('good; "bad"', "1"),
+        ("a, b", "0"),
+    ]
+    assert "separated by ';'" in caplog.text
+    # A quoted text with a semicolon, and a header with both characters.
+    for text in ('"text; long"\na\n', "text,label;stars\na,b\n"):
+        [row] = read(tmp_path, text, "csv")
+        assert row.cells["0"] == "a"
 
 
 def test_long_value_is_cut_in_a_message(tmp_path):

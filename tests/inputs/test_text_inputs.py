@@ -1,0 +1,54 @@
+"""Texts and pairs of texts as inputs of the model."""
+
+import numpy as np
+import pytest
+
+from official_bert.errors import InputError
+from official_bert.inputs.text_inputs import encode
+from official_bert.modeling.encoder import Bert
+from official_bert.tokenization import Tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.from_pretrained("bert_tiny_demo")
+
+
+def test_texts_and_pairs_are_padded_to_the_longest(tokenizer):
+    batch = encode(tokenizer, ["Hello, world.", ("Who?", "A cat did it.")])
+    tokens = [
+        tokenizer.convert_ids_to_tokens(row) for row in batch["input_ids"]
+    ]
+    hello = "[CLS] hello , world . [SEP]"
+    pair = "[CLS] who ? [SEP] a cat did it . [SEP]"
+    assert tokens == [[*hello.split(), *["[PAD]"] * 4], pair.split()]
+    assert batch["input_mask"].tolist() == [[1] * 6 + [0] * 4, [1] * 10]
+    assert batch["segment_ids"].tolist() == [[0] * 10, [0] * 4 + [1] * 6]
+    assert {array.dtype for array in batch.values()} == {np.dtype("int32")}
+
+
+def test_longer_text_is_truncated(tokenizer):
+    pairs = [("a b c d", "e f"), ("a b", "c d e f"), "a b c d e f g"]
+    batch = encode(tokenizer, pairs, max_seq_length=7)
+    tokens = [
+        " ".join(tokenizer.convert_ids_to_tokens(row))
+        for row in batch["input_ids"]
+    ]
+    assert tokens == [
+        "[CLS] a b [SEP] e f [SEP]",
+        "[CLS] a b [SEP] c d [SEP]",
+        "[CLS] a b c d e [SEP]",
+    ]
+
+
+def test_vectors_do_not_depend_on_padding(tokenizer):
+    bert = Bert.from_pretrained("bert_tiny_demo")
+    texts = ["He laughed.", "He did not laugh at all, and went on."]
+    together = bert(**encode(tokenizer, texts)).pooled_output
+    alone = bert(**encode(tokenizer, texts[:1])).pooled_output
+    np.testing.assert_allclose(together[:1], alone, atol=1e-5)
+
+
+def test_single_text_is_an_error(tokenizer):
+    with pytest.raises(InputError, match=r"such as \[text\]"):
+        encode(tokenizer, "He laughed.")
