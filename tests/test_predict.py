@@ -462,6 +462,7 @@ WRONG = [
     (f"{TUNED} --input_format=tsv --text_a_column=a", "--text_a_column=a"),
     (f"{TUNED} --input_file=a.txt --nohas_header", "--nohas_header"),
     (f"{TUNED} --output_file=b.csv", "--output_file=b.csv needs a table"),
+    (f"{TUNED} --output_file=b.tsv", "--output_file=b.tsv must end in .csv"),
     (f"{SCORE} --output_file=b.csv", "--output_file=b.csv needs a table"),
     (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_a_column"),
     (f"{TUNED} --input_file=a.tsv --has_header", "--has_header needs --text_a"),

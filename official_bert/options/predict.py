@@ -118,6 +118,8 @@ class Predict(ModelOptions, heading="Model"):
         if self.input_file == "-" and is_table:
             raise self.error("input_format", "needs --input_file. Add it.")
         if self.output_file:
+            if table_format(self.output_file) == "tsv":
+                raise self.error("output_file", "must end in .csv or .jsonl.")
             inputs = [self.input_file, *self.input_files()]
             require_outputs(self, "output_file", [self.output_file], inputs)
         # Python sets the streams to None if they are closed.
