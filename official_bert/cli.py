@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from absl import app, flags, logging
 
-from official_bert.errors import InputError, short_reason
+from official_bert.errors import InputError, ending_with_reader, short_reason
 from official_bert.flags import HEADINGS, Options, plain_type
 
 # Keras imports these packages if they are installed, which takes a third of all
@@ -133,8 +133,8 @@ def _call(
     status: str | int
     try:
         if flags.FLAGS.help or flags.FLAGS.helpfull:
-            _print_help(options_class)
-            sys.stdout.flush()
+            with ending_with_reader():
+                _print_help(options_class)
             return
         if len(argv) > 1:
             raise InputError(
@@ -146,13 +146,7 @@ def _call(
             # Python's part of TensorFlow warns of retracing.
             stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
         main(options_from_flags(options_class))
-        sys.stdout.flush()
         return
-    except BrokenPipeError:
-        # The reader of the output, such as `head`, has finished. Without this,
-        # Python prints an error when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
     except InputError as error:
         status = f"{name}: error: {error}"
     except Exception as error:

@@ -1,9 +1,12 @@
 """The exception for invalid input, and parts of error messages."""
 
+import contextlib
 import importlib.util
+import os
 import re
 import reprlib
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 # The parts of TensorFlow's messages that describe a graph.
@@ -23,6 +26,20 @@ EXTRAS = {
     "tensorflow_hub": "tfhub",
     "tensorflow_text": "serving-text",
 }
+
+
+@contextlib.contextmanager
+def ending_with_reader() -> Iterator[None]:
+    """Ends the block if the reader of standard output, such as `head`, ends.
+
+    For output that is the only purpose of a command.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Otherwise, Python prints an error when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class InputError(ValueError):

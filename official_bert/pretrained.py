@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import sys
+import unicodedata
 from typing import NamedTuple, NoReturn
 
 from official_bert import (
@@ -22,7 +23,7 @@ from official_bert import (
     task_file,
 )
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, ending_with_reader, listed
 from official_bert.released_models import (
     DEMO,
     DEMO_ROW,
@@ -81,11 +82,17 @@ def find(model: str) -> ModelFiles:
     checkpoint = directory
     if model_format == "checkpoint":
         checkpoint = model_formats.find_checkpoint(directory)
-    config_file = os.path.join(directory, _CONFIG)
-    vocab_file = os.path.join(directory, _VOCAB)
-    lower = None
-    if model_format == "checkpoint" and files.exists(config_file):
-        vocab_file = vocab_file if files.exists(vocab_file) else ""
+    config_file = lower = None
+    if model_format == "checkpoint":
+        config_file = model_formats.beside_checkpoint(directory, _CONFIG)
+    if config_file:
+        vocab_file = model_formats.beside_checkpoint(directory, _VOCAB) or ""
+        directory = os.path.dirname(config_file)
+    elif model_format == "checkpoint" and task_file.is_in(directory):
+        raise InputError(
+            f"{model}: has no {_CONFIG}, because it was trained from a TF Hub "
+            "module. Only predict.py --model_dir supports it."
+        )
     else:
         if model_format == "keras_hub":
             config, vocab, lower = keras_hub_files.read(directory)
@@ -143,16 +150,13 @@ def is_name(model: str) -> bool:
 
 def show_released() -> NoReturn:
     """Prints `DEMO` and the released models, and exits: `--model=list`."""
-    print(
-        f"{'name':28} layers hidden heads casing  repository",
-        *(
-            f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
-            f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
-            for name, row in {DEMO: DEMO_ROW, **released()}.items()
-        ),
-        sep="\n",
-        flush=True,
-    )
+    with ending_with_reader():
+        print(f"{'name':28} layers hidden heads casing  repository")
+        for name, row in {DEMO: DEMO_ROW, **released()}.items():
+            print(
+                f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
+                f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
+            )
     sys.exit()
 
 
@@ -171,10 +175,18 @@ def _is_uncased(directory: str, vocab_file: str = "") -> bool:
 
 
 def looks_uncased(vocab: str) -> bool:
-    """Whether less than 1% of the tokens, [CLS] etc. aside, have capitals."""
-    tokens = vocab.split()
-    capitals = [t for t in tokens if re.search("[A-Z]", t) and t[0] != "["]
-    return len(capitals) < len(tokens) / 100
+    """Whether less than 1% of the tokens have capitals or accents.
+
+    In any script; [CLS] etc. do not count.
+    """
+    tokens = [token for token in vocab.split() if token[0] != "["]
+    cased = 0
+    for token in tokens:
+        lower = unicodedata.normalize("NFD", token.lower())
+        is_lower = lower == unicodedata.normalize("NFD", token)
+        has_accent = any(unicodedata.category(char) == "Mn" for char in lower)
+        cased += not is_lower or has_accent
+    return cased <= len(tokens) / 100
 
 
 def _cache(name: str, text: str) -> str:

@@ -88,6 +88,15 @@ def test_missing_heads_are_newly_initialized_with_a_warning(models, caplog):
     assert "cls/predictions" not in caplog.text
 
 
+def test_best_checkpoint_has_the_config_of_its_run(directory, models):
+    shutil.copytree(models["tf1"], "run/best")
+    for name in ("bert_config.json", "vocab.txt"):
+        os.rename(f"run/best/{name}", f"run/{name}")
+    found = pretrained.find("run/best")
+    assert found.bert_config_file == "run/bert_config.json"
+    assert found.vocab_file == "run/vocab.txt"
+
+
 def test_casing_follows_files_then_name_then_vocabulary(directory, models):
     def casing(name="model", vocab="a b", tokenizer_config=None):
         shutil.copytree(models["tf1"], name, dirs_exist_ok=True)
@@ -102,6 +111,8 @@ def test_casing_follows_files_then_name_then_vocabulary(directory, models):
 
     assert casing()
     assert not casing(vocab="A b")
+    assert not casing(vocab="Москва река")
+    assert not casing(vocab="में")  # Lower-casing removes the vowel signs.
     assert casing("uncased_L-2_H-128_A-2", "A b")
     assert not casing("cased_L-12_H-768_A-12")
     assert not casing("cased", tokenizer_config='{"do_lower_case": false}')

@@ -237,6 +237,25 @@ def test_frozen_weights_do_not_change_and_have_no_slots(folder):
     assert any("/layer_1/" in name for name in before.keys() - same)
 
 
+@pytest.mark.slow
+def test_replicas_train_with_xla(folder):
+    flags = {"distribution_strategy": "mirrored", "jit_compile": True}
+    output = run(folder, "xla", do_train=True, num_train_epochs=0.1, **flags)
+    assert weights(output)["global_step"] == 1
+
+
+def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):
+    model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
+    arrays = {w.path: w.numpy() for w in model.bert.trainable_variables}
+    tf1.write(str(tmp_path / "bert_model.ckpt"), arrays)
+    output = {"output_dir": str(tmp_path), "do_train": True}
+    initial = str(tmp_path / "bert_model.ckpt")
+    for epochs, path in ((0.1, initial), (0.2, str(tmp_path))):
+        flags = {**output, "init_checkpoint": path, "num_train_epochs": epochs}
+        run(folder, **flags)
+    assert weights(tmp_path)["global_step"] == 2
+
+
 def test_training_starts_from_a_model_with_other_heads(folder, tmp_path):
     model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
     encoder = model.bert.trainable_variables
@@ -244,6 +263,7 @@ def test_training_starts_from_a_model_with_other_heads(folder, tmp_path):
     checkpoint = str(tmp_path / "bert.ckpt")
     names = ("cls/predictions/output_bias", "cls/squad/output_bias")
     heads = dict.fromkeys(names, np.zeros(20, np.float32))
+    heads["output_weights"] = np.zeros((3, 16), np.float32)  # Of 3 classes.
     tf1.write(checkpoint, {**pretrained, **heads})
     flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
     output = run(folder, "pretrained", do_train=True, **flags)

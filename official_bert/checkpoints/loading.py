@@ -68,7 +68,8 @@ def load(
         may_initialize: Regular expression of names that may be missing in the
             checkpoint. These variables keep their initial values.
         may_skip: Regular expression of names in the checkpoint that may be
-            unused.
+            unused. If both match a name, it may have another shape, and keeps
+            its initial values.
 
     Raises:
         InputError: The checkpoint is damaged, or any other name is missing,
@@ -92,15 +93,25 @@ def _assign(
     stored = checkpoint.shapes
     missing = sorted(set(variables) - set(stored))
     unused = sorted(set(stored) - set(variables))
+    other_shapes = [
+        name
+        for name, variable in sorted(variables.items())
+        if name in stored and stored[name] != tuple(variable.shape)
+    ]
     initialized = [name for name in missing if _matches(may_initialize, name)]
+    initialized += [
+        name
+        for name in other_shapes
+        if _matches(may_initialize, name) and _matches(may_skip, name)
+    ]
     problems = [
         *(f"missing: {name}" for name in missing if name not in initialized),
         *(f"unused: {name}" for name in unused if not _matches(may_skip, name)),
         *(
             f"wrong shape: {name} is {list(stored[name])} in the checkpoint "
-            f"and {list(variable.shape)} in the model"
-            for name, variable in sorted(variables.items())
-            if name in stored and stored[name] != tuple(variable.shape)
+            f"and {list(variables[name].shape)} in the model"
+            for name in other_shapes
+            if name not in initialized
         ),
     ]
     if problems:
@@ -110,11 +121,11 @@ def _assign(
             "Usual causes: the bert_config.json of another model; a checkpoint "
             "of another task, with another head; an output directory used "
             "before for another model or another --optimizer. In training, "
-            "--may_initialize and --may_skip allow missing and unused names, "
-            "but not other shapes."
+            "--may_initialize allows missing names, --may_skip unused names, "
+            "and both together other shapes."
         )
     # In the order of the file: TensorFlow reads ahead.
-    names = sorted(set(variables) & set(stored))
+    names = sorted((set(variables) & set(stored)) - set(initialized))
     arrays = {name: checkpoint.read(name) for name in names}
     for name, array in arrays.items():
         variables[name].assign(array)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 from absl import logging
 
 from official_bert import files, json_files, progress
-from official_bert.errors import InputError
+from official_bert.errors import InputError, ending_with_reader
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import (
@@ -74,10 +74,7 @@ def run(answerer: Answerer, options: Predict) -> None:
     kind = options.resolved_format
     rows = _rows(answerer, options)
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
-    output: Any = contextlib.nullcontext(sys.stdout.buffer)
-    if options.output_file:
-        output = files.writing(options.output_file)
-    with output as file:
+    with _open_output(options.output_file) as file:
         is_first = True
         for chunk in read_chunks(options, rows):
             try:
@@ -94,6 +91,17 @@ def run(answerer: Answerer, options: Predict) -> None:
             file.write(text.encode("utf-8"))
             file.flush()
             is_first = False
+
+
+@contextlib.contextmanager
+def _open_output(path: str | None) -> Iterator[Any]:
+    """Yields a binary file that is renamed at the end, or standard output."""
+    if path:
+        with files.writing(path) as file:
+            yield file
+    else:
+        with ending_with_reader():
+            yield sys.stdout.buffer
 
 
 def _rows(

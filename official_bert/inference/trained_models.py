@@ -123,8 +123,8 @@ def load_masked_lm(
         model,
         model_files,
         (MASK,),
-        # Not used; models trained on masked LM alone do not have it.
-        may_initialize="^cls/seq_relationship/",
+        # Not used; models trained on masked LM alone do not have them.
+        may_initialize="^bert/pooler/|^cls/seq_relationship/",
         may_skip=tf1.OPTIMIZER_STATE,
     )
     return model, tokenizer

@@ -117,6 +117,11 @@ def require_output_directory(
         if os.path.join(os.path.realpath(inner), "").startswith(outer):
             message = f"contains the input {inner} and would replace it. "
             raise options.error(name, message + "Choose another.")
+    if os.path.isdir(path) and (
+        os.path.ismount(path) or os.path.samefile(path, ".")
+    ):
+        message = "cannot be replaced. Name a directory inside of it."
+        raise options.error(name, message)
     if not overwrite and files.list_directory(path):
         message = (
             "must be new or empty. Choose another, or pass --overwrite to "

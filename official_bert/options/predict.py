@@ -146,6 +146,9 @@ class Predict(ModelOptions, heading="Model"):
                 "--fill_mask or --score."
             )
         directory = self.model_files.init_checkpoint
+        if task_file.is_in(directory):
+            self._require_files(is_finetuned=False)
+            return task_file.read(directory)
         architecture = huggingface_files.architecture(directory)
         if architecture not in _KINDS:
             message = (
@@ -155,8 +158,6 @@ class Predict(ModelOptions, heading="Model"):
             )
             raise self.error("model", message)
         self._require_files(is_finetuned=False)
-        if task_file.is_in(directory):
-            return task_file.read(directory)
         return {"kind": _KINDS[architecture]}
 
     def _check_columns(self, task: dict[str, object]) -> None:

@@ -110,6 +110,37 @@ class OwnData(DataSet):
                 raise
             return None
 
+    def check_test_labels(
+        self, examples: list[Any], expected: str
+    ) -> list[Any]:
+        """Warns if some labels are unknown; raises `InputError` if all are.
+
+        The same value everywhere, such as -1, means that there are no labels.
+        `expected` describes the labels, for the message.
+        """
+        missing = [e.guid for e in examples if e.label is None]
+        if len(missing) == len(examples):
+            column = self.options.label_column
+            cells = [row.cells.get(column) for row in self.rows("test")]
+            unknown = {str(cell) for cell in cells if cell not in (None, "")}
+            if len(unknown) > 1:
+                raise InputError(
+                    f"{self.path('test')}: column {column!r} must have "
+                    f"{expected}. Received: {listed(sorted(unknown))}. Correct "
+                    "or remove them."
+                )
+        elif missing:
+            logging.warning(
+                "The test set is not evaluated: %d of %d rows have no known "
+                "label, the first is %s",
+                len(missing),
+                len(examples),
+                missing[0],
+            )
+        if any(e.label not in (None, ()) for e in examples):
+            return examples
+        return [example._replace(label=None) for example in examples]
+
 
 def make_text_task(options: RunClassifier) -> TextTask:
     """Returns the task that options from `detection.complete` describe."""
@@ -228,7 +259,10 @@ class OwnTexts(OwnData):
             return self.held_out
         if split == "dev":
             return self._read_file("dev")
-        return self._check_test_labels(self._read_file("test"))
+        expected = "numbers"
+        if self.labels:
+            expected = f"the labels {listed(self.labels)}"
+        return self.check_test_labels(self._read_file("test"), expected)
 
     def _read_file(self, split: str) -> list[TextExample]:
         column_a = self.options.text_a_column
@@ -253,39 +287,6 @@ class OwnTexts(OwnData):
         if lines:
             path = os.path.join(directory, HELD_OUT)
             files.write_text(path, "".join(lines))
-
-    def _check_test_labels(
-        self, examples: list[TextExample]
-    ) -> list[TextExample]:
-        """Warns if some labels are unknown; raises `InputError` if all are.
-
-        The same value everywhere, such as -1, means that there are no labels.
-        """
-        missing = [e.guid for e in examples if e.label is None]
-        if len(missing) == len(examples):
-            column = self.options.label_column
-            cells = [row.cells.get(column) for row in self.rows("test")]
-            unknown = {str(cell) for cell in cells if cell not in (None, "")}
-            if len(unknown) > 1:
-                labels = "numbers"
-                if self.labels:
-                    labels = f"the labels {listed(self.labels)}"
-                raise InputError(
-                    f"{self.path('test')}: column {column!r} must have "
-                    f"{labels}. Received: {listed(sorted(unknown))}. Correct "
-                    "or remove them."
-                )
-        elif missing:
-            logging.warning(
-                "The test set is not evaluated: %d of %d rows have no known "
-                "label, the first is %s",
-                len(missing),
-                len(examples),
-                missing[0],
-            )
-        if any(e.label not in (None, ()) for e in examples):
-            return examples
-        return [example._replace(label=None) for example in examples]
 
     def label(self, row: Row) -> Any:
         """Returns a label, a tuple of labels, or a number."""
@@ -385,7 +386,10 @@ class OwnChoices(OwnData):
     columns: ChoiceColumns
 
     def read(self, split: str) -> list[ChoiceExample]:
-        return [self._example(row, split) for row in self.rows(split)]
+        examples = [self._example(row, split) for row in self.rows(split)]
+        if split != "test":
+            return examples
+        return self.check_test_labels(examples, "the numbers of choices")
 
     def _example(self, row: Row, split: str) -> ChoiceExample:
         if self.options.question_column is not None:

@@ -92,8 +92,6 @@ def predict(run: Run) -> None:
         answers, _ = _run_model(run, "test", split, run.directory)
         run.task.write_predictions(run.directory, split, examples, answers)
         metrics = run.task.metrics(examples, answers)
-        if metrics:
-            print_metrics(run, split, metrics)
         results_name = split.replace("test", "predict_results")
         for name in run.task.results_names(results_name):
             path = os.path.join(run.directory, f"{name}.json")
@@ -101,6 +99,8 @@ def predict(run: Run) -> None:
                 json_files.write(path, metrics)
             elif files.exists(path):  # Of an earlier run, on labelled data.
                 files.remove(path)
+        if metrics:
+            print_metrics(run, split, metrics)
 
 
 def _run_model(

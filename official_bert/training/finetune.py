@@ -42,8 +42,11 @@ from official_bert.training import (
 from official_bert.training.evaluate import Run
 from official_bert.training.objectives import FinetuningObjective
 
-# Weights that only fine-tuning has.
-_TASK_WEIGHTS = "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/"
+# Weights that only fine-tuning has, and the pooler, which masked-LM models of
+# transformers lack.
+_TASK_WEIGHTS = (
+    "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/|^bert/pooler/"
+)
 
 _RESULT_FILE = re.compile(r"(dev|eval|predict|task|test)\w*\.(jsonl?|t..)")
 
@@ -315,15 +318,16 @@ def _make_schedule(
 def _evaluate(run: Run, global_step: int) -> None:
     splits = run.task.splits("dev")
     metrics = evaluate.evaluate(run, splits, record_dir=run.directory)
-    for split in splits:
-        evaluate.print_metrics(run, split, metrics[split])
-    results = {"global_step": global_step, **metrics.pop("dev"), **metrics}
+    others = {split: metrics[split] for split in splits if split != "dev"}
+    results = {"global_step": global_step, **metrics["dev"], **others}
     main_results = reporting.original_results(results, run.task.main_metric)
     reporting.write_summary(run.directory, main_results)
     for name in run.task.results_names("eval_results"):
         path = os.path.join(run.directory, name)
         json_files.write(f"{path}.json", results)
         reporting.write_eval_results(f"{path}.txt", main_results)
+    for split in splits:
+        evaluate.print_metrics(run, split, metrics[split])
 
 
 def print_next_command(options: RunClassifier) -> None:

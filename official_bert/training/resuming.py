@@ -230,7 +230,12 @@ def _fingerprints(
     options: TrainingOptions, training_files: Sequence[str]
 ) -> dict[str, list[str]]:
     path = options.init_checkpoint
-    weights = _files_of_weights(path) if path else []
+    # If a run trains in the directory of a released model, --model later names
+    # the run.
+    is_beside = path and os.path.realpath(path) == os.path.realpath(
+        os.path.join(options.output_dir, "bert_model.ckpt")
+    )
+    weights = _files_of_weights(path) if path and not is_beside else []
     return {
         "training data": [files.fingerprint(path) for path in training_files],
         "initial weights": [files.fingerprint(path) for path in weights],

@@ -53,20 +53,20 @@ def train_step(
     batch = objective.mask_tokens(batch, masking_seed)
     loss_weights = sum_over_replicas(objective.loss_weights(batch))
     scale = loss_scale.value.read_value() if loss_scale else None
-    compute_gradients: Callable[..., Any] = accumulate_gradients
-    if compiles_gradients:
-        compute_gradients = tf.function(
-            accumulate_gradients, jit_compile=True, autograph=False
-        )
-    losses, gradients = compute_gradients(
+    compute_gradients: Callable[..., Any] = functools.partial(
+        accumulate_gradients,
         model,
         objective,
         optimizer,
-        batch,
-        loss_weights,
-        seed_of_step,
-        scale,
-        num_micro_batches,
+        num_micro_batches=num_micro_batches,
+    )
+    if compiles_gradients:
+        # Its arguments are Tensors: TensorFlow would hash any others.
+        compute_gradients = tf.function(
+            compute_gradients, jit_compile=True, autograph=False
+        )
+    losses, gradients = compute_gradients(
+        batch, loss_weights, seed_of_step, scale
     )
     # Summed before the optimizer clips them.
     gradients = sum_over_replicas(gradients)

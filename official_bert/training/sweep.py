@@ -34,9 +34,16 @@ _CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type"}
 _MAY_DIFFER = {
     "output_dir",
     "plots",
-    "has_header",  # Earlier versions recorded a value that no task used.
     "do_predict",
+    "test_file",
+    "eval_batch_size",
+    "predict_batch_size",
+    "gradient_accumulation_steps",
+    "iterations_per_loop",
+    "remat",
     "jit_compile",
+    "save_checkpoints_steps",
+    "keep_checkpoint_max",
     *(field.name for field in dataclasses.fields(DeviceOptions)),
 }
 

@@ -94,6 +94,21 @@ def test_variables_that_may_be_missing_keep_their_values(prefix):
     np.testing.assert_array_equal(mine["a/kernel"], ARRAYS["a/kernel"])
 
 
+def test_variable_of_another_shape_is_initialized_if_both_flags_match(prefix):
+    mine = {**variables(), "a/kernel": tf.Variable(tf.ones([5]))}
+    patterns = {"may_initialize": "^a/kernel$", "may_skip": "^a/kernel$"}
+    for name in patterns:
+        with pytest.raises(InputError, match="wrong shape: a/kernel"):
+            load_into(mine, prefix, **{name: patterns[name]})
+    assert load_into(mine, prefix, **patterns).initialized == ["a/kernel"]
+    np.testing.assert_array_equal(mine["a/kernel"], np.ones(5))
+
+
+def load_into(mine, prefix, may_skip="^$", **patterns):
+    skip = f"{may_skip}|{tf1.OPTIMIZER_STATE}"
+    return loading.load(mine, prefix, may_skip=skip, **patterns)
+
+
 def test_texts_instead_of_numbers_are_an_error(tmp_path):
     prefix = str(tmp_path / "texts")
     tf1.write(prefix, {"a/kernel": np.full((2, 3), b"a")})

@@ -82,6 +82,15 @@ def test_test_data_with_some_labels_is_not_evaluated_with_a_warning(
     assert all(f"{num_missing} of {len(cells)}" in text for text in warnings)
 
 
+def test_unknown_choice_in_test_data_gives_a_warning(tmp_path, caplog):
+    rows = "question,A,B,label\nwho?,a,b,A\nwho?,a,b,Z\n"
+    write(tmp_path / "test.csv", rows)
+    modes = {"do_train": False, "do_eval": False, "do_predict": True}
+    task = make(tmp_path, "choices", **modes)
+    assert [e.label for e in task.examples("test")] == [0, None]
+    assert "1 of 2 rows have no known label" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("cells", "labels", "found"),
     [

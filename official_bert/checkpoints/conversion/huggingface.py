@@ -117,6 +117,11 @@ def open_arrays(directory: str) -> Arrays:
 
 
 def _weight_files(directory: str) -> Iterable[str]:
+    if files.is_remote(directory):
+        raise InputError(
+            f"{directory}: models in the format of Hugging Face must be local. "
+            "Copy the directory."
+        )
     if os.path.exists(os.path.join(directory, _WEIGHTS)):
         return [_WEIGHTS]
     index = os.path.join(directory, _INDEX)

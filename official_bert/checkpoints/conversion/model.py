@@ -105,7 +105,9 @@ class Arrays:
         expected = self.weight_shapes(config)
         stored: dict[str, str] = {}
         for stored_name, name in self.tf1_names(expected).items():
-            stored.setdefault(name or stored_name, stored_name)
+            first = stored.setdefault(name or stored_name, stored_name)
+            if first != stored_name and str(name).startswith(weights.POOLER):
+                _require_equal(self, first, stored_name)
         shapes = {name: self.shapes[stored[name]] for name in stored}
         for name, shape in expected.items():
             if shapes.get(name) == self.names.shape(name, shape, config):
