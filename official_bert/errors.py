@@ -36,7 +36,8 @@ def ending_with_reader() -> Iterator[None]:
     """
     try:
         yield
-        sys.stdout.flush()
+        if sys.stdout:  # None if it is closed.
+            sys.stdout.flush()
     except BrokenPipeError:
         # Otherwise, Python prints an error when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -175,9 +175,9 @@ def _is_uncased(directory: str, vocab_file: str = "") -> bool:
 
 
 def looks_uncased(vocab: str) -> bool:
-    """Whether less than 1% of the tokens have capitals or accents.
+    """Whether at most 1% of the tokens have capitals or accents, in any script.
 
-    In any script; [CLS] etc. do not count.
+    [CLS] etc. do not count.
     """
     tokens = [token for token in vocab.split() if token[0] != "["]
     cased = 0

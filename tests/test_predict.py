@@ -122,14 +122,14 @@ def test_input_format_follows_from_the_file_name_or_the_flag(
 
 
 TABLES = {
-    "a.csv": 'id,review,stars\n1,"good, ""red"" cat",5\n2,bad dog,1\n',
+    "a.csv": 'id,review,2020\n1,"good, ""red"" cat",5\n2,bad dog,1\n',
     "a.tsv": 'id\treview\tstars\n1\tgood, "red" cat\t5\n2\tbad dog\t1\n',
     "a.jsonl": '{"id": 1, "review": "good, \\"red\\" cat"}\n'
     '{"review": "bad dog", "stars": 1}\n',
 }
 
 
-COLUMN_NAMES = ("id", "review", "stars")
+COLUMN_NAMES = ("id", "review", "2020")
 
 
 def save_own_model(folder, *columns):
@@ -467,6 +467,8 @@ WRONG = [
     (f"{TUNED} --input_file=a.txt --nohas_header", "--nohas_header"),
     (f"{TUNED} --output_file=b.csv", "--output_file=b.csv needs a table"),
     (f"{TUNED} --output_file=b.tsv", "--output_file=b.tsv must end in .csv"),
+    (f"{TUNED} --output_file=b.csv.gz", "b.csv.gz must end in .csv"),
+    (f"{TUNED} --input_file=a.tsv --output_file=b.CSV", "b.CSV needs --text_a"),
     (f"{SCORE} --output_file=b.csv", "--output_file=b.csv needs a table"),
     (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_a_column"),
     (f"{TUNED} --input_file=a.tsv --has_header", "--has_header needs --text_a"),

@@ -97,6 +97,14 @@ def test_best_checkpoint_has_the_config_of_its_run(directory, models):
     assert found.vocab_file == "run/vocab.txt"
 
 
+def test_model_trained_from_a_hub_module_has_no_config(directory, models):
+    shutil.copytree(models["tf1"], "run")
+    os.remove("run/bert_config.json")
+    (directory / "run" / "task.json").write_text('{"hub_module": "m"}')
+    with pytest.raises(InputError, match="trained from a TF Hub module"):
+        pretrained.find("run")
+
+
 def test_casing_follows_files_then_name_then_vocabulary(directory, models):
     def casing(name="model", vocab="a b", tokenizer_config=None):
         shutil.copytree(models["tf1"], name, dirs_exist_ok=True)

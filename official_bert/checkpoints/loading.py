@@ -30,7 +30,8 @@ class Loaded(NamedTuple):
     """A checkpoint that was loaded."""
 
     source: str  # Its prefix, or the directory of a model in another format.
-    # Names that it lacks. Their variables keep their values.
+    # Names that it lacks or that have other shapes there. Their variables keep
+    # their values.
     initialized: list[str]
 
 

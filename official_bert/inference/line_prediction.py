@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 from absl import logging
 
 from official_bert import files, json_files, progress
-from official_bert.errors import InputError, ending_with_reader
+from official_bert.errors import InputError, ending_with_reader, listed
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
 from official_bert.inference.trained_models import (
@@ -244,15 +244,20 @@ def _to_csv(
     """Returns CSV with the cells of each row, then its answer."""
     rows = []
     for row, answer in answered:
-        cells: dict[str, Any] = dict(row.cells)
+        added: dict[str, Any] = {}
         for name, value in answer.items():
             if name == "probabilities":
-                cells |= {f"probability_{n}": p for n, p in value.items()}
+                added |= {f"probability_{n}": p for n, p in value.items()}
+            elif isinstance(value, list | tuple):
+                added[f"predicted_{name}"] = ",".join(value)
             else:
-                if isinstance(value, list | tuple):
-                    value = ",".join(value)
-                cells[f"predicted_{name}"] = value
-        rows.append(cells)
+                added[f"predicted_{name}"] = value
+        if taken := sorted(added.keys() & row.cells.keys()):
+            raise InputError(
+                f"The input already has the columns {listed(taken)}. Rename "
+                "them, or write a .jsonl file."
+            )
+        rows.append(row.cells | added)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     if has_header:

@@ -88,7 +88,14 @@ def encode(
     Returns:
         `input_ids`, `input_mask` and `segment_ids`, int32 [N, S], padded to the
         longest sequence with zeros.
+
+    Raises:
+        InputError: `texts` is a single text, or `max_seq_length` is below 3.
     """
+    if max_seq_length < 3:
+        raise InputError(
+            f"`max_seq_length` must be at least 3. Received: {max_seq_length}."
+        )
     if isinstance(texts, str):
         raise InputError(
             "`texts` must be a list of texts, such as [text]. Received: "

@@ -120,7 +120,7 @@ def require_output_directory(
     if os.path.isdir(path) and (
         os.path.ismount(path) or os.path.samefile(path, ".")
     ):
-        message = "cannot be replaced. Name a directory inside of it."
+        message = "cannot be replaced. Choose a directory inside it."
         raise options.error(name, message)
     if not overwrite and files.list_directory(path):
         message = (

@@ -102,7 +102,7 @@ class Predict(ModelOptions, heading="Model"):
     @property
     def writes_csv(self) -> bool:
         """Whether the output is a table."""
-        return bool(self.output_file and self.output_file.endswith(".csv"))
+        return table_format(self.output_file or "") == "csv"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,13 +113,14 @@ class Predict(ModelOptions, heading="Model"):
             if self.is_set(name) and not has_columns:
                 message = "needs a .tsv, .csv or .jsonl file as --input_file."
                 raise self.error(name, message)
+        output = self.output_file or ""
+        if output.endswith(".gz") or table_format(output) == "tsv":
+            raise self.error("output_file", "must end in .csv or .jsonl.")
         self._check_columns(self._task())
         is_table = self.resolved_format in ("csv", "conll")
         if self.input_file == "-" and is_table:
             raise self.error("input_format", "needs --input_file. Add it.")
         if self.output_file:
-            if table_format(self.output_file) == "tsv":
-                raise self.error("output_file", "must end in .csv or .jsonl.")
             inputs = [self.input_file, *self.input_files()]
             require_outputs(self, "output_file", [self.output_file], inputs)
         # Python sets the streams to None if they are closed.
@@ -180,10 +181,11 @@ class Predict(ModelOptions, heading="Model"):
         if given and not has_columns:
             raise self.error(given[0], "needs --text_a_column. Add it.")
         is_table = file_format in ("tsv", "csv") and self.input_file != "-"
-        has_texts = kind == "text" and has_columns
-        if self.writes_csv and not (is_table and has_texts):
+        if self.writes_csv and not (is_table and kind == "text"):
             message = (
                 "needs a table, .csv or .tsv, as --input_file, and a text "
                 "model. Otherwise, write a .jsonl file."
             )
             raise self.error("output_file", message)
+        if self.writes_csv and not has_columns:
+            raise self.error("output_file", "needs --text_a_column. Add it.")

@@ -111,7 +111,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     )
     may_initialize: str = checks.regex_option(
         "Regular expression of weights to initialize randomly if they are "
-        "missing in --init_checkpoint, for example ^cls/.",
+        "missing in --init_checkpoint, for example ^cls/. Weights that "
+        "--may_skip matches too may have another shape.",
         "",
     )
     may_skip: str = checks.regex_option(

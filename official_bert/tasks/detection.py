@@ -157,7 +157,14 @@ def _warn_of_lists(labels: Sequence[Any]) -> None:
     different = {label for label in labels if isinstance(label, str)}
     lists = sorted(label for label in different if "," in label)
     parts = {part.strip() for label in different for part in label.split(",")}
-    if lists and len(parts) < len(different):
+    decimals = [to_number(label.replace(",", ".")) for label in different]
+    if lists and None not in decimals:
+        logging.warning(
+            "Labels such as %r are read as words. If they are numbers, write "
+            "them with points, such as 3.5",
+            lists[0],
+        )
+    elif lists and len(parts) < len(different):
         logging.warning(
             "Labels such as %r contain commas. If these are several labels per "
             "text, use --task_type=multilabel",

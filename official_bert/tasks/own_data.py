@@ -232,7 +232,7 @@ class OwnTexts(OwnData):
         training: Sequence[TextExample],
         held_out: Sequence[TextExample],
     ) -> None:
-        """Warns of empty texts, and of held-out texts that training has too."""
+        """Warns of empty texts, and of held-out texts in the training data."""
         texts = [(e.text_a, e.text_b) for e in examples]
         empty = sum(not "".join(filter(None, text)).strip() for text in texts)
         if empty:
@@ -247,7 +247,7 @@ class OwnTexts(OwnData):
         if repeated:
             logging.warning(
                 "%d of %d held-out texts are also in the training data, so "
-                "the metrics will be too good. Remove duplicate rows",
+                "the metrics overestimate the model. Remove duplicate rows",
                 repeated,
                 len(held_out),
             )

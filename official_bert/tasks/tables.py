@@ -26,7 +26,7 @@ _DOUBLE_QUOTES = (
     'A cell that starts with a quote (") must end with one, and quotes inside '
     "it must be doubled."
 )
-_QUOTE_COMMAS = "Cells with commas need quotes."
+_QUOTE_SEPARATORS = "Cells that contain the separator need quotes."
 _NO_TABS = "Texts must not contain tabs."
 
 
@@ -61,7 +61,8 @@ class Row(NamedTuple):
     @property
     def columns(self) -> list[str]:
         """The names of the columns; without any, their numbers."""
-        names = [name for name in self.cells if not name.isdecimal()]
+        numbers = set(map(str, range(len(self.cells))))
+        names = [name for name in self.cells if name not in numbers]
         return names or list(self.cells)
 
     def _no_column(self, column: str) -> InputError:
@@ -184,7 +185,7 @@ def read(
     else:
         is_csv = file_format == "csv"
         numbered = _read_csv(path) if is_csv else _read_tsv(path)
-        advice = _QUOTE_COMMAS if is_csv else _NO_TABS
+        advice = _QUOTE_SEPARATORS if is_csv else _NO_TABS
         rows = _name_cells(path, numbered, has_header, advice)
     row = None
     for row in rows:
@@ -219,11 +220,15 @@ def _read_tsv(path: str) -> Iterator[_NumberedCells]:
 def _read_csv(path: str) -> Iterator[_NumberedCells]:
     csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
     lines = (line + "\n" for _, line in files.numbered_lines(path))
-    first = next(lines, "")
-    delimiter = _delimiter(first)
+    start = []  # To the first line that is not blank.
+    for text in lines:
+        start.append(text)
+        if text.strip():
+            break
+    delimiter = _delimiter("".join(start[-1:]))
     if delimiter != ",":
         logging.info("%s: columns are separated by %r", path, delimiter)
-    all_lines = itertools.chain([first], lines)
+    all_lines = itertools.chain(start, lines)
     reader = csv.reader(all_lines, delimiter=delimiter, strict=True)
     line, advice = 1, ""  # `line` is the one on which a row begins.
     try:

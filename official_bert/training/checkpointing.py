@@ -29,7 +29,7 @@ _UNFINISHED = re.compile(
     r"\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
 )
 # The heads of pre-training and of tasks. A model with other heads ignores them.
-_HEADS = "^cls/|^output_(weights|bias)$"
+_HEADS = "^cls/|^output_(weights|bias)$|^(bilstm|features)/"
 # A file of a checkpoint. Without an index, it was being written or removed.
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 
@@ -213,9 +213,10 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
     """
     variables = tf1.by_name(model.trainable_variables)
     patterns = _patterns(options)
+    own = {**patterns, "may_initialize": ""}  # The run stored all weights.
     for name in (model_formats.BEST_DIRECTORY, ""):
         directory = os.path.join(options.output_dir, name)
-        if loaded := loading.load_newest(variables, directory, **patterns):
+        if loaded := loading.load_newest(variables, directory, **own):
             _report_loaded(model, loaded)
             return run_directory.read_global_step(loaded.source)
     if not options.init_checkpoint:
@@ -232,7 +233,11 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
     logging.info("Loaded %s", loaded.source)
     if loaded.initialized:
         names = listed(loaded.initialized)
-        logging.info("Not in the checkpoint, newly initialized: %s", names)
+        logging.info(
+            "Newly initialized, because the checkpoint lacks them or has other "
+            "shapes: %s",
+            names,
+        )
     if path := model.config.config_of_other_direction(loaded.source):
         direction = model.config.is_left_to_right
         logging.warning(

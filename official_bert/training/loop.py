@@ -231,7 +231,7 @@ def _require_finite(
     step: int, scalars: Mapping[str, float], options: TrainingOptions
 ) -> None:
     if scalars.get("loss_scale", 1.0) > 1.0:
-        return  # If not finite, it was skipped, and the scale is halved.
+        return  # A step that is not finite is skipped, and the scale halved.
     for name in ("loss", "gradient_norm"):
         if not math.isfinite(scalars[name]):
             raise DivergedError(

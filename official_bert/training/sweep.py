@@ -29,13 +29,12 @@ Result = tuple[Setting, dict[str, Any]]
 _SET_BY_SWEEP = {"sweep", "output_dir", "do_eval", "do_train"}
 _CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type"}
 
-# Flags that do not change results. The directory is one of them, so that a
-# sweep can be moved.
+# Flags that change results by rounding or dropout masks at most. The directory
+# is one of them, so that a sweep can be moved.
 _MAY_DIFFER = {
     "output_dir",
     "plots",
     "do_predict",
-    "test_file",
     "eval_batch_size",
     "predict_batch_size",
     "gradient_accumulation_steps",

@@ -49,6 +49,8 @@ def test_vectors_do_not_depend_on_padding(tokenizer):
     np.testing.assert_allclose(together[:1], alone, atol=1e-5)
 
 
-def test_single_text_is_an_error(tokenizer):
+def test_single_text_or_no_room_for_tokens_is_an_error(tokenizer):
+    with pytest.raises(InputError, match="at least 3"):
+        encode(tokenizer, ["He laughed."], max_seq_length=2)
     with pytest.raises(InputError, match=r"such as \[text\]"):
         encode(tokenizer, "He laughed.")

@@ -1,6 +1,7 @@
 """The user's own data in one command: settings that --train_file detects."""
 
 import collections
+import logging
 
 import numpy as np
 import pytest
@@ -163,6 +164,16 @@ def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
         "9 of 9 held-out texts are also in the training data",
     ):
         assert message in caplog.text
+
+
+def test_numbers_are_classes_or_values_and_need_points(tmp_path, caplog):
+    caplog.set_level(logging.INFO, logger="absl")
+    assert complete(tmp_path, "a.csv", table(*REVIEWS)).task_type
+    assert "(otherwise: --task_type=regression)" in caplog.text
+    rows = [f"it is {number};{number},5" for number in range(9)]
+    text = table(*rows, header="text;label")
+    assert complete(tmp_path, "b.csv", text).task_type == "classification"
+    assert "write them with points" in caplog.text
 
 
 def test_one_tenth_of_each_class_is_held_out():

@@ -180,7 +180,7 @@ def test_message_suggests_the_separator_of_the_columns(tmp_path, text, line):
 
 def test_semicolons_may_separate_columns_as_in_spreadsheets(tmp_path, caplog):
     caplog.set_level(logging.INFO, logger="absl")
-    text = '"text";label\n"good; ""bad""";1\na, b;0\n;\n'
+    text = '\n"text";label\n"good; ""bad""";1\na, b;0\n;\n'
     rows = read(tmp_path, text, "csv")
     assert [(r.text("text"), r.text("label")) for r in rows] == [
         ('good; "bad"', "1"),

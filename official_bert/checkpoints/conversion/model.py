@@ -106,7 +106,8 @@ class Arrays:
         stored: dict[str, str] = {}
         for stored_name, name in self.tf1_names(expected).items():
             first = stored.setdefault(name or stored_name, stored_name)
-            if first != stored_name and str(name).startswith(weights.POOLER):
+            is_pooler = name and name.startswith(weights.POOLER)
+            if is_pooler and first != stored_name:
                 _require_equal(self, first, stored_name)
         shapes = {name: self.shapes[stored[name]] for name in stored}
         for name, shape in expected.items():
@@ -270,6 +271,7 @@ def _require_equal(arrays: Arrays, one: str, other: str) -> None:
     if not np.array_equal(arrays.read(one), arrays.read(other)):
         raise InputError(
             f"{arrays.where}: {one} and {other} are one weight in the original "
-            "BERT, but differ. Leave one out with --skip; if they are poolers, "
-            "the untrained one. Untied output weights are not supported."
+            "BERT, but differ. Leave one out with convert_checkpoint.py "
+            "--skip; if they are poolers, the untrained one. Untied output "
+            "weights are not supported."
         )
