@@ -267,6 +267,9 @@ class OwnTexts(OwnData):
     def _read_file(self, split: str) -> list[TextExample]:
         column_a = self.options.text_a_column
         column_b = self.options.text_b_column
+        rows = list(self.rows(split))
+        if split != "test" and self.options.task_type != "multilabel":
+            self._require_labels(rows)
         return [
             TextExample(
                 self.guid(row, split),
@@ -274,8 +277,20 @@ class OwnTexts(OwnData):
                 None if column_b is None else row.text(column_b),
                 self.label_if_known(row, split),
             )
-            for row in self.rows(split)
+            for row in rows
         ]
+
+    def _require_labels(self, rows: Sequence[Row]) -> None:
+        """Raises `InputError` that counts the rows without a label, if any."""
+        column = self.options.label_column
+        empty = [row for row in rows if row.cells.get(column, 0) in ("", None)]
+        if empty:
+            lines = listed(row.line for row in empty)
+            raise InputError(
+                f"{empty[0].where}: column {column!r} must not be empty. "
+                f"Received: {len(empty)} of {len(rows)} rows without a label, "
+                f"on the lines {lines}. Fill them in, or remove these rows."
+            )
 
     def write_held_out(self, directory: str) -> None:
         """Writes the held-out examples to `HELD_OUT`, with column names."""

@@ -337,7 +337,7 @@ def print_next_command(options: RunClassifier) -> None:
     names = files.list_directory(options.output_dir)
     ending = checks.table_format(options.train_file) or "csv"
     print(
-        f"\nFiles in {options.output_dir}:"
+        f"\nThe model is in {options.output_dir}, with these files:"
         f"{bullet_list([n for n in names if _RESULT_FILE.fullmatch(n)])}\n\n"
         f"Predict new examples:\n  python predict.py "
         f"--model_dir={shlex.quote(options.output_dir)} "

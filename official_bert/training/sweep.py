@@ -84,6 +84,9 @@ def run(task: Task, options: RunClassifier) -> None:
         result = json_files.read_object(os.path.join(directory, _RESULTS))
         results.append((settings[number], result))
         _write_table(options.output_dir, results, task.main_metric)
+    if results:
+        best, _ = max(results, key=lambda run: run[1][task.main_metric])
+        finetune.print_next_command(_run_options(best, options))
     if diverged:
         raise InputError(
             f"{len(diverged)} of {len(runs)} runs diverged and are not in the "

@@ -210,6 +210,18 @@ def test_run_of_another_version_in_a_moved_directory_is_resumed(options):
     sweep._require_same_flags(options)
 
 
+def test_command_for_the_best_model_is_printed(options, monkeypatch):
+    options = dataclasses.replace(options, sweep="seed=1..3")
+    accuracies = {1: 0.5, 2: 0.9, 3: 0.7}
+    monkeypatch.setattr(
+        finetune, "run", lambda _, o: write_results(o, accuracies[o.seed])
+    )
+    shown = []
+    monkeypatch.setattr(finetune, "print_next_command", shown.append)
+    sweep.run(Task(), options)
+    assert [given.seed for given in shown] == [2]
+
+
 def test_flags_that_a_module_sets_are_not_compared(tmp_path):
     flags = {"data_dir": str(tmp_path), "output_dir": str(tmp_path / "out")}
     flags |= {"bert_hub_module_handle": "https://tfhub.dev/x"}
