@@ -28,7 +28,7 @@ _UNFINISHED = re.compile(
     r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
     r"\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
 )
-# The heads of pre-training and of tasks. A model with other heads ignores them.
+# The heads of pre-training and of tasks. Training with other heads ignores them.
 _HEADS = "^cls/|^output_(weights|bias)$|^(bilstm|features)/"
 # A file of a checkpoint. Without an index, it was being written or removed.
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
@@ -163,7 +163,9 @@ def _patterns(
     options: TrainingOptions, may_initialize: str = ""
 ) -> dict[str, str]:
     initialize = (options.may_initialize, may_initialize)
-    skip = (options.may_skip, _HEADS, tf1.OPTIMIZER_STATE)
+    # Evaluation must use all weights of a task.
+    heads = _HEADS if options.do_train else "^cls/"
+    skip = (options.may_skip, heads, tf1.OPTIMIZER_STATE)
     return {
         "may_initialize": "|".join(filter(None, initialize)),
         "may_skip": "|".join(filter(None, skip)),
