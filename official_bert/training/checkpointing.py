@@ -28,7 +28,7 @@ _UNFINISHED = re.compile(
     r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
     r"\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
 )
-# The heads of pre-training and of tasks. Training with other heads ignores them.
+# Heads of pre-training and of tasks. Training with other heads ignores them.
 _HEADS = "^cls/|^output_(weights|bias)$|^(bilstm|features)/"
 # A file of a checkpoint. Without an index, it was being written or removed.
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
