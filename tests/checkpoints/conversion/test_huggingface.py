@@ -342,4 +342,7 @@ def assert_same_outputs(theirs, ours, head):
     recorded = np.load(theirs / "outputs.npz")
     assert set(found) <= set(recorded)
     for name, values in found.items():
-        np.testing.assert_allclose(values, recorded[name], rtol=0, atol=1e-5)
+        expected = recorded[name]
+        # Rounding errors grow with the values; logits of the demo reach 14.
+        tolerance = max(1e-5, 2e-6 * np.abs(expected).max())
+        np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance)
