@@ -12,6 +12,7 @@ from official_bert import files
 from official_bert.errors import InputError, listed
 from official_bert.inputs import tfrecords
 from official_bert.inputs.schemas import Masking, Schema
+from official_bert.options.create_pretraining_data import MAX_NGRAM
 
 _USE_FITTING_CONFIG = (
     "Use the bert_config.json that fits the records' vocabulary."
@@ -125,6 +126,11 @@ def _masking(where: str, features: Any) -> Masking | None:
                 "file again."
             )
         settings[name] = values[0]
+    if settings["max_ngram"] > MAX_NGRAM:
+        raise InputError(
+            f"{where}: `max_ngram` must be at most {MAX_NGRAM}. Received: "
+            f"{settings['max_ngram']}. Create the file again."
+        )
     return Masking(**settings)
 
 

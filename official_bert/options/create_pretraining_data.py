@@ -25,6 +25,8 @@ RUNNERS = (
     "DataflowRunner",
 )
 
+MAX_NGRAM = 10
+
 # Values of --nsp, the task on the segments of an instance.
 PAIR_TASKS = ("next", "sop", "none")
 
@@ -78,7 +80,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "Mask spans of up to N tokens, or words with --do_whole_word_mask. A "
         "span of n has a probability proportional to 1/n.",
         1,
-        between=(1, 10),
+        between=(1, MAX_NGRAM),
     )
     max_seq_length: int = option(
         "Tokens per instance, including [CLS] and [SEP].", 128, at_least=5

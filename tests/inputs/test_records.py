@@ -136,6 +136,7 @@ UNMASKED = {
         ({"max_ngram": [-1]}, "`max_ngram` .*at least 0.* -1"),
         ({"mask_id": [0.5]}, "`mask_id` .* int64_list"),
         ({"random_share": [float("nan")]}, "`random_share` .* nan"),
+        ({"max_ngram": [11]}, "`max_ngram` .* 11"),
         ({"word_starts": [0, 6, 0, 0, 0, 0]}, "`word_starts` .*below 6.* 6"),
     ],
 )
