@@ -132,11 +132,11 @@ TABLES = {
 COLUMN_NAMES = ("id", "review", "2020")
 
 
-def save_own_model(folder, *columns):
+def save_own_model(folder, *columns, task_type="classification"):
     """Saves a model for a user's own tables; returns its run directory."""
     task = TextTask(
-        task_type="classification",
-        labels=("no", "yes"),
+        task_type=task_type,
+        labels=() if task_type == "regression" else ("no", "yes"),
         is_pair=len(columns) == 2,
         columns=TextColumns(columns),
     )
@@ -172,6 +172,36 @@ def test_csv_output_is_the_input_table_with_predictions(folder):
         }
         assert probabilities == pytest.approx(answer["probabilities"])
         assert len(row) == 3
+
+
+@pytest.mark.parametrize(
+    ("task_type", "added"),
+    [
+        ("regression", ["predicted_score"]),
+        (
+            "multilabel",
+            ["predicted_labels", "probability_no", "probability_yes"],
+        ),
+    ],
+)
+def test_csv_output_has_the_columns_of_the_task(folder, task_type, added):
+    model_dir = save_own_model(folder, "review", task_type=task_type)
+    (folder / "a.csv").write_text(TABLES["a.csv"])
+    predict.main(
+        Predict(model_dir=model_dir, input_file="a.csv", output_file="b.csv")
+    )
+    with open("b.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [list(row) for row in rows] == [[*COLUMN_NAMES, *added]] * 2
+    # Its columns are not overwritten.
+    again = Predict(
+        model_dir=model_dir, input_file="b.csv", output_file="c.csv"
+    )
+    with pytest.raises(
+        InputError, match=f"already has the columns .*{added[0]}"
+    ):
+        predict.main(again)
+    assert not os.path.exists("c.csv")
 
 
 @pytest.fixture
