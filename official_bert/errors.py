@@ -1,4 +1,4 @@
-"""The exception for invalid input, and parts of error messages."""
+"""The exception for invalid input, parts of messages, closed output pipes."""
 
 import contextlib
 import importlib.util

@@ -28,7 +28,9 @@ _UNSUPPORTED = {
 
 _CONFIG = "bert_config.json"
 _CHECKPOINT = ("checkpoint", f"*{INDEX}")
-_RELEASED_PREFIX = "bert_model.ckpt"
+
+# The prefix of the checkpoints that Google released.
+RELEASED_PREFIX = "bert_model.ckpt"
 
 
 def detect(path: str, where: str) -> str:
@@ -69,10 +71,10 @@ def find_checkpoint(path: str) -> str:
         return best
     names = files.list_directory(path)
     prefixes = [n.removesuffix(INDEX) for n in names if n.endswith(INDEX)]
-    if "checkpoint" in names and prefixes != [_RELEASED_PREFIX]:
+    if "checkpoint" in names and prefixes != [RELEASED_PREFIX]:
         return path  # The file names the newest checkpoint.
-    if _RELEASED_PREFIX in prefixes:
-        prefixes = [_RELEASED_PREFIX]
+    if RELEASED_PREFIX in prefixes:
+        prefixes = [RELEASED_PREFIX]
     return os.path.join(path, prefixes[0]) if len(prefixes) == 1 else path
 
 

@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import sys
-import unicodedata
 from typing import NamedTuple, NoReturn
 
 from official_bert import (
@@ -30,6 +29,7 @@ from official_bert.released_models import (
     commands_directory,
     released,
 )
+from official_bert.tokenization.normalize import normalize
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(@.+)?")
 _ARCHIVES = "https://storage.googleapis.com/bert_models/"
@@ -175,18 +175,13 @@ def _is_uncased(directory: str, vocab_file: str = "") -> bool:
 
 
 def looks_uncased(vocab: str) -> bool:
-    """Whether at most 1% of the tokens have capitals or accents, in any script.
+    """Whether lower-casing without accents changes at most 1% of the tokens.
 
     [CLS] etc. do not count.
     """
     tokens = [token for token in vocab.split() if token[0] != "["]
-    cased = 0
-    for token in tokens:
-        lower = unicodedata.normalize("NFD", token.lower())
-        is_lower = lower == unicodedata.normalize("NFD", token)
-        has_accent = any(unicodedata.category(char) == "Mn" for char in lower)
-        cased += not is_lower or has_accent
-    return cased <= len(tokens) / 100
+    cased = [t for t in tokens if normalize(t, True) != normalize(t, False)]
+    return len(cased) <= len(tokens) / 100
 
 
 def _cache(name: str, text: str) -> str:

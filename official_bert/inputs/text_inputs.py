@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from official_bert.errors import InputError, quoted
+from official_bert.inputs import padding, schemas
 from official_bert.tokenization import Tokenizer
 
 
@@ -109,12 +110,6 @@ def encode(
         room = max_seq_length - (3 if ids_b else 2)
         length_a, length_b = kept_lengths(len(ids_a), len(ids_b), room)
         rows.append(text_features(ids_a[:length_a], ids_b[:length_b], special))
-    length = max((len(row["input_ids"]) for row in rows), default=0)
-    batch = {
-        name: np.zeros((len(rows), length), np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
-    for name, array in batch.items():
-        for index, row in enumerate(rows):
-            array[index, : len(row[name])] = row[name]
-    return batch
+    length = max(map(padding.row_length, rows), default=0)
+    schema = schemas.text_schema(length)
+    return padding.pad_batch(schema, rows, length, len(rows))

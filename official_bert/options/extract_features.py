@@ -118,7 +118,8 @@ class ExtractFeatures(NamedModel, heading="Data"):
         require_model_files(self.model_files)
         if table_format(self.input_file):
             logging.warning(
-                "%s is not read as a table: each line is a text, also a header",
+                "%s is not read as a table: each line, including a header, is "
+                "a text",
                 self.input_file,
             )
         # The file is read twice: first to count its lines.

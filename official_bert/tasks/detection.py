@@ -47,8 +47,8 @@ def complete(options: _Options) -> _Options:
         labels = [row.get(options.label_column) for row in rows]
         task_type, other = infer_task_type(labels), ""
         if all(to_number(label) is not None for label in labels):
-            types = {"classification", "regression"}
-            [other_type] = types - {task_type}
+            is_class = task_type == "classification"
+            other_type = "regression" if is_class else "classification"
             other = f" (otherwise: --task_type={other_type})"
         logging.info(
             "--task_type=%s: from the labels in column %s%s",

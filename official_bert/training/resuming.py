@@ -233,7 +233,7 @@ def _fingerprints(
     # If a run trains in the directory of a released model, --model later names
     # the run.
     is_beside = path and os.path.realpath(path) == os.path.realpath(
-        os.path.join(options.output_dir, "bert_model.ckpt")
+        os.path.join(options.output_dir, model_formats.RELEASED_PREFIX)
     )
     weights = _files_of_weights(path) if path and not is_beside else []
     return {

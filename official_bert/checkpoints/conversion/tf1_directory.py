@@ -19,7 +19,6 @@ from official_bert.checkpoints.conversion.model import (
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
-_CHECKPOINT = "bert_model.ckpt"
 _CONFIG = "bert_config.json"
 _VOCAB = "vocab.txt"
 
@@ -157,9 +156,9 @@ def _write_arrays(
 ) -> None:
     # Tensors: `tf1.write` would copy arrays.
     tensors = {name: tf.convert_to_tensor(array) for name, array in arrays}
-    tf1.write(os.path.join(directory, _CHECKPOINT), tensors)
+    tf1.write(os.path.join(directory, model_formats.RELEASED_PREFIX), tensors)
     # With this, commands accept the directory as a run directory.
-    text = f'model_checkpoint_path: "{_CHECKPOINT}"\n'
+    text = f'model_checkpoint_path: "{model_formats.RELEASED_PREFIX}"\n'
     _write_text(directory, "checkpoint", text)
 
 
