@@ -45,22 +45,14 @@ def pack(
     flat = [s.merge_dims(1, -1) if s.shape.rank > 2 else s for s in segments]
     ids_a, ids_b = [*flat, flat[0][:, :0]][:2]
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
-    one = tf.ones_like(a)
     num_ends = tf.minimum(b, 1)
     if ends_empty and len(segments) == 2:
-        num_ends = one
+        num_ends = tf.ones_like(b)
     room = tf.maximum(tf.cast(seq_length, tf.int64) - 2 - num_ends, 0)
     a, b = _truncated_lengths(a, b, room)
-    ids = tf.concat(
-        [
-            repeat(special_ids.cls, one),
-            _head(ids_a, a),
-            repeat(special_ids.sep, one),
-            _head(ids_b, b),
-            repeat(special_ids.sep, num_ends),
-        ],
-        axis=1,
-    )
+    cls, sep = (tf.fill([ids_a.nrows(), 1], id_) for id_ in special_ids)
+    end = _head(tf.RaggedTensor.from_tensor(sep), num_ends)
+    ids = tf.concat([cls, _head(ids_a, a), sep, _head(ids_b, b), end], axis=1)
     mask = tf.sequence_mask(ids.row_lengths(), seq_length, tf.int32)
     shape = tf.stack([ids.nrows(), tf.cast(seq_length, tf.int64)])
     dense = ids.to_tensor(padding_id, shape=shape)
@@ -105,13 +97,6 @@ def take(ids: Any, rows: Any, begins: Any, lengths: Any) -> Any:
     starts = tf.gather(ids.row_starts(), rows) + begins
     indices = tf.ragged.range(starts, starts + lengths)
     return indices.with_values(tf.gather(ids.values, indices.values))
-
-
-def repeat(id_: int, lengths: Any) -> tf.RaggedTensor:
-    """Returns rows of `lengths` [B] equal ids."""
-    return tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(lengths)], id_), lengths, validate=False
-    )
 
 
 def _truncated_lengths(a: Any, b: Any, room: Any) -> tuple[Any, Any]:

@@ -36,17 +36,8 @@ class GraphTokenizer:
 
     It contains the Unicode tables of the Python version that creates it. To
     run, it needs TensorFlow and the operations of `tensorflow_text`.
-
-    Args:
-        vocab_file: A text file with one token per line.
-        do_lower_case: Whether to lower-case text and to drop accents.
-
-    Attributes:
-        vocab: {token: id}.
-
-    Raises:
-        InputError: The vocabulary cannot be read, or lacks "[UNK]", "[CLS]" or
-            "[SEP]".
+    `vocab` is {token: id}. Raises `InputError` if the vocabulary cannot be
+    read, or lacks "[UNK]", "[CLS]" or "[SEP]".
     """
 
     def __init__(self, vocab_file: str, do_lower_case: bool):

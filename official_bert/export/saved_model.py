@@ -1,7 +1,7 @@
 """SavedModels with other files beside their own."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -27,3 +27,8 @@ def write(
             files.make_directory(os.path.dirname(other))
             with files.writing(other) as file:
                 file.write(content)
+
+
+def signature(call: Callable[..., Any], *inputs: tf.TensorSpec) -> Any:
+    """Returns a function to save, whose arguments are the named inputs."""
+    return tf.function(call, input_signature=inputs, autograph=False)

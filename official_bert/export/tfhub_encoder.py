@@ -45,13 +45,8 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     `mlm` also takes `masked_lm_positions` [B, P] and returns `mlm_logits`
     [B, P, V] in place of `default`. In training, dropout differs at every call.
 
-    Args:
-        model_files: The model. The vocabulary becomes part of the module.
-        export_path: The module's directory, which is replaced if it exists.
-
-    Raises:
-        InputError: The checkpoint does not fit the config, or the module cannot
-            be written.
+    The vocabulary becomes part of the module. Raises `InputError` if the
+    checkpoint does not fit the config, or the module cannot be written.
     """
     config = model_files.read_config()
     model = PretrainingModel(config)
@@ -173,10 +168,8 @@ def _signatures(bert: Bert, module: Any) -> dict[str, Any]:
 
     ids = [_ids(name) for name in hub.INPUTS.values()]
     return {
-        "tokens": tf.function(tokens, input_signature=ids, autograph=False),
-        "tokenization_info": tf.function(
-            tokenization_info, input_signature=[], autograph=False
-        ),
+        "tokens": saved_model.signature(tokens, *ids),
+        "tokenization_info": saved_model.signature(tokenization_info),
     }
 
 

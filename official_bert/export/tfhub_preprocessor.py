@@ -42,15 +42,9 @@ def export(
       or two segments, int32 [B, (tokens)] or [B, (words), (tokens)], -> the
       three tensors. If a pair is too long, the longer segment is truncated.
 
-    Args:
-        path: The directory, which is replaced if it exists.
-        vocab_file: The vocabulary, which becomes part of the SavedModel.
-        do_lower_case: Whether the model is uncased.
-        seq_length: The default length of sequences, with special tokens.
-
-    Raises:
-        InputError: The vocabulary cannot be used, or the SavedModel cannot be
-            written.
+    The vocabulary becomes part of the SavedModel. `seq_length` is the default
+    length, with special tokens. Raises `InputError` if the vocabulary cannot be
+    used, or the SavedModel cannot be written.
     """
     module = _make_module(vocab_file, do_lower_case, seq_length)
     saved_model.write(module, path, module.__call__)

@@ -29,13 +29,7 @@ class Table(NamedTuple):
 
 
 def write(directory: str, model: str, next_steps: str) -> str:
-    """Writes `report.html`, and returns its tables as text.
-
-    Args:
-        directory: The demo's directory, with all steps finished.
-        model: The name of the model.
-        next_steps: Text to show at the end of the page.
-    """
+    """Writes `report.html` of a finished demo; returns its tables as text."""
     blanks = _read_answers(f"{directory}/blanks.jsonl")
     finetuning_runs = {
         f"from {model}": f"{directory}/finetuning/pretrained",

@@ -210,16 +210,11 @@ class Scorer(MaskedLanguageModel):
             masked = [
                 self._mask(examples[n], position) for n, position in block
             ]
-            labels = [examples[n][position] for n, position in block]
             for indices, log_probabilities in self.log_probabilities(masked):
-                scores = tf.gather(
-                    log_probabilities[:, 0],
-                    tf.constant([labels[index] for index in indices]),
-                    batch_dims=1,
-                )
-                for index, score in zip(indices, scores.numpy(), strict=True):
-                    example, _ = block[index]
-                    totals[example] += float(score)
+                rows = log_probabilities[:, 0].numpy()
+                for index, row in zip(indices, rows, strict=True):
+                    n, position = block[index]
+                    totals[n] += float(row[examples[n][position]])
         lengths = [len(ids) - 2 for ids in examples]
         return [
             {

@@ -65,9 +65,8 @@ def to_svg(drawn: Figure) -> str:
 
 def _saved(drawn: Figure, format: str) -> bytes:
     buffer = io.BytesIO()
-    metadata = {"Date": None} if format == "svg" else {}
     with warnings.catch_warnings():
         # Letters that the font lacks are shown as boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
-        drawn.savefig(buffer, format=format, dpi=144, metadata=metadata)
+        drawn.savefig(buffer, format=format, dpi=144)
     return buffer.getvalue()

@@ -184,8 +184,6 @@ class ChoiceTask(Task):
 
     def answers(self, features: RowFeatures, logits: Logits) -> list[Any]:
         """Returns probabilities [C], 0 for missing choices."""
-        if not logits:
-            return []
         stacked = np.stack(logits)
         for row, scores in zip(features.rows, stacked, strict=True):
             scores[len(row.values["input_mask"]) :] = -np.inf

@@ -58,8 +58,6 @@ def cut(
 
 
 def _head_and_tail(ids: Ids, length: int) -> Ids:
-    if len(ids) <= length:
-        return ids
     head = -(-length // 4)
     return [*ids[:head], *ids[len(ids) - (length - head) :]]
 

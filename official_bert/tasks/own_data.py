@@ -354,13 +354,10 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
     """Returns multiple choice, with the largest number of choices found."""
     splits = options.used_splits
     names = files.list_directory(options.data_dir)
-    formats = [
-        name
-        for name in ("jsonl", "csv", "tsv")
-        if f"{splits[0]}.{name}" in names
-    ]
-    file_format = formats[0] if formats else "jsonl"
-    options = dataclasses.replace(options, task_name=file_format)
+    possible = (
+        f for f in ("jsonl", "csv", "tsv") if f"{splits[0]}.{f}" in names
+    )
+    options = dataclasses.replace(options, task_name=next(possible, "jsonl"))
     columns = _choice_columns(options)
     data = OwnChoices(options, columns)
     data.require_same_columns()

@@ -80,27 +80,19 @@ def make_windows(
     Words are not divided.
     """
     starts = [0, *itertools.accumulate(sizes)]
-    for a, b in _sentence_parts(starts, first, last, room):
-        spare = room - (starts[b] - starts[a])
-        after = starts[-1] - starts[b]
-        before = min(starts[a], max(spare // 2, spare - after))
-        begin = bisect.bisect_left(starts, starts[a] - before)
-        end = bisect.bisect_right(starts, starts[begin] + room) - 1
-        yield Window(begin, a, b, end)
-
-
-def _sentence_parts(
-    starts: Sequence[int], first: int, last: int, room: int
-) -> Iterator[tuple[int, int]]:
-    """Yields the whole sentence or, if it does not fit, its parts."""
     is_short = starts[last] - starts[first] <= room
     size = room if is_short else room // 2
     while first < last:
         fits = bisect.bisect_right(starts, starts[first] + size) - 1
         # A single word may be longer than half of the room.
-        end = min(max(fits, first + 1), last)
-        yield first, end
-        first = end
+        stop = min(max(fits, first + 1), last)
+        spare = room - (starts[stop] - starts[first])
+        after = starts[-1] - starts[stop]
+        before = min(starts[first], max(spare // 2, spare - after))
+        begin = bisect.bisect_left(starts, starts[first] - before)
+        end = bisect.bisect_right(starts, starts[begin] + room) - 1
+        yield Window(begin, first, stop, end)
+        first = stop
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,6 @@ _METRICS = {
     "matthews": (classification.matthews, "matthews_correlation"),
 }
 
-_TYPES = ("classification", "multilabel", "regression")
-
 
 class TextExample(NamedTuple):
     """A text or a pair of texts.
@@ -67,7 +65,7 @@ class TextTask(Task):
         columns: The text columns of the user's own data.
     """
 
-    task_type: Annotated[str, _TYPES]
+    task_type: Annotated[str, ("classification", "multilabel", "regression")]
     labels: tuple[str, ...]
     metric: Annotated[str, tuple(_METRICS)] = "accuracy"
     long_documents: LongDocuments = documents.TRUNCATE_TAIL

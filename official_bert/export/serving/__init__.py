@@ -44,27 +44,18 @@ def export(
     export_text: bool = True,
     export_tflite: bool = False,
 ) -> str:
-    """Writes a new version; an interrupted export leaves none behind.
+    """Writes a new version in `export_dir`, and returns its directory.
 
     The signatures are `serving_default` for text, `ids` and `examples`; see
     `TaskSignatures` and its subclasses for their inputs and outputs. Answers
     equal those of `predict.py` within rounding; for the texts of answers to
     questions see `squad_signatures`.
 
-    Args:
-        finetuned: The model.
-        export_dir: The directory of all versions.
-        export_text: Whether to have signatures that take text. They need
-            `tensorflow_text` wherever the model is loaded; without them
-            `serving_default` is `ids`.
-        export_tflite: Whether to write `model.tflite` as well.
-
-    Returns:
-        The directory of the new version.
-
-    Raises:
-        InputError: The directory cannot be written, or the model cannot be
-            exported.
+    Signatures for text need `tensorflow_text` wherever the model is loaded.
+    Without `export_text`, `serving_default` is `ids`. `export_tflite` also
+    writes `model.tflite`. An interrupted export leaves no version behind.
+    Raises `InputError` if the directory cannot be written, or the model cannot
+    be exported.
     """
     if not isinstance(finetuned.model.bert, Bert):
         # The functions of a Hub module depend on the directory it came from.

@@ -1,24 +1,22 @@
 """The functions of served models; SQuAD and tagging are in other modules."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from official_bert.export import graph_packing
 from official_bert.export.graph_tokenizer import GraphTokenizer
+from official_bert.export.saved_model import signature
 from official_bert.inputs import records, text_inputs
 from official_bert.tasks import choice
 from official_bert.tasks.task import FinetunedModel
 
 Tensors = dict[str, Any]
 
-# The whitespace of Python's `str.split` and `str.strip`, for RE2.
-SPACE = (
-    r"[\t-\r\x1c- \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}"
-    r"\x{202f}\x{205f}\x{3000}]"
-)
+# The whitespace of Python's `str.strip`, for RE2.
+_SPACE = r"[\pZ\t-\r\x1c-\x1f\x{85}]"
 
 # A long text can have hundreds of windows. This many are in memory at a time.
 _ROWS_AT_ONCE = 32
@@ -30,11 +28,7 @@ class TaskSignatures(abc.ABC):
     The signatures `ids` and `examples` need no tokenizer. There, a text that is
     read in several windows takes several rows, and the client combines their
     outputs.
-
-    Args:
-        finetuned: The model.
-        tokenizer: For the signatures that take text; None for no such
-            signatures.
+    Without a tokenizer, there are no signatures that take text.
     """
 
     def __init__(
@@ -134,11 +128,6 @@ class TaskSignatures(abc.ABC):
             fn_output_signature=spec,
             parallel_iterations=1,
         ).values
-
-
-def signature(call: Callable[..., Tensors], *inputs: tf.TensorSpec) -> Any:
-    """Returns a function to save, whose arguments are the named inputs."""
-    return tf.function(call, input_signature=inputs, autograph=False)
 
 
 def strings(name: str) -> tf.TensorSpec:
@@ -246,7 +235,7 @@ class ChoiceSignatures(TaskSignatures):
             padded.append(tf.reshape(rows, [-1, self.task.num_choices, length]))
         outputs = self.from_ids(*padded)
         text = tf.gather(choices, outputs["choice"], batch_dims=1)
-        text = tf.strings.regex_replace(text, f"^{SPACE}+|{SPACE}+$", "")
+        text = tf.strings.regex_replace(text, f"^{_SPACE}+|{_SPACE}+$", "")
         return {**outputs, "text": text}
 
     def _text_signatures(self) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from official_bert.export import graph_packing
+from official_bert.export.saved_model import signature
 from official_bert.export.serving.signatures import (
     TaskSignatures,
     Tensors,
-    signature,
     strings,
 )
 from official_bert.tasks.squad.squad_decoding import (
@@ -91,10 +91,11 @@ class SquadSignatures(TaskSignatures):
                 values, example, tf.size(question, tf.int64)
             )
 
+        decoding = self.task.decoding
+
         def answer(row: tuple[Passage, Windows, Any]) -> Tensors:
             return choose_answer(*row, decoding)
 
-        decoding = self.task.decoding
         return tf.map_fn(
             answer,
             (

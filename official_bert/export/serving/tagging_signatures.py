@@ -4,10 +4,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from official_bert.export.saved_model import signature
 from official_bert.export.serving.signatures import (
     TaskSignatures,
     Tensors,
-    signature,
     strings,
 )
 from official_bert.tasks.tagging import Window
@@ -37,15 +37,13 @@ class TaggingSignatures(TaskSignatures):
         room = self.max_seq_length - 2
         tokens = word_ids.values[:, :room]
         windows = _make_windows(words.row_splits, tokens.row_splits, room)
-        # The words of a window are neighbors, and therefore their tokens too.
-        begin = tf.gather(tokens.row_splits, windows.begin)
-        end = tf.gather(tokens.row_splits, windows.end)
-        indices = tf.ragged.range(begin, end)
-        ids = indices.with_values(tf.gather(tokens.values, indices.values))
+        in_window = tf.ragged.range(windows.begin, windows.end)
+        ids = tf.gather(tokens, in_window).merge_dims(1, 2)
         inputs = self.features(ids, ids[:, :0])
         shape = [None, None, len(self.task.labels)]
         logits = self.logits_in_blocks(inputs, shape)
         # Every word is predicted once, in order; [CLS] comes before them.
+        begin = tf.gather(tokens.row_splits, windows.begin)
         row = tf.repeat(tf.range(tf.size(begin)), windows.last - windows.first)
         column = tokens.row_starts() - tf.gather(begin, row) + 1
         first_tokens = tf.stack([tf.cast(row, tf.int64), column], axis=1)

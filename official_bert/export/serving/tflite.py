@@ -8,7 +8,8 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert.errors import InputError
-from official_bert.export.serving.signatures import TaskSignatures, signature
+from official_bert.export.saved_model import signature
+from official_bert.export.serving.signatures import TaskSignatures
 
 
 def convert(signatures: TaskSignatures, module: Any) -> bytes:

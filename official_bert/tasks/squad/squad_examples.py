@@ -77,19 +77,13 @@ class SquadExample(NamedTuple):
 def read_examples(
     path: str, *, is_training: bool, version_2_with_negative: bool
 ) -> list[SquadExample]:
-    """Returns the questions of a file, in their order.
+    """Returns the questions of a SQuAD file, in their order.
 
-    For training, a question is skipped with a warning if the words at the
-    position of its answer do not contain the answer.
-
-    Args:
-        path: A SQuAD file; ``.gz`` is decompressed.
-        is_training: Whether to read answers; each question must have one.
-        version_2_with_negative: Whether questions may be impossible.
-
-    Raises:
-        InputError: The file is malformed; no question is left; or, for
-            predicting, two questions have the same id.
+    Answers are read only for training, where each question must have one, or
+    be impossible with `version_2_with_negative`. A question is skipped with a
+    warning if the words at the position of its answer do not contain the
+    answer. Raises `InputError` if the file is malformed, if no question is
+    left, or, for predicting, if two questions have the same id.
     """
     examples: list[SquadExample] = []
     num_skipped = 0
