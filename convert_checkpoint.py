@@ -15,15 +15,12 @@ Every weight must have a counterpart. The output is read back and compared bit
 for bit.
 """
 
-import dataclasses
-
 from official_bert import cli
 from official_bert.options import ConvertCheckpoint
 
 
 def main(options: ConvertCheckpoint) -> None:
     """Converts a model, or strips the optimizer, and prints a report."""
-    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.checkpoints.conversion import converter
         from official_bert.inference.trained_models import make_task
@@ -33,10 +30,7 @@ def main(options: ConvertCheckpoint) -> None:
         return
     model = converter.open_model(options)
     if options.to == "tf1" and model.description.task is None:
-        description = dataclasses.replace(
-            model.description, task=make_task(model)
-        )
-        model = dataclasses.replace(model, description=description)
+        model = model.with_task(make_task(model))
     print(converter.convert(model, options))
 
 

@@ -25,7 +25,6 @@ def main(options: ExportTfhub) -> None:
 
 def export_encoder(options: ExportTfhub, path: str) -> None:
     """Exports the encoder, and prints its sizes and how to load it."""
-    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.export import tfhub_encoder
 

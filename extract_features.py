@@ -22,7 +22,6 @@ from official_bert.options import ExtractFeatures
 
 def main(options: ExtractFeatures) -> None:
     """Writes the vectors of all lines."""
-    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.inference import feature_extraction
 

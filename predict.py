@@ -25,7 +25,6 @@ from official_bert.options import Predict
 
 def main(options: Predict) -> None:
     """Predicts all lines."""
-    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.inference import line_prediction
 

@@ -23,23 +23,13 @@ from official_bert.options import RunClassifier
 
 def main(options: RunClassifier) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
-    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
-        from official_bert import tasks
         from official_bert.export import serving
         from official_bert.inference import trained_models
-        from official_bert.tasks import detection
-        from official_bert.training import finetune, sweep
+        from official_bert.training import sweep
 
     if options.used_splits:
-        options = detection.complete(options)
-        task = tasks.get(options)
-        options.download_weights()
-        if options.sweep:
-            sweep.run(task, options)
-        else:
-            finetune.run(task, options)
-            finetune.print_next_command(options)
+        sweep.run_or_sweep(options)
     if options.do_export:
         serving.export(
             trained_models.load_finetuned(options.output_dir),

@@ -17,19 +17,10 @@ from official_bert.options import RunClassifierWithTfhub
 
 def main(options: RunClassifierWithTfhub) -> None:
     """Trains, evaluates and predicts, as requested by the flags."""
-    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
-        from official_bert import tasks
-        from official_bert.tasks import detection
-        from official_bert.training import finetune, sweep
+        from official_bert.training import sweep
 
-    options = detection.complete(options)
-    task = tasks.get(options)
-    if options.sweep:
-        sweep.run(task, options)
-    else:
-        finetune.run(task, options)
-        finetune.print_next_command(options)
+    sweep.run_or_sweep(options)
 
 
 if __name__ == "__main__":

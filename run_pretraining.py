@@ -16,7 +16,6 @@ from official_bert.options import RunPretraining
 
 def main(options: RunPretraining) -> None:
     """Trains, evaluates, or both."""
-    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.training import pretrain
 

@@ -17,7 +17,6 @@ from official_bert.options import RunSquad
 
 def main(options: RunSquad) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
-    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.export import serving
         from official_bert.inference import trained_models

@@ -25,7 +25,6 @@ from official_bert.options import VisualizeAttention
 
 def main(options: VisualizeAttention) -> None:
     """Writes the page."""
-    # Imported here, so that errors in flags do not wait for TensorFlow.
     with cli.quiet_imports():
         from official_bert.inference import attention_page, context_page
         from official_bert.inference.trained_models import MASK, load_encoder

@@ -243,6 +243,7 @@ def options_from_flags(
 def quiet_imports() -> Iterator[None]:
     """Discards the lines that TensorFlow writes to stderr when it is imported.
 
+    Commands import TensorFlow in `main`, after all flags are checked.
     No setting of TensorFlow hides them. They are shown with --verbose,
     if the user set TF_CPP_MIN_LOG_LEVEL, and outside `run`. Keras does not
     import `_UNUSED_BY_KERAS` meanwhile.

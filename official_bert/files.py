@@ -46,27 +46,17 @@ def _backend(path: str) -> Any:
 
 
 @contextlib.contextmanager
-def _os_errors(path: str) -> Iterator[None]:
-    """Raises TensorFlow's errors about a remote path as `OSError`."""
-    if not is_remote(path):
-        yield
-        return
-    import tensorflow as tf
-
-    try:
-        yield
-    except tf.errors.OpError as error:
-        raise OSError(short_reason(error)) from error
-
-
-@contextlib.contextmanager
 def _input_errors(path: str, problem: str, advice: str) -> Iterator[None]:
     """Raises errors of the operating system and TensorFlow as `InputError`."""
+    kinds: tuple[type[Exception], ...] = (OSError,)
+    if is_remote(path):
+        import tensorflow as tf
+
+        kinds = (OSError, tf.errors.OpError)
     try:
-        with _os_errors(path):
-            yield
-    except OSError as error:
-        reason = error.strerror or error
+        yield
+    except kinds as error:
+        reason = getattr(error, "strerror", None) or short_reason(error)
         raise InputError(f"{problem}: {reason}. {advice}") from error
 
 
@@ -317,8 +307,7 @@ def make_directory(path: str) -> None:
 
 def remove(path: str) -> None:
     """Removes a file."""
-    with _os_errors(path):
-        _backend(path).remove(path)
+    _backend(path).remove(path)
 
 
 def remove_directory(path: str) -> None:
@@ -332,19 +321,14 @@ def remove_directory(path: str) -> None:
 
 def replace(source: str, target: str) -> None:
     """Renames a file or directory; a file of the name `target` is replaced."""
-    with _os_errors(target):
-        _backend(target).replace(source, target)
+    _backend(target).replace(source, target)
 
 
 def move(source: str, target: str) -> None:
     """Moves a file, also to another file system; `target` is replaced."""
     with _write_errors(target):
         if is_remote(source) != is_remote(target):
-            with (
-                open_binary(source, unpacks=False) as original,
-                _backend(target).open(target, "wb") as copy,
-            ):
-                shutil.copyfileobj(original, copy)
+            _backend("://").copy(source, target, overwrite=True)
         elif is_remote(source):
             replace(source, target)
         else:

@@ -162,15 +162,6 @@ class Options:
             return f"--{name}" if value else f"--no{name}"
         return f"--{name}" if value is None else f"--{name}={value}"
 
-    def column_flags(self) -> dict[Any, str]:
-        """Returns {column: its flag} for the flags that name columns."""
-        columns = {}
-        for field in dataclasses.fields(self):
-            if field.name.endswith("_column"):
-                flag = field.metadata["alias"] or field.name
-                columns[getattr(self, field.name)] = f"--{flag}"
-        return columns
-
     def error(self, name: str, message: str) -> InputError:
         """Returns the error for an option: "--NAME=VALUE MESSAGE"."""
         return InputError(f"{self.flag(name)} {message}")

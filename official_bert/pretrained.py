@@ -23,12 +23,7 @@ from official_bert import (
 )
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, ending_with_reader, listed
-from official_bert.released_models import (
-    DEMO,
-    DEMO_ROW,
-    commands_directory,
-    released,
-)
+from official_bert.released_models import DEMO, commands_directory, released
 from official_bert.tokenization.normalize import normalize
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(@.+)?")
@@ -69,8 +64,8 @@ def find(model: str) -> ModelFiles:
     """Returns the files of a model; downloads all but its weights.
 
     Args:
-        model: A directory, `DEMO`, a name in `released`, or OWNER/NAME on the
-            Hugging Face Hub. See `download_weights`.
+        model: A directory, a name in `released`, or OWNER/NAME on the Hugging
+            Face Hub. See `download_weights`.
 
     Raises:
         InputError: There is no such model, it cannot be downloaded, or it is
@@ -80,10 +75,9 @@ def find(model: str) -> ModelFiles:
     directory = model.rstrip("/") if is_path else _download(model, _SMALL)
     model_format = model_formats.detect(directory, model)
     checkpoint = directory
-    if model_format == "checkpoint":
-        checkpoint = model_formats.find_checkpoint(directory)
     config_file = lower = None
     if model_format == "checkpoint":
+        checkpoint = model_formats.find_checkpoint(directory)
         config_file = model_formats.beside_checkpoint(directory, _CONFIG)
     if config_file:
         vocab_file = model_formats.beside_checkpoint(directory, _VOCAB) or ""
@@ -114,8 +108,7 @@ def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
     """
     vocab_file = os.path.join(directory, _VOCAB)
     if do_lower_case is None:
-        exists = files.exists(vocab_file)
-        do_lower_case = _is_uncased(directory, vocab_file if exists else "")
+        do_lower_case = _is_uncased(directory, vocab_file)
     return ModelFiles(
         os.path.join(directory, _CONFIG),
         vocab_file,
@@ -143,16 +136,15 @@ def download(model: str) -> str:
 
 
 def is_name(model: str) -> bool:
-    """Whether this can be `DEMO`, a released model or OWNER/NAME[@REVISION]."""
-    is_own = model == DEMO or model in released()
-    return is_own or bool(_REPOSITORY.fullmatch(model))
+    """Whether this can be a name in `released`, or OWNER/NAME[@REVISION]."""
+    return model in released() or bool(_REPOSITORY.fullmatch(model))
 
 
 def show_released() -> NoReturn:
-    """Prints `DEMO` and the released models, and exits: `--model=list`."""
+    """Prints the released models and exits: `--model=list`."""
     with ending_with_reader():
         print(f"{'name':28} layers hidden heads casing  repository")
-        for name, row in {DEMO: DEMO_ROW, **released()}.items():
+        for name, row in released().items():
             print(
                 f"{name:28} {row['layers']:>6} {row['hidden']:>6} "
                 f"{row['heads']:>5} {row['casing']:7} {row['repository']}"
@@ -160,7 +152,7 @@ def show_released() -> NoReturn:
     sys.exit()
 
 
-def _is_uncased(directory: str, vocab_file: str = "") -> bool:
+def _is_uncased(directory: str, vocab_file: str) -> bool:
     """Whether text is lower-cased, by the files, the name or the vocabulary."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
@@ -171,7 +163,8 @@ def _is_uncased(directory: str, vocab_file: str = "") -> bool:
         return lower
     if row := released().get(os.path.basename(directory)):
         return row["casing"] == "uncased"
-    return not vocab_file or looks_uncased(files.read_text(vocab_file))
+    has_vocab = files.exists(vocab_file)
+    return not has_vocab or looks_uncased(files.read_text(vocab_file))
 
 
 def looks_uncased(vocab: str) -> bool:
@@ -202,11 +195,12 @@ def _download(model: str, patterns: tuple[str, ...], commit: str = "") -> str:
     revision. `DEMO` is in the directory of the commands.
     """
     if model == DEMO:
-        return os.path.join(commands_directory(), DEMO_ROW["repository"])
+        row = released()[DEMO]
+        return os.path.join(commands_directory(), row["repository"])
     if not is_name(model):
         rows = released().items()
         near = [n for n, r in rows if r["repository"].endswith(f"/{model}")]
-        near += difflib.get_close_matches(model, [DEMO, *released()], 1, 0.75)
+        near += difflib.get_close_matches(model, released(), 1, 0.75)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise InputError(
             f"{model!r} must be a directory, the name of a released model, or "

@@ -10,13 +10,6 @@ from official_bert.errors import InputError
 
 # The model that comes with the commands and needs no network.
 DEMO = "bert_tiny_demo"
-DEMO_ROW = {
-    "layers": "2",
-    "hidden": "128",
-    "heads": "2",
-    "casing": "uncased",
-    "repository": "data/bert_tiny",
-}
 
 
 @functools.cache

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-Handler = Callable[[int, Any], Any] | int | None
-
 
 def in_main_thread() -> bool:
     """Whether this is the main thread: only it can set signal handlers."""
@@ -15,7 +13,9 @@ def in_main_thread() -> bool:
 
 
 @contextlib.contextmanager
-def temporary_handler(handler: Handler, *numbers: int) -> Iterator[None]:
+def temporary_handler(
+    handler: Callable[[int, Any], Any] | int | None, *numbers: int
+) -> Iterator[None]:
     """Handles signals with `handler`, as in `signal.signal`, in the context.
 
     Outside the main thread, it has no effect.

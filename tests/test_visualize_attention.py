@@ -128,6 +128,12 @@ def test_invalid_flags_are_an_error(command_line, message):
         )
 
 
+def test_model_may_be_a_run_directory():
+    line = "--model=tuned --text_a=cat --max_seq_length=64 --output_file=a.html"
+    given = command_lines.parse(VisualizeAttention, line)
+    assert given.model_dir == "tuned"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -20,7 +20,6 @@ from official_bert.errors import InputError, listed
 
 _LIST = "checkpoint"
 _RESUME_STATE = ".resume.json"
-_INDEX_NAME = re.compile(r"(model\.ckpt-\d+)\.index")
 
 _Result = TypeVar("_Result")
 
@@ -147,8 +146,9 @@ def _listed(directory: str) -> list[str]:
     """Returns the names, without directory, in `checkpoint`; newest last."""
     path = os.path.join(directory, _LIST)
     if not files.exists(path):  # A run may be killed before it writes it.
-        matches = map(_INDEX_NAME.fullmatch, files.list_directory(directory))
-        return sorted((m[1] for m in matches if m), key=_step_of)
+        found = files.list_directory(directory)
+        stems = (n.removesuffix(".index") for n in found if ".index" in n)
+        return sorted((n for n in stems if _step_of(n) >= 0), key=_step_of)
     try:
         state = tf.train.get_checkpoint_state(directory)
     except ValueError:  # It names no checkpoint.

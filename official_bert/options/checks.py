@@ -109,7 +109,7 @@ def require_output_directory(
     inputs.
     """
     path = getattr(options, name)
-    if not files.is_remote(path) and os.path.isfile(path):
+    if os.path.isfile(path):
         message = "must be a directory, but is a file. Choose another."
         raise options.error(name, message)
     outer = os.path.join(os.path.realpath(path), "")
@@ -128,4 +128,4 @@ def require_output_directory(
             "replace everything in it."
         )
         raise options.error(name, message)
-    files.require_writable_directory(os.path.dirname(path.rstrip("/")) or ".")
+    files.require_writable_directory(os.path.dirname(path.rstrip("/")))

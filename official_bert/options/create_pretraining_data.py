@@ -17,14 +17,6 @@ from official_bert.flags import (
 from official_bert.options.checks import file_option, require_outputs
 from official_bert.options.model_source import NamedModel
 
-RUNNERS = (
-    "DirectRunner",
-    "DaskRunner",
-    "FlinkRunner",
-    "SparkRunner",
-    "DataflowRunner",
-)
-
 MAX_NGRAM = 10
 
 # Values of --nsp, the task on the segments of an instance.
@@ -117,7 +109,13 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     runner: str | None = optional(
         "Apache Beam runner, for clusters; gives the instances of "
         "--num_workers=1. Needs the extra beam.",
-        choices=RUNNERS,
+        choices=(
+            "DirectRunner",
+            "DaskRunner",
+            "FlinkRunner",
+            "SparkRunner",
+            "DataflowRunner",
+        ),
     )
     beam_options: str | None = optional(
         "Flags of the Beam runner, as one string.",
@@ -157,10 +155,6 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         if not math.isclose(total, 1, abs_tol=1e-6):
             message = "must sum to 1 with --random_share and --same_share."
             raise self.error("mask_share", message)
-
-    def beam_flags(self) -> list[str]:
-        """Returns the flags in `beam_options`."""
-        return shlex.split(self.beam_options or "")
 
     def output_files(self) -> list[str]:
         """Returns the names in `output_file`."""

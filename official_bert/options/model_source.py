@@ -86,7 +86,7 @@ class ModelOptions(NamedModel, heading="Model"):
     model_dir: str | None = optional(
         "A run directory: the --output_dir of run_pretraining.py, "
         "run_classifier.py or run_squad.py.",
-        conflicts=("model", *MODEL_FILES),
+        conflicts=MODEL_FILES,
     )
     bert_config_file: str | None = optional(
         "Without --model_dir: the bert_config.json of the model."
@@ -108,7 +108,7 @@ class ModelOptions(NamedModel, heading="Model"):
         # KerasHub presets have another task.json.
         config_file = os.path.join(model, "bert_config.json")
         if files.exists(config_file) and task_file.is_in(model):
-            return {"model": None, "model_dir": model}
+            return {"model_dir": model}
         return super()._files_of_model(model)
 
     @functools.cached_property

@@ -24,6 +24,7 @@ again for each use, no tagged outputs, and only one final step.
 import dataclasses
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -325,7 +326,7 @@ def _make_pipeline(options: CreatePretrainingData) -> Any:
             "Run pip install -e '.[beam]', or use --num_workers, "
             "which writes the same records."
         ) from error
-    flags = [f"--runner={runner}", *options.beam_flags()]
+    flags = [f"--runner={runner}", *shlex.split(options.beam_options or "")]
     pipeline_options = PipelineOptions(flags)
     pipeline_options.get_all_options()  # Parses them now, not during the run.
     try:

@@ -66,11 +66,16 @@ def complete(options: _Options) -> _Options:
 
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
     """Yields the rows of `train`, `dev` or `test` of own data."""
+    flags = {
+        getattr(options, name): f"--{field.metadata['alias'] or name}"
+        for name, field in options.__dataclass_fields__.items()
+        if name.endswith("_column")
+    }
     return tables.read(
         options.own_file(split),
         options.own_format(split),
         has_header=options.has_header is not False,
-        flags=options.column_flags(),
+        flags=flags,
     )
 
 

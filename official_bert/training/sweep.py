@@ -17,7 +17,7 @@ from official_bert.errors import InputError, bullet_list
 from official_bert.flags import plain_type
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.options.training import DeviceOptions, read_record
-from official_bert.tasks import tables
+from official_bert.tasks import detection, tables
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop, resuming
 
@@ -50,6 +50,18 @@ _MAY_DIFFER = {
 _SET_BY_MODULE = {"vocab_file", "do_lower_case", "init_checkpoint"}
 
 _RESULTS = "eval_results.json"
+
+
+def run_or_sweep(options: RunClassifier) -> None:
+    """Fine-tunes once, or with every combination of `--sweep`."""
+    options = detection.complete(options)
+    task = tasks.get(options)
+    options.download_weights()  # TF Hub modules contain theirs.
+    if options.sweep:
+        run(task, options)
+    else:
+        finetune.run(task, options)
+        finetune.print_next_command(options)
 
 
 def run(task: Task, options: RunClassifier) -> None:

@@ -96,9 +96,7 @@ def _with_raw_targets(model: Model) -> Model:
         is_scaled = name == model.stored["output_weights"]
         return array * deviation if is_scaled else array
 
-    description = dataclasses.replace(model.description, task=task)
-    model = dataclasses.replace(model, description=description)
-    return _with_changed_arrays(model, scale)
+    return _with_changed_arrays(model.with_task(task), scale)
 
 
 def _rounded(model: Model, dtype: str) -> Model:

@@ -167,6 +167,11 @@ class Model:
             )
         return tuple(f"LABEL_{index}" for index in range(num_classes))
 
+    def with_task(self, task: dict[str, Any] | None) -> "Model":
+        """Returns the model with another `task.json`."""
+        description = dataclasses.replace(self.description, task=task)
+        return dataclasses.replace(self, description=description)
+
     def read(self, name: str) -> np.ndarray:
         """Returns a weight as float32, as a TF1 checkpoint stores it."""
         shape = self.shapes[name]
