@@ -25,7 +25,9 @@ def main(options: RunSquad) -> None:
 
     if options.used_splits:
         options.download_weights()
-        finetune.run(squad_task.make(options), options)
+        task = squad_task.make(options)
+        finetune.run(task, options)
+        finetune.print_next_command(task, options)
     if options.do_export:
         trained = trained_models.load_finetuned(options.output_dir)
         task = squad_task.with_decoding_options(trained.task, options)

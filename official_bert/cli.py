@@ -142,9 +142,7 @@ def _call(
                 "boolean --name or --name=false."
             )
         if not flags.FLAGS.verbose:
-            os.environ.setdefault(_LOG_LEVEL, _FATAL_ONLY)
-            # Python's part of TensorFlow warns of retracing.
-            stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
+            _shorten_log()
         main(options_from_flags(options_class))
         return
     except InputError as error:
@@ -161,6 +159,26 @@ def _call(
     # Exit outside `except`: a traceback would keep objects alive until Python
     # shuts down, and TensorFlow's thread pools complain about that.
     sys.exit(status)
+
+
+def _shorten_log() -> None:
+    """Hides the log lines of TensorFlow, and the thread and place of others."""
+    os.environ.setdefault(_LOG_LEVEL, _FATAL_ONLY)
+    # Python's part of TensorFlow warns of retracing.
+    stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
+    handler = logging.get_absl_handler()
+    # It also logs through absl.
+    handler.addFilter(
+        lambda record: (
+            record.levelno > stdlib_logging.INFO
+            or "tensorflow" not in record.pathname.split(os.sep)
+        )
+    )
+    handler.setFormatter(
+        stdlib_logging.Formatter(
+            "%(asctime)s %(levelname)s: %(message)s", datefmt="%H:%M:%S"
+        )
+    )
 
 
 def _print_help(options_class: type[Options]) -> None:

@@ -15,14 +15,13 @@ def bar(
     iterable: Iterable[Any] | None = None,
     *,
     description: str,
-    unit_scale: bool = True,
     **others: Any,
 ) -> Any:
     """Returns a `tqdm` progress bar on standard error.
 
     A terminal gets one live line; a file or a pipe gets a line every ten
     seconds, so that logs stay short. Without `iterable`, call `update`.
-    `unit_scale` writes 12.3k for 12,300; `others` are arguments of `tqdm.tqdm`.
+    `others` are arguments of `tqdm.tqdm`.
     """
     live = sys.stderr.isatty()
     # Log lines do not continue the line of a bar.
@@ -30,7 +29,6 @@ def bar(
     return tqdm.tqdm(
         iterable,
         desc=description,
-        unit_scale=unit_scale,
         dynamic_ncols=live,
         mininterval=0.2 if live else 10.0,
         maxinterval=10.0,
@@ -58,7 +56,9 @@ def read_lines(
     `convert` changes the lines of each file.
     """
     total = sum(map(files.size, names))
-    with bar(description=description, total=total, unit="B") as bytes_bar:
+    with bar(
+        description=description, total=total, unit="B", unit_scale=True
+    ) as bytes_bar:
         for name in names:
             lines = files.read_lines(name, on_bytes=bytes_bar.update)
             yield from convert(lines)

@@ -245,12 +245,14 @@ def test_column_flags_override_those_of_training(tuned, folder, ask):
     table = b"7\tgood cat\tit is rain\t1\n", "a.tsv"
     columns = {"text_a_column": "1", "text_b_column": "2"}
     [found] = ask(*table, model_dir=tuned, has_header=False, **columns)
-    assert found["input"] == {"1": "good cat", "2": "it is rain"}
+    cells = {"0": "7", "1": "good cat", "2": "it is rain", "3": "1"}
+    assert found["input"] == cells
     found["input"] = ["good cat", "it is rain"]
     check([found], [["good cat", "it is rain"]], tuned)
     own = save_own_model(folder, "3")
     [found] = ask(*table, model_dir=own, has_header=False)
-    assert found["input"] == {"3": "1"}
+    found["input"] = "1"
+    check([found], ["1"], own)
 
 
 @pytest.mark.parametrize(

@@ -319,7 +319,7 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
 
 def test_training_prints_the_next_command(copy, folder, capsys):
     rest = (
-        "--learning_rate=1e-4 --train_file=labelled.csv --output_dir=finetuned"
+        "--learning_rate=3e-4 --train_file=labelled.csv --output_dir=finetuned"
     )
     for flags in (f"--model={copy}", f"--model={copy} --vocab_file=vocab.txt"):
         resume(folder)

@@ -93,7 +93,7 @@ def compare(model: LoadedBert, contexts: list[Context]) -> np.ndarray:
     They are float32, of the embeddings and of each layer's outputs. A word's
     vector is the mean of the vectors of its tokens.
     """
-    bar = progress.bar(contexts, description="Reading", unit="sentence")
+    bar = progress.bar(contexts, description="Reading", unit=" sentences")
     vectors = np.stack([_word_vectors(model, c) for c in bar], axis=1)
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     units = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)

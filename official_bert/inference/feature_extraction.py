@@ -155,7 +155,7 @@ def run(options: ExtractFeatures) -> None:
         FeatureExtractor(options).stream(files.read_lines(path)),
         description="Extracting",
         total=num_lines,
-        unit="line",
+        unit=" lines",
     )
     with files.writing(options.output_file) as file:
         for line in lines:

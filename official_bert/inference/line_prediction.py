@@ -177,7 +177,7 @@ def read_chunks(
         blocks = [_lines(path, files.read_lines(path), numbers)]
     with progress.bar(
         description="Predicting",
-        unit="row" if rows else "line",
+        unit=" rows" if rows else " lines",
         disable=not (options.output_file and (rows or is_stdin)),
     ) as bar:
         for block in blocks:
@@ -232,7 +232,11 @@ def _given(value: Any) -> Any:
 def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
     lines = []
     for value, answer in answered:
-        given = value.words if isinstance(value, Sentence) else _given(value)
+        given = value
+        if isinstance(value, Sentence):
+            given = value.words
+        elif isinstance(value, TableRow):
+            given = value.cells
         line = json.dumps({"input": given, **answer}, ensure_ascii=False)
         lines.append(line + "\n")
     return "".join(lines)

@@ -11,7 +11,7 @@ The names of layers make every `variable.path` equal to the weight's name in a
 checkpoint of the 2018 release.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -263,6 +263,11 @@ class Bert(layers.ConfiguredLayer):
         training: Training = False,
         return_attention: bool = False,
     ) -> BertOutput:
+        if isinstance(input_ids, Mapping):
+            raise TypeError(
+                "`input_ids` must be a Tensor. Received: a dict. Pass its "
+                "values by name: bert(**batch)."
+            )
         if len(input_ids.shape) != 2:
             raise ValueError(
                 "`input_ids` must have two axes, [batch, sequence]. "

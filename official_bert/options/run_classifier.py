@@ -185,8 +185,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             return
         if self.task_name.lower() not in TABLE_FORMATS:
             message = (
-                "is for your own texts. For this task, give --data_dir. For "
-                f"your own texts, omit {self.flag('task_name')}."
+                "is for your own texts. For this task, give --data_dir, a "
+                "directory with files of fixed names, such as train.txt and "
+                "dev.txt for tagging. For your own texts, omit "
+                f"{self.flag('task_name')}."
             )
             raise self.error("train_file", message)
         if self.do_predict and not self.test_file:
@@ -213,7 +215,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         if not file_format and "task_name" not in completed:
             raise InputError(
                 f"--train_file={given['train_file']} must end in .csv, .tsv or "
-                ".jsonl, or these with .gz. Rename or convert the file."
+                ".jsonl, or these with .gz. Rename or convert the file. For "
+                "words with tags, use --task_name=tagging --data_dir=DIRECTORY."
             )
         implied: dict[str, Any] = {
             "task_name": file_format,

@@ -78,7 +78,7 @@ def _run_serially(options: CreatePretrainingData, names: Sequence[str]) -> None:
     rng = random.Random(options.random_seed)
     instances = create_instances(text, settings, rng)
     shown = progress.bar(
-        instances, description="Writing records", unit="instance"
+        instances, description="Writing records", unit=" instances"
     )
     batches = feature_batches(shown, text, settings)
     records = instance_records.encode(batches, settings)
@@ -111,7 +111,7 @@ def create_instances(
     if options.do_whole_word_mask:
         is_continuation = settings.is_continuation[text.ids].tolist()
     for index, document in progress.bar(
-        rounds, description="Making instances", unit="document"
+        rounds, description="Making instances", unit=" documents"
     ):
         for pair in segment_pairs.document_pairs(
             document, index, len(documents), options, rng

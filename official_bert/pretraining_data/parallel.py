@@ -122,7 +122,7 @@ def _make_all_pairs(workers: Workers) -> Iterable[KeyedPairs]:
         workers.map(make_pairs, itertools.product(range(num_rounds), parts)),
         description="Making instances",
         total=num_rounds * len(parts),
-        unit="item",
+        unit=" items",
     )
 
 
@@ -264,7 +264,7 @@ def _encode_files(
     sizes = [os.path.getsize(path) // 48 for path in paths]  # 48 bytes each.
     buckets = (np.fromfile(path, np.int64).reshape(-1, 6) for path in paths)
     with progress.bar(
-        description="Writing records", total=sum(sizes), unit="instance"
+        description="Writing records", total=sum(sizes), unit=" instances"
     ) as bar:
         records = workers.map(encode, buckets)
         for bucket, size in zip(records, sizes, strict=True):

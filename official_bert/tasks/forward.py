@@ -77,7 +77,7 @@ class Forward:
         with progress.bar(
             description=description or "",
             total=len(lengths),
-            unit="feature",
+            unit=" features",
             disable=description is None,
         ) as bar:
             for indices, output in zip(batches, outputs, strict=True):

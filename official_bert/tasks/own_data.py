@@ -233,23 +233,25 @@ class OwnTexts(OwnData):
         held_out: Sequence[TextExample],
     ) -> None:
         """Warns of empty texts, and of held-out texts in the training data."""
-        texts = [(e.text_a, e.text_b) for e in examples]
-        empty = sum(not "".join(filter(None, text)).strip() for text in texts)
+        texts = ((e.guid, f"{e.text_a}{e.text_b or ''}") for e in examples)
+        empty = [guid for guid, text in texts if not text.strip()]
         if empty:
             logging.warning(
-                "%s: %d of %d texts are empty. Remove these rows",
+                "%s: %d of %d texts are empty: %s. Remove these rows",
                 self.path("train"),
-                empty,
-                len(texts),
+                len(empty),
+                len(examples),
+                listed(empty),
             )
         known = {(e.text_a, e.text_b) for e in training}
-        repeated = sum((e.text_a, e.text_b) in known for e in held_out)
+        repeated = [e.guid for e in held_out if (e.text_a, e.text_b) in known]
         if repeated:
             logging.warning(
                 "%d of %d held-out texts are also in the training data, so "
-                "the metrics overestimate the model. Remove duplicate rows",
-                repeated,
+                "the metrics overestimate the model: %s. Remove duplicate rows",
+                len(repeated),
                 len(held_out),
+                listed(repeated),
             )
 
     def read(self, split: str) -> Sequence[TextExample]:

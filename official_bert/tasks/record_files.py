@@ -56,7 +56,7 @@ def write_records(
     lengths: list[int] = []
     with (
         writing(path) as writer,
-        progress.bar(description="Featurizing", unit="feature") as bar,
+        progress.bar(description="Featurizing", unit=" features") as bar,
     ):
         for features in blocks:
             for record in encode_features(features, max_seq_length):

@@ -6,6 +6,7 @@ are ignored.
 
 import csv
 import difflib
+import functools
 import io
 import itertools
 import json
@@ -70,7 +71,12 @@ class Row(NamedTuple):
         by_lower_case = {name.lower(): name for name in names}
         near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
         flag = self.flags.get(column)
-        hint = f"Set {flag} to one of these." if flag else "Check the file."
+        hint = "Check the file."
+        if flag:
+            hint = (
+                f"Set {flag} to one of these or, without a header, to the "
+                "number of a column, from 0, with --nohas_header."
+            )
         if advice := _separator_advice(names):
             hint = advice
         elif near:
@@ -217,6 +223,11 @@ def _read_tsv(path: str) -> Iterator[_NumberedCells]:
             yield line, text.split("\t")
 
 
+@functools.cache  # Files are read several times.
+def _report_delimiter(path: str, delimiter: str) -> None:
+    logging.info("%s: columns are separated by %r", path, delimiter)
+
+
 def _read_csv(path: str) -> Iterator[_NumberedCells]:
     csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
     lines = (line + "\n" for _, line in files.numbered_lines(path))
@@ -227,7 +238,7 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
             break
     delimiter = _delimiter("".join(start[-1:]))
     if delimiter != ",":
-        logging.info("%s: columns are separated by %r", path, delimiter)
+        _report_delimiter(path, delimiter)
     all_lines = itertools.chain(start, lines)
     reader = csv.reader(all_lines, delimiter=delimiter, strict=True)
     line, advice = 1, ""  # `line` is the one on which a row begins.

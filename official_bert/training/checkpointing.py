@@ -236,8 +236,8 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
     if loaded.initialized:
         names = listed(loaded.initialized)
         logging.info(
-            "Newly initialized, because the checkpoint lacks them or has other "
-            "shapes: %s",
+            "Newly initialized weights, which the checkpoint lacks or has in "
+            "other shapes: %s",
             names,
         )
     if path := model.config.config_of_other_direction(loaded.source):

@@ -195,7 +195,7 @@ class Evaluations:
         """Evaluates if it is due; returns whether `patience` ends training."""
         if self.is_due(step):
             self._evaluate(step)
-        scores = [entry[self._metric] for entry in self._history]
+        scores = [rank(entry, self._metric) for entry in self._history]
         best = scores.index(max(scores)) if scores else -1
         num_since_best = len(scores) - 1 - best
         stops = 0 < self._patience <= num_since_best
@@ -206,8 +206,10 @@ class Evaluations:
     def _evaluate(self, step: int) -> None:
         """Evaluates and updates the history."""
         results = self._measure(step)
-        score = results[self._metric]
-        is_best = all(score > entry[self._metric] for entry in self._history)
+        score = rank(results, self._metric)
+        is_best = all(
+            score > rank(entry, self._metric) for entry in self._history
+        )
         self._history.append(reporting.numbers(results))
         if self._options.is_chief:
             if is_best and self._weights:
@@ -219,7 +221,13 @@ class Evaluations:
                 run_directory.save(best, step, arrays, resume=None, keep=1)
             lines = [json.dumps(entry) + "\n" for entry in self._history]
             files.write_text(self._path, "".join(lines))
-        logging.info("Step %d: %s = %.4f", step, self._metric, score)
+        value = results[self._metric]
+        logging.info("Step %d: %s = %.4f", step, self._metric, value)
+
+
+def rank(results: Mapping[str, Any], metric: str) -> tuple[float, float]:
+    """Returns the rank of an evaluation: its metric, then its lower loss."""
+    return results[metric], -results.get("eval_loss", 0.0)
 
 
 def _parse_evaluation(line: str, where: str, metric: str) -> dict[str, Any]:

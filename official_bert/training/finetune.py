@@ -21,6 +21,7 @@ from official_bert.options import (
     FinetuningOptions,
     RunClassifier,
     RunClassifierWithTfhub,
+    RunSquad,
     checks,
 )
 from official_bert.tasks import record_files
@@ -48,7 +49,13 @@ _TASK_WEIGHTS = (
     "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/|^bert/pooler/"
 )
 
-_RESULT_FILE = re.compile(r"(dev|eval|predict|task|test)\w*\.(jsonl?|t..)")
+_RESULT_FILE = re.compile(
+    r"(dev|eval|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
+)
+
+# {kind of task: the ending of files that `predict.py` reads}; text tasks read
+# files like those they were trained on.
+_ENDINGS = {"tagging": "txt", "choice": "jsonl", "squad": "jsonl"}
 
 
 def run(task: Task, options: FinetuningOptions) -> None:
@@ -161,8 +168,9 @@ def _require_same_task(task: Task, options: FinetuningOptions) -> None:
         if before != now:
             raise InputError(
                 f"{task_file.path_in(directory)}: the model was trained with "
-                f"`{name}` {before!r}. Received: {now!r}. Use another "
-                "--output_dir for another task."
+                f"`{name}` {before!r}. Received: {now!r}. For another task, "
+                "choose another --output_dir, or remove this model with "
+                "--overwrite_output_dir."
             )
 
 
@@ -330,16 +338,19 @@ def _evaluate(run: Run, global_step: int) -> None:
         evaluate.print_metrics(run, split, metrics[split])
 
 
-def print_next_command(options: RunClassifier) -> None:
-    """After training on --train_file, prints files and the next command."""
-    if not (options.train_file and options.do_train and options.is_chief):
+def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
+    """After training, prints the files of the run and the next command."""
+    if not (options.do_train and options.is_chief):
         return
-    names = files.list_directory(options.output_dir)
-    ending = checks.table_format(options.train_file) or "csv"
+    directory = options.output_dir
+    model = run_directory.latest(model_formats.find_checkpoint(directory))
+    names = filter(_RESULT_FILE.fullmatch, files.list_directory(directory))
+    ending = _ENDINGS.get(task.kind)
+    if not ending:
+        ending = checks.table_format(options.train_file or "") or "tsv"
     print(
-        f"\nThe model is in {options.output_dir}, with these files:"
-        f"{bullet_list([n for n in names if _RESULT_FILE.fullmatch(n)])}\n\n"
+        f"\nThe model is {model}. Other files in {directory}:"
+        f"{bullet_list(list(names))}\n\n"
         f"Predict new examples:\n  python predict.py "
-        f"--model_dir={shlex.quote(options.output_dir)} "
-        f"--input_file=new.{ending}"
+        f"--model_dir={shlex.quote(directory)} --input_file=new.{ending}"
     )

@@ -108,7 +108,6 @@ def train(
             total=num_steps,
             initial=step,
             unit="step",
-            unit_scale=False,
             disable=not options.is_chief,
         ) as bar,
         interruption.watched() as received,

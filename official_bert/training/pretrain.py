@@ -131,8 +131,10 @@ def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
     if not files.exists(os.path.join(options.output_dir, "vocab.txt")):
         model += " --vocab_file=vocab.txt"
     # The default learning rate is for BERT-Base and larger models.
-    is_small = config.hidden_size <= 512
-    rate = " --learning_rate=1e-4" if is_small else ""
+    rate = ""
+    if config.hidden_size <= 512:
+        value = "3e-4" if config.hidden_size <= 256 else "1e-4"
+        rate = f" --learning_rate={value}"
     print(
         f"\nFine-tune the model:\n  python run_classifier.py {model}{rate} "
         "--train_file=labelled.csv --output_dir=finetuned"
@@ -246,7 +248,6 @@ def _make_measure(run: PretrainingRun) -> Measure:
                 description="Evaluating",
                 total=num_batches,
                 unit="batch",
-                unit_scale=False,
             )
         )
         if model.config.is_left_to_right:

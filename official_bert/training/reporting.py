@@ -67,11 +67,21 @@ def log_data(
         columns = map(str.rjust, cells, widths)
         lines.append(f"  {name[:20]:20}{''.join(columns)}")
     logging.info("\n".join(lines))
-    _warn_of_many_labels(counts.get("train", Counter()))
+    _warn_of_labels(counts.get("train", Counter()))
 
 
-def _warn_of_many_labels(counts: Counter[Any]) -> None:
-    """Warns if the training data has too many different labels."""
+def _warn_of_labels(counts: Counter[Any]) -> None:
+    """Warns if labels differ only in case, or if there are too many."""
+    first_spelling: dict[str, str] = {}
+    for label in map(str, counts):
+        first = first_spelling.setdefault(label.lower(), label)
+        if label != first:
+            logging.warning(
+                "The labels %r and %r differ only in case, but are different "
+                "classes. Write both in the same way",
+                first,
+                label,
+            )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(
             f"The training data has {len(counts)} different labels, such as "
@@ -88,9 +98,10 @@ def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
         logging.warning(
             f"{split}: all {len(predictions)} predictions are "
             f"{classes.pop()!r}. If most labels are the same, add examples of "
-            "the others. Otherwise, try more --num_train_epochs or another "
-            "--learning_rate (1e-4 to 3e-4 for small models, 2e-5 for Base), "
-            "and make sure that the model is pre-trained."
+            "the others. Otherwise, try more steps (--num_train_epochs=20 "
+            "--train_batch_size=8) or another --learning_rate (1e-4 to 3e-4 "
+            "for small models, 2e-5 for Base), and make sure that the model is "
+            "pre-trained."
         )
 
 

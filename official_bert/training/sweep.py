@@ -20,6 +20,7 @@ from official_bert.options.training import DeviceOptions, read_record
 from official_bert.tasks import detection, tables
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop, resuming
+from official_bert.training.evaluate import rank
 
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
@@ -61,7 +62,7 @@ def run_or_sweep(options: RunClassifier) -> None:
         run(task, options)
     else:
         finetune.run(task, options)
-        finetune.print_next_command(options)
+        finetune.print_next_command(task, options)
 
 
 def run(task: Task, options: RunClassifier) -> None:
@@ -97,8 +98,8 @@ def run(task: Task, options: RunClassifier) -> None:
         results.append((settings[number], result))
         _write_table(options.output_dir, results, task.main_metric)
     if results:
-        best, _ = max(results, key=lambda run: run[1][task.main_metric])
-        finetune.print_next_command(_run_options(best, options))
+        best, _ = max(results, key=lambda r: rank(r[1], task.main_metric))
+        finetune.print_next_command(task, _run_options(best, options))
     if diverged:
         raise InputError(
             f"{len(diverged)} of {len(runs)} runs diverged and are not in the "
@@ -216,16 +217,19 @@ def _write_table(
     ]
     json_files.write(os.path.join(directory, "sweep.json"), entries)
     names = [name for name in results[0][0] if name != "seed"]
-    groups: dict[Any, list[float]] = collections.defaultdict(list)
+    groups: dict[Any, list[Any]] = collections.defaultdict(list)
     for setting, result in results:
         values = tuple(str(setting[name]) for name in names)
-        groups[values].append(result[metric])
+        groups[values].append(rank(result, metric))
     rows = [(*names, f"best {metric}", "mean", "deviation", "runs")]
-    means = {values: statistics.mean(groups[values]) for values in groups}
-    for values in sorted(groups, key=lambda values: -means[values]):
-        scores = groups[values]
+    means = {
+        values: [statistics.mean(column) for column in zip(*ranks, strict=True)]
+        for values, ranks in groups.items()
+    }
+    for values in sorted(means, key=means.__getitem__, reverse=True):
+        scores = [score for score, _ in groups[values]]
         deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
-        numbers = (max(scores), means[values], deviation)
+        numbers = (max(scores), means[values][0], deviation)
         cells = [f"{number:.4f}" for number in numbers]
         rows.append((*values, *cells, str(len(scores))))
     text = tables.to_tsv(rows)

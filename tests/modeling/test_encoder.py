@@ -141,6 +141,11 @@ def test_invalid_ids_are_an_error(model, ids, error, message):
         model.bert(np.array(ids))
 
 
+def test_dict_as_first_argument_is_an_error(model):
+    with pytest.raises(TypeError, match=r"bert\(\*\*batch\)"):
+        model.bert({"input_ids": IDS})
+
+
 def test_tf_checkpoint_contains_every_weight(model, tmp_path):
     """It silently omits Keras layers that are held in lists."""
     prefix = tf.train.Checkpoint(model).write(str(tmp_path / "x"))

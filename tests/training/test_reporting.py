@@ -95,6 +95,15 @@ def test_nearly_as_many_labels_as_examples_is_a_warning(caplog, labels, is_odd):
 
 
 @pytest.mark.parametrize(
+    ("labels", "is_odd"), [(("Yes", "no", "yes"), True), (("Yes", "No"), False)]
+)
+def test_labels_that_differ_only_in_case_are_a_warning(caplog, labels, is_odd):
+    task = text_task(labels=labels)
+    table(caplog, task, {"train": texts(*labels, *labels)})
+    assert ("'Yes' and 'yes' differ only in case" in caplog.text) == is_odd
+
+
+@pytest.mark.parametrize(
     ("task", "answers", "shown"),
     [
         (text_task(), np.array([[0.6, 0.4], [0.7, 0.3]]), "all 2 .* 'a'"),

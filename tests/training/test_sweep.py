@@ -15,6 +15,7 @@ from official_bert.training import finetune, loop, sweep
 
 
 class Task:
+    kind = "text"
     main_metric = "accuracy"
 
     def splits(self, mode):
@@ -217,7 +218,9 @@ def test_command_for_the_best_model_is_printed(options, monkeypatch):
         finetune, "run", lambda _, o: write_results(o, accuracies[o.seed])
     )
     shown = []
-    monkeypatch.setattr(finetune, "print_next_command", shown.append)
+    monkeypatch.setattr(
+        finetune, "print_next_command", lambda _, o: shown.append(o)
+    )
     sweep.run(Task(), options)
     assert [given.seed for given in shown] == [2]
 

@@ -86,7 +86,7 @@ def decode(
     indices = progress.bar(
         range(num_questions),
         description="Decoding",
-        unit="question",
+        unit=" questions",
         disable=not show_progress,
     )
     limits = features.windows.example.searchsorted(range(num_questions + 1))

@@ -159,7 +159,10 @@ def tokenize_paragraphs(
     texts = {paragraph: paragraph.words for paragraph in paragraphs}
     words = dict.fromkeys(itertools.chain.from_iterable(texts.values()))
     shown = progress.bar(
-        words, description="Tokenizing", unit="word", disable=not show_progress
+        words,
+        description="Tokenizing",
+        unit=" words",
+        disable=not show_progress,
     )
     ids_of = dict(zip(words, tokenize(tokenizer, shown), strict=True))
     tokenized = {}

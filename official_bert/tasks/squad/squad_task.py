@@ -204,7 +204,8 @@ class SquadTask(task.Task):
         if not is_pair or not all(isinstance(text, str) for text in texts):
             raise InputError(
                 f"{where}: must be a question and a context, as an object with "
-                f"these keys or as a pair. Received: {quoted(given)}."
+                f"these keys or as a pair. Received: {quoted(given)}. For JSON "
+                "on standard input, add --input_format=jsonl."
             )
         question, context = texts
         return SquadExample(where, question, Paragraph(context))

@@ -1,0 +1,42 @@
+import types
+
+import pytest
+import tensorflow as tf
+
+from official_bert.checkpoints import run_directory
+from official_bert.training.evaluate import Evaluations
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "losses", "best"),
+    [
+        ([0.5, 1.0, 0.5], [0.1, 0.7, 0.1], 2),
+        ([1.0, 1.0, 1.0], [0.7, 0.4, 0.5], 2),
+        ([1.0, 1.0, 1.0], [0.7, 0.4, 0.1], 3),
+    ],
+)
+def test_lower_loss_decides_between_equal_metrics(
+    tmp_path, accuracies, losses, best
+):
+    def measure(step):
+        return {
+            "global_step": step,
+            "accuracy": accuracies[step - 1],
+            "eval_loss": losses[step - 1],
+        }
+
+    evaluations = Evaluations(
+        types.SimpleNamespace(
+            eval_every=1, output_dir=str(tmp_path), is_chief=True
+        ),
+        first_step=0,
+        num_steps=3,
+        measure=measure,
+        metric="accuracy",
+        weights={"a": tf.Variable(0.0), "global_step": tf.Variable(0)},
+        patience=1,
+    )
+    stops = [evaluations.evaluate_if_due(step) for step in (1, 2, 3)]
+    assert stops == [False, False, best == 2]
+    latest = run_directory.latest(str(tmp_path / "best"))
+    assert latest == str(tmp_path / "best" / f"model.ckpt-{best}")
