@@ -24,8 +24,8 @@ class NamedModel(Options, heading="Model"):
     """A model by its name, which implies the flags of its files."""
 
     model: str | None = optional(
-        "The model: bert_tiny_demo, a released model (--model=list shows all), "
-        "OWNER/NAME on the Hugging Face Hub, or a directory. It gives config, "
+        "bert_tiny_demo, a released model (--model=list shows all), OWNER/NAME "
+        "on the Hugging Face Hub, or a directory. The model gives config, "
         "vocabulary, casing and weights, unless other flags do."
     )
 
