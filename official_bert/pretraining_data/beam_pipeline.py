@@ -274,11 +274,7 @@ def encode_bucket(
     """
     (_, bucket), parts = group
     pairs, sequences = map(np.concatenate, zip(*parts, strict=True))
-    batches = (
-        (pairs[rows], sequences[rows])
-        for rows in parallel.batches_of_rows(pairs)
-    )
-    records = parallel.encode_batches(settings, batches)
+    records = parallel.encode_sequences(settings, pairs, sequences)
     by_file = zip(*(batch.data for batch in records), strict=True)
     data = [b"".join(batches_of_file) for batches_of_file in by_file]
     path = parallel.bucket_path(settings.corpus_directory, bucket)

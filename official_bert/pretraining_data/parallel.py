@@ -52,9 +52,6 @@ from official_bert.pretraining_data.workers import Workers
 KeyedPairs = npt.NDArray[np.int64]
 _KEY_BITS = 63
 
-# A round, and a range of documents.
-WorkItem = tuple[int, tuple[int, int]]
-
 _SENTENCES_PER_WORK_ITEM = 2**12  # Each starts at most one pair.
 _INSTANCES_PER_BUCKET = 2**12  # Their records are in memory together.
 _PAIRS_IN_MEMORY = 2**18
@@ -69,16 +66,15 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     if files.is_remote(output_file):
         name = os.path.basename(output_file)
         output_file = os.path.join(tempfile.gettempdir(), name)
-    with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(temporary_directory(output_file))
+    with temporary_directory(output_file) as directory:
         settings = Settings(options, directory)
         settings.check_vocabulary()
-        workers = stack.enter_context(Workers(options.num_workers, settings))
-        summary = store_corpus(workers, names)
-        pairs = _make_all_pairs(workers)
-        paths = scatter(pairs, num_buckets(summary, options), directory)
-        records = _encode_files(workers, paths)
-        instance_records.write(records, options, summary.num_tokens)
+        with Workers(options.num_workers, settings) as workers:
+            summary = store_corpus(workers, names)
+            pairs = _make_all_pairs(workers)
+            paths = scatter(pairs, num_buckets(summary, options), directory)
+            records = _encode_files(workers, paths)
+            instance_records.write(records, options, summary.num_tokens)
 
 
 @contextlib.contextmanager
@@ -126,8 +122,10 @@ def _make_all_pairs(workers: Workers) -> Iterable[KeyedPairs]:
     )
 
 
-def make_pairs(settings: Settings, item: WorkItem) -> KeyedPairs:
-    """Returns the pairs of the documents of a work item."""
+def make_pairs(
+    settings: Settings, item: tuple[int, tuple[int, int]]
+) -> KeyedPairs:
+    """Returns the pairs of a work item: a round and a range of documents."""
     number, (first, end) = item
     with corpus.stored(settings.corpus_directory) as text:
         documents = (text[index] for index in range(first, end))
@@ -275,26 +273,20 @@ def _encode_files(
 def encode(settings: Settings, pairs: KeyedPairs) -> list[EncodedRecords]:
     """Returns the records of a bucket, whose pairs come in any order."""
     with corpus.stored(settings.corpus_directory) as text:
-        sorted_pairs = (pairs[rows] for rows in batches_of_rows(pairs))
-        batches = (
-            (batch, instance_records.make_sequences(text, batch, settings))
-            for batch in sorted_pairs
-        )
-        return encode_batches(settings, batches)
+        sequences = instance_records.make_sequences(text, pairs, settings)
+    return encode_sequences(settings, pairs, sequences)
 
 
-def batches_of_rows(pairs: KeyedPairs) -> list[Offsets]:
-    """Returns the rows of each batch of a bucket."""
+def encode_sequences(
+    settings: Settings, pairs: KeyedPairs, sequences: Ints
+) -> list[EncodedRecords]:
+    """Returns the records of a bucket's pairs and their sequences."""
     # Equal keys are sorted by position, so that the order is always the same.
     order = np.lexsort((pairs[:, 0], pairs[:, -1]))
-    return np.split(order, range(BATCH_SIZE, len(order), BATCH_SIZE))
-
-
-def encode_batches(
-    settings: Settings, batches: Iterable[tuple[KeyedPairs, Ints]]
-) -> list[EncodedRecords]:
-    """Returns the records of batches of pairs and their sequences."""
-    columns = (_features(*batch, settings) for batch in batches)
+    batches = np.split(order, range(BATCH_SIZE, len(order), BATCH_SIZE))
+    columns = (
+        _features(pairs[rows], sequences[rows], settings) for rows in batches
+    )
     return list(instance_records.encode(columns, settings))
 
 

@@ -111,17 +111,12 @@ def report(
 
     Raises `InputError` if there are no documents.
     """
-    num_documents, num_sentences, num_tokens, num_single, is_wrapped = summary
+    num_documents, num_single = summary.num_documents, summary.num_single
     if not num_documents:
         raise InputError(
             f"{listed(names)}: must contain text, one sentence per line."
         )
-    logging.info(
-        "Read %d documents, %d sentences, %d tokens",
-        num_documents,
-        num_sentences,
-        num_tokens,
-    )
+    logging.info("Read %d documents, %d sentences, %d tokens", *summary[:3])
     advice = (
         "Write one sentence per line and a blank line between documents, or "
         "use --split_sentences."
@@ -132,7 +127,7 @@ def report(
         problem = "only one document, so random segments B are also from it"
     elif 2 * num_single >= num_documents:
         problem = f"{num_single} of {num_documents} have one sentence"
-    elif is_wrapped:
+    elif summary.is_wrapped:
         problem = "most lines end within a sentence"
     else:
         return

@@ -49,9 +49,7 @@ class Workers:
                         self._pool.submit(int)  # Starts a process.
                 except (OSError, BrokenProcessPool) as error:
                     # Python would wait for the workers that were started.
-                    for process in multiprocessing.active_children():
-                        process.kill()
-                        process.join()
+                    _kill_workers()
                     raise InputError(
                         f"--num_workers={self._num_workers}: the processes "
                         f"could not be started ({short_reason(error)}). Use "
@@ -59,12 +57,15 @@ class Workers:
                     ) from error
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if self._pool:
             # A second Ctrl-C or SIGTERM is ignored: a pool that is interrupted
             # while it shuts down never returns.
             numbers = (signal.SIGINT, signal.SIGTERM)
             with signals.temporary_handler(signal.SIG_IGN, *numbers):
+                # A worker may wait forever for a lock that a killed one held.
+                if error:
+                    _kill_workers()
                 self._pool.shutdown(cancel_futures=True)
 
     def map(
@@ -92,6 +93,12 @@ class Workers:
                 "killed, possibly because memory ran out. The output files are "
                 "unchanged. Use fewer workers."
             ) from error
+
+
+def _kill_workers() -> None:
+    for process in multiprocessing.active_children():
+        process.kill()
+        process.join()
 
 
 def _start_method() -> str:

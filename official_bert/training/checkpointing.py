@@ -53,10 +53,8 @@ def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
     path = os.path.join(directory, _LOCK)
     descriptor = _acquire_lock(path)
     try:
-        _remove_unfinished(directory)
-        _remove_unfinished(
-            os.path.join(directory, model_formats.BEST_DIRECTORY)
-        )
+        for name in ("", model_formats.BEST_DIRECTORY):
+            _remove_unfinished(os.path.join(directory, name))
         yield
     finally:
         with contextlib.suppress(FileNotFoundError):

@@ -143,13 +143,8 @@ def _load_module(
             f"have the original names, as export_tfhub.py writes it. Received: "
             f"{options.bert_hub_module_handle!r}. Remove these flags."
         )
-    vocab_file, do_lower_case = bert.encoder.text_info
-    options = dataclasses.replace(
-        options,
-        vocab_file=vocab_file,
-        do_lower_case=do_lower_case,
-        init_checkpoint=None,
-    )
+    text_info = bert.encoder.text_info._asdict()
+    options = dataclasses.replace(options, **text_info, init_checkpoint=None)
     return bert, options
 
 

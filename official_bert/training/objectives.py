@@ -18,8 +18,8 @@ from official_bert.modeling.pretraining_model import (
 )
 from official_bert.tasks.task import Task
 from official_bert.training import dynamic_masking
+from official_bert.training.dynamic_masking import Batch
 
-Batch = dict[str, Any]
 Scalars = dict[str, Any]
 
 

@@ -148,7 +148,7 @@ def write_summary(directory: str, results: Mapping[str, Any]) -> None:
     writer = tf.summary.create_file_writer(os.path.join(directory, "eval"))
     with contextlib.closing(writer), writer.as_default():
         for name, value in results.items():
-            if name != "global_step" and np.isscalar(value):
+            if name != "global_step":
                 tf.summary.scalar(name, value, step=results["global_step"])
 
 

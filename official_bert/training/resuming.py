@@ -82,10 +82,8 @@ def require_same_model(
 
     Compares the config, which is None for a TF Hub module, and the vocabulary.
     """
-    config_file, vocab_file = (
-        os.path.join(options.output_dir, name)
-        for name in ("bert_config.json", "vocab.txt")
-    )
+    config_file = os.path.join(options.output_dir, "bert_config.json")
+    vocab_file = os.path.join(options.output_dir, "vocab.txt")
     if config and files.exists(config_file):
         trained = dataclasses.asdict(BertConfig.from_json_file(config_file))
         for name, now in dataclasses.asdict(config).items():

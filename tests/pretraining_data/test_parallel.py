@@ -71,7 +71,7 @@ def test_progress_bar_counts_instances(inputs, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(parallel, "_INSTANCES_PER_BUCKET", 50)
     make(inputs, tmp_path / "out", num_workers=1, dupe_factor=2)
     count = tfrecords.count_records(str(tmp_path / "out"))
-    last = f"Writing records: 100%.* {count}/{count} .*instance/s"
+    last = f"Writing records: 100%.* {count}/{count} .*instances/s"
     assert re.search(last, capsys.readouterr().err)
 
 

@@ -95,3 +95,17 @@ def test_second_interruption_during_shutdown_is_ignored(monkeypatch):
 
         monkeypatch.setattr(pool._pool, "shutdown", interrupted)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+RAISED = """
+import time
+from official_bert.pretraining_data.workers import Workers
+
+with Workers(2, None) as pool:
+    pool._pool.submit(time.sleep, 3600)
+    raise SystemExit(3)
+"""
+
+
+def test_busy_workers_are_killed_if_the_block_raises():
+    run_python("-c", RAISED, status=3, timeout=60)
