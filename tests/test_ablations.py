@@ -9,7 +9,6 @@ from support import (
     SPECIAL,
     pretraining_records,
     pretraining_runs,
-    recorded,
     review_runs,
     tiny,
 )
@@ -130,21 +129,6 @@ def test_left_to_right_model_learns_the_next_token_and_the_order(left_to_right):
     config = read_json(left_to_right / "bert_config.json")
     assert config == {**CONFIG, **config, "is_left_to_right": True}
     assert "cls/predictions/output_bias" in weights(left_to_right)
-
-
-@pytest.mark.slow
-def test_accumulation_replicas_and_remat_give_the_same_model(inputs, tmp_path):
-    """Losses are those of the whole batch, whatever the texts' lengths."""
-    flags = {"nsp": "none", "left_to_right": True, "learning_rate": 1e-3}
-    flags |= PACKED
-    expected = run(inputs, tmp_path / "a", "packed", **flags)
-    flags |= {"gradient_accumulation_steps": 2, "remat": True}
-    flags["distribution_strategy"] = "mirrored"
-    found = run(inputs, tmp_path / "b", "packed", **flags)
-    assert found == pytest.approx(expected, rel=1e-5)
-    recorded.assert_all_close(
-        weights(tmp_path / "b"), weights(tmp_path / "a"), atol=2e-5
-    )
 
 
 @pytest.mark.slow
