@@ -135,7 +135,6 @@ def test_records_equal_those_of_the_originals_command(golden, tmp_path):
 def test_command_does_not_import_tensorflow(directory, num_workers):
     code = f"""
 import sys
-sys.path.insert(0, {str(ROOT)!r})
 import create_pretraining_data
 from official_bert.options import CreatePretrainingData
 create_pretraining_data.main(CreatePretrainingData(
