@@ -12,11 +12,16 @@ from official_bert.errors import InputError
 from official_bert.flags import HEADINGS
 from official_bert.options import (
     BuildVocab,
+    ConvertCheckpoint,
     CreatePretrainingData,
+    ExportTfhub,
+    ExtractFeatures,
+    Predict,
     RunClassifier,
     RunClassifierWithTfhub,
     RunPretraining,
     RunSquad,
+    VisualizeAttention,
 )
 
 
@@ -59,6 +64,17 @@ VALID = {
         "train_file": "text.txt",
         "max_query_length": 9,
     },
+    ConvertCheckpoint: {"input": "folder", "output": "new", "to": "tf1"},
+    ExportTfhub: {"export_path": "new"},
+    ExtractFeatures: {
+        "input_file": "text.txt",
+        "output_file": "new.jsonl",
+        "bert_config_file": "short.json",
+        "vocab_file": "vocab.txt",
+        "init_checkpoint": "model.ckpt",
+    },
+    Predict: {"model_dir": "folder"},
+    VisualizeAttention: {"text_a": "a", "output_file": "new.html"},
 }
 
 
@@ -92,7 +108,11 @@ def test_every_number_has_bounds():
         for options in VALID
         for field in dataclasses.fields(options)
         if type(field.default) in (int, float) and not limits(field)
-    } == {"random_seed", "null_score_diff_threshold"}
+    } == {
+        "random_seed",
+        "null_score_diff_threshold",
+        "num_tpu_cores",  # Without effect in extract_features.py.
+    }
 
 
 @pytest.mark.parametrize("options", VALID)
