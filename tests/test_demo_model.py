@@ -35,15 +35,8 @@ def text(tmp_path, monkeypatch):
 
 
 def test_files_take_at_most_10_mb():
-    sizes = {path.name: path.stat().st_size for path in DIRECTORY.iterdir()}
-    assert sizes.keys() == {
-        "README.md",
-        "config.json",
-        "model.safetensors",
-        "tokenizer_config.json",
-        "vocab.txt",
-    }
-    assert sum(sizes.values()) <= 10_000_000
+    sizes = [path.stat().st_size for path in DIRECTORY.iterdir()]
+    assert sum(sizes) <= 10_000_000
 
 
 def test_config_is_that_of_the_smallest_released_model():

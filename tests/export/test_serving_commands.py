@@ -78,38 +78,6 @@ def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
     assert task["decoding"]["null_score_diff_threshold"] == -1.5
 
 
-ALONE = {"do_export": False, "do_train": True}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({}, "--do_export needs task.json"),
-        ({"do_export": False}, "At least one of .*--do_export must"),
-        (
-            {"export_tflite": True, "do_train": True, "bilstm_size": 8},
-            "--export_tflite .*--bilstm_size=",
-        ),
-        ({**ALONE, "export_tflite": True}, "needs --do_export"),
-        ({**ALONE, "export_dir": "there"}, "needs --do_export"),
-        (
-            {"do_train": True, "sweep": "seed=1"},
-            "--sweep=.* conflicts with --do_export",
-        ),
-        (
-            {"do_train": True, "export_dir": "vocab.txt/export"},
-            "output directory must be writable",
-        ),
-    ],
-)
-def test_export_options_that_conflict_are_errors(
-    changes, message, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=message):
-        options(tmp_path, **changes)
-
-
 @pytest.mark.parametrize(
     ("name", "value"), [("max_seq_length", 12), ("do_lower_case", False)]
 )
