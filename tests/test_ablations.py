@@ -24,14 +24,7 @@ WORDS = [f"w{n}" for n in range(20)]
 VOCAB = [*SPECIAL, *WORDS]
 CONFIG = {**tiny.CONFIG, "vocab_size": len(VOCAB), "num_hidden_layers": 2}
 SIZES = {"max_seq_length": 16, "max_predictions_per_seq": 4}
-PACKED = {"max_seq_length": 32, "max_predictions_per_seq": 8}
-PACKED["pack_sequences"] = True
-DATA = {
-    "next": {},
-    "sop": {"nsp": "sop"},
-    "none": {"nsp": "none"},
-    "packed": {"nsp": "none", **PACKED},
-}
+DATA = {"next": {}, "sop": {"nsp": "sop"}, "none": {"nsp": "none"}}
 
 
 @pytest.fixture(scope="module")
