@@ -4,11 +4,13 @@ import json
 import lzma
 import pathlib
 import signal
+import sys
+import unicodedata
 from typing import Any
 
 import pytest
 import tensorflow as tf
-from support import ROOT, write_vocab
+from support import ROOT, SPECIAL, recorded_texts, write_vocab
 from support.recorded import EXTRACT
 
 SHARED = ROOT.parent / "shared"
@@ -76,3 +78,40 @@ def vocab_files(shared_data, tmp_path_factory):
         "chinese": str(directory / "chinese.txt"),
         "multi_cased": str(unpacked),
     }
+
+
+@pytest.fixture(scope="session")
+def all_records(golden):
+    """Recorded strings and tokens that this Python can reproduce."""
+    path = golden / "tokenization" / "tokenized.jsonl.gz"
+    every = list(recorded_texts.lines(path))
+    # `pydiff` lists versions of Python with other results, such as "3.10.13";
+    # Unicode tables change only between minor versions.
+    running = f"{sys.version_info.major}.{sys.version_info.minor}."
+    kept = [
+        record
+        for record in every
+        if not any(v.startswith(running) for v in record.get("pydiff", []))
+    ]
+    assert len(kept) == len(every) or unicodedata.unidata_version != "14.0.0"
+    return kept
+
+
+@pytest.fixture
+def recorded_tokens(request, make_vocab):
+    """Some records, the name of a vocabulary, its file and `do_lower_case`.
+
+    The parameter starts with "complete", or with "extract" for the records that
+    are kept with the tests, and ends with the vocabulary.
+    """
+    source, name = request.param.split()
+    if source == "complete":
+        records = request.getfixturevalue("all_records")
+        vocab_file = request.getfixturevalue("vocab_files")[name]
+    else:
+        extract = request.getfixturevalue("tokenization_extract")
+        records = extract["records"]
+        vocab = extract["vocabularies"][name]
+        missing = [token for token in SPECIAL if token not in vocab]
+        vocab_file = make_vocab(*vocab, *missing)
+    return records, name, vocab_file, name != "multi_cased"

@@ -9,7 +9,6 @@ from support import (
     SPECIAL,
     pretraining_records,
     pretraining_runs,
-    recorded,
     review_runs,
     tiny,
 )
@@ -25,14 +24,7 @@ WORDS = [f"w{n}" for n in range(20)]
 VOCAB = [*SPECIAL, *WORDS]
 CONFIG = {**tiny.CONFIG, "vocab_size": len(VOCAB), "num_hidden_layers": 2}
 SIZES = {"max_seq_length": 16, "max_predictions_per_seq": 4}
-PACKED = {"max_seq_length": 32, "max_predictions_per_seq": 8}
-PACKED["pack_sequences"] = True
-DATA = {
-    "next": {},
-    "sop": {"nsp": "sop"},
-    "none": {"nsp": "none"},
-    "packed": {"nsp": "none", **PACKED},
-}
+DATA = {"next": {}, "sop": {"nsp": "sop"}, "none": {"nsp": "none"}}
 
 
 @pytest.fixture(scope="module")
@@ -130,21 +122,6 @@ def test_left_to_right_model_learns_the_next_token_and_the_order(left_to_right):
     config = read_json(left_to_right / "bert_config.json")
     assert config == {**CONFIG, **config, "is_left_to_right": True}
     assert "cls/predictions/output_bias" in weights(left_to_right)
-
-
-@pytest.mark.slow
-def test_accumulation_replicas_and_remat_give_the_same_model(inputs, tmp_path):
-    """Losses are those of the whole batch, whatever the texts' lengths."""
-    flags = {"nsp": "none", "left_to_right": True, "learning_rate": 1e-3}
-    flags |= PACKED
-    expected = run(inputs, tmp_path / "a", "packed", **flags)
-    flags |= {"gradient_accumulation_steps": 2, "remat": True}
-    flags["distribution_strategy"] = "mirrored"
-    found = run(inputs, tmp_path / "b", "packed", **flags)
-    assert found == pytest.approx(expected, rel=1e-5)
-    recorded.assert_all_close(
-        weights(tmp_path / "b"), weights(tmp_path / "a"), atol=2e-5
-    )
 
 
 @pytest.mark.slow

@@ -94,22 +94,3 @@ def test_unusable_text_is_an_error_and_keeps_the_vocabulary(
     with pytest.raises(InputError, match=message):
         build()
     assert (directory / "vocab.txt").read_text("utf-8") == before
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"vocab_file": "text.txt"}, "--vocab_file=text.txt"),
-        ({"vocab_file": "text.txt/vocab.txt"}, "'text.txt'"),
-        ({"bert_config_file": "./text.txt"}, "--bert_config_file=./text.txt"),
-        ({"bert_config_file": "vocab.txt"}, "--bert_config_file=vocab.txt"),
-        ({"vocab_size": 104}, "--vocab_size=104 .*104"),
-    ],
-)
-def test_invalid_flags_are_errors_before_text_is_read(
-    directory, monkeypatch, changes, message
-):
-    monkeypatch.setattr(build_vocab, "count_words", None)
-    with pytest.raises(InputError, match=message):
-        build(**changes)
-    assert (directory / "text.txt").read_text("utf-8") == TEXT

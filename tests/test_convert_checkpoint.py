@@ -18,7 +18,7 @@ from support.conversions import (
 )
 from support.run_outputs import read_json
 
-from official_bert.checkpoints import run_directory, tf1
+from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion import huggingface
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
@@ -80,31 +80,6 @@ def test_classifier_and_labels_are_converted_and_back(tmp_path, has_task_file):
     if has_task_file:
         assert read_json(back / "task.json") == TEXT_TASK
     assert answers(back) == answers(tmp_path / "a")
-
-
-@pytest.mark.parametrize(
-    ("head", "num_classes", "problem_type", "item", "key"),
-    [
-        ("token_classification", 3, None, ["a", "b"], "tags"),
-        ("question_answering", 2, None, ["a ?", "b c d"], "answer"),
-        ("sequence_classification", 1, "regression", "a b", "score"),
-        (
-            "sequence_classification",
-            3,
-            "multi_label_classification",
-            "a b",
-            "labels",
-        ),
-    ],
-)
-def test_predictor_answers_with_a_converted_model(
-    tmp_path, head, num_classes, problem_type, item, key
-):
-    released(tmp_path / "a", head, num_classes)
-    hf = to_hf(tmp_path / "a", head)
-    change_json(hf / "config.json", problem_type=problem_type)
-    [answer] = answers(to_tf1(hf), [item])
-    assert key in answer
 
 
 def test_model_card_has_license_usage_metrics_and_given_text(tmp_path):
@@ -227,19 +202,6 @@ def test_regression_with_several_outputs_is_an_error(tmp_path):
     change_json(hf / "config.json", problem_type="regression")
     with pytest.raises(InputError, match="no, perhaps, yes"):
         to_tf1(hf)
-
-
-def test_best_checkpoint_of_a_run_is_converted(tmp_path, capsys):
-    arrays = released(tmp_path / "a", "masked_lm")
-    for path in (tmp_path / "a").glob("bert_model.ckpt*"):
-        path.unlink()
-    (tmp_path / "a" / "best").mkdir()
-    for folder, factor in (("a", 1.0), ("a/best", 2.0)):
-        changed = {name: factor * array for name, array in arrays.items()}
-        run_directory.save(str(tmp_path / folder), 5, changed, None, keep=1)
-    hf = to_hf(tmp_path / "a")
-    assert "best/model.ckpt-5" in capsys.readouterr().out
-    assert_arrays(to_tf1(hf), changed)
 
 
 @pytest.mark.parametrize(

@@ -93,23 +93,11 @@ def test_unusable_input_is_an_error_and_keeps_the_output(
     assert (directory / "out").read_text() == "before"
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"runner": "DirectRunner", "num_workers": 2}, "--num_workers"),
-        ({"beam_options": "--x"}, "--beam_options"),
-        ({"runner": "Spark"}, "--runner=Spark"),
-        ({"document_blank_lines": 1}, "needs --split_sentences"),
-        # Without Beam.
-        ({"runner": "DirectRunner"}, r"pip install .*beam.*--num_workers"),
-    ],
-)
-def test_invalid_flags_are_errors(directory, monkeypatch, changes, message):
+def test_runner_without_beam_is_an_error(directory, monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    before = sorted(directory.iterdir())
+    message = r"pip install .*beam.*--num_workers"
     with pytest.raises(InputError, match=message):
-        make(directory, **changes)
-    assert sorted(directory.iterdir()) == before
+        make(directory, runner="DirectRunner")
 
 
 def test_records_equal_those_of_the_originals_command(golden, tmp_path):
@@ -135,7 +123,6 @@ def test_records_equal_those_of_the_originals_command(golden, tmp_path):
 def test_command_does_not_import_tensorflow(directory, num_workers):
     code = f"""
 import sys
-sys.path.insert(0, {str(ROOT)!r})
 import create_pretraining_data
 from official_bert.options import CreatePretrainingData
 create_pretraining_data.main(CreatePretrainingData(

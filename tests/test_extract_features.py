@@ -1,6 +1,5 @@
-"""extract_features.py: the recorded result, vectors, output formats, errors."""
+"""extract_features.py: vectors, output formats, errors."""
 
-import json
 import shutil
 import tracemalloc
 
@@ -16,35 +15,10 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference import feature_extraction
 from official_bert.inference.feature_extraction import FeatureExtractor
-from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import ExtractFeatures
 
 CONFIG = {**tiny.CONFIG, "num_hidden_layers": 2}
 TEXT = "good cat\n\nred sun ? ||| it is rain\nwhat is it ?\n"
-
-
-def test_recorded_command_line_gives_the_recorded_file(
-    golden, tmp_path, monkeypatch
-):
-    options = command_lines.recorded(
-        ExtractFeatures, "extract_features", golden, monkeypatch, tmp_path
-    )
-    extract_features.main(options)
-    original = golden / "e2e" / "expected" / "extract_features.jsonl"
-    # The original writes spaces between values.
-    found, wanted = recorded.assert_equal_texts(
-        compact(tmp_path / "features.jsonl", tmp_path / "found"),
-        compact(original, tmp_path / "expected"),
-        atol=1e-5,
-        rtol=0,
-    )
-    assert len(found) == 22272
-    assert np.mean(found == wanted) > 0.5
-
-
-def compact(source, target):
-    target.write_text("\n".join(map(json.dumps, read_json_lines(source))))
-    return target
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +26,7 @@ def model(tmp_path_factory):
     """A directory with a model of random weights, and some text."""
     directory = tmp_path_factory.mktemp("model")
     (directory / "text.txt").write_text(TEXT)
-    model = PretrainingModel(BertConfig.from_dict(CONFIG))
-    tiny.save(directory, model, CONFIG, 3)
+    tiny.save_pretrained(directory, CONFIG, 3)
     return directory
 
 
@@ -164,20 +137,15 @@ def test_last_separator_of_a_line_separates_the_texts(line, pair):
     assert feature_extraction.split_pair(line) == pair
 
 
-def texts(number):
-    random = np.random.RandomState(0)
-    for _ in range(number):
-        yield " ".join(random.choice(tiny.WORDS, random.randint(0, 20)))
-
-
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(model, monkeypatch):
     monkeypatch.setattr(feature_extraction, "_CHUNK_BYTES", 2**16)
     extractor = FeatureExtractor(make_options(model, layers="-1,-2"))
 
     def peak(number):
+        texts = tiny.texts(number, 0, longest=19)
         tracemalloc.start()
-        lines = extractor.stream(texts(number))
+        lines = extractor.stream(texts)
         num_bytes = sum(line.values.nbytes for line in lines)
         _, found = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -192,7 +160,7 @@ def test_memory_does_not_grow_with_the_input(model, monkeypatch):
 
 def test_input_is_read_chunk_by_chunk(model, monkeypatch):
     monkeypatch.setattr(feature_extraction, "_CHUNK_LINES", 50)
-    lines = texts(2000)
+    lines = iter(tiny.texts(2000, 0, longest=19))
     options = make_options(model, pooling="cls")
     next(FeatureExtractor(options).stream(lines))
     assert 1000 < len(list(lines)) < 2000

@@ -1,7 +1,6 @@
 """Damaged files and odd flags end in a message, or are accepted."""
 
 import pytest
-from support import ROOT
 from support.processes import run_python
 
 # A process of its own, because the fuzzer changes settings of its process.
@@ -20,8 +19,5 @@ sys.exit("\\n".join([fuzzer.table(), *reports]) if fuzzer.num_faults else 0)
 
 
 @pytest.mark.slow
-def test_damaged_inputs_raise_input_errors_and_change_no_file(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+def test_damaged_inputs_raise_input_errors_and_change_no_file(tmp_path):
     run_python("-c", SCRIPT, cwd=tmp_path)

@@ -152,51 +152,45 @@ def test_own_tables_are_read_with_the_columns_of_training(name, folder, ask):
     check(found, ['good, "red" cat', "bad dog"], model_dir)
 
 
-def test_csv_output_is_the_input_table_with_predictions(folder):
-    model_dir = save_own_model(folder, "review")
-    (folder / "a.csv").write_text(TABLES["a.csv"])
-    files = {"input_file": "a.csv", "output_file": "b.csv"}
-    predict.main(Predict(model_dir=model_dir, chunk_size=1, **files))
-    with open("b.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    given = [{name: row.pop(name) for name in COLUMN_NAMES} for row in rows]
-    with open("a.csv", encoding="utf-8", newline="") as file:
-        assert given == list(csv.DictReader(file))
-    texts = [row["review"] for row in given]
-    for row, answer in zip(
-        rows, Predictor.from_dir(model_dir)(texts), strict=True
-    ):
-        assert row["predicted_label"] == answer["label"]
-        probabilities = {
-            name: float(row[f"probability_{name}"]) for name in ("no", "yes")
-        }
-        assert probabilities == pytest.approx(answer["probabilities"])
-        assert len(row) == 3
+def read_table(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+PROBABILITIES = ["probability_no", "probability_yes"]
 
 
 @pytest.mark.parametrize(
     ("task_type", "added"),
     [
+        ("classification", ["predicted_label", *PROBABILITIES]),
+        ("multilabel", ["predicted_labels", *PROBABILITIES]),
         ("regression", ["predicted_score"]),
-        (
-            "multilabel",
-            ["predicted_labels", "probability_no", "probability_yes"],
-        ),
     ],
 )
-def test_csv_output_has_the_columns_of_the_task(folder, task_type, added):
+def test_csv_output_is_the_input_table_with_predictions(
+    folder, task_type, added
+):
     model_dir = save_own_model(folder, "review", task_type=task_type)
     (folder / "a.csv").write_text(TABLES["a.csv"])
-    predict.main(
-        Predict(model_dir=model_dir, input_file="a.csv", output_file="b.csv")
-    )
-    with open("b.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    given = {"model_dir": model_dir, "chunk_size": 1}
+    predict.main(Predict(input_file="a.csv", output_file="b.csv", **given))
+    rows, table = read_table("b.csv"), read_table("a.csv")
     assert [list(row) for row in rows] == [[*COLUMN_NAMES, *added]] * 2
+    assert [{name: row[name] for name in COLUMN_NAMES} for row in rows] == table
+    answers = Predictor.from_dir(model_dir)([row["review"] for row in table])
+    for row, answer in zip(rows, answers, strict=True):
+        if task_type == "regression":
+            expected = pytest.approx(answer["score"])
+            assert float(row["predicted_score"]) == expected
+            continue
+        probabilities = [float(row[name]) for name in PROBABILITIES]
+        expected = [answer["probabilities"][name] for name in ("no", "yes")]
+        assert probabilities == pytest.approx(expected)
+        if task_type == "classification":
+            assert row["predicted_label"] == answer["label"]
     # Its columns are not overwritten.
-    again = Predict(
-        model_dir=model_dir, input_file="b.csv", output_file="c.csv"
-    )
+    again = Predict(input_file="b.csv", output_file="c.csv", **given)
     with pytest.raises(
         InputError, match=f"already has the columns .*{added[0]}"
     ):
@@ -361,19 +355,33 @@ def test_invalid_line_at_a_terminal_does_not_end_the_command(
     assert json.loads(shown.out)["input"] == "good [MASK]"
 
 
+PAIR_LINES = '["a b", "c d"]\n["e", "f g"]\n'
+WORD_LINES = '"a b, c"\n["d", "e f"]\n'
+QUESTION_LINE = '{"question": "a b", "context": "c d e"}\n'
+
+
 @pytest.mark.parametrize(
-    ("head", "data"),
+    ("head", "num_classes", "problem_type", "data", "key"),
     [
-        ("sequence_classification", '["a b", "c d"]\n["e", "f g"]\n'),
-        ("token_classification", '"a b, c"\n["d", "e f"]\n'),
-        ("question_answering", '{"question": "a b", "context": "c d e"}\n'),
+        ("sequence_classification", 3, None, PAIR_LINES, "label"),
+        ("sequence_classification", 1, "regression", PAIR_LINES, "score"),
+        (
+            "sequence_classification",
+            3,
+            "multi_label_classification",
+            PAIR_LINES,
+            "labels",
+        ),
+        ("token_classification", 3, None, WORD_LINES, "tags"),
+        ("question_answering", 2, None, QUESTION_LINE, "answer"),
     ],
 )
 def test_huggingface_model_has_the_answers_of_the_converted_one(
-    head, data, folder, capsys, caplog
+    head, num_classes, problem_type, data, key, folder, capsys, caplog
 ):
-    conversions.released(folder / "a", head)
+    conversions.released(folder / "a", head, num_classes)
     model = conversions.to_hf(folder / "a", head)
+    conversions.change_json(model / "config.json", problem_type=problem_type)
     path = model / "tokenizer_config.json"
     conversions.change_json(path, strip_accents=False)
     converted = conversions.to_tf1(model)
@@ -385,7 +393,9 @@ def test_huggingface_model_has_the_answers_of_the_converted_one(
     found = capsys.readouterr().out
     predict.main(Predict(model_dir=str(converted), input_file="a.jsonl"))
     assert found == capsys.readouterr().out
-    assert len(found.splitlines()) == len(data.splitlines())
+    answers = [json.loads(answer) for answer in found.splitlines()]
+    assert len(answers) == len(data.splitlines())
+    assert all(key in answer for answer in answers)
     assert caplog.text.count("`strip_accents` is False") == 1
 
 
@@ -480,9 +490,6 @@ WRONG = [
     ("--model=PRE", "pretrained must be .*--fill_mask .* run_classifier.py"),
     ("--model=HF", "--model=HF must .* BertForMaskedLM. .*--score"),
     ("--model_dir=LTR --fill_mask", r"config\.json: .* left-to-right model"),
-    (f"{TUNED} --batch_size=0", "--batch_size=0"),
-    (f"{TUNED} --chunk_size=0", "--chunk_size=0"),
-    (f"{TUNED} --top_k=0", "--top_k=0"),
     (f"{TUNED} --input_format=xml", "--input_format=xml"),
     (f"{TUNED} --input_format=csv", "--input_format=csv needs --input_file"),
     ("--model_dir=TAGS --input_format=conll", "=conll needs --input_file"),

@@ -22,7 +22,6 @@ from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import (
     ExtractFeatures,
     Predict,
-    RunClassifierWithTfhub,
     RunPretraining,
 )
 from official_bert.tokenization import Tokenizer
@@ -176,18 +175,6 @@ def test_model_without_vocabulary_needs_the_flag(models):
         command_lines.parse(ExtractFeatures, line)
 
 
-def test_model_flag_with_a_hub_module_is_an_error():
-    with pytest.raises(InputError, match="--model=a is not supported"):
-        RunClassifierWithTfhub(
-            model="a",
-            bert_hub_module_handle="gs://a",
-            task_name="mrpc",
-            data_dir=".",
-            output_dir="a",
-            do_train=True,
-        )
-
-
 def test_model_list_shows_all_released_models(capsys):
     with pytest.raises(SystemExit) as stop:
         command_lines.parse(ExtractFeatures, "--model=list")
@@ -326,6 +313,7 @@ def test_killed_download_is_completed_by_the_next_run(hub, directory):
     assert 0 < sum(sizes) < weights.stat().st_size
     error = hub.find("owner/name", HF_HUB_OFFLINE="1")
     assert "owner/name cannot be downloaded" in error
+    assert "HF_HUB_OFFLINE" in error
     hub.server.cut_after = None
     completed = hub.find("owner/name").init_checkpoint
     names = os.listdir(completed)
@@ -366,12 +354,6 @@ def test_repository_that_cannot_be_used_is_an_error(hub, model, message):
     error = hub.find(model)
     assert error.startswith("official_bert.errors.InputError: ")
     assert re.search(message, error)
-
-
-def test_missing_network_is_an_error_unless_the_model_is_cached(hub):
-    error = hub.find(REPOSITORY, HF_HUB_OFFLINE="1")
-    assert f"{REPOSITORY} cannot be downloaded" in error
-    assert "HF_HUB_OFFLINE" in error
 
 
 @pytest.mark.slow

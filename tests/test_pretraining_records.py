@@ -195,21 +195,25 @@ def test_evaluation_has_the_same_masks_every_time(folder, tmp_path):
     ) == pytest.approx(first, rel=1e-6)
 
 
+REPLICAS = {"distribution_strategy": "mirrored", "iterations_per_loop": 2}
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("records", "changes"),
     [
-        {"distribution_strategy": "mirrored", "iterations_per_loop": 2},
-        {"jit_compile": True},
+        ("packed", REPLICAS),
+        ("packed", {"jit_compile": True}),
+        ("packed_static", {}),
     ],
 )
-def test_replicas_and_xla_train_on_unmasked_records(folder, tmp_path, changes):
-    run(folder, tmp_path, "packed", do_train=True, **changes)
-
-
-def test_packed_static_records_train_and_evaluate_both_tasks(folder, tmp_path):
-    output = run(folder, tmp_path, "packed_static", do_train=True, do_eval=True)
+def test_packed_records_train_and_evaluate_both_tasks(
+    folder, tmp_path, records, changes
+):
+    modes = {"do_train": True, "do_eval": True}
+    output = run(folder, tmp_path, records, **modes, **changes)
     found = pretraining_runs.results(output)
     assert {"masked_lm_loss", "next_sentence_accuracy"} <= set(found)
+    assert found["global_step"] == 6
 
 
 def test_left_to_right_models_read_unmasked_records(folder, tmp_path):

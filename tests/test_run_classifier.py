@@ -133,41 +133,6 @@ def test_other_runs_have_no_defaults_from_a_trained_model(
         command_lines.parse(RunClassifier, f"--{flag} --output_dir={output}")
 
 
-@pytest.fixture
-def run_recorded(golden, tmp_path, monkeypatch):
-    """Runs a recorded command; returns the directory of the expected files."""
-
-    def run_command(name):
-        others = (golden, monkeypatch, tmp_path)
-        options = command_lines.recorded(RunClassifier, name, *others)
-        run_classifier.main(options)
-        return golden / "e2e" / "expected"
-
-    return run_command
-
-
-@pytest.mark.parametrize("task", ["CoLA", "MRPC"])
-def test_recorded_command_lines_give_the_recorded_files(
-    task, run_recorded, tmp_path
-):
-    name = f"run_classifier_{task}"
-    expected = run_recorded(name)
-    for file in ("eval_results.txt", "test_results.tsv"):
-        files = (tmp_path / task / file, expected / f"{name}_{file}")
-        decimals, _ = recorded.assert_equal_texts(*files, rtol=2e-6)
-        assert len(decimals) >= 3
-
-
-@pytest.mark.slow
-def test_smoke_run_writes_the_recorded_variables(run_recorded, tmp_path):
-    expected = run_recorded("run_classifier_train_smoke")
-    expected = read_json(expected / "train_smoke_checkpoint.json")
-    output = tmp_path / "train"
-    assert {p.name for p in output.glob("*.index")} == set(expected["files"])
-    shapes = {name: list(a.shape) for name, a in weights(output).items()}
-    assert shapes == dict(expected["variables"])
-
-
 def test_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
     folder, tmp_path, monkeypatch
 ):
@@ -235,13 +200,6 @@ def test_frozen_weights_do_not_change_and_have_no_slots(folder):
     same = {n for n in before if np.array_equal(before[n], after[n])}
     assert frozen <= same
     assert any("/layer_1/" in name for name in before.keys() - same)
-
-
-@pytest.mark.slow
-def test_replicas_train_with_xla(folder):
-    flags = {"distribution_strategy": "mirrored", "jit_compile": True}
-    output = run(folder, "xla", do_train=True, num_train_epochs=0.1, **flags)
-    assert weights(output)["global_step"] == 1
 
 
 def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):

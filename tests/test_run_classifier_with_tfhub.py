@@ -169,6 +169,7 @@ def test_bad_options_and_modules_are_errors_before_training(base, tmp_path):
     for changes, message in [
         ({handle: "no/such"}, "--bert_hub_module_handle=no/such"),
         ({handle: str(base)}, "saved_model.pb"),
+        ({"model": "a"}, "--model=a is not supported"),
         ({"remat": True}, "--remat needs run_classifier.py"),
         ({"mixed_precision": "bfloat16"}, "--mixed_precision=bfloat16 needs"),
         ({"fit_max_seq_length": True}, "set --max_seq_length"),

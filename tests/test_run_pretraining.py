@@ -12,7 +12,7 @@ import types
 
 import numpy as np
 import pytest
-from support import command_lines, pretraining_runs, record_files, recorded
+from support import pretraining_runs, record_files
 from support.pretraining_runs import (
     CONFIG,
     WITHOUT_DROPOUT,
@@ -22,12 +22,10 @@ from support.pretraining_runs import (
 )
 from support.run_outputs import assert_same_weights, rewind, weights
 
-import run_pretraining
 from official_bert.checkpoints import run_directory, tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, records, tfrecords
-from official_bert.options import RunPretraining
 from official_bert.training import checkpointing, resuming
 
 VOCAB = ["[UNK]", "[CLS]", "[SEP]", *(f"w{i}" for i in range(27))]
@@ -131,14 +129,6 @@ def test_evaluations_during_training_do_not_change_it(folder, finished):
     assert history[-1] == pytest.approx(results(output), rel=1e-6)
     assert history[-1]["loss"] != results(finished)["loss"]
     assert_same_weights(finished, output)
-
-
-def test_evaluation_equals_the_original(golden, tmp_path, monkeypatch):
-    name, others = "run_pretraining_eval", (golden, monkeypatch, tmp_path)
-    run_pretraining.main(command_lines.recorded(RunPretraining, name, *others))
-    found = tmp_path / "pt" / "eval_results.txt"
-    expected = golden / "e2e" / "expected" / f"{name}_results.txt"
-    recorded.assert_equal_texts(found, expected, rtol=1e-6)
 
 
 def test_diverged_training_names_the_step_and_keeps_checkpoints(folder):
@@ -357,14 +347,3 @@ def test_weights_missing_or_unused_are_errors_unless_allowed(finished, folder):
         run(folder, do_train=True, init_checkpoint=prefix)
     flags = {"may_initialize": "^cls/", "may_skip": "^another$"}
     run(folder, do_train=True, init_checkpoint=prefix, **flags)
-
-
-def test_checkpoint_without_step_is_evaluated_as_step_0(finished, folder):
-    arrays = weights(finished)
-    arrays = {n: a for n, a in arrays.items() if not re.search("adam|^glob", n)}
-    (folder / "out").mkdir()
-    tf1.write(str(folder / "out" / "bert_model.ckpt"), arrays)
-    listed = 'model_checkpoint_path: "bert_model.ckpt"'
-    (folder / "out" / "checkpoint").write_text(listed)
-    run(folder, do_eval=True)
-    assert results(folder / "out") == {**results(finished), "global_step": 0}

@@ -1,6 +1,5 @@
 """Commands parse their flags before they import TensorFlow."""
 
-import os
 import re
 
 import pytest
@@ -19,8 +18,7 @@ SLOW = {
 
 def run(command, *arguments):
     """Runs a command; returns its output and the packages it imported."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = run_python("-X", "importtime", command, *arguments, env=env)
+    done = run_python("-X", "importtime", command, *arguments)
     pattern = r"^import time: .* \| +(\S+)$"
     lines = re.findall(pattern, done.stderr, re.MULTILINE)
     return done.stdout, {name.partition(".")[0] for name in lines}
@@ -56,4 +54,4 @@ found = {"matplotlib", "scipy.stats", "sklearn"} & set(sys.modules)
 assert not found, found
 import sklearn.metrics
 """
-    run_python("-c", code, cwd=ROOT)
+    run_python("-c", code)

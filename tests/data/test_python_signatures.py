@@ -11,8 +11,6 @@ from support import ROOT
 from support.processes import run_python
 
 from official_bert.errors import InputError
-from official_bert.options import RunClassifier
-from official_bert.tasks import own_data
 
 PARTS = ("train", "dev", "test")
 SOURCE = """
@@ -123,23 +121,3 @@ def test_packages_and_summaries_are_in_one_file_only(
     for name in (f"{part}.tsv" for part in PARTS):
         expected = (output_dir / name).read_bytes()
         assert (tmp_path / name).read_bytes() == expected
-
-
-def test_run_classifier_reads_the_files(output_dir, tmp_path):
-    for name, text in {"config": '{"vocab_size": 9}', "vocab": "[PAD]"}.items():
-        (tmp_path / name).write_text(text)
-    options = RunClassifier(
-        task_name="tsv",
-        data_dir=str(output_dir),
-        text_a_column="signature",
-        text_b_column="summary",
-        output_dir=str(tmp_path / "out"),
-        bert_config_file=str(tmp_path / "config"),
-        vocab_file=str(tmp_path / "vocab"),
-        do_train=True,
-    )
-    task = own_data.make_text_task(options)
-    assert task.labels == ("no", "yes")
-    for part in PARTS:
-        found = sorted((e.text_a, e.text_b) for e in task.examples(part))
-        assert found == sorted((a, b) for a, b, _ in read(output_dir, part))

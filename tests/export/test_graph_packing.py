@@ -7,11 +7,9 @@ import pytest
 import tensorflow as tf
 
 from official_bert.export.graph_packing import fit, pack
-from official_bert.export.serving.tagging_signatures import _make_windows
 from official_bert.inputs.text_inputs import SpecialIds, text_features
 from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.tagging import make_windows
 
 SPECIAL_IDS = SpecialIds(cls=101, sep=102)
 LENGTHS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 17, 30]
@@ -110,24 +108,3 @@ def test_long_texts_are_cut_as_in_training(how, max_seq_length):
         for number, pair in enumerate(pairs)
         for a, b in documents.cut(*pair, max_seq_length, how)
     ]
-
-
-@pytest.mark.parametrize("room", [3, 4, 9, 22])
-def test_sentences_are_read_in_the_windows_of_training(room):
-    random = np.random.RandomState(room)
-    sentences = [
-        random.randint(1, 1 + random.randint(1, room + 1), length).tolist()
-        for length in (0, 1, 2, 9, 30, 0, 60, 5)
-    ]
-    starts = np.cumsum([0, *(len(sizes) for sizes in sentences)])
-    words = np.cumsum([0, *itertools.chain(*sentences)])
-    expected = [
-        [int(word + start) for word in window]
-        for start, sizes in zip(starts, sentences, strict=False)
-        for window in make_windows(sizes, 0, len(sizes), room)
-    ]
-
-    found = tf.function(_make_windows)(*map(tf.constant, (starts, words)), room)
-
-    assert len(expected) > len(sentences)
-    assert np.stack(found, axis=1).tolist() == expected

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 import tensorflow as tf
-from support import odd_texts, recorded_texts
+from support import odd_texts
 
 from official_bert.errors import InputError
 from official_bert.export.graph_normalizer import decode
@@ -56,43 +56,31 @@ def tokenize_with_offsets(tokenizer, texts):
     return [ragged.merge_dims(1, 2) for ragged in found]
 
 
-def compare_to_recorded(tokenizer, records, name):
-    """Returns the number of texts, without those with lone surrogates."""
+@pytest.mark.parametrize(
+    "recorded_tokens",
+    [
+        *("extract uncased", "extract multi_cased"),
+        pytest.param("complete uncased", marks=pytest.mark.slow),
+        pytest.param("complete multi_cased", marks=pytest.mark.slow),
+        pytest.param("complete chinese", marks=pytest.mark.slow),
+    ],
+    indirect=True,
+)
+def test_tokens_equal_the_recorded_ones(recorded_tokens):
+    records, name, vocab_file, do_lower_case = recorded_tokens
+    tokenizer = GraphTokenizer(vocab_file, do_lower_case)
     texts, expected = [], []
     for record in records:
         try:
             text = record["text"].encode()
         except KeyError:
             text = base64.b64decode(record["b64"])
-        except UnicodeEncodeError:
+        except UnicodeEncodeError:  # A lone surrogate.
             continue
         texts.append(text)
-        expected.append([tokenizer.vocab.get(t, t) for t in record[name]])
+        expected.append([tokenizer.vocab[t] for t in record[f"tok_{name}"]])
+    assert len(texts) > 100
     assert_equal_ids(tokenizer, texts, expected)
-    return len(texts)
-
-
-@pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased"])
-def test_tokens_equal_the_recorded_ones(
-    tokenization_extract, make_vocab, vocabulary
-):
-    tokens = tokenization_extract["vocabularies"][vocabulary]
-    missing = [token for token in SPECIAL if token not in tokens]
-    vocab_file = make_vocab(*tokens, *missing)
-    tokenizer = GraphTokenizer(vocab_file, vocabulary == "uncased")
-    records = tokenization_extract["records"]
-    assert compare_to_recorded(tokenizer, records, f"tok_{vocabulary}") > 100
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("vocabulary", ["uncased", "multi_cased", "chinese"])
-def test_tokens_equal_all_recorded_ones(golden, vocab_files, vocabulary):
-    if unicodedata.unidata_version != "14.0.0":
-        pytest.skip("recorded with the Unicode tables of Python 3.11")
-    vocab_file = vocab_files[vocabulary]
-    tokenizer = GraphTokenizer(vocab_file, vocabulary != "multi_cased")
-    lines = recorded_texts.lines(golden / "tokenization/tokenized.jsonl.gz")
-    assert compare_to_recorded(tokenizer, lines, f"ids_{vocabulary}") > 20_000
 
 
 @pytest.mark.nightly

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (the operations of exported models)
-from support import command_lines, hosts, tiny
+from support import command_lines, hosts, squad_files, tiny
 
 import run_classifier
 import run_squad
@@ -50,11 +50,8 @@ def test_classifier_is_exported_with_training_and_without_its_data(tmp_path):
 @pytest.mark.slow
 def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
     tiny.write_model_files(tmp_path, tiny.CONFIG)
-    answers = [{"text": "cat", "answer_start": 4}]
-    question = {"id": "1", "question": "what ?", "answers": answers}
-    paragraph = {"context": "red cat", "qas": [question]}
     train_file = tmp_path / "train.json"
-    train_file.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    squad_files.write(train_file, ("red cat", ("1", "what ?", "cat", 4)))
     given = {
         **command_lines.files_of_run(tmp_path, "out"),
         "train_file": str(train_file),
@@ -79,38 +76,6 @@ def test_squad_model_is_exported_with_new_decoding_options(tmp_path):
     # The best threshold is only known after evaluation.
     task = json.loads((versions / "1/assets.extra/task.json").read_text())
     assert task["decoding"]["null_score_diff_threshold"] == -1.5
-
-
-ALONE = {"do_export": False, "do_train": True}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({}, "--do_export needs task.json"),
-        ({"do_export": False}, "At least one of .*--do_export must"),
-        (
-            {"export_tflite": True, "do_train": True, "bilstm_size": 8},
-            "--export_tflite .*--bilstm_size=",
-        ),
-        ({**ALONE, "export_tflite": True}, "needs --do_export"),
-        ({**ALONE, "export_dir": "there"}, "needs --do_export"),
-        (
-            {"do_train": True, "sweep": "seed=1"},
-            "--sweep=.* conflicts with --do_export",
-        ),
-        (
-            {"do_train": True, "export_dir": "vocab.txt/export"},
-            "output directory must be writable",
-        ),
-    ],
-)
-def test_export_options_that_conflict_are_errors(
-    changes, message, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=message):
-        options(tmp_path, **changes)
 
 
 @pytest.mark.parametrize(

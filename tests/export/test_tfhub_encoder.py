@@ -159,21 +159,3 @@ def test_missing_weight_is_an_error_and_writes_nothing(tmp_path):
     with pytest.raises(InputError, match="missing: bert/pooler/dense/bias"):
         hub_modules.export(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == before
-
-
-def test_interrupted_export_leaves_the_previous_one(tmp_path, monkeypatch):
-    hub_modules.write_files(tmp_path)
-    previous = tmp_path / "module" / "saved_model.pb"
-    previous.parent.mkdir()
-    previous.write_text("previous")
-    before = sorted(tmp_path.rglob("*"))
-
-    def interrupt(module, directory, signatures):
-        pathlib.Path(directory, "saved_model.pb").write_text("new")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tf.saved_model, "save", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        hub_modules.export(tmp_path)
-    assert sorted(tmp_path.rglob("*")) == before
-    assert previous.read_text() == "previous"

@@ -6,13 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from support import recorded, tiny
-from support.run_outputs import weights
 
 import run_classifier
-from official_bert import model_formats
-from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
@@ -24,9 +20,7 @@ from official_bert.tasks.text import TextTask
 
 def sentences(number, seed):
     """Returns texts of 1 to 23 words; the model reads 16 tokens."""
-    random = np.random.RandomState(seed)
-    lengths = random.randint(1, 24, number)
-    return [" ".join(random.choice(tiny.WORDS, n)) for n in lengths]
+    return tiny.texts(number, seed, longest=23)
 
 
 @pytest.fixture(scope="module")
@@ -84,43 +78,11 @@ def test_invalid_arguments_are_an_error(asked):
         list(asked.stream(["good"], chunk_size=0))
 
 
-def test_best_checkpoint_is_preferred_to_the_newest(trained, tmp_path):
-    folder = tmp_path / "out"
-    shutil.copytree(trained, folder)
-    arrays = weights(folder)
-    arrays["output_bias"] = np.array([-50, 50], np.float32)
-    best = folder / model_formats.BEST_DIRECTORY
-    best.mkdir()
-    run_directory.save(str(best), 1, arrays, None, keep=1)
-    asked = Predictor.from_dir(str(folder))
-    assert scores(asked(["good"]))[0, 1] > 0.999
-
-
 def test_answers_do_not_depend_on_the_batch(asked):
     texts = sentences(11, 3)
     one_by_one = scores([answer for text in texts for answer in asked([text])])
     np.testing.assert_allclose(scores(asked(texts)), one_by_one, atol=1e-6)
     assert asked([]) == []
-
-
-def test_pairs_are_two_segments(asked):
-    found = asked(
-        [
-            ("good cat", "what ?"),
-            {"text_a": "good cat", "text_b": "what ?"},
-            "good cat what ?",
-        ]
-    )
-    words = ["[CLS]", "good", "cat", "[SEP]", "what", "?", "[SEP]"]
-    batch = {
-        "input_ids": tf.constant([[tiny.VOCAB.index(word) for word in words]]),
-        "input_mask": tf.ones([1, 7], tf.int32),
-        "segment_ids": tf.constant([[0, 0, 0, 0, 1, 1, 1]]),
-    }
-    expected = tf.nn.softmax(asked._forward_one.model(batch)).numpy()[0]
-    *same, other = scores(found)
-    np.testing.assert_allclose(same, [expected] * 2, atol=1e-6)
-    assert abs(other - expected).max() > 1e-3
 
 
 def test_stream_reads_one_chunk_ahead(asked):

@@ -197,6 +197,7 @@ def test_jax_backend_gives_the_same_outputs():
 def test_adam_of_keras_updates_repeated_tokens_like_others():
     ids = keras.Input([None], dtype="int32")
     model = keras.Model(ids, Bert(CONFIG)(ids).pooled_output)
+    assert {w.path.split("/")[0] for w in model.weights} == {"bert"}
     model.compile(keras.optimizers.Adam(0.01, epsilon=1e-20), "mse")
     before = model.trainable_weights[0].numpy()
     model.train_on_batch(np.array([[1, 2, 2, 2, 3]]), np.zeros([1, 24]))

@@ -1,4 +1,4 @@
-"""Fine-tuning models: recorded outputs, and the inputs of the output layer."""
+"""Fine-tuning models: their output layer, its inputs and its dropout."""
 
 import dataclasses
 
@@ -7,47 +7,13 @@ import pytest
 import tensorflow as tf
 from support import recorded
 
-from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import (
     SequenceClassifier,
     SpanModel,
     TokenClassifier,
 )
 
-CONFIG = dataclasses.replace(
-    recorded.SMALL_CONFIG,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-)
-
-
-@pytest.mark.parametrize("num_labels", [2, 3])
-def test_classifier_equals_the_original(num_labels, golden):
-    arrays = np.load(
-        golden / "classifier" / "model" / f"labels{num_labels}.npz"
-    )
-    config = recorded.read_config(golden / "model" / "base")
-    model = recorded.assign(SequenceClassifier(config, num_labels), 101)
-    inputs = recorded.part(arrays, "in/")
-    batch = {name: tf.constant(value) for name, value in inputs.items()}
-    with tf.GradientTape() as tape:
-        logits = model(batch)
-        example_losses = losses.cross_entropy(logits, batch["label_ids"])
-        loss = tf.reduce_mean(example_losses)
-    outputs = {
-        "logits": logits,
-        "probabilities": tf.nn.softmax(logits),
-        "per_example_loss": example_losses,
-        "loss": loss,
-    }
-    expected = {name: arrays[f"out/{name}"] for name in outputs}
-    recorded.assert_all_close(outputs, expected, atol=2e-5)
-    weights = {w.path: w.value for w in model.trainable_variables}
-    gradients = tape.gradient(loss, weights)
-    stored = recorded.part(arrays, "grad/")
-    assert num_labels == 3 or set(stored) == set(gradients)
-    found = {n: tf.convert_to_tensor(g) for n, g in gradients.items()}
-    recorded.assert_all_close(found, stored, atol=1e-5)
+CONFIG = recorded.without_dropout(recorded.SMALL_CONFIG)
 
 
 def test_initial_output_weights_do_not_depend_on_the_config():

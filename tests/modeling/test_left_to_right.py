@@ -96,9 +96,8 @@ def test_last_token_is_pooled(model, bidirectional):
     assert np.abs(output.pooled_output - other).max() > 0.1
 
 
-# Products of other shapes are summed in another order. The largest difference
-# found is 1.1e-6 to 2.4e-6, with oneDNN on and off and with its instructions
-# limited to AVX2 and SSE4.1.
+# Products of other shapes are summed in another order: a difference of up to
+# 2.4e-6, which depends on the instructions that oneDNN uses.
 PACKED_TOLERANCE = 4e-6
 
 

@@ -83,19 +83,3 @@ def test_functional_model_of_a_layer_survives_saving(name, tmp_path):
 def test_model_survives_saving(name, tmp_path):
     kind, arguments, batch = MODELS[name]
     check_saving(kind(CONFIG, **arguments), batch, tmp_path)
-
-
-@pytest.mark.slow  # Keras compiles the step with XLA.
-def test_bert_is_trained_in_a_functional_model():
-    inputs = [keras.Input([None], dtype="int32") for _ in range(3)]
-    bert = encoder.Bert(CONFIG)
-    logits = keras.layers.Dense(2)(bert(*inputs).pooled_output)
-    model = keras.Model(inputs, logits)
-    assert {w.path.split("/")[0] for w in bert.weights} == {"bert"}
-    before = bert.embeddings.word_embeddings.numpy()
-    model.compile(
-        "adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    )
-    labels = np.array([0, 1, 1])
-    model.fit([IDS, MASK, SEGMENTS], labels, epochs=2, verbose=0)
-    assert np.any(bert.embeddings.word_embeddings.numpy() != before)

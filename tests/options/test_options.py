@@ -12,11 +12,16 @@ from official_bert.errors import InputError
 from official_bert.flags import HEADINGS
 from official_bert.options import (
     BuildVocab,
+    ConvertCheckpoint,
     CreatePretrainingData,
+    ExportTfhub,
+    ExtractFeatures,
+    Predict,
     RunClassifier,
     RunClassifierWithTfhub,
     RunPretraining,
     RunSquad,
+    VisualizeAttention,
 )
 
 
@@ -59,6 +64,17 @@ VALID = {
         "train_file": "text.txt",
         "max_query_length": 9,
     },
+    ConvertCheckpoint: {"input": "folder", "output": "new", "to": "tf1"},
+    ExportTfhub: {"export_path": "new"},
+    ExtractFeatures: {
+        "input_file": "text.txt",
+        "output_file": "new.jsonl",
+        "bert_config_file": "short.json",
+        "vocab_file": "vocab.txt",
+        "init_checkpoint": "model.ckpt",
+    },
+    Predict: {"model_dir": "folder"},
+    VisualizeAttention: {"text_a": "a", "output_file": "new.html"},
 }
 
 
@@ -92,7 +108,11 @@ def test_every_number_has_bounds():
         for options in VALID
         for field in dataclasses.fields(options)
         if type(field.default) in (int, float) and not limits(field)
-    } == {"random_seed", "null_score_diff_threshold"}
+    } == {
+        "random_seed",
+        "null_score_diff_threshold",
+        "num_tpu_cores",  # Without effect in extract_features.py.
+    }
 
 
 @pytest.mark.parametrize("options", VALID)
@@ -103,6 +123,7 @@ def test_every_option_has_a_known_heading_and_a_help_text(options):
 
 
 CREATE = CreatePretrainingData
+WORKERS = {"runner": "DirectRunner", "num_workers": 2}
 BEAM = {"runner": "DirectRunner", "beam_options": "--a='b"}
 PACKED = {"pack_sequences": True, "max_predictions_per_seq": 19}
 SHORT = {"bert_config_file": "short.json"}
@@ -110,9 +131,15 @@ INDEX = {"init_checkpoint": "model.ckpt.index"}
 TPU = {"use_tpu": True, "distribution_strategy": "mirrored"}
 OVERWRITE = {"overwrite_output_dir": True}
 HOSTS = {**OVERWRITE, "distribution_strategy": "multi_worker_mirrored"}
+EXPORT = {"do_export": True}
 INVALID = [
     (BuildVocab, {"input_file": "none.txt"}, "'none.txt'"),
     (BuildVocab, {"bert_config_file": "a", "hidden_size": 100}, "=12. .*100"),
+    (BuildVocab, {"bert_config_file": "./text.txt"}, "=./text.txt"),
+    (BuildVocab, {"bert_config_file": "new_vocab.txt"}, "=new_vocab.txt"),
+    (BuildVocab, {"vocab_file": "text.txt"}, "--vocab_file=text.txt"),
+    (BuildVocab, {"vocab_file": "text.txt/vocab.txt"}, "'text.txt'"),
+    (BuildVocab, {"vocab_size": 104}, "--vocab_size=104 .*104"),
     (CREATE, {"input_file": ""}, "Input file ''"),
     (CREATE, {"input_file": "folder"}, "'folder'"),
     (CREATE, {"vocab_file": "folder"}, "--vocab_file=folder"),
@@ -123,6 +150,10 @@ INVALID = [
     (CREATE, {"output_file": "checkpoint"}, "--output_file=checkpoint"),
     (CREATE, {"output_file": ","}, "--output_file=,"),
     (CREATE, BEAM, "--beam_options=--a='b .*quot"),
+    (CREATE, {"beam_options": "--x"}, "--beam_options=--x needs --runner"),
+    (CREATE, {"runner": "Spark"}, "--runner=Spark"),
+    (CREATE, WORKERS, "--num_workers=2 conflicts with --runner"),
+    (CREATE, {"document_blank_lines": 1}, "needs --split_sentences"),
     (CREATE, {"mask_share": 0.5}, "--mask_share=0.5"),
     (CREATE, PACKED, "--max_predictions_per_seq=19 .*20"),
     (CREATE, SHORT, "--max_seq_length=128 exceeds .* 64 positions"),
@@ -156,6 +187,25 @@ INVALID = [
     (RunClassifier, {"freeze": "3-1"}, "--freeze=3-1 .*0 to 11"),
     (RunClassifier, {"freeze": "head"}, "--freeze=head"),
     (RunClassifier, {"data_dir": "none"}, "--data_dir=none"),
+    (RunClassifier, {"do_train": False}, "At least one of .*--do_export must"),
+    (RunClassifier, {**EXPORT, "do_train": False}, "--do_export needs task"),
+    (
+        RunClassifier,
+        {**EXPORT, "export_tflite": True, "bilstm_size": 8},
+        "--export_tflite .*--bilstm_size=",
+    ),
+    (
+        RunClassifier,
+        {**EXPORT, "sweep": "seed=1"},
+        "conflicts with --do_export",
+    ),
+    (
+        RunClassifier,
+        {**EXPORT, "export_dir": "vocab.txt/export"},
+        "output directory must be writable",
+    ),
+    (RunClassifier, {"export_tflite": True}, "tflite needs --do_export"),
+    (RunClassifier, {"export_dir": "there"}, "=there needs --do_export"),
     (RunSquad, {"train_file": None}, "--do_train needs --train_file"),
     (RunSquad, {"train_file": "none.json"}, "--train_file=none.json"),
     (RunSquad, {"do_train": False}, "At least one of"),

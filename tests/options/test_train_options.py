@@ -32,11 +32,7 @@ def evaluate(flags=""):
     ("name", "value"),
     [
         ("max_seq_length", "64"),
-        ("max_seq_length", 64.5),
-        ("max_seq_length", None),
-        ("eval_batch_size", []),
         ("layerwise_lr_decay", {"a": 1}),
-        ("freeze", True),
         ("id_column", ["a"]),
     ],
 )

@@ -220,16 +220,3 @@ def test_unsuitable_documents_are_a_warning_with_advice(
     assert len(warnings) == (message is not None)
     for record in warnings:
         assert re.search(message, record.getMessage(), re.IGNORECASE)
-
-
-@pytest.mark.parametrize("num_workers", [0, 1])
-def test_wrapped_prose_gives_the_records_of_one_sentence_per_line(
-    tmp_path, num_workers
-):
-    lines = "\n\n".join("\n".join(document) for document in DOCUMENTS)
-    inputs = pretraining_records.write_inputs(tmp_path, lines, WORDS)
-    how = {"num_workers": num_workers}
-    expected = pretraining_records.make(inputs, tmp_path / "out", **how)
-    write_chapters(inputs / "text.txt", "\n\n", "\n\n\n\n", 30)
-    how["split_sentences"] = True
-    assert pretraining_records.make(inputs, tmp_path / "out", **how) == expected

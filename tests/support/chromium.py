@@ -17,7 +17,10 @@ _FLAGS = """
 
 @contextlib.contextmanager
 def browser():
-    """Yields a Selenium driver, or skips the test without Chromium."""
+    """Yields a Selenium driver, or skips the test without Chromium.
+
+    Fails at the end if the last page has messages on the console.
+    """
     webdriver = pytest.importorskip("selenium.webdriver")
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (chromium and driver):
@@ -34,6 +37,7 @@ def browser():
     started = webdriver.Chrome(options=options, service=service)
     try:
         yield started
+        assert console_messages(started) == []
     finally:
         started.quit()
 

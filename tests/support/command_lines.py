@@ -1,6 +1,5 @@
 """Options from a command line."""
 
-import json
 from typing import Any
 
 from absl import flags
@@ -23,15 +22,3 @@ def files_of_run(folder, output):
         "vocab_file": str(folder / "vocab.txt"),
         "output_dir": str(folder / output),
     }
-
-
-def recorded(options_class, name, golden, monkeypatch, output):
-    """Returns the options of a recorded run, and changes to its directory.
-
-    Its outputs go to the directory `output`.
-    """
-    folder = golden / "e2e"
-    monkeypatch.chdir(folder)
-    _, *arguments = json.loads((folder / "commands.json").read_text())[name]
-    line = " ".join(arguments).replace("WORK", str(output))
-    return parse(options_class, line)

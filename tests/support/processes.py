@@ -6,14 +6,21 @@ import sys
 
 import pytest
 
+from support import ROOT
 
-def run_python(*arguments, status=0, **options):
+
+def run_python(*arguments, status=0, env=None, **options):
     """Returns a finished Python process with its stdout and stderr as text.
 
-    It must end with `status`, unless that is None.
+    It must end with `status`, unless that is None. By default it has this
+    process' environment, and imports this project.
     """
     done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, **options
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        env=env or {**os.environ, "PYTHONPATH": str(ROOT)},
+        **options,
     )
     assert status in (None, done.returncode), done.stderr[-4000:]
     return done

@@ -4,9 +4,9 @@ Its weights were random, not trained, so that they need not be stored: each is
 normal noise with a seed computed from its name.
 """
 
+import dataclasses
 import math
 import pathlib
-import re
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -55,6 +55,13 @@ RELU_CONFIG = BertConfig(
 )
 
 
+def without_dropout(config: BertConfig) -> BertConfig:
+    """Returns the config of the same model without dropout."""
+    return dataclasses.replace(
+        config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+
+
 def read_config(folder: pathlib.Path) -> BertConfig:
     """Returns the config of a recorded model."""
     return BertConfig.from_json_file(str(folder / "bert_config.json"))
@@ -92,30 +99,10 @@ def assign(model: Any, seed: int) -> Any:
     return model
 
 
-def assign_heads(model: Any, arrays: Mapping[str, Any]) -> None:
-    """Assigns the first weights of the head of a recorded run."""
-    heads = part(arrays, "extra_init/")
-    for weight in model.trainable_variables:
-        if weight.path in heads:
-            weight.assign(heads.pop(weight.path))
-    assert not heads
-
-
 def part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Returns the arrays whose names start with `prefix`, without it."""
     names = [name for name in arrays if name.startswith(prefix)]
     return {name.removeprefix(prefix): arrays[name] for name in names}
-
-
-def finetuning_batches(arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the six batches of a recorded run."""
-    return [
-        {
-            name: tf.constant(value.reshape(len(value), -1), tf.int32)
-            for name, value in part(arrays, f"batches/batch{n:02d}/").items()
-        }
-        for n in range(6)
-    ]
 
 
 def assert_all_close(found, expected, **tolerance):
@@ -124,20 +111,6 @@ def assert_all_close(found, expected, **tolerance):
         np.testing.assert_allclose(
             found[name], value, err_msg=name, **tolerance
         )
-
-
-def assert_equal_texts(path, expected, **tolerance):
-    """Compares two files exactly, but for the values of their decimals.
-
-    Returns:
-        The decimals of both files.
-    """
-    texts = path.read_text(), expected.read_text()
-    decimal = re.compile(r"-?\d+(?:\.\d+|e-\d+)(?:e-\d+)?")
-    assert decimal.sub("DECIMAL", texts[0]) == decimal.sub("DECIMAL", texts[1])
-    found, wanted = (np.float64(decimal.findall(text)) for text in texts)
-    np.testing.assert_allclose(found, wanted, **tolerance)
-    return found, wanted
 
 
 def decode(serialized: bytes) -> dict[str, list[Any]]:

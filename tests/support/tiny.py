@@ -35,6 +35,13 @@ CONFIG = {
 SMALL = {**CONFIG, "hidden_size": 8, "intermediate_size": 8}
 
 
+def texts(number, seed, longest):
+    """Returns random texts of 1 to `longest` words."""
+    random = np.random.RandomState(seed)
+    lengths = random.randint(1, longest + 1, number)
+    return [" ".join(random.choice(WORDS, length)) for length in lengths]
+
+
 def write_model_files(folder, config, vocab=VOCAB):
     """Writes `bert_config.json` and `vocab.txt`."""
     (folder / "bert_config.json").write_text(json.dumps(config))
@@ -67,6 +74,14 @@ def run(folder, **changes):
     return folder / "out", json.loads(results)
 
 
+def predictions(output):
+    """Returns [id, prediction] of each line below the header."""
+    text = (output / "test_predictions.tsv").read_text()
+    header, *rows = [line.split("\t") for line in text.splitlines()]
+    assert header == ["id", "prediction"]
+    return rows
+
+
 def save(folder, model, config, seed, **others):
     """Writes a run directory with random weights, as if it had been trained.
 
@@ -95,10 +110,15 @@ def save_finetuned(directory, task, config=SMALL):
     return str(directory)
 
 
+def save_pretrained(folder, config, seed, **others):
+    """Writes the run directory of a pre-trained model with random weights."""
+    model = PretrainingModel(BertConfig.from_dict(config))
+    save(folder, model, config, seed, **others)
+
+
 def save_both(folder):
     """Writes the run directories `tuned` and `pretrained`; returns `folder`."""
     task = TextTask(task_type="classification", labels=("no", "yes"))
     save_finetuned(folder / "tuned", task)
-    model = PretrainingModel(BertConfig.from_dict(SMALL))
-    save(folder / "pretrained", model, SMALL, 5)
+    save_pretrained(folder / "pretrained", SMALL, 5)
     return folder

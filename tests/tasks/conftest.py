@@ -22,6 +22,6 @@ def make_tokenizer(make_vocab):
 
 
 @pytest.fixture
-def tokenizer(make_vocab):
+def tokenizer(tmp_path):
     """The tokenizer of `tiny.VOCAB`."""
-    return Tokenizer(make_vocab(*tiny.VOCAB), do_lower_case=True)
+    return tiny.tokenizer(tmp_path)

@@ -138,8 +138,3 @@ def test_first_known_file_name_is_read(tmp_path, names, split, expected):
     for name in names:
         (tmp_path / name).touch()
     assert ConllData(str(tmp_path)).path(split) == str(tmp_path / expected)
-
-
-def test_missing_file_is_reported_with_the_names_searched_for(tmp_path):
-    with pytest.raises(InputError, match=r"dev\.txt or valid\.txt or"):
-        ConllData(str(tmp_path)).read("dev")

@@ -5,12 +5,11 @@ import tarfile
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from support import recorded, recorded_texts
+from support import recorded_texts
 
 from official_bert.errors import InputError
 from official_bert.inputs import padding
-from official_bert.tasks import glue, record_files
+from official_bert.tasks import glue
 from official_bert.tasks.text import TextExample, TextTask
 from official_bert.tokenization import Tokenizer
 
@@ -28,28 +27,6 @@ def test_features_equal_the_original(golden, vocab_files, name, split):
     recorded_texts.assert_equals(
         golden, f"{name}_{split}", task, tokenizer, split
     )
-
-
-def test_records_equal_the_original(golden, vocab_files, tmp_path):
-    tokenizer = recorded_texts.tokenizer(golden, vocab_files, "MRPC")
-    task = make("MRPC", golden / "classifier" / "data" / "MRPC")
-    path = str(tmp_path / "train.tf_record")
-    examples = task.examples("train")
-    record_files.write_records(path, task, examples, tokenizer, 32)
-    place = golden / "classifier" / "features" / "MRPC_train"
-    *expected, _ = recorded_texts.lines(place / "features_32.jsonl.gz")
-    written = tf.data.TFRecordDataset(path).as_numpy_iterator()
-    for mine, record in zip(
-        map(recorded.decode, written), expected, strict=True
-    ):
-        padding = [0] * (32 - len(record["input_ids"]))
-        assert mine == {
-            "input_ids": record["input_ids"] + padding,
-            "input_mask": [1] * len(record["input_ids"]) + padding,
-            "segment_ids": record["segment_ids"] + padding,
-            "label_ids": [record["label_id"]],
-            "is_real_example": [1],
-        }
 
 
 ODD_PAIRS = {

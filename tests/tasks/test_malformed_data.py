@@ -178,7 +178,8 @@ def test_malformed_data_is_reported_with_file_and_line(
 
 
 @pytest.mark.parametrize(
-    "task_name", ["cola", "xnli", "tsv", "csv", "jsonl", "choices", "swag"]
+    "task_name",
+    ["cola", "xnli", "tsv", "csv", "jsonl", "choices", "swag", "ner"],
 )
 def test_missing_file_is_reported(tmp_path, task_name):
     with pytest.raises(InputError, match=re.escape(str(tmp_path))):

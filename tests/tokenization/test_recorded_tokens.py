@@ -23,15 +23,15 @@ def assert_equal(records, field, function):
 
 
 @pytest.mark.parametrize(
-    "recorded",
+    "recorded_tokens",
     [
         *("extract uncased", "extract multi_cased", "complete uncased"),
         *("complete multi_cased", "complete chinese"),
     ],
     indirect=True,
 )
-def test_tokens_and_ids_equal_the_recorded_ones(recorded):
-    records, name, vocab_file, do_lower_case = recorded
+def test_tokens_and_ids_equal_the_recorded_ones(recorded_tokens):
+    records, name, vocab_file, do_lower_case = recorded_tokens
     tokenizer = Tokenizer(vocab_file, do_lower_case)
 
     def tokens_of_ids(text):
@@ -49,10 +49,10 @@ def test_tokens_and_ids_equal_the_recorded_ones(recorded):
 
 
 @pytest.mark.parametrize(
-    "recorded", ["extract uncased", "complete uncased"], indirect=True
+    "recorded_tokens", ["extract uncased", "complete uncased"], indirect=True
 )
-def test_words_equal_the_recorded_ones(recorded):
-    records, _, vocab_file, _ = recorded
+def test_words_equal_the_recorded_ones(recorded_tokens):
+    records, _, vocab_file, _ = recorded_tokens
     assert_equal(records, "basic_lower", BasicTokenizer(True).tokenize)
     assert_equal(records, "basic_cased", BasicTokenizer(False).tokenize)
     wordpiece = FullTokenizer(vocab_file).wordpiece_tokenizer

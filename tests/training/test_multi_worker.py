@@ -1,4 +1,4 @@
-"""Several hosts, as real processes: results, agreement, signals."""
+"""Several hosts, as real processes: results, signals, death and restart."""
 
 import re
 import signal
@@ -6,12 +6,24 @@ import time
 
 import numpy as np
 import pytest
-from support import hosts, review_runs, run_outputs
+from support import hosts, pretraining_runs, review_runs, run_outputs
 
 import run_pretraining
+from official_bert.checkpoints import run_directory, tf1
 from official_bert.options import RunPretraining
 
 pytestmark = pytest.mark.slow
+
+COMMAND = "run_pretraining.py"
+
+
+@pytest.fixture
+def flags(tmp_path):
+    """The flags of a pre-training run with a long evaluation."""
+    pretraining_runs.write(tmp_path)
+    steps = dict.fromkeys(("num_train_steps", "save_checkpoints_steps"), 20)
+    modes = {"do_train": True, "do_eval": True, "max_eval_steps": 100_000}
+    return pretraining_runs.flags(tmp_path, **steps, **modes)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +34,7 @@ def test_signal_ends_a_host_that_waits_or_evaluates(
     flags, moment, number, num_missing
 ):
     cluster = [flags, *[None] * num_missing]
-    with hosts.started("run_pretraining.py", cluster) as [process]:
+    with hosts.started(COMMAND, cluster) as [process]:
         hosts.read_until(process, moment)
         time.sleep(5.0)  # Until TensorFlow waits or evaluates.
         assert process.poll() is None
@@ -36,13 +48,13 @@ def test_hosts_that_start_from_different_steps_are_an_error(tmp_path, flags):
     run_pretraining.main(RunPretraining(**flags))
     flags["num_train_steps"] = 40
     other = flags | {"output_dir": f"{tmp_path}/other"}
-    for text in hosts.run("run_pretraining.py", [other, flags], status=1):
+    for text in hosts.run(COMMAND, [other, flags], status=1):
         assert "with the same step. Received: [0, 20]" in text
 
 
 def test_signal_to_one_host_stops_all_after_the_same_step(tmp_path, flags):
     flags |= {"num_train_steps": 100_000, "save_checkpoints_steps": 7}
-    with hosts.started("run_pretraining.py", [flags, flags]) as processes:
+    with hosts.started(COMMAND, [flags, flags]) as processes:
         hosts.read_until(processes[0], r"Saved .*model\.ckpt-7$")
         processes[1].terminate()
         errors = hosts.wait(processes)
@@ -78,3 +90,39 @@ def test_two_hosts_fine_tune_like_one(tmp_path):
         run_outputs.read_json(f / "eval_results.json") for f in (alone, two)
     )
     assert found["eval_loss"] == pytest.approx(expected["eval_loss"], abs=1e-6)
+
+
+def kill(processes, number, output):
+    """Kills one of two hosts; the other one ends with a message."""
+    processes[number].kill()
+    survivor = processes[1 - number]
+    _, errors = survivor.communicate(timeout=120)
+    assert survivor.returncode == 1, errors
+    assert "Another host of the run has stopped" in errors
+    # Python may collect TensorFlow's thread pool after closing its pipe.
+    errors, *_ = errors.split("Exception ignored in: <function Pool.__del__")
+    assert not re.search("Traceback|most recent call last", errors)
+    tf1.verify(run_directory.latest(str(output)))
+
+
+def test_death_of_a_host_during_evaluation_ends_the_other(tmp_path, flags):
+    with hosts.started(COMMAND, [flags, flags]) as processes:
+        errors = hosts.read_until(processes[0], "Evaluating")
+        [waiting] = re.findall(r"Waiting for all hosts: (.*)\.", errors)
+        assert len(re.findall(r"localhost:\d+", waiting)) == 2
+        kill(processes, 1, tmp_path / "out")
+
+
+def test_restarted_hosts_end_with_the_weights_of_an_uninterrupted_run(
+    tmp_path, flags
+):
+    flags |= {"do_eval": False, "num_train_steps": 60}
+    flags["save_checkpoints_steps"] = 5
+    whole, output = tmp_path / "whole", tmp_path / "out"
+    hosts.run(COMMAND, [flags | {"output_dir": str(whole)}] * 2)
+    for number in (1, 0):
+        with hosts.started(COMMAND, [flags] * 2) as processes:
+            hosts.read_until(processes[0], r"Saved .*model\.ckpt-[1-9]\d*$")
+            kill(processes, number, output)
+    hosts.run(COMMAND, [flags] * 2)
+    run_outputs.assert_same_weights(whole, output)

@@ -215,7 +215,6 @@ def test_model_or_tokenizer_other_than_bert_is_an_error(
         ("tokenizer", {"model": ["a"]}),
         ("tokenizer", {"normalizer": 5}),
         ("tokenizer", {"added_tokens": 5}),
-        ("tokenizer", {"added_tokens": [5]}),
         ("tokenizer", {"added_tokens": [{"content": ["a"], "id": 0}]}),
         ("tokenizer_config", {"do_lower_case": "false"}),
         ("tokenizer_config", {"strip_accents": [1]}),

@@ -1,9 +1,9 @@
 """SQuAD files, released tokenizers and features."""
 
 import functools
-import json
 
 import pytest
+from support import squad_files
 
 from official_bert.tasks.squad.squad_examples import read_examples
 from official_bert.tasks.squad.squad_task import SquadTask
@@ -12,34 +12,8 @@ from official_bert.tokenization import Tokenizer
 
 @pytest.fixture
 def write_squad(tmp_path):
-    """Returns a function that writes paragraphs and returns the file's path.
-
-    A paragraph is a context and its questions: (id, question, answer or None,
-    offset of the answer).
-    """
-
-    def make_question(name, question, text, start):
-        answers = [{"text": text, "answer_start": start}]
-        return {
-            "id": name,
-            "question": question,
-            "is_impossible": text is None,
-            "answers": [] if text is None else answers,
-        }
-
-    def write(*paragraphs, **changes):
-        nodes = [
-            {
-                "context": context,
-                "qas": [make_question(*q) | changes for q in questions],
-            }
-            for context, *questions in paragraphs
-        ]
-        path = tmp_path / "squad.json"
-        path.write_text(json.dumps({"data": [{"paragraphs": nodes}]}))
-        return str(path)
-
-    return write
+    """Returns a function that writes paragraphs and returns the file's path."""
+    return functools.partial(squad_files.write, tmp_path / "squad.json")
 
 
 @pytest.fixture

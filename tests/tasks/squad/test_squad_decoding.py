@@ -1,7 +1,6 @@
 """Answers from logits, compared with an enumeration of all spans."""
 
 import random
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -137,26 +136,6 @@ def test_no_answer_wins_by_more_than_the_threshold(make):
         assert [c["text"] for c in found.n_best][:2] == ["", "A"]
 
 
-def test_long_word_is_normalized_once(make, monkeypatch):
-    spy = mock.Mock(wraps=squad_decoding.normalize)
-    monkeypatch.setattr(squad_decoding, "normalize", spy)
-    features = make("a.b" * 50)
-    [found] = predict(features, random_logits(features), max_answer_length=2)
-    texts = {candidate["text"] for candidate in found.n_best}
-    assert texts == {"a", ".", "b", "a.", ".b", "ba"}
-    assert spy.call_count == 1
-
-
-def test_spans_with_the_same_tokens_are_decoded_once(make, monkeypatch):
-    spy = mock.Mock(wraps=squad_decoding.get_final_text)
-    monkeypatch.setattr(squad_decoding, "get_final_text", spy)
-    features = make("." * 200)
-    [found] = predict(features, random_logits(features), max_answer_length=3)
-    texts = [candidate["text"] for candidate in found.n_best]
-    assert sorted(texts) == [".", "..", "..."]
-    assert spy.call_count == 3
-
-
 @pytest.mark.parametrize("version_2", [False, True])
 def test_first_of_equal_spans_wins(make, version_2):
     [found] = predict(
@@ -247,14 +226,6 @@ def test_final_text_of_random_texts_follows_the_definition():
         assert found == final_text_by_hand(*arguments)
         num_parts += found != original
     assert num_parts > 200
-
-
-def test_wordpiece_tokens_are_joined_to_words():
-    join = squad_decoding.join_tokens
-    assert join(["a", "min", "##er", "."]) == "a miner ."
-    assert join(["##er", "##s", "x"]) == "ers x"
-    assert join(["[UNK]", "#", "#", "a"]) == "[UNK] # # a"
-    assert join([]) == ""
 
 
 PASSAGES = {

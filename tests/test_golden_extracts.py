@@ -1,0 +1,28 @@
+"""The committed extracts equal the complete recordings."""
+
+import json
+import runpy
+
+import numpy as np
+import pytest
+from support import recorded
+
+
+def extract(golden, name):
+    script = recorded.EXTRACT / "make_extracts.py"
+    return runpy.run_path(str(script))[name](golden)
+
+
+@pytest.mark.parametrize("name", ["bert_config", "tokenization"])
+def test_committed_text_equals_the_recording(golden, name):
+    committed = (recorded.EXTRACT / f"{name}.json").read_text("utf-8")
+    assert json.loads(committed) == extract(golden, name)
+
+
+@pytest.mark.parametrize("name", ["model", "finetuning"])
+def test_committed_arrays_equal_the_recording(golden, name):
+    committed = np.load(recorded.EXTRACT / f"{name}.npz")
+    expected = extract(golden, name)
+    assert set(committed) == set(expected)
+    # The norms of gradients depend on the processor's order of summation.
+    recorded.assert_all_close(committed, expected, rtol=1e-12)
