@@ -78,6 +78,9 @@ class HubEncoder(keras.layers.Layer):
         # A tuple: Keras finds variables in it.
         self.module_weights = tuple(_as_weights(self.module, handle))
         self.built = True
+        if not self.trainable:
+            for weight in self.module_weights:
+                weight.trainable = False
 
     @property
     def text_info(self) -> TextInfo:
@@ -135,7 +138,7 @@ class HubBert(keras.layers.Layer):
 
     def __init__(self, handle: str, name: str = "bert", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
-        self.encoder = HubEncoder(handle)
+        self.encoder = HubEncoder(handle, trainable=self.trainable)
         self.built = True
         path = os.path.join(self.encoder.directory, CONFIG)
         self.is_ours = files.exists(path)

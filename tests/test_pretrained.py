@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import keras
 import numpy as np
 import pytest
 from support import ROOT, command_lines, conversions, hub_server
@@ -68,6 +69,20 @@ def test_model_of_any_format_has_the_weights_of_the_original(models, name):
     assert expected.items() <= found.items()
     tokenizer = Tokenizer.from_pretrained(directory)
     assert tokenizer.tokenize("AB c") == ["[UNK]", "c"]
+
+
+def test_frozen_and_renamed_encoders_have_the_same_weights(models):
+    directory, ids = str(models["tf1"]), np.array([[1, 2]])
+    frozen = Bert.from_pretrained(directory, trainable=False)
+    renamed = Bert.from_pretrained(directory, name="encoder")
+    expected = Bert.from_pretrained(directory)(ids).pooled_output
+    inputs = keras.Input([None], dtype="int32")
+    outputs = [bert(inputs).pooled_output for bert in (frozen, renamed)]
+    model = keras.Model(inputs, outputs)
+    for found in model(ids):
+        np.testing.assert_array_equal(found, expected)
+    trained = {w.path.split("/")[0] for w in model.trainable_variables}
+    assert trained == {"encoder"}
 
 
 def test_checkpoint_with_its_config_comes_before_other_formats(models):

@@ -66,6 +66,12 @@ class AdamWeightDecay:
         for weight in self.weights:
             for moment in self.moments:
                 name = f"{weight.path}/{moment}"
+                if name in self.slots:
+                    raise ValueError(
+                        f"Two weights have the path {weight.path!r}. Give "
+                        "their layers different names, such as "
+                        "Bert(config, name='second_bert')."
+                    )
                 self.slots[name] = tf.Variable(
                     tf.zeros(weight.shape), trainable=False, name=name
                 )

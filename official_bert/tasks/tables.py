@@ -40,12 +40,14 @@ class Row(NamedTuple):
         cells: {column: cell}. Cells are strings; in JSON Lines, any JSON value.
             In TSV and CSV, columns have the numbers "0", "1", ... in addition
             to the names of the header, which take precedence.
+        columns: The names of the columns; without a header, their numbers.
         flags: {column: the flag that names it}, for messages.
     """
 
     path: str
     line: int
     cells: Mapping[str, Any]
+    columns: Sequence[str]
     flags: Mapping[str, str] = {}
 
     @property
@@ -58,13 +60,6 @@ class Row(NamedTuple):
         if column not in self.cells:
             raise self._no_column(column)
         return self.cells[column]
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns; without any, their numbers."""
-        numbers = set(map(str, range(len(self.cells))))
-        names = [name for name in self.cells if name not in numbers]
-        return names or list(self.cells)
 
     def _no_column(self, column: str) -> InputError:
         names = self.columns
@@ -205,7 +200,8 @@ def read_lines(path: str, *, has_header: bool) -> Iterator[Row]:
     files.require(path, "The data")
     for line, text in files.numbered_lines(path):
         if line > 1 or not has_header:
-            yield Row(path, line, _by_number(text.split("\t")))
+            cells = _by_number(text.split("\t"))
+            yield Row(path, line, cells, [*cells])
 
 
 def _by_number(cells: Iterable[str]) -> dict[str, str]:
@@ -283,7 +279,8 @@ def _name_cells(
     has_header: bool,
     advice: str,
 ) -> Iterator[Row]:
-    width, names = 0, []
+    width = 0
+    names: list[str] = []
     for line, cells in numbered:
         if len(cells) > 1 and not any(cells):
             continue  # Spreadsheets write such rows at the end.
@@ -291,6 +288,8 @@ def _name_cells(
             width, advice = len(cells), _separator_advice(cells) or advice
             if has_header:
                 names = [cell.strip() for cell in cells]
+                if names.count("") > 1:
+                    names = [name or str(i) for i, name in enumerate(names)]
                 _require_different(f"{path}:{line}", names)
                 continue
         if len(cells) != width:
@@ -298,8 +297,10 @@ def _name_cells(
                 f"{path}:{line}: must have {width} columns, like the first "
                 f"line. Received: {len(cells)}. {advice}"
             )
+        by_number = _by_number(cells)
         by_name = dict(zip(names, cells, strict=False))
-        yield Row(path, line, {**_by_number(cells), **by_name})
+        columns = names or [*by_number]
+        yield Row(path, line, by_number | by_name, columns)
 
 
 def _require_different(where: str, names: Sequence[str]) -> None:
@@ -323,7 +324,7 @@ def _read_objects(path: str) -> Iterator[Row]:
                 '{"text": "Good.", "label": "positive"}. Received: '
                 f"{type(value).__name__}."
             )
-        yield Row(path, line, value)
+        yield Row(path, line, value, [*value])
 
 
 def read_labels(path: str) -> tuple[str, ...]:

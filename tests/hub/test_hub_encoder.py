@@ -73,6 +73,7 @@ def test_frozen_encoder_has_no_trainable_weights_and_no_dropout(path):
         return np.abs(one["pooled_output"] - other["pooled_output"]).max()
 
     assert encoder.trainable_variables == []
+    assert len(model_on(encoder).trainable_variables) == 2
     assert len(encoder.weights) == len(encoder.module.variables)
     assert difference() == 0.0
     encoder.trainable = True

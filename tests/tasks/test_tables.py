@@ -21,6 +21,20 @@ def numbered(**cells):
 
 
 @pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("text,1,2", ["text", "1", "2"]),
+        (",text,y", ["", "text", "y"]),
+        (",,text", ["0", "1", "text"]),
+    ],
+)
+def test_columns_may_be_named_by_numbers_or_unnamed(tmp_path, header, columns):
+    [row] = read(tmp_path, f"{header}\na,b,c\n", "csv")
+    assert row.columns == columns
+    assert [row.cells[name] for name in columns] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
     ("file_format", "text", "expected"),
     [
         (
