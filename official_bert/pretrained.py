@@ -183,7 +183,12 @@ def _cache(name: str, text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
     path = os.path.join(home, "official_bert", digest, name)
     if not files.exists(path):
-        files.write_text(path, text)
+        try:
+            files.write_text(path, text)
+        except InputError as error:
+            raise InputError(
+                f"{error} XDG_CACHE_HOME=DIRECTORY uses another directory."
+            ) from error
     return path
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from official_bert.errors import InputError
 from official_bert.export.graph_normalizer import (
     Decoded,
     Normalized,
@@ -20,6 +21,8 @@ from official_bert.tokenization import (
 )
 
 UNKNOWN = "[UNK]"
+
+_MAX_TOKEN_BYTES = 256  # The limit of `FastWordpieceTokenizer`.
 
 
 class Words(NamedTuple):
@@ -56,6 +59,14 @@ class GraphTokenizer:
         # Blank lines, tokens with spaces and "##" alone match no word.
         tokens = [t for t in vocab if t != "##" and t.split() == [t]]
         self._ids = tf.constant([vocab[t] for t in tokens], tf.int32)
+        longest = max(tokens, key=lambda token: len(token.encode()))
+        if len(longest.encode()) > _MAX_TOKEN_BYTES:
+            raise InputError(
+                f"{vocab_file}: tokens must have at most {_MAX_TOKEN_BYTES} "
+                f"bytes to export signatures for text. Received: {longest!r}. "
+                "Omit them with --noexport_text, or remove such tokens from "
+                "the vocabulary before training."
+            )
         self._wordpiece = tensorflow_text.FastWordpieceTokenizer(
             tokens,
             # In UTF-8, a character has up to four bytes.

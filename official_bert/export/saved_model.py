@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from official_bert import files
+from official_bert.errors import short_reason
 
 
 def write(
@@ -21,7 +22,7 @@ def write(
         try:
             tf.saved_model.save(module, directory, signatures)
         except tf.errors.OpError as error:
-            raise OSError(error.message) from error
+            raise OSError(short_reason(error)) from error
         for name, content in others.items():
             other = os.path.join(directory, name)
             files.make_directory(os.path.dirname(other))

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+_MAX_CLASSES_OF_MATRIX = 100  # The matrix grows with their square.
+
 
 def precision_recall_f1(
     correct: int, predicted: int, expected: int
@@ -69,14 +71,21 @@ def per_class(
     Returns:
         `per_class`: {label: {precision, recall, f1, support}}.
         `macro_f1`: the mean F1 of all C classes, 0.0 for absent ones.
-        `confusion_matrix`: [C, C], a row for each target class.
+        `confusion_matrix`: [C, C], a row for each target class; absent if there
+            are more than 100.
     """
     from sklearn import metrics
 
-    classes = range(len(labels))
-    matrix = metrics.confusion_matrix(targets, predictions, labels=classes)
-    counts = np.stack([matrix.diagonal(), matrix.sum(0), matrix.sum(1)])
-    return _per_label(counts, labels) | {"confusion_matrix": matrix.tolist()}
+    target, predicted = np.asarray(targets), np.asarray(predictions)
+    groups = target[target == predicted], predicted, target
+    counts = np.stack([np.bincount(g, minlength=len(labels)) for g in groups])
+    scores = _per_label(counts, labels)
+    if len(labels) <= _MAX_CLASSES_OF_MATRIX:
+        matrix = metrics.confusion_matrix(
+            target, predicted, labels=range(len(labels))
+        )
+        scores["confusion_matrix"] = matrix.tolist()
+    return scores
 
 
 def multilabel(

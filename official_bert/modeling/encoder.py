@@ -228,9 +228,11 @@ class Bert(layers.ConfiguredLayer):
     ) -> None:
         super().__init__(config, name=name, **kwargs)
         self.config.validate()
-        self.embeddings = Embeddings(self.config, name="embeddings")
-        self.encoder = Encoder(self.config, name="encoder")
-        self.pooler = layers.dense(self.config, self.config.hidden_size, "tanh")
+        with layers.default_policy(self.dtype_policy):
+            self.embeddings = Embeddings(self.config, name="embeddings")
+            self.encoder = Encoder(self.config, name="encoder")
+            size = self.config.hidden_size
+            self.pooler = layers.dense(self.config, size, "tanh")
 
     @classmethod
     def from_pretrained(cls, model: str, **kwargs: Any) -> "Bert":
@@ -332,6 +334,6 @@ def _last_tokens(input_mask: Any, cls_positions: Any) -> Any:
 
 def _packed_position_ids(input_mask: Any, cls_positions: Any) -> Any:
     """Returns positions [B, S] that start at 0 in each packed sequence."""
-    index = ops.maximum(input_mask - 1, 0)
+    index = ops.maximum(ops.cast(input_mask, "int32") - 1, 0)
     starts = ops.take_along_axis(cls_positions, index, axis=1)
     return ops.arange(ops.shape(input_mask)[1], dtype=starts.dtype) - starts

@@ -59,10 +59,14 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         self.pooling_head = pooling_head
         if isinstance(bert, Mapping):
             bert = keras.saving.deserialize_keras_object(bert)
-        self.bert = bert or Bert(self.config)
+        with layers.default_policy(self.dtype_policy):
+            self.bert = bert or Bert(self.config)
+            size = self._build_pooling_head()
+            self.dropout = layers.Dropout(
+                self.output_dropout, name="output_dropout"
+            )
         if not self.bert.built:
             self.bert.build()
-        size = self._build_pooling_head()
         # Variables, because a layer's name would precede theirs.
         with layers.name_scopes(self.scope):
             self.output_weights = keras.Variable(
@@ -73,9 +77,6 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
             self.output_bias = keras.Variable(
                 "zeros", shape=(num_outputs,), name="output_bias"
             )
-        self.dropout = layers.Dropout(
-            self.output_dropout, name="output_dropout"
-        )
         self.dropout.build((None, size))
         self.built = True
 

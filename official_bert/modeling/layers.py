@@ -172,6 +172,17 @@ class ConfiguredLayer(keras.layers.Layer):
 
 
 @contextlib.contextmanager
+def default_policy(policy: Any) -> Iterator[None]:
+    """Layers created in the context have a dtype policy, such as a parent's."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+@contextlib.contextmanager
 def name_scopes(path: str) -> Iterator[None]:
     """Opens nested Keras name scopes, such as `attention/output`."""
     with contextlib.ExitStack() as stack:

@@ -95,9 +95,12 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         # Built here, so that paths start at `bert` and `cls`, not at the model.
-        self.bert = Bert(self.config)
-        self.masked_lm = MaskedLM(self.config, name="predictions")
-        self.next_sentence = NextSentence(self.config, name="seq_relationship")
+        with layers.default_policy(self.dtype_policy):
+            self.bert = Bert(self.config)
+            self.masked_lm = MaskedLM(self.config, name="predictions")
+            self.next_sentence = NextSentence(
+                self.config, name="seq_relationship"
+            )
         self.bert.build()
         with layers.name_scopes("cls"):
             self.masked_lm.build((None, None, self.config.hidden_size))

@@ -27,6 +27,14 @@ def existing_file(path: str) -> str | None:
     return "must be an existing file. Check the path."
 
 
+def seekable_file(path: str) -> str | None:
+    """Accepts the path of a file that can be read more than once."""
+    is_stored = os.path.isfile(path) or os.path.isdir(path)
+    if os.path.exists(path) and not is_stored:
+        return "can be read only once. Write it to a file."
+    return existing_file(path)
+
+
 def table_format(path: str) -> str:
     """Returns tsv, csv or jsonl, the ending of a file's name, or ""."""
     ending = path.lower().removesuffix(".gz").rpartition(".")[2]

@@ -5,12 +5,12 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.flags import LEGACY, choice, count, option, optional, switch
 from official_bert.options.checks import (
     file_option,
     require_outputs,
+    seekable_file,
     table_format,
 )
 from official_bert.options.model_source import NamedModel, require_model_files
@@ -123,9 +123,6 @@ class ExtractFeatures(NamedModel, heading="Data"):
                 self.input_file,
             )
         # The file is read twice: first to count its lines.
-        path = self.input_file
-        if not files.is_remote(path) and not os.path.isfile(path):
-            message = "can be read only once. Write it to a file."
-            raise self.error("input_file", message)
+        self.require("input_file", seekable_file)
         inputs = [self.input_file, self.bert_config_file, self.vocab_file]
         require_outputs(self, "output_file", [self.output_file], inputs)

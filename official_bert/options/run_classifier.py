@@ -10,8 +10,8 @@ from official_bert.flags import LEGACY, amount, choice, option, optional, switch
 from official_bert.options.checks import (
     TABLE_FORMATS,
     existing_directory,
-    existing_file,
     file_option,
+    seekable_file,
     table_format,
 )
 from official_bert.options.finetuning import FinetuningOptions
@@ -195,7 +195,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             raise self.error("do_predict", "needs --test_file. Add it.")
         for name in [f"{split}_file" for split in self.used_splits]:
             if self.is_set(name):
-                self.require(name, existing_file)
+                self.require(name, seekable_file)
         is_evaluated = self.sweep or "dev" in self.used_splits
         if is_evaluated and not self.dev_file:
             self._check_held_out()

@@ -56,6 +56,9 @@ class RunSquad(FinetuningOptions, heading="Data"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.version_2_with_negative and self.n_best_size == 1:
+            message = "must be at least 2 with --version_2_with_negative."
+            raise self.error("n_best_size", message)
         if self.max_seq_length <= self.max_query_length + 3:
             message = (
                 f"must exceed {self.flag('max_query_length')} + 3, for "

@@ -183,7 +183,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         if self.do_train:
             self._require_utf8()
         self._check_model()
-        files.require_writable_directory(self.output_dir)
+        if self.used_splits:  # Not for an export to another directory.
+            files.require_writable_directory(self.output_dir)
 
     def _require_utf8(self) -> None:
         """Raises `InputError` for values that `RECORD` cannot contain."""

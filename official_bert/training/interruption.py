@@ -41,8 +41,10 @@ def watched() -> Iterator[ReceivedSignal]:
         listener.start()
         stack.callback(listener.join)
         stack.callback(writer.close)  # Ends the listener.
-        # Python's handler only keeps the process alive.
-        ignoring = signals.temporary_handler(lambda *_: None, *_SIGNALS)
+        # Shells start background commands with SIGINT ignored. For the other
+        # signals, Python's handler only keeps the process alive.
+        heard = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
+        ignoring = signals.temporary_handler(lambda *_: None, *heard)
         stack.enter_context(ignoring)
         earlier = signal.set_wakeup_fd(writer.fileno())
         stack.callback(signal.set_wakeup_fd, earlier)

@@ -2,28 +2,23 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator
 from typing import Any
 
-import keras
 import tensorflow as tf
+
+from official_bert.modeling import layers
 
 _GROWTH_STEPS = 2000
 
 
-@contextlib.contextmanager
-def policy(name: str) -> Iterator[None]:
+def policy(name: str) -> contextlib.AbstractContextManager[None]:
     """Layers created in the context compute in `bfloat16` or `float16`.
 
     Weights, layer normalization, softmax and losses stay in float32.
     """
-    before = keras.config.dtype_policy()
-    if name != "none":
-        keras.config.set_dtype_policy(f"mixed_{name}")
-    try:
-        yield
-    finally:
-        keras.config.set_dtype_policy(before)
+    if name == "none":
+        return contextlib.nullcontext()
+    return layers.default_policy(f"mixed_{name}")
 
 
 class LossScale:

@@ -32,8 +32,8 @@ _MAY_CHANGE = (
 # Options that must not change when a run resumes.
 _FIXED_OPTIONS = """
     bert_hub_module_handle bilstm_size choices_column context_column dev_share
-    do_lower_case doc_stride document_context feature_layers freeze id_column
-    label_column layerwise_lr_decay learning_rate long_document
+    do_lower_case doc_stride document_context feature_layers freeze has_header
+    id_column label_column layerwise_lr_decay learning_rate long_document
     max_predictions_per_seq max_query_length max_seq_length
     max_sequences_per_row nsp num_warmup_steps optimizer pack_sequences
     question_column tag_column task_type text_a_column text_b_column

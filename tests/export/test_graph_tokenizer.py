@@ -158,6 +158,12 @@ def test_vocabulary_may_have_blank_and_equal_lines(make_vocab):
     assert_as_reference(vocab_file, False, [words, "", "\ue001 \ue000a"])
 
 
+def test_token_that_is_too_long_is_an_error(make_vocab):
+    vocab_file = make_vocab(*SPECIAL, "\u0e01" * 100)
+    with pytest.raises(InputError, match=r"at most 256 bytes.*--noexport_text"):
+        GraphTokenizer(vocab_file, True)
+
+
 @pytest.mark.parametrize("token", SPECIAL)
 def test_vocabulary_without_a_special_token_is_an_error(make_vocab, token):
     vocab_file = make_vocab(*[t for t in SPECIAL if t != token], "a")

@@ -77,6 +77,12 @@ def test_per_class_metrics_equal_scikit_learn(num_examples):
     assert scores["confusion_matrix"] == matrix.tolist()
 
 
+def test_confusion_matrix_is_left_out_for_many_classes():
+    for num_classes in (100, 101):
+        scores = classification.per_class([0], [1], list(range(num_classes)))
+        assert ("confusion_matrix" in scores) == (num_classes == 100)
+
+
 @pytest.mark.parametrize("scale", [1, 0.55, 0.4])  # Of probabilities.
 def test_multilabel_metrics_equal_scikit_learn(scale):
     rng = np.random.default_rng(0)

@@ -83,3 +83,14 @@ def test_functional_model_of_a_layer_survives_saving(name, tmp_path):
 def test_model_survives_saving(name, tmp_path):
     kind, arguments, batch = MODELS[name]
     check_saving(kind(CONFIG, **arguments), batch, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "model_class", [encoder.Bert, finetuning.SequenceClassifier]
+)
+def test_dtype_policy_is_that_of_all_sublayers(model_class):
+    model = model_class(CONFIG, dtype="mixed_bfloat16")
+    model = model_class.from_config(model.get_config())
+    bert = getattr(model, "bert", model)
+    assert bert(IDS).sequence_output.dtype == "bfloat16"
+    assert keras.config.dtype_policy().name == "float32"

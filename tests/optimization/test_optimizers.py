@@ -43,7 +43,7 @@ DECAY = LinearWarmupDecay(0.1, num_train_steps=10, num_warmup_steps=0)
 
 def test_two_weights_with_one_path_are_an_error():
     weights = [variable("bert/kernel", [1.0]), variable("bert/kernel", [2.0])]
-    with pytest.raises(ValueError, match="Two weights .* 'bert/kernel'"):
+    with pytest.raises(ValueError, match=r"Two weights .* 'bert/kernel'"):
         AdamWeightDecay(weights, DECAY)
 
 

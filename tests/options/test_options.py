@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import json
+import os
 import typing
 
 import pytest
@@ -212,6 +213,11 @@ INVALID = [
     (RunSquad, {"do_eval": True}, "--do_eval needs --predict_file"),
     (RunSquad, {"do_predict": True}, "--do_predict needs --predict_file"),
     (RunSquad, {"max_query_length": 61}, "--max_seq_length=64 .*=61"),
+    (
+        RunSquad,
+        {"version_2_with_negative": True, "n_best_size": 1},
+        "--n_best_size=1 must be at least 2",
+    ),
 ]
 
 
@@ -219,6 +225,13 @@ INVALID = [
 def test_unusable_value_is_an_error(options, changes, message):
     with pytest.raises(InputError, match=message):
         make(options, **changes)
+
+
+def test_table_in_a_pipe_is_an_error(tmp_path):
+    os.mkfifo(tmp_path / "train.csv")
+    names = {"train_file": str(tmp_path / "train.csv"), "data_dir": None}
+    with pytest.raises(InputError, match="can be read only once"):
+        make(RunClassifier, task_name="csv", **names)
 
 
 USABLE = [

@@ -9,6 +9,7 @@ from concurrent import futures
 
 import pytest
 
+from official_bert import signals
 from official_bert.training import interruption
 
 # Like a TensorFlow step, a call into C that Python's handlers cannot interrupt.
@@ -42,6 +43,16 @@ def test_first_signal_is_recorded_and_handlers_are_restored(number):
         assert received.signal == number.name
     assert signal.getsignal(number) == before
     assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_signals_that_are_ignored_stay_ignored():
+    with (
+        signals.temporary_handler(signal.SIG_IGN, signal.SIGINT),
+        interruption.watched() as received,
+    ):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert wait_for_signal(received) == "SIGTERM"
 
 
 def test_ctrl_c_interrupts_again_after_an_error_inside():

@@ -421,7 +421,7 @@ CAN_CHANGE = """
     bert_config_file data_dir dev_file distribution_strategy do_eval do_export
     do_predict do_train early_stopping eval_batch_size eval_every eval_file
     eval_pad_to export_dir export_text export_tflite fit_max_seq_length
-    gcp_project gradient_accumulation_steps has_header init_checkpoint
+    gcp_project gradient_accumulation_steps init_checkpoint
     input_file iterations_per_loop jit_compile keep_checkpoint_max label_file
     language left_to_right master max_answer_length max_eval_steps
     may_initialize may_skip mixed_precision model n_best_size
