@@ -15,6 +15,7 @@ import difflib
 import errno
 import logging as stdlib_logging
 import os
+import re
 import signal
 import sys
 import typing
@@ -33,6 +34,9 @@ _UNUSED_BY_KERAS = {"matplotlib", "sklearn"}
 # The environment variable of TensorFlow's log level, and the level at which it
 # logs only the error that ends the process.
 _LOG_LEVEL, _FATAL_ONLY = "TF_CPP_MIN_LOG_LEVEL", "3"
+
+# The files of an installed TensorFlow.
+_IN_TENSORFLOW = re.compile(r"(site|dist)-packages[/\\]tensorflow[/\\]")
 
 _DISK_FULL = [os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT)]
 
@@ -83,7 +87,11 @@ def run(
     help_flag.parser = _HelpParser()
     flags.DEFINE_flag(help_flag)
     flags.DEFINE_bool("helpfull", False, "the same as --help=all")
-    flags.DEFINE_bool("verbose", False, "show TensorFlow's own log lines")
+    flags.DEFINE_bool(
+        "verbose",
+        False,
+        "show TensorFlow's log lines, and where in the code each line is from",
+    )
     logging.set_verbosity(logging.INFO)
     app.run(
         lambda argv: _call(main, options_class, argv),
@@ -167,11 +175,11 @@ def _shorten_log() -> None:
     # Python's part of TensorFlow warns of retracing.
     stdlib_logging.getLogger("tensorflow").setLevel("ERROR")
     handler = logging.get_absl_handler()
-    # It also logs through absl.
+    # TensorFlow also logs through absl.
     handler.addFilter(
         lambda record: (
             record.levelno > stdlib_logging.INFO
-            or "tensorflow" not in record.pathname.split(os.sep)
+            or not _IN_TENSORFLOW.search(record.pathname)
         )
     )
     handler.setFormatter(
@@ -261,10 +269,12 @@ def options_from_flags(
 def quiet_imports() -> Iterator[None]:
     """Discards the lines that TensorFlow writes to stderr when it is imported.
 
-    Commands import TensorFlow in `main`, after all flags are checked.
-    No setting of TensorFlow hides them. They are shown with --verbose,
-    if the user set TF_CPP_MIN_LOG_LEVEL, and outside `run`. Keras does not
-    import `_UNUSED_BY_KERAS` meanwhile.
+    No setting of TensorFlow hides these lines. They are shown unless
+    TF_CPP_MIN_LOG_LEVEL is 3, which `run` sets unless there is --verbose or
+    another value. Meanwhile, Keras does not import `_UNUSED_BY_KERAS`.
+
+    Commands import TensorFlow in `main`, so that errors in flags do not wait
+    for it.
     """
     if os.environ.get(_LOG_LEVEL) != _FATAL_ONLY:
         yield

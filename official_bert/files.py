@@ -328,7 +328,9 @@ def move(source: str, target: str) -> None:
     """Moves a file, also to another file system; `target` is replaced."""
     with _write_errors(target):
         if is_remote(source) != is_remote(target):
-            _backend("://").copy(source, target, overwrite=True)
+            remote = source if is_remote(source) else target
+            # Its back end also reads and writes local files.
+            _backend(remote).copy(source, target, overwrite=True)
         elif is_remote(source):
             replace(source, target)
         else:

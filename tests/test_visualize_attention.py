@@ -106,6 +106,7 @@ WRONG = [
     ("--model_dir=pretrained --text_b=dog", "--text_b=dog needs --text_a"),
     (f"{WORD} --text_a=dog", "--text_a=dog conflicts with --word=cat"),
     (f"{WORD} --input_file=cats.txt --text_b=dog", "--text_b=dog needs"),
+    (f"{ATTENTION} --model=tuned", "--model_dir=pretrained .* --model=tuned"),
     (f"{ATTENTION} --input_file=cats.txt", "--input_file=.* needs --word"),
     (f"{WORD} --input_file=none", "--input_file=none"),
     (f"{ATTENTION} --text_a=", "--text_a"),

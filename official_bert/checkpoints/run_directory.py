@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files, json_files, model_formats
 from official_bert.checkpoints import tf1
 from official_bert.checkpoints.tf1 import DamagedCheckpointError
 from official_bert.errors import InputError, listed
@@ -146,9 +146,12 @@ def _listed(directory: str) -> list[str]:
     """Returns the names, without directory, in `checkpoint`; newest last."""
     path = os.path.join(directory, _LIST)
     if not files.exists(path):  # A run may be killed before it writes it.
-        found = files.list_directory(directory)
-        stems = (n.removesuffix(".index") for n in found if ".index" in n)
-        return sorted((n for n in stems if _step_of(n) >= 0), key=_step_of)
+        found = [
+            name.removesuffix(model_formats.INDEX)
+            for name in files.list_directory(directory)
+            if name.endswith(model_formats.INDEX)
+        ]
+        return sorted((n for n in found if _step_of(n) >= 0), key=_step_of)
     try:
         state = tf.train.get_checkpoint_state(directory)
     except ValueError:  # It names no checkpoint.

@@ -62,10 +62,10 @@ class GraphTokenizer:
         longest = max(tokens, key=lambda token: len(token.encode()))
         if len(longest.encode()) > _MAX_TOKEN_BYTES:
             raise InputError(
-                f"{vocab_file}: tokens must have at most {_MAX_TOKEN_BYTES} "
-                f"bytes to export signatures for text. Received: {longest!r}. "
-                "Omit them with --noexport_text, or remove such tokens from "
-                "the vocabulary before training."
+                f"{vocab_file}: to export a tokenizer, tokens must have at "
+                f"most {_MAX_TOKEN_BYTES} bytes. Received: {longest!r}. "
+                "Remove such tokens from the vocabulary before training. For "
+                "a fine-tuned model, --noexport_text exports no tokenizer."
             )
         self._wordpiece = tensorflow_text.FastWordpieceTokenizer(
             tokens,

@@ -76,7 +76,9 @@ def per_class(
     """
     from sklearn import metrics
 
-    target, predicted = np.asarray(targets), np.asarray(predictions)
+    target, predicted = (
+        np.asarray(numbers, np.int64) for numbers in (targets, predictions)
+    )
     groups = target[target == predicted], predicted, target
     counts = np.stack([np.bincount(g, minlength=len(labels)) for g in groups])
     scores = _per_label(counts, labels)

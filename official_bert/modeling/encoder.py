@@ -254,9 +254,10 @@ class Bert(layers.ConfiguredLayer):
         self.encoder.build((*input_ids_shape, hidden_size))
         with layers.name_scopes("pooler"):
             self.pooler.build((input_ids_shape[0], hidden_size))
-        # Keras does not pass the argument of the constructor on.
-        for part in (self.embeddings, self.encoder, self.pooler):
-            part.trainable = self.trainable
+        if not self.trainable:
+            # The constructor's `trainable=False` does not reach the parts.
+            for part in (self.embeddings, self.encoder, self.pooler):
+                part.trainable = False
 
     def call(
         self,

@@ -173,7 +173,7 @@ class ConfiguredLayer(keras.layers.Layer):
 
 @contextlib.contextmanager
 def default_policy(policy: Any) -> Iterator[None]:
-    """Layers created in the context have a dtype policy, such as a parent's."""
+    """Gives layers that are created in the context this dtype policy."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:

@@ -31,7 +31,7 @@ def seekable_file(path: str) -> str | None:
     """Accepts the path of a file that can be read more than once."""
     is_stored = os.path.isfile(path) or os.path.isdir(path)
     if os.path.exists(path) and not is_stored:
-        return "can be read only once. Write it to a file."
+        return "must be a file: a pipe can be read only once. Save it first."
     return existing_file(path)
 
 
@@ -136,4 +136,4 @@ def require_output_directory(
             "replace everything in it."
         )
         raise options.error(name, message)
-    files.require_writable_directory(os.path.dirname(path.rstrip("/")))
+    files.require_writable_directory(os.path.dirname(path.rstrip("/")) or ".")

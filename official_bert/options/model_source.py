@@ -104,6 +104,16 @@ class ModelOptions(NamedModel, heading="Model"):
     )
 
     @classmethod
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Adds the files of --model, which conflicts with --model_dir."""
+        if given.get("model") and given.get("model_dir"):
+            raise InputError(
+                f"--model_dir={given['model_dir']} conflicts with "
+                f"--model={given['model']}. Omit one."
+            )
+        return super().complete(given)
+
+    @classmethod
     def _files_of_model(cls, model: str) -> dict[str, Any]:
         # KerasHub presets have another task.json.
         config_file = os.path.join(model, "bert_config.json")

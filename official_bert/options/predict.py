@@ -114,7 +114,7 @@ class Predict(ModelOptions, heading="Model"):
                 message = "needs a .tsv, .csv or .jsonl file as --input_file."
                 raise self.error(name, message)
         output = self.output_file or ""
-        if output.endswith((".gz", ".tsv", ".xls", ".xlsx")):
+        if output.lower().endswith((".gz", ".tsv", ".xls", ".xlsx")):
             raise self.error("output_file", "must end in .csv or .jsonl.")
         self._check_columns(self._task())
         is_table = self.resolved_format in ("csv", "conll")

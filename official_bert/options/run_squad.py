@@ -56,8 +56,12 @@ class RunSquad(FinetuningOptions, heading="Data"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.version_2_with_negative and self.n_best_size == 1:
-            message = "must be at least 2 with --version_2_with_negative."
+        decodes = self.do_export or {"dev", "test"} & set(self.used_splits)
+        if decodes and self.version_2_with_negative and self.n_best_size == 1:
+            message = (
+                "must be at least 2 with --version_2_with_negative: an answer "
+                "and no answer."
+            )
             raise self.error("n_best_size", message)
         if self.max_seq_length <= self.max_query_length + 3:
             message = (

@@ -151,8 +151,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     save_checkpoints_steps: int = count("Steps between checkpoints.", 1000)
     keep_checkpoint_max: int = count("Number of newest checkpoints kept.", 5)
     plots: bool = switch(
-        "Draw training_curves and, for classification, confusion_matrix, as "
-        ".png and .html.",
+        "Draw training_curves and, for classification with up to 100 classes, "
+        "confusion_matrix, as .png and .html.",
         check=checks.installed("matplotlib"),
     )
     iterations_per_loop: int = count(

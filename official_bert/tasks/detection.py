@@ -5,6 +5,7 @@ Detected values are logged, with the flag that overrides them.
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from official_bert.tokenization import Tokenizer
 
 _Options = TypeVar("_Options", bound=RunClassifier)
 
-_ID_NAMES = ("", "id", "idx", "index", "guid", "unnamed: 0")
+_ID_NAME = re.compile(r"|id|idx|index|guid|unnamed: \d+", re.IGNORECASE)
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
 # A column with more different integers holds numbers, not names of classes.
@@ -67,9 +68,10 @@ def complete(options: _Options) -> _Options:
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
     """Yields the rows of `train`, `dev` or `test` of own data."""
     flags = {
-        getattr(options, name): f"--{field.metadata['alias'] or name}"
-        for name, field in options.__dataclass_fields__.items()
-        if name.endswith("_column")
+        getattr(options, field.name): "--"
+        + (field.metadata["alias"] or field.name)
+        for field in dataclasses.fields(options)
+        if field.name.endswith("_column")
     }
     return tables.read(
         options.own_file(split),
@@ -125,7 +127,7 @@ def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
         text = _choose("text", free, possible)
         free.remove(text)
     if not label:
-        possible = [name for name in free if name.lower() not in _ID_NAMES]
+        possible = [name for name in free if not _ID_NAME.fullmatch(name)]
         label = _choose("label", free, possible)
     logging.info("--text_column=%s --label_column=%s", text, label)
     return dataclasses.replace(options, text_a_column=text, label_column=label)

@@ -40,7 +40,8 @@ class Row(NamedTuple):
         cells: {column: cell}. Cells are strings; in JSON Lines, any JSON value.
             In TSV and CSV, columns have the numbers "0", "1", ... in addition
             to the names of the header, which take precedence.
-        columns: The names of the columns; without a header, their numbers.
+        columns: The names of the columns; several unnamed ones are
+            `Unnamed: N`. Without a header, their numbers.
         flags: {column: the flag that names it}, for messages.
     """
 
@@ -68,10 +69,12 @@ class Row(NamedTuple):
         flag = self.flags.get(column)
         hint = "Check the file."
         if flag:
-            hint = (
-                f"Set {flag} to one of these or, without a header, to the "
-                "number of a column, from 0, with --nohas_header."
-            )
+            hint = f"Set {flag} to one of these."
+            if "0" in self.cells:  # Not in JSON Lines.
+                hint += (
+                    " If the file has no header, add --nohas_header and set "
+                    f"{flag} to the number of a column, from 0."
+                )
         if advice := _separator_advice(names):
             hint = advice
         elif near:
@@ -288,8 +291,10 @@ def _name_cells(
             width, advice = len(cells), _separator_advice(cells) or advice
             if has_header:
                 names = [cell.strip() for cell in cells]
-                if names.count("") > 1:
-                    names = [name or str(i) for i, name in enumerate(names)]
+                if names.count("") > 1:  # As pandas names them.
+                    names = [
+                        name or f"Unnamed: {i}" for i, name in enumerate(names)
+                    ]
                 _require_different(f"{path}:{line}", names)
                 continue
         if len(cells) != width:

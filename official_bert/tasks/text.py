@@ -225,8 +225,8 @@ class TextTask(Task):
             raise InputError(
                 f"{where}: must be {expected}, like the training data. "
                 f"Received: {quoted(given)}. For pairs in tables, use "
-                "--text_b_column; for pairs with a tab on standard input, "
-                "--input_format=tsv."
+                "--text_b_column; for pairs separated by a tab on standard "
+                "input, --input_format=tsv."
             )
         return TextExample(where, *texts)
 

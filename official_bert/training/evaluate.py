@@ -195,7 +195,7 @@ class Evaluations:
         """Evaluates if it is due; returns whether `patience` ends training."""
         if self.is_due(step):
             self._evaluate(step)
-        scores = [rank(entry, self._metric) for entry in self._history]
+        scores = [score(entry, self._metric) for entry in self._history]
         best = scores.index(max(scores)) if scores else -1
         num_since_best = len(scores) - 1 - best
         stops = 0 < self._patience <= num_since_best
@@ -206,9 +206,9 @@ class Evaluations:
     def _evaluate(self, step: int) -> None:
         """Evaluates and updates the history."""
         results = self._measure(step)
-        score = rank(results, self._metric)
+        found = score(results, self._metric)
         is_best = all(
-            score > rank(entry, self._metric) for entry in self._history
+            found > score(entry, self._metric) for entry in self._history
         )
         self._history.append(reporting.numbers(results))
         if self._options.is_chief:
@@ -225,8 +225,11 @@ class Evaluations:
         logging.info("Step %d: %s = %.4f", step, self._metric, value)
 
 
-def rank(results: Mapping[str, Any], metric: str) -> tuple[float, float]:
-    """Returns the rank of an evaluation: its metric, then its lower loss."""
+def score(results: Mapping[str, Any], metric: str) -> tuple[float, float]:
+    """Returns a key to compare evaluations: larger is better.
+
+    The loss decides between equal metrics.
+    """
     return results[metric], -results.get("eval_loss", 0.0)
 
 

@@ -340,11 +340,12 @@ def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
     directory = options.output_dir
     model = run_directory.latest(model_formats.find_checkpoint(directory))
     names = filter(_RESULT_FILE.fullmatch, files.list_directory(directory))
-    ending = _ENDINGS.get(task.kind)
-    if not ending:
-        ending = checks.table_format(options.train_file or "") or "tsv"
+    task_name = getattr(options, "task_name", "")  # May be a format.
+    own_files = (options.train_file or "", f".{task_name}")
+    formats = filter(None, map(checks.table_format, own_files))
+    ending = _ENDINGS.get(task.kind) or next(formats, "tsv")
     print(
-        f"\nThe model is {model}. Other files in {directory}:"
+        f"\nThe model is {model}. Some other files in {directory}:"
         f"{bullet_list(list(names))}\n\n"
         f"Predict new examples:\n  python predict.py "
         f"--model_dir={shlex.quote(directory)} --input_file=new.{ending}"

@@ -41,8 +41,9 @@ def watched() -> Iterator[ReceivedSignal]:
         listener.start()
         stack.callback(listener.join)
         stack.callback(writer.close)  # Ends the listener.
-        # Shells start background commands with SIGINT ignored. For the other
-        # signals, Python's handler only keeps the process alive.
+        # A signal that is ignored stays so, such as SIGINT in background
+        # commands of shells. For others, Python's handler only keeps the
+        # process alive.
         heard = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
         ignoring = signals.temporary_handler(lambda *_: None, *heard)
         stack.enter_context(ignoring)

@@ -1,5 +1,6 @@
 """The output of a run besides checkpoints: options, results, events."""
 
+import collections
 import contextlib
 import os
 from collections import Counter
@@ -72,16 +73,15 @@ def log_data(
 
 def _warn_of_labels(counts: Counter[Any]) -> None:
     """Warns if labels differ only in case, or if there are too many."""
-    first_spelling: dict[str, str] = {}
+    spellings: dict[str, list[str]] = collections.defaultdict(list)
     for label in map(str, counts):
-        first = first_spelling.setdefault(label.lower(), label)
-        if label != first:
-            logging.warning(
-                "The labels %r and %r differ only in case, but are different "
-                "classes. Write both in the same way",
-                first,
-                label,
-            )
+        spellings[label.lower()].append(label)
+    if same := [" / ".join(s) for s in spellings.values() if len(s) > 1]:
+        logging.warning(
+            "These labels differ only in case, but are different classes: %s. "
+            "If they mean the same, write them in the same way",
+            listed(same),
+        )
     if len(counts) > 100 or len(counts) > max(2, counts.total() / 2):
         logging.warning(
             f"The training data has {len(counts)} different labels, such as "

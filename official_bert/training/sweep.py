@@ -20,7 +20,7 @@ from official_bert.options.training import DeviceOptions, read_record
 from official_bert.tasks import detection, tables
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop, resuming
-from official_bert.training.evaluate import rank
+from official_bert.training.evaluate import score
 
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
@@ -98,7 +98,7 @@ def run(task: Task, options: RunClassifier) -> None:
         results.append((settings[number], result))
         _write_table(options.output_dir, results, task.main_metric)
     if results:
-        best, _ = max(results, key=lambda r: rank(r[1], task.main_metric))
+        best, _ = max(results, key=lambda r: score(r[1], task.main_metric))
         finetune.print_next_command(task, _run_options(best, options))
     if diverged:
         raise InputError(
@@ -220,14 +220,16 @@ def _write_table(
     groups: dict[Any, list[Any]] = collections.defaultdict(list)
     for setting, result in results:
         values = tuple(str(setting[name]) for name in names)
-        groups[values].append(rank(result, metric))
+        groups[values].append(score(result, metric))
     rows = [(*names, f"best {metric}", "mean", "deviation", "runs")]
     means = {
-        values: [statistics.mean(column) for column in zip(*ranks, strict=True)]
-        for values, ranks in groups.items()
+        values: [
+            statistics.mean(column) for column in zip(*scores, strict=True)
+        ]
+        for values, scores in groups.items()
     }
     for values in sorted(means, key=means.__getitem__, reverse=True):
-        scores = [score for score, _ in groups[values]]
+        scores = [value for value, _ in groups[values]]
         deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
         numbers = (max(scores), means[values][0], deviation)
         cells = [f"{number:.4f}" for number in numbers]

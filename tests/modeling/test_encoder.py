@@ -141,6 +141,14 @@ def test_invalid_ids_are_an_error(model, ids, error, message):
         model.bert(np.array(ids))
 
 
+def test_frozen_parts_stay_frozen_when_the_rest_is_built():
+    bert = Bert(CONFIG)
+    bert.embeddings.trainable = False
+    bert.build()
+    assert not bert.embeddings.trainable_variables
+    assert bert.encoder.trainable_variables
+
+
 def test_dict_as_first_argument_is_an_error(model):
     with pytest.raises(TypeError, match=r"bert\(\*\*batch\)"):
         model.bert({"input_ids": IDS})

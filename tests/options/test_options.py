@@ -215,7 +215,12 @@ INVALID = [
     (RunSquad, {"max_query_length": 61}, "--max_seq_length=64 .*=61"),
     (
         RunSquad,
-        {"version_2_with_negative": True, "n_best_size": 1},
+        {
+            "version_2_with_negative": True,
+            "n_best_size": 1,
+            "do_predict": True,
+            "predict_file": "text.txt",
+        },
         "--n_best_size=1 must be at least 2",
     ),
 ]

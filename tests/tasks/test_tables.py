@@ -25,7 +25,7 @@ def numbered(**cells):
     [
         ("text,1,2", ["text", "1", "2"]),
         (",text,y", ["", "text", "y"]),
-        (",,text", ["0", "1", "text"]),
+        (",,text", ["Unnamed: 0", "Unnamed: 1", "text"]),
     ],
 )
 def test_columns_may_be_named_by_numbers_or_unnamed(tmp_path, header, columns):
