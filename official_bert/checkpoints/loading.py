@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from official_bert import files, huggingface_files, model_formats, pretrained
-from official_bert.checkpoints import run_directory
+from official_bert.checkpoints import run_directory, tf1
 from official_bert.checkpoints.conversion import (
     huggingface,
     keras_hub,
@@ -144,12 +144,12 @@ def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
     layer = model_class(model_files.read_config(), **kwargs)
     if not layer.built:
         layer.build()
+    variables = tf1.by_name(layer.weights)
     # In a checkpoint, an encoder of any name is `bert`.
     prefix = f"{layer.path}/"
-    variables = {
-        re.sub(f"^{re.escape(prefix)}", "bert/", weight.path): weight
-        for weight in layer.weights
-    }
+    for name in [name for name in variables if name.startswith(prefix)]:
+        in_checkpoint = f"bert/{name.removeprefix(prefix)}"
+        variables[in_checkpoint] = variables.pop(name)
     loaded = load(
         variables,
         model_files.init_checkpoint,

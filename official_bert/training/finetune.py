@@ -53,9 +53,14 @@ _RESULT_FILE = re.compile(
     r"(dev|eval|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
 )
 
-# {kind of task: the ending of files that `predict.py` reads}; text tasks read
-# files like those they were trained on.
-_ENDINGS = {"tagging": "txt", "choice": "jsonl", "squad": "jsonl"}
+# {kind of task: the ending of a file that `predict.py` reads}. Models of own
+# texts read files like those that they were trained on.
+_ENDINGS = {
+    "text": "tsv",
+    "tagging": "txt",
+    "choice": "jsonl",
+    "squad": "jsonl",
+}
 
 
 def run(task: Task, options: FinetuningOptions) -> None:
@@ -340,10 +345,11 @@ def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
     directory = options.output_dir
     model = run_directory.latest(model_formats.find_checkpoint(directory))
     names = filter(_RESULT_FILE.fullmatch, files.list_directory(directory))
-    task_name = getattr(options, "task_name", "")  # May be a format.
-    own_files = (options.train_file or "", f".{task_name}")
-    formats = filter(None, map(checks.table_format, own_files))
-    ending = _ENDINGS.get(task.kind) or next(formats, "tsv")
+    ending = _ENDINGS[task.kind]
+    if isinstance(options, RunClassifier) and task.kind == "text":
+        own_format = options.own_format("train")
+        if own_format in checks.TABLE_FORMATS:
+            ending = own_format
     print(
         f"\nThe model is {model}. Some other files in {directory}:"
         f"{bullet_list(list(names))}\n\n"
