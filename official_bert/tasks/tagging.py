@@ -54,6 +54,7 @@ def make(options: RunClassifier) -> "TaggingTask":
         document_context=options.document_context,
         token_column=options.token_column,
         tag_column=options.tag_column,
+        do_lower_case=options.do_lower_case,
         data=dataclasses.replace(data, labels=labels),
     )
 
@@ -103,12 +104,14 @@ class TaggingTask(Task):
         labels: The tags, in the order of their ids.
         document_context: Whether a sentence is read with the words around it.
         token_column, tag_column: The columns of the training data.
+        do_lower_case: Whether the model is uncased, for splitting texts.
     """
 
     labels: tuple[str, ...]
     document_context: bool = False
     token_column: Amount = 0
     tag_column: Annotated[int, range(-1, 2**31)] = -1
+    do_lower_case: bool = True
 
     kind = "tagging"
 
@@ -229,7 +232,7 @@ class TaggingTask(Task):
         if isinstance(given, Sentence):  # With tags that may be unknown.
             return dataclasses.replace(given, tags=None)
         if isinstance(given, str):
-            return _split_text(given)
+            return _split_text(given, self.do_lower_case)
         lists = given if isinstance(given, dict) else {"tokens": given}
         words: Any = lists.get("tokens")
         before, after = lists.get("before", []), lists.get("after", [])
@@ -264,9 +267,9 @@ class TaggingTask(Task):
         return result
 
 
-def _split_text(text: str) -> Sentence:
+def _split_text(text: str, do_lower_case: bool) -> Sentence:
     """Splits a text like `BasicTokenizer`, but keeps its spelling."""
-    aligned = alignment.align(text, 0, do_lower_case=False)
+    aligned = alignment.align(text, 0, do_lower_case)
     offsets = [(spans[0][0], spans[-1][1]) for _, spans in aligned]
     words = [text[start:end] for start, end in offsets]
     return Sentence(words, None, words, text=text, offsets=offsets)

@@ -41,7 +41,17 @@ PLAIN_WORDS = [
     *("the", "Steve", "Smith's", "(1895-1895).", "Ça", "coûte", "5$,"),
     *("北京", "É!", "o'-'o", "a-a", "Straße", "smith" * 39),
 ]
-ODD_WORDS = ["한국", "A-a", "x\u00a0y", "\u200b", "##te", "[SEP]", "ΑΣ", "😀"]
+ODD_WORDS = [
+    "한국",
+    "A-a",
+    "x\u00a0y",
+    "\u200b",
+    "##te",
+    "[SEP]",
+    "ΑΣ",
+    "😀",
+    "a≠b",
+]
 MAX_SEQ_LENGTH = 24
 
 
