@@ -26,7 +26,7 @@ from official_bert.errors import InputError, ending_with_reader, listed
 from official_bert.released_models import DEMO, commands_directory, released
 from official_bert.tokenization.normalize import normalize
 
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(@.+)?")
+_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*(@.+)?")
 _ARCHIVES = "https://storage.googleapis.com/bert_models/"
 
 # Files that are downloaded first, and the weights.

@@ -482,6 +482,8 @@ WRONG = [
     (f"{VOCABULARY} --init_checkpoint=PRE/none", "--init_checkpoint=.*none "),
     (f"{VOCABULARY} --init_checkpoint={CASED}/bert_model.ckpt", "cased model"),
     (f"{TUNED} --input_file=none", "--input_file=none"),
+    (f"{TUNED} --input_file=a.json", "=a.json must be JSON Lines"),
+    (f"{TUNED} --null_score_diff_threshold=0", "=0.0 needs a .*SQuAD 2.0"),
     (f"{TUNED} --input_file=a.txt --output_file=./a.txt", "=./a.txt"),
     (f"{TUNED} --output_file=TUNED/vocab.txt", "--output_file=.*vocab.txt"),
     (f"{TUNED} --output_file=TUNED/task.json", "--output_file=.*task.json"),
@@ -520,7 +522,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("command_line", "message"), WRONG)
 def test_invalid_flags_are_an_error(command_line, message, models, folder):
-    for name in ("a.txt", "a.tsv", "a.csv", "a.conll"):
+    for name in ("a.txt", "a.tsv", "a.csv", "a.conll", "a.json"):
         (folder / name).touch()
     (folder / "TAGS").mkdir()
     for name in ("task.json", "vocab.txt", "bert_config.json"):

@@ -21,6 +21,7 @@ from official_bert.errors import InputError
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import (
+    CreatePretrainingData,
     ExtractFeatures,
     Predict,
     RunPretraining,
@@ -142,6 +143,17 @@ def test_casing_follows_files_then_name_then_vocabulary(directory, models):
     assert not pretrained.find(remote).do_lower_case
 
 
+def test_cased_vocabulary_needs_a_casing(directory):
+    (directory / "text.txt").write_text("A sentence.\n")
+    lines = "[UNK]\n[CLS]\n[SEP]\n[MASK]\nBerlin\n"
+    (directory / "vocab.txt").write_text(lines)
+    line = "--input_file=text.txt --output_file=o --vocab_file=vocab.txt"
+    with pytest.raises(InputError, match=r"vocab\.txt .*--nodo_lower_case"):
+        command_lines.parse(CreatePretrainingData, line)
+    for flag in ("--nodo_lower_case", "--do_lower_case"):
+        command_lines.parse(CreatePretrainingData, f"{line} {flag}")
+
+
 def test_vocabulary_is_read_from_tokenizer_json(directory, models):
     shutil.copytree(models["huggingface"], "model")
     os.remove("model/vocab.txt")
@@ -206,6 +218,7 @@ def test_model_list_shows_all_released_models(capsys):
     [
         ("uncased_L-2_H-129_A-2", r"Did you mean uncased_L-2_H-128_A-2\?"),
         ("bert-base-cased", r"Did you mean cased_L-12_H-768_A-12\?"),
+        ("./nope", "'./nope' must be a directory, the name of a released"),
         ("a/b/c", "'a/b/c' must be a directory, the name of a released mod"),
         ("", "'' must be a directory"),
     ],

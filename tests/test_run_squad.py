@@ -1,6 +1,7 @@
 """`run_squad.py`: training, prediction, and errors."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from support.run_outputs import read_json
 import run_squad
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
+from official_bert.inference import line_prediction
 from official_bert.inference.predictor import Predictor
-from official_bert.options import RunSquad
+from official_bert.options import Predict, RunSquad
 
 WORDS = [
     *("who", "what", "lives", "here", "there", "in", "the", "house"),
@@ -125,6 +127,20 @@ def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
         for key in ("text", "probability"):
             ours = values(answer["n_best"], key)
             assert ours == pytest.approx(values(n_best[name], key), abs=1e-5)
+
+
+def test_predictions_have_their_own_threshold(trained, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(trained, copy)
+    task = read_json(copy / "task.json")
+    task["decoding"]["version_2_with_negative"] = True
+    (copy / "task.json").write_text(json.dumps(task))
+    texts = []
+    for flag in ("", "--null_score_diff_threshold=-1e9"):
+        options = command_lines.parse(Predict, f"--model_dir={copy} {flag}")
+        [answer] = line_prediction.load(options)([["Who?", "Anna lives"]])
+        texts.append(answer["answer"])
+    assert texts == ["Anna", ""]
 
 
 def test_files_without_answers_are_predicted_but_not_evaluated(folder, trained):

@@ -25,6 +25,7 @@ from official_bert.inference.trained_models import (
 from official_bert.options import Predict
 from official_bert.tasks import tables
 from official_bert.tasks.conll import Sentence
+from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
 
@@ -60,6 +61,10 @@ def load(options: Predict) -> Answerer:
         if columns and options.has_header is not None:
             columns = columns._replace(has_header=options.has_header)
         task = dataclasses.replace(task, columns=columns)
+    threshold = options.null_score_diff_threshold
+    if isinstance(task, SquadTask) and threshold is not None:
+        decoding = task.decoding._replace(null_score_diff_threshold=threshold)
+        task = dataclasses.replace(task, decoding=decoding)
     finetuned = finetuned._replace(task=task)
     return Predictor(finetuned, batch_size=options.batch_size)
 

@@ -91,7 +91,8 @@ def encode(
         longest sequence with zeros.
 
     Raises:
-        InputError: `texts` is a single text, or `max_seq_length` is below 3.
+        InputError: `texts` is a single text or contains something else, or
+            `max_seq_length` is below 3.
     """
     if max_seq_length < 3:
         raise InputError(
@@ -106,6 +107,12 @@ def encode(
     rows = []
     for text in texts:
         pair = (text, "") if isinstance(text, str) else text
+        is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+        if not is_pair or not all(isinstance(part, str) for part in pair):
+            raise InputError(
+                f"`texts` must have texts or pairs of texts. Received: "
+                f"{quoted(text)}."
+            )
         ids_a, ids_b = tokenizer.tokenize_lines_to_ids(pair)
         room = max_seq_length - (3 if ids_b else 2)
         length_a, length_b = kept_lengths(len(ids_a), len(ids_b), room)

@@ -39,6 +39,8 @@ class NamedModel(Options, heading="Model"):
             logging.info("No model is given. Default: --model=%s", DEMO)
             given = {**given, "model": DEMO}
         if not given.get("model"):
+            if not given.get("model_dir"):
+                cls._require_casing(given)
             return given
         if given["model"] == "list":
             pretrained.show_released()
@@ -48,6 +50,22 @@ class NamedModel(Options, heading="Model"):
     def _has_default(cls, given: dict[str, Any]) -> bool:
         """Whether the command uses `DEMO` if it is given no model."""
         return False
+
+    @classmethod
+    def _require_casing(cls, given: dict[str, Any]) -> None:
+        """Raises `InputError` if --vocab_file needs another casing."""
+        vocab_file = given.get("vocab_file", "")
+        has_casing = "do_lower_case" in cls.__dataclass_fields__
+        if not has_casing or "do_lower_case" in given:
+            return
+        if files.is_file(vocab_file) and not pretrained.looks_uncased(
+            files.read_text(vocab_file)
+        ):
+            raise InputError(
+                f"--vocab_file={vocab_file} looks cased: add "
+                "--nodo_lower_case. If the model is uncased, add "
+                "--do_lower_case."
+            )
 
     @classmethod
     def _files_of_model(cls, model: str) -> dict[str, Any]:
@@ -174,6 +192,12 @@ def require_model_files(model_files: ModelFiles) -> None:
 
 def require_finetuned(directory: str) -> None:
     """Raises `InputError` unless a run directory has a fine-tuned model."""
+    if files.exists(os.path.join(directory, "sweep.tsv")):
+        raise InputError(
+            f"{directory}: must be a fine-tuned model, but is a sweep. Pass "
+            "the directory of one of its runs; its sweep.tsv lists them, best "
+            "first."
+        )
     has_config = files.exists(os.path.join(directory, "bert_config.json"))
     if has_config and not task_file.is_in(directory):
         raise InputError(

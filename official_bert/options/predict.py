@@ -78,6 +78,10 @@ class Predict(ModelOptions, heading="Model"):
     score: bool = switch(
         "Compute each text's pseudo-log-likelihood and perplexity."
     )
+    null_score_diff_threshold: float | None = optional(
+        "SQuAD 2.0: predict no answer if its score exceeds that of the best "
+        "answer by more than this. Default: as in training."
+    )
 
     @classmethod
     def _has_default(cls, given: dict[str, Any]) -> bool:
@@ -109,6 +113,13 @@ class Predict(ModelOptions, heading="Model"):
         has_columns = self.resolved_format == "jsonl" or (
             self.resolved_format in ("tsv", "csv") and self.input_file != "-"
         )
+        if self.input_format == "auto" and self.input_file.endswith(".json"):
+            message = (
+                "must be JSON Lines, and end in .jsonl. For a file in SQuAD's "
+                "format, use run_squad.py --do_predict --predict_file=FILE "
+                "--output_dir=MODEL_DIR."
+            )
+            raise self.error("input_file", message)
         for name in ("text_a_column", "has_header"):
             if self.is_set(name) and not has_columns:
                 message = "needs a .tsv, .csv or .jsonl file as --input_file."
@@ -116,7 +127,14 @@ class Predict(ModelOptions, heading="Model"):
         output = self.output_file or ""
         if output.lower().endswith((".gz", ".tsv", ".xls", ".xlsx")):
             raise self.error("output_file", "must end in .csv or .jsonl.")
-        self._check_columns(self._task())
+        task = self._task()
+        self._check_columns(task)
+        decoding: Any = task.get("decoding", {})
+        if self.is_set("null_score_diff_threshold") and not decoding.get(
+            "version_2_with_negative"
+        ):
+            message = "needs a model for SQuAD 2.0. Omit it."
+            raise self.error("null_score_diff_threshold", message)
         is_table = self.resolved_format in ("csv", "conll")
         if self.input_file == "-" and is_table:
             raise self.error("input_format", "needs --input_file. Add it.")

@@ -58,7 +58,7 @@ def complete(options: _Options) -> _Options:
             other,
         )
         if task_type == "classification":
-            _warn_of_lists(labels)
+            _check_commas(labels)
         options = dataclasses.replace(options, task_type=task_type)
     if options.fit_max_seq_length:
         options = _fit_max_seq_length(options, rows)
@@ -124,22 +124,24 @@ def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
     free = [name for name in names if name not in options.own_columns]
     if not text:
         possible = [name for name in free if _is_text(sample, name)]
-        text = _choose("text", free, possible)
+        text = _choose("text", free, possible, sample[0].path)
         free.remove(text)
     if not label:
         possible = [name for name in free if not _ID_NAME.fullmatch(name)]
-        label = _choose("label", free, possible)
+        label = _choose("label", free, possible, sample[0].path)
     logging.info("--text_column=%s --label_column=%s", text, label)
     return dataclasses.replace(options, text_a_column=text, label_column=label)
 
 
-def _choose(default: str, names: list[str], possible: list[str]) -> str:
+def _choose(
+    default: str, names: list[str], possible: list[str], path: str
+) -> str:
     """Returns the column with the default name, or the only possible one."""
     if default in names:
         return default
     if not names:
         raise InputError(
-            "The training data must have a column of texts and one of labels. "
+            f"{path}: must have a column of texts and one of labels. "
             "Received: one column."
         )
     if len(possible) != 1:
@@ -159,17 +161,18 @@ def _is_text(sample: Sequence[Row], name: str) -> bool:
     return len(texts) - len(numbers) > len(cells) / 2
 
 
-def _warn_of_lists(labels: Sequence[Any]) -> None:
-    """Warns if cells with commas repeat the same labels."""
+def _check_commas(labels: Sequence[Any]) -> None:
+    """Warns if labels may be lists; raises `InputError` for decimal commas."""
     different = {label for label in labels if isinstance(label, str)}
     lists = sorted(label for label in different if "," in label)
     parts = {part.strip() for label in different for part in label.split(",")}
     decimals = [to_number(label.replace(",", ".")) for label in different]
     if lists and None not in decimals:
-        logging.warning(
-            "Labels such as %r are read as words. If they are numbers, write "
-            "them with points, such as 3.5",
-            lists[0],
+        raise InputError(
+            f"The labels, such as {lists[0]!r}, are ambiguous. If they are "
+            "numbers, write them with a decimal point, such as 3.5. If they "
+            "are several labels per text, add --task_type=multilabel; if they "
+            "are names of classes, --task_type=classification."
         )
     elif lists and len(parts) < len(different):
         logging.warning(

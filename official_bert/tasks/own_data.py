@@ -241,7 +241,7 @@ class OwnTexts(OwnData):
                 self.path("train"),
                 len(empty),
                 len(examples),
-                listed(empty),
+                self._places(empty),
             )
         known = {(e.text_a, e.text_b) for e in training}
         repeated = [e.guid for e in held_out if (e.text_a, e.text_b) in known]
@@ -251,8 +251,14 @@ class OwnTexts(OwnData):
                 "the metrics overestimate the model: %s. Remove duplicate rows",
                 len(repeated),
                 len(held_out),
-                listed(repeated),
+                self._places(repeated),
             )
+
+    def _places(self, guids: Sequence[str]) -> str:
+        """Returns lines or ids of the training file, for a message."""
+        if self.options.id_column is not None:
+            return listed(guids)
+        return f"line {listed(guid.removeprefix('train-') for guid in guids)}"
 
     def read(self, split: str) -> Sequence[TextExample]:
         if split == "train":
@@ -288,11 +294,17 @@ class OwnTexts(OwnData):
         empty = [row for row in rows if row.cells.get(column, 0) in ("", None)]
         if empty:
             lines = listed(row.line for row in empty)
-            raise InputError(
+            message = (
                 f"{empty[0].where}: column {column!r} must not be empty. "
-                f"Received: {len(empty)} of {len(rows)} rows without a label, "
-                f"on the lines {lines}. Fill them in, or remove these rows."
+                f"Received: {len(empty)} of {len(rows)} rows without a label: "
+                f"line {lines}. Fill them in, or remove these rows."
             )
+            if any("," in str(row.cells.get(column)) for row in rows):
+                message += (
+                    " With --task_type=multilabel, an empty cell means no "
+                    "label."
+                )
+            raise InputError(message)
 
     def write_held_out(self, directory: str) -> None:
         """Writes the held-out examples to `HELD_OUT`, with column names."""

@@ -11,6 +11,7 @@ import io
 import itertools
 import json
 import math
+import re
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -29,6 +30,9 @@ _DOUBLE_QUOTES = (
 )
 _QUOTE_SEPARATORS = "Cells that contain the separator need quotes."
 _NO_TABS = "Texts must not contain tabs."
+
+# Such as "['a', 'b']", which pandas writes for a list.
+_PRINTED_LIST = re.compile(r"""\s*\[(["'].*["'])?\]\s*""", re.DOTALL)
 
 
 class Row(NamedTuple):
@@ -102,6 +106,7 @@ class Row(NamedTuple):
 
     def to_name(self, column: str, value: Any) -> str:
         """Converts a cell, or an item of a list in a cell, like `name`."""
+        self._require_no_printed_list(column, value)
         if isinstance(value, str) and value.strip():
             return value.strip()
         is_whole = isinstance(value, bool | int)
@@ -115,18 +120,27 @@ class Row(NamedTuple):
     def names_in(self, column: str) -> tuple[str, ...]:
         """Returns the items of a list or of a text "a,b", as `name` does."""
         value = self.get(column)
+        self._require_no_printed_list(column, value)
         if isinstance(value, str):
             value = [part for part in value.split(",") if part.strip()]
         if not isinstance(value, list):
             raise self.error(column, "be a list of labels", value)
         return tuple(self.to_name(column, part) for part in value)
 
+    def _require_no_printed_list(self, column: str, value: Any) -> None:
+        if isinstance(value, str) and _PRINTED_LIST.fullmatch(value):
+            must = "have labels separated by commas, such as a,b"
+            raise self.error(column, must, value)
+
     def number(self, column: str) -> float:
         """Returns a cell that must be a finite number."""
         value = self.get(column)
         number = to_number(value)
         if number is None:
-            raise self.error(column, "be a number", value)
+            must = "be a number"
+            if to_number(str(value).replace(",", ".")) is not None:
+                must += " with a decimal point, such as 3.5"
+            raise self.error(column, must, value)
         return number
 
     def choice(

@@ -234,8 +234,8 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
     if loaded.initialized:
         names = listed(loaded.initialized)
         logging.info(
-            "Newly initialized weights, which the checkpoint lacks or has in "
-            "other shapes: %s",
+            "Newly initialized, because the checkpoint has no weights of these "
+            "names and shapes: %s",
             names,
         )
     if path := model.config.config_of_other_direction(loaded.source):

@@ -200,7 +200,12 @@ class Evaluations:
         num_since_best = len(scores) - 1 - best
         stops = 0 < self._patience <= num_since_best
         if stops:
-            logging.info("Early stopping after step %d.", step)
+            logging.info(
+                "Early stopping after step %d: %s was best at step %d",
+                step,
+                self._metric,
+                self._history[best]["global_step"],
+            )
         return stops
 
     def _evaluate(self, step: int) -> None:
@@ -221,8 +226,12 @@ class Evaluations:
                 run_directory.save(best, step, arrays, resume=None, keep=1)
             lines = [json.dumps(entry) + "\n" for entry in self._history]
             files.write_text(self._path, "".join(lines))
-        value = results[self._metric]
-        logging.info("Step %d: %s = %.4f", step, self._metric, value)
+        shown = {self._metric: results[self._metric]}
+        for name in ("eval_loss", "masked_lm_loss", "lm_loss"):
+            if name in results:
+                shown[name] = results[name]
+        values = ", ".join(f"{name} = {shown[name]:.4f}" for name in shown)
+        logging.info("Step %d: %s", step, values)
 
 
 def score(results: Mapping[str, Any], metric: str) -> tuple[float, float]:

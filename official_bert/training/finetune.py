@@ -306,17 +306,23 @@ def _make_schedule(
     num_train_steps = int(
         num_examples / options.train_batch_size * options.num_train_epochs
     )
-    message = (
-        f"{num_examples} training examples give {num_train_steps} steps with "
-        f"--train_batch_size={options.train_batch_size} and "
-        f"--num_train_epochs={options.num_train_epochs}. Lower the batch size "
-        "or raise the number of epochs, for example --train_batch_size=8 "
-        "--num_train_epochs=20."
-    )
     if num_train_steps < 1:
-        raise InputError(message)
+        raise InputError(
+            "Training must have at least one step. Received: "
+            f"{num_examples:,} examples, "
+            f"--train_batch_size={options.train_batch_size} and "
+            f"--num_train_epochs={options.num_train_epochs}. Lower the batch "
+            "size, or raise the number of epochs."
+        )
     if num_examples < options.train_batch_size:
-        logging.warning(message)
+        logging.warning(
+            "Training has %d step(s): there are fewer examples (%d) than "
+            "--train_batch_size=%d. Add examples, lower the batch size, or "
+            "raise --num_train_epochs.",
+            num_train_steps,
+            num_examples,
+            options.train_batch_size,
+        )
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(
         options.learning_rate, num_train_steps, num_warmup_steps

@@ -128,6 +128,8 @@ def print_metrics(
             answer = "the mean"
         elif "hamming_loss" in metrics:
             answer = "the labels of at least half of the training examples"
+        elif "exact_match" in metrics:
+            answer = "no answer"
         print(f"Baseline: always {answer}.")
 
 

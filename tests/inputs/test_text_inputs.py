@@ -45,3 +45,9 @@ def test_single_text_or_no_room_for_tokens_is_an_error(tokenizer):
         encode(tokenizer, ["He laughed."], max_seq_length=2)
     with pytest.raises(InputError, match=r"such as \[text\]"):
         encode(tokenizer, "He laughed.")
+
+
+@pytest.mark.parametrize("text", [None, float("nan"), ["a"], ["a", None]])
+def test_missing_text_is_an_error(tokenizer, text):
+    with pytest.raises(InputError, match="texts or pairs of texts"):
+        encode(tokenizer, ["He laughed.", text])

@@ -127,7 +127,7 @@ def test_columns_are_detected(tmp_path, header, row, columns):
         (
             "text",
             "good {i}",
-            "a column of texts and one of labels. Received: one column",
+            r"a\.csv: .* column of texts and one of labels\. .* one column",
         ),
     ],
 )
@@ -172,8 +172,22 @@ def test_numbers_are_classes_or_values_and_need_points(tmp_path, caplog):
     assert "(otherwise: --task_type=regression)" in caplog.text
     rows = [f"it is {number};{number},5" for number in range(9)]
     text = table(*rows, header="text;label")
-    assert complete(tmp_path, "b.csv", text).task_type == "classification"
-    assert "write them with points" in caplog.text
+    with pytest.raises(InputError, match=r"'0,5', are ambiguous.* point"):
+        complete(tmp_path, "b.csv", text)
+    options = complete(tmp_path, "b.csv", text, "--task_type=regression")
+    with pytest.raises(InputError, match=r"b\.csv:2: .*decimal point, such"):
+        tasks.get(options)
+
+
+@pytest.mark.parametrize("task_type", ["classification", "multilabel"])
+@pytest.mark.parametrize("cell", ["['pos', 'film']", "[]"])
+def test_printed_lists_are_an_error(tmp_path, task_type, cell):
+    rows = [f'good {i},"{cell}"' for i in range(9)]
+    text = table(*rows, header="text,label")
+    options = complete(tmp_path, "a.csv", text, f"--task_type={task_type}")
+    message = r"a\.csv:2: column 'label' must .* separated by commas"
+    with pytest.raises(InputError, match=message):
+        tasks.get(options)
 
 
 def test_one_tenth_of_each_class_is_held_out():
@@ -258,7 +272,7 @@ def test_without_evaluation_all_examples_are_used(tmp_path, capsys, caplog):
     run_classifier.main(
         parse(tmp_path, f"--train_file={tmp_path / 'a.csv'}", *flags)
     )
-    assert "steps with --train_batch_size=32" in caplog.text
+    assert "(20) than --train_batch_size=32" in caplog.text
     shown = capsys.readouterr().out
     assert "--input_file=new.csv" in shown
     assert "dev.jsonl" not in shown

@@ -162,10 +162,15 @@ def _answer(
         return Answer("", -1, -1, is_impossible=True)
     answers = _field(qa, "answers", where, list)
     if len(answers) != 1:
+        remedy = "Remove all but one."
+        if not answers:
+            remedy = (
+                "Questions without an answer need --version_2_with_negative "
+                "and `is_impossible`."
+            )
         raise InputError(
             f"{where}: must have exactly one answer for training. Received: "
-            f"{len(answers)}. Questions without an answer need "
-            "--version_2_with_negative and `is_impossible`."
+            f"{len(answers)}. {remedy}"
         )
     text = _field(answers[0], "text", f"{where}.answers[0]", str)
     offset = _field(answers[0], "answer_start", f"{where}.answers[0]", int)

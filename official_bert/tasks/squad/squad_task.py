@@ -182,6 +182,13 @@ class SquadTask(task.Task):
         texts, _, null_odds = _by_question_id(examples, answers)
         return squad_metrics.evaluate(dataset, texts, null_odds or None)
 
+    def baseline(self, training: Any, examples: Any) -> dict[str, Any]:
+        """Returns the metrics of no answer to every question, in SQuAD 2.0."""
+        if not self.decoding.version_2_with_negative:
+            return {}
+        no_answer = SquadAnswer("", [], null_odds=None)
+        return self.metrics(examples, [no_answer] * len(examples))
+
     def write_predictions(
         self, directory: str, split: str, examples: Any, answers: Sequence[Any]
     ) -> None:
