@@ -12,7 +12,7 @@ import types
 
 import numpy as np
 import pytest
-from support import pretraining_runs, record_files
+from support import command_lines, pretraining_runs, record_files
 from support.pretraining_runs import (
     CONFIG,
     WITHOUT_DROPOUT,
@@ -26,6 +26,7 @@ from official_bert.checkpoints import run_directory, tf1
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inputs import datasets, records, tfrecords
+from official_bert.options import RunPretraining
 from official_bert.training import checkpointing, resuming
 
 VOCAB = ["[UNK]", "[CLS]", "[SEP]", *(f"w{i}" for i in range(27))]
@@ -319,6 +320,15 @@ def test_training_prints_the_next_command(copy, folder, capsys):
         (copy / "vocab.txt").unlink(missing_ok=True)
     run(folder, do_eval=True)
     assert "Fine-tune" not in capsys.readouterr().out
+
+
+def test_evaluation_finds_the_config_of_the_run(finished, folder):
+    line = f"--input_file={folder}/train.tfrecord --output_dir={finished}"
+    flags = f"--do_eval --max_seq_length=16 {line}"
+    options = command_lines.parse(RunPretraining, flags)
+    assert options.bert_config_file == str(finished / "bert_config.json")
+    with pytest.raises(InputError, match="--bert_config_file"):
+        command_lines.parse(RunPretraining, f"--do_train {line}")
 
 
 def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):

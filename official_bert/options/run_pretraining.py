@@ -1,5 +1,9 @@
 """Options of `run_pretraining.py`."""
 
+import os
+from typing import Any
+
+from official_bert import files
 from official_bert.flags import amount, count, option, optional, switch
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
@@ -68,6 +72,15 @@ class RunPretraining(TrainingOptions, heading="Data"):
         None,
         heading="Model",
     )
+
+    @classmethod
+    def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Adds the files of --model or, for evaluation, of --output_dir."""
+        given = super().complete(given)
+        copy = os.path.join(given.get("output_dir", ""), "bert_config.json")
+        if not given.get("do_train") and files.exists(copy):
+            given = {"bert_config_file": copy, **given}
+        return given
 
     @property
     def used_splits(self) -> list[str]:
