@@ -30,9 +30,9 @@ EXTRAS = {
 
 @contextlib.contextmanager
 def ending_with_reader() -> Iterator[None]:
-    """Ends the block if the reader of standard output, such as `head`, ends.
+    """Ends the block silently if the reader of standard output ends.
 
-    For output that is the only purpose of a command.
+    Such a reader is `head`. Used by commands whose only purpose is this output.
     """
     try:
         yield

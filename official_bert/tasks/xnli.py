@@ -49,7 +49,7 @@ def make(options: RunClassifier) -> TextTask:
 
 @dataclasses.dataclass(frozen=True)
 class XnliData(glue.GlueData):
-    """The files, as described in the module."""
+    """The files that the docstring of the module describes."""
 
     language: str
     variant: str
