@@ -46,8 +46,8 @@ def ending_with_reader() -> Iterator[None]:
 class InputError(ValueError):
     """Something that the user gave is invalid.
 
-    The message says what must hold, what was received and what to do. It starts
-    with ``FILE:LINE:`` if a file is invalid. Commands print it without a
+    The message says what is required, what was received and what to do. It
+    starts with ``FILE:LINE:`` if a file is invalid. Commands print it without a
     traceback and exit with status 1.
     """
 

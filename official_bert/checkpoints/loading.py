@@ -120,10 +120,10 @@ def _assign(
             f"{path}: the checkpoint does not fit the model:"
             f"{bullet_list(problems)}\n"
             "Usual causes: the bert_config.json of another model; a checkpoint "
-            "of another task, with another head; an output directory used "
-            "before for another model or another --optimizer. In training, "
-            "--may_initialize allows missing names, --may_skip unused names, "
-            "and both together other shapes."
+            "of another task, with another head; an output directory that was "
+            "used for another model or another --optimizer. In training, "
+            "--may_initialize allows missing names, --may_skip allows unused "
+            "names, and both together allow other shapes."
         )
     # Read in the order of the file, because TensorFlow reads ahead.
     names = sorted((set(variables) & set(stored)) - set(initialized))

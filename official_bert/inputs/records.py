@@ -85,7 +85,7 @@ def check_files(
             _check_ids(where, features, data.schema, vocab_size)
         if not number:
             raise InputError(
-                f"{name} must hold TFRecords, but is empty. Create it again."
+                f"{name} must contain TFRecords, but is empty. Create it again."
             )
 
 

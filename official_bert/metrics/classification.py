@@ -30,7 +30,10 @@ def precision_recall_f1(
 
 
 def accuracy(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
-    """Returns `accuracy`, the fraction of equal classes of two int [N > 0]."""
+    """Returns `accuracy`, the fraction of correct predictions.
+
+    Targets and predictions are classes, int [N > 0].
+    """
     from sklearn import metrics
 
     return {"accuracy": float(metrics.accuracy_score(targets, predictions))}
@@ -39,7 +42,10 @@ def accuracy(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
 def accuracy_and_f1(
     targets: ArrayLike, predictions: ArrayLike
 ) -> dict[str, float]:
-    """Returns GLUE's metrics of MRPC and QQP: `accuracy`, `f1` of class 1."""
+    """Returns `accuracy`, and `f1` of class 1: GLUE's metrics of MRPC and QQP.
+
+    Targets and predictions are 0 or 1, int [N > 0].
+    """
     from sklearn import metrics
 
     f1 = metrics.f1_score(targets, predictions, zero_division=0.0)
@@ -49,7 +55,8 @@ def accuracy_and_f1(
 def matthews(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
     """Returns `matthews_correlation` and `accuracy`: GLUE's metric of CoLA.
 
-    The correlation is 0.0 if all targets or all predictions are equal.
+    Targets and predictions are classes, int [N > 0]. The correlation is 0.0 if
+    all targets or all predictions are equal.
     """
     from sklearn import metrics
 

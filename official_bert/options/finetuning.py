@@ -184,7 +184,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             # The options of a run with a Hub module do not name these files.
             if (trained.get(name) or is_module) and files.exists(copy):
                 trained[name] = copy
-        logging.info("Defaults of omitted flags are read from %s", path)
+        logging.info("Values of omitted flags are read from %s", path)
         names = {field.name for field in dataclasses.fields(cls)}
         names -= {field.name for field in dataclasses.fields(DeviceOptions)}
         names -= {*given, *_NOT_TAKEN_OVER.split()}
@@ -232,7 +232,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             message = f"does not support --bilstm_size={self.bilstm_units}."
             raise self.error("export_tflite", message)
         if self.resolved_strategy == "multi_worker_mirrored":
-            message = "needs one host: omit it, and export after training."
+            message = "needs one host. Omit it, and export after training."
             raise self.error("do_export", message)
         files.require_writable_directory(self.serving_dir)
         if self.do_train:

@@ -36,7 +36,7 @@ class NamedModel(Options, heading="Model"):
         if cls._has_default(given) and given.keys().isdisjoint(
             ("model", "model_dir", *MODEL_FILES)
         ):
-            logging.info("No model is given. Default: --model=%s", DEMO)
+            logging.info("No model is given. Using --model=%s", DEMO)
             given = {**given, "model": DEMO}
         if not given.get("model"):
             return given

@@ -182,7 +182,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         if self.overwrite_output_dir and (
             self.resolved_strategy == "multi_worker_mirrored"
         ):
-            message = "needs one host: omit it, and remove the directory."
+            message = "needs one host. Omit it, and remove the directory."
             raise self.error("overwrite_output_dir", message)
         if self.do_train:
             self._require_utf8()

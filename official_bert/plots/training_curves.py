@@ -127,8 +127,8 @@ def _read_file(path: str) -> tuple[float, Scalars]:
     end = sum(len(record) + _RECORD_OVERHEAD for record in records)
     if end < size:
         message = (
-            "%s: not drawn from byte %d of %d on. The file is damaged there, "
-            "or a killed run stopped writing."
+            "%s: data from byte %d of %d on is not drawn. The file is damaged "
+            "there, or a killed run stopped writing."
         )
         logging.warning(message, path, end, size)
     start = 0.0

@@ -134,7 +134,7 @@ class ConllData(DataSet):
             sentences.append(Sentence(words, tags, document, len(document)))
             document += words
         if not sentences:
-            raise InputError(f"{path}: must hold words. Received: none.")
+            raise InputError(f"{path}: must contain words. Received: none.")
         return sentences
 
     def _find_tags(

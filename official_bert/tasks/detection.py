@@ -139,8 +139,8 @@ def _choose(default: str, names: list[str], possible: list[str]) -> str:
         return default
     if not names:
         raise InputError(
-            "The training data must have a column of texts and one of labels. "
-            "Received: one column."
+            "The training data must have a column of texts and a column of "
+            "labels. Received: one column."
         )
     if len(possible) != 1:
         raise InputError(

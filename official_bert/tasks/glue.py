@@ -54,7 +54,8 @@ class Columns(NamedTuple):
                     "that the file belongs to the task of --task_name."
                 )
         if num_skipped:
-            logging.warning("%s: skipped %d short rows", path, num_skipped)
+            message = "%s: skipped %d rows with too few columns"
+            logging.warning(message, path, num_skipped)
 
     def example(
         self, row: Row, labels: Sequence[str], split: str

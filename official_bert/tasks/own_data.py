@@ -151,7 +151,7 @@ def make_text_task(options: RunClassifier) -> TextTask:
         data = data.with_training_file()
     elif data.labels is None:
         raise InputError(
-            "Without --do_train, --output_dir must hold a fine-tuned model "
+            "Without --do_train, --output_dir must contain a fine-tuned model "
             f"with its task.json. Received: {options.output_dir!r}. Check the "
             "path, or give a --label_file."
         )
@@ -336,9 +336,9 @@ class OwnTexts(OwnData):
         """
         if len(labels) < (1 if self.options.task_type == "multilabel" else 2):
             raise InputError(
-                "The training data must have different labels. Received: only "
-                f"{sorted(labels)} in {self._label_column()}. Check "
-                "--label_column."
+                "The training data must have at least two different labels. "
+                f"Received: only {sorted(labels)} in {self._label_column()}. "
+                "Check --label_column."
             )
 
     def _label_column(self) -> str:

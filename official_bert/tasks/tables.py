@@ -213,7 +213,7 @@ def _by_number(cells: Iterable[str]) -> dict[str, str]:
 
 def no_examples(path: str) -> InputError:
     """Returns the error for a file without examples."""
-    return InputError(f"{path}: must hold examples. Received: none.")
+    return InputError(f"{path}: must contain examples. Received: none.")
 
 
 def _read_tsv(path: str) -> Iterator[_NumberedCells]:

@@ -224,7 +224,7 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
             return run_directory.read_global_step(loaded.source)
     if not options.init_checkpoint:
         raise InputError(
-            "Without --do_train, --output_dir must hold a checkpoint, or "
+            "Without --do_train, --output_dir must contain a checkpoint, or "
             "--init_checkpoint must be given. Received: "
             f"--output_dir={options.output_dir}, without a checkpoint."
         )
@@ -237,8 +237,8 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
     if loaded.initialized:
         names = listed(loaded.initialized)
         logging.info(
-            "Newly initialized weights, which the checkpoint lacks or has in "
-            "other shapes: %s",
+            "Newly initialized weights, which the checkpoint lacks or stores "
+            "with other shapes: %s",
             names,
         )
     if path := model.config.config_of_other_direction(loaded.source):

@@ -150,8 +150,8 @@ def require_equal_start(
             raise InputError(
                 f"All hosts must start with the same {name}. Received: "
                 f"{values.tolist()}, one value per device. Give all hosts the "
-                "same flags; --output_dir must be one directory that all of "
-                "them see, and --init_checkpoint the same file."
+                "same flags. --output_dir must be a directory that all hosts "
+                "share, and --init_checkpoint must be the same file everywhere."
             )
 
 

@@ -127,7 +127,7 @@ def test_columns_are_detected(tmp_path, header, row, columns):
         (
             "text",
             "good {i}",
-            "a column of texts and one of labels. Received: one column",
+            "a column of texts and a column of labels. Received: one column",
         ),
     ],
 )

@@ -195,7 +195,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             )
         if difference:
             raise RuntimeError(
-                "The model read back differs from the one written by "
+                "The weights read back differ from the written weights by "
                 f"{difference}. The output was removed. Please report this."
             )
         lost = list(_lost(model.description, read_back.description))

@@ -223,7 +223,7 @@ def match(
     skipped = [name for name in stored if skip and re.search(skip, name)]
     if skip and not skipped:
         logging.warning(
-            "%s: --skip=%s leaves nothing out. The names are %s, ...",
+            "%s: --skip=%s matches no weight. Names of weights: %s, ...",
             arrays.where,
             skip,
             ", ".join(sorted(stored)[:3]),
@@ -259,8 +259,9 @@ def match(
             f"{arrays.where}: the arrays do not match a BERT model with this "
             f"config:{bullet_list(problems)}\n"
             "Use the config of the same model. --skip=REGULAR_EXPRESSION leaves"
-            " out arrays without a counterpart: with a pooling head (frozen "
-            f"BERT, BiLSTM), '{ABOVE_BERT}' leaves out all above BERT."
+            " out arrays without a counterpart. For a model with a pooling "
+            f"head (frozen BERT, BiLSTM), --skip='{ABOVE_BERT}' leaves out "
+            "everything above BERT."
         )
     return Model(
         description=description,
@@ -275,8 +276,8 @@ def match(
 def _require_equal(arrays: Arrays, one: str, other: str) -> None:
     if not np.array_equal(arrays.read(one), arrays.read(other)):
         raise InputError(
-            f"{arrays.where}: {one} and {other} are one weight in the original "
-            "BERT, but differ. Leave one out with convert_checkpoint.py "
-            "--skip; if they are poolers, the untrained one. Untied output "
-            "weights are not supported."
+            f"{arrays.where}: {one} and {other} are the same weight in the "
+            "original BERT, but their values differ. Leave out one of them "
+            "with convert_checkpoint.py --skip; if they are poolers, the "
+            "untrained one. Untied output weights are not supported."
         )
