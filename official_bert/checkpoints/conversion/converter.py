@@ -195,8 +195,8 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             )
         if difference:
             raise RuntimeError(
-                "The weights read back differ from the written weights by "
-                f"{difference}. The output was removed. Please report this."
+                "The weights that were read back differ from the written ones "
+                f"by {difference}. The output was removed. Please report this."
             )
         lost = list(_lost(model.description, read_back.description))
         if model.dtype != exact.dtype:
