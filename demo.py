@@ -3,7 +3,7 @@
   python demo.py
 
 1. bert_tiny_demo, the model in data/bert_tiny, fills in blanks.
-2. It is fine-tuned: are the words of a sentence in order?
+2. It is fine-tuned to decide whether the words of a sentence are in order.
 3. Another BERT is pre-trained from scratch on the English text in Python.
 
 Each command is printed as you would type it, and demo/report.html shows the

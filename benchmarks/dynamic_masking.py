@@ -2,7 +2,7 @@ r"""Seconds of a pre-training step on static and on dynamic records.
 
   python -m benchmarks.dynamic_masking [CELL...]
 
-Both kinds of step take turns, so that other load on the machine affects both
+Steps of both kinds alternate, so that other load on the machine affects both
 equally. README.md describes the columns.
 """
 

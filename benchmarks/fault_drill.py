@@ -1,4 +1,4 @@
-"""Kills runs at random moments and compares their results with whole runs.
+"""Kills runs at random moments; compares results with uninterrupted runs.
 
   python -m benchmarks.fault_drill [NUM_KILLS] [SEED] [NAME]
 
@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         scalars: {(step, name): all values found}, as bytes.
-        files: {path: content} of all files but events.
+        files: {path: content} of all files except events.
     """
 
     scalars: dict[tuple[int, str], set[bytes]]

@@ -249,7 +249,7 @@ _PARSED: Mapping[str, Callable[..., bytes]] = {
 
 @st.composite
 def damaged(draw: Draw, form: str, path: str) -> dict[str, bytes]:
-    """Draws {path: bytes} of a damaged file; of a checkpoint, maybe two.
+    """Draws {path: bytes} of a damaged file, or of up to two of a checkpoint.
 
     Args:
         draw: Given by Hypothesis.

@@ -3,9 +3,9 @@
   python -m benchmarks.graph_tokenizer CORPUS VOCAB_FILE
 
 CORPUS has one sentence per line. `GraphTokenizer` is what `export_tfhub.py` and
-`--do_export` save with a model; the tokenizers of tensorflow_text are what
-TensorFlow's own preprocessors are made with. They get a hundred lines at a
-time, `FullTokenizer` one. The last two columns are the shares of lines with the
+`--do_export` save with a model; the tokenizers of tensorflow_text are those of
+TensorFlow's own preprocessors. They get a hundred lines at a time,
+`FullTokenizer` one line. The last two columns are the shares of lines with the
 ids of `FullTokenizer`: lines of CORPUS, and as many random lines, each of
 characters that are neighbors in Unicode. Time for creating tokenizers and
 converting Tensors to lists is not counted. 20,000 lines take half a minute.

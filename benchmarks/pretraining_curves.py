@@ -19,7 +19,7 @@ from official_bert.plots import figures, training_curves
 
 _PANELS = {"masked_lm_loss": "masked-LM loss", "gradient_norm": "gradient norm"}
 _COLORS = ("#8a94a3", "#b8470f", "#1d5fbf", "#2f7d4f")
-_HIGHEST = 8.0  # Of the losses, which are 10 at the start.
+_HIGHEST = 8.0  # End of the loss axis. Losses start at 10.
 
 
 def main(path: str, *curves: str) -> None:

@@ -47,7 +47,7 @@ class Soak(NamedTuple):
     command: str
     flags: Sequence[str]
     bar: str
-    minutes: float = float("inf")  # Then SIGTERM ends it.
+    minutes: float = float("inf")  # After this time, SIGTERM ends it.
 
 
 class Sample(NamedTuple):

@@ -2,8 +2,8 @@ r"""Seconds of one step in this project and in others, best of five or more.
 
   python -m benchmarks.step [--peer NAME=PYTHON ...] [--cells tiny mini ...]
 
-Each step runs in a process of its own, this project and the peers in turn, on
-all cores. NAME is `transformers`, `KerasHub` or `Model Garden`, and PYTHON has
+Each step runs in a separate process, this project and the peers in turn, on all
+cores. NAME is `transformers`, `KerasHub` or `Model Garden`, and PYTHON has
 torch and transformers, keras-nlp, or tf-models-official. README.md describes
 the rows and columns.
 

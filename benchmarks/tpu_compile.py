@@ -1,4 +1,4 @@
-r"""Compiles training steps for a TPU without having one.
+r"""Compiles training steps for a TPU, without needing a TPU.
 
   python -m benchmarks.tpu_compile RESULTS [--python PYTHON] [--case PATTERN]
 
@@ -50,7 +50,7 @@ Compiled = Mapping[str, Any]
 
 
 def compile_hlo(python: str, hlo: bytes) -> Compiled:
-    """Runs the compiler in a process of its own.
+    """Runs the compiler in a separate process.
 
     Args:
         python: The Python to run it in.

@@ -37,12 +37,13 @@ INTRODUCTION = """\
 python run_classifier.py --help
 ```
 
-shows the common flags of a command, and `--help=all` all of them. This page
-describes a flag that several commands share at the first of them.
-`python docs/generate_flags.py` generates the page from the options classes.
+shows the common flags of a command; `--help=all` shows all of them. If several
+commands share a flag, this page describes it under the first of them.
 
-Write `--flag=value`; for a boolean, `--flag` or `--noflag`. A default of -
+Write `--flag=value` or, for a boolean, `--flag` or `--noflag`. A default of -
 means that the flag has no value unless you give one.
+
+`python docs/generate_flags.py` generates this page from the options classes.
 """
 
 

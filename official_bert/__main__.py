@@ -1,4 +1,4 @@
-"""Runs a command of an installed package, wherever it is installed.
+"""Runs a command of the installed package, from any directory.
 
   official_bert run_classifier --help
   python -m official_bert run_classifier --help

@@ -75,8 +75,9 @@ def run(
     An `InputError` ends the process with its message and status 1, Ctrl-C with
     status 130.
     """
-    # TensorFlow reads this when it is imported. By default it leaves oneDNN off
-    # on processors without AVX-512, where oneDNN is 1.2 to 1.6 times as fast.
+    # TensorFlow reads this variable when it is imported. By default, it
+    # disables oneDNN on processors without AVX-512, although oneDNN is 1.2 to
+    # 1.6 times as fast there.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     define_flags(options_class)
     # absl's own --help would list the flags of all modules.
@@ -90,7 +91,7 @@ def run(
     flags.DEFINE_bool(
         "verbose",
         False,
-        "show TensorFlow's log lines, and where in the code each line is from",
+        "show TensorFlow's log lines, and the source line of each log message",
     )
     logging.set_verbosity(logging.INFO)
     app.run(
@@ -269,9 +270,10 @@ def options_from_flags(
 def quiet_imports() -> Iterator[None]:
     """Discards the lines that TensorFlow writes to stderr when it is imported.
 
-    No setting of TensorFlow hides these lines. They are shown unless
-    TF_CPP_MIN_LOG_LEVEL is 3, which `run` sets unless there is --verbose or
-    another value. Meanwhile, Keras does not import `_UNUSED_BY_KERAS`.
+    No setting of TensorFlow hides these lines. They are discarded only if
+    TF_CPP_MIN_LOG_LEVEL is 3. `run` sets this value unless --verbose is given
+    or the variable has another value. Within the block, Keras does not import
+    `_UNUSED_BY_KERAS`.
 
     Commands import TensorFlow in `main`, so that errors in flags do not wait
     for it.

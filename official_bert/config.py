@@ -138,7 +138,7 @@ class BertConfig:
         """
         require_tokens(vocab, vocab_file)
         # A duplicate token makes the dict smaller than the file. Blank lines at
-        # the end are no tokens.
+        # the end are not tokens.
         num_tokens = 1 + max(number for token, number in vocab.items() if token)
         if self.vocab_size is None or num_tokens > self.vocab_size:
             raise InputError(

@@ -30,9 +30,9 @@ EXTRAS = {
 
 @contextlib.contextmanager
 def ending_with_reader() -> Iterator[None]:
-    """Ends the block if the reader of standard output, such as `head`, ends.
+    """Ends the block silently if the reader of standard output ends.
 
-    For output that is the only purpose of a command.
+    Such a reader is `head`. Used by commands whose only purpose is this output.
     """
     try:
         yield
@@ -46,8 +46,8 @@ def ending_with_reader() -> Iterator[None]:
 class InputError(ValueError):
     """Something that the user gave is invalid.
 
-    The message says what must hold, what was received and what to do. It starts
-    with ``FILE:LINE:`` if a file is invalid. Commands print it without a
+    The message says what is required, what was received and what to do. It
+    starts with ``FILE:LINE:`` if a file is invalid. Commands print it without a
     traceback and exit with status 1.
     """
 

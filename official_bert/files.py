@@ -1,9 +1,9 @@
-"""Access to local and remote files, and writes that are all or nothing.
+"""Access to local and remote files, and atomic writes.
 
 Local paths use Python's own file functions, so that a command can check its
 paths before TensorFlow is imported. Paths with a scheme (``gs://bucket/name``)
-use `tf.io.gfile`, which also writes their checkpoints and events. Both are
-reached through the back ends of `etils.epath`.
+use `tf.io.gfile`, which TensorFlow also uses for checkpoints and events. Both
+are reached through the back ends of `etils.epath`.
 """
 
 import codecs
@@ -238,8 +238,8 @@ def _decode(
 ) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 file, or its whole content.
 
-    Only the latter has every `\r`: TensorFlow drops them from the lines of
-    remote files.
+    Only the whole content keeps every `\r`: TensorFlow drops them from the
+    lines of remote files.
     """
     with open_binary(path) as file:
         stored = getattr(file, "fileobj", file)  # The compressed file.
@@ -431,8 +431,8 @@ def write_text(path: str, text: str) -> None:
 def replacing_directory(path: str) -> Iterator[str]:
     """Yields a new directory that gets the name `path` when the block ends.
 
-    An existing directory is removed once the new one is complete, and unchanged
-    if the block raises. A link stays a link. Raises `InputError` if the
+    An existing directory is removed when the new one is complete. If the block
+    raises, it is unchanged. A link stays a link. Raises `InputError` if the
     disk is full or the parent is not writable.
     """
     path = path.rstrip("/")

@@ -1,4 +1,4 @@
-"""Declares flags: each field of an options class is one.
+"""Declares flags: each field of an options class is a flag.
 
 A command declares its options as a subclass of `Options`, a dataclass whose
 fields are made with `option`. Values are checked when the options are created:
@@ -38,8 +38,8 @@ HEADINGS = (
     LEGACY,
 )
 
-# Returns what is wrong with a value, as the end of a sentence that starts with
-# the flag ("must be ..."), or None.
+# Returns None for a valid value. Otherwise, returns the end of a sentence that
+# starts with the flag, such as "must be ...".
 Check = Callable[[Any], str | None]
 
 
@@ -113,8 +113,8 @@ class Options:
 
     Attributes:
         one_of: Options of which at least one must be set.
-        common: The options that `--help` lists, separated by spaces; empty:
-            all. `--help=all` lists all.
+        common: The options that `--help` lists, separated by spaces; if empty,
+            it lists all. `--help=all` always lists all.
     """
 
     one_of: ClassVar[Sequence[str]] = ()
@@ -156,7 +156,7 @@ class Options:
         return is_required or getattr(self, name) not in (None, "", default)
 
     def flag(self, name: str) -> str:
-        """Returns an option as it is written on a command line."""
+        """Returns an option with its value, as written on a command line."""
         value = getattr(self, name)
         if isinstance(value, bool):
             return f"--{name}" if value else f"--no{name}"

@@ -37,12 +37,12 @@ class TextInfo(NamedTuple):
 
 @keras.saving.register_keras_serializable("official_bert")
 class HubEncoder(keras.layers.Layer):
-    """A TF Hub text encoder: ours, a published one, or a TF1 module.
+    """A TF Hub text encoder, in the TF2 or TF1 format.
 
-    A Keras layer that merely holds a SavedModel does not train it. The weights
-    of this layer are the module's variables, under the names in the module, so
-    that any optimizer updates them. If `trainable` is False, the weights are
-    frozen and there is no dropout.
+    A Keras layer that merely stores a SavedModel in an attribute does not train
+    it. The weights of this layer are the module's variables, with the names in
+    the module, so that any optimizer updates them. If `trainable` is False, the
+    weights are frozen and there is no dropout.
 
     TF1 modules have one graph with dropout and one without. Training uses the
     graph without dropout too.
@@ -131,7 +131,7 @@ class HubBert(keras.layers.Layer):
     """A `HubEncoder` with the interface of `modeling.encoder.Bert`.
 
     Attributes:
-        config: The module's config, if it is ours; otherwise its known sizes.
+        config: The module's config if `is_ours`; otherwise its known sizes.
         is_ours: Whether `export_tfhub.py` wrote the module. Then its weights
             have the original implementation's names.
     """
@@ -179,7 +179,7 @@ class HubBert(keras.layers.Layer):
     ) -> HubOutput:
         """Runs the module on int Tensors [B, S].
 
-        `output_positions` selects vectors, but saves no computation.
+        `output_positions` selects vectors; all vectors are computed anyway.
         """
         inputs = (input_ids, input_mask, segment_ids)
         outputs = self.encoder(

@@ -135,8 +135,8 @@ def read_vocab(directory: str) -> str | None:
     if not added:
         return text
     logging.warning(
-        "%s: %d added tokens, such as %r, are ordinary tokens here: they match "
-        "only at the start of a word, after text is normalized.",
+        "%s: %d added tokens, such as %r, become ordinary tokens: they match "
+        "only at the start of a word, and after text is normalized.",
         directory,
         len(added),
         added[0],
@@ -211,7 +211,7 @@ def _require_lines(tokens: Iterable[str], where: str) -> None:
 
 
 def read_casing(directory: str) -> bool | None:
-    """Returns `do_lower_case`; warns of settings not supported here.
+    """Returns `do_lower_case`; warns of settings that are not supported.
 
     Raises `InputError` for settings that are neither true nor false.
     """
@@ -235,8 +235,8 @@ def read_casing(directory: str) -> bool | None:
         warn_of_accents(directory, strips, "do_lower_case", lower)
     if given.get("tokenize_chinese_chars") is False:
         logging.warning(
-            "%s: `tokenize_chinese_chars` is false. Here every Chinese "
-            "character is a word, so some tokens will differ.",
+            "%s: `tokenize_chinese_chars` is false. In this project, every "
+            "Chinese character is a word, so some tokens will differ.",
             directory,
         )
     return lower
@@ -248,8 +248,9 @@ def warn_of_accents(
     """Warns of a tokenizer whose `strip_accents` has no counterpart here."""
     if strip_accents != lower:
         logging.warning(
-            "%s: `strip_accents` is %s with `%s` %s. Here accents are stripped "
-            "if and only if text is lower-cased, so some tokens will differ.",
+            "%s: `strip_accents` is %s with `%s` %s. This project strips "
+            "accents if and only if it lower-cases text, so some tokens will "
+            "differ.",
             where,
             strip_accents,
             setting,

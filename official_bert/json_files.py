@@ -1,4 +1,4 @@
-"""Reading JSON, with errors that name the line, and writing it."""
+"""Reads and writes JSON; errors name the line."""
 
 import json
 import math
@@ -14,7 +14,7 @@ Count = Annotated[int, range(1, 2**31)]
 Amount = Annotated[int, range(2**31)]
 Size = Annotated[int, range(2**16)]  # Of an array in memory.
 
-# For deeply nested lists, numbers with thousands of digits, lone surrogates.
+# Raised for deeply nested lists, very long numbers and lone surrogates.
 _INVALID = (RecursionError, ValueError)
 
 

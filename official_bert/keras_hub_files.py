@@ -19,8 +19,9 @@ SIZES = {
 
 
 def read(directory: str) -> tuple[BertConfig, str | None, bool | None]:
-    """Returns config, vocabulary and casing of a preset, if it has them.
+    """Returns the config, vocabulary and casing of a preset.
 
+    The vocabulary and the casing are None if the preset has no tokenizer.
     Raises `InputError` if it is not a BERT preset.
     """
     path = os.path.join(directory, "config.json")

@@ -1,4 +1,4 @@
-"""Models as files: their formats, and where checkpoints and configs are."""
+"""The formats of models, and the locations of checkpoints and configs."""
 
 import fnmatch
 import os
@@ -10,7 +10,7 @@ from official_bert.errors import InputError, listed
 # Subdirectory of a run directory with the checkpoint of the best evaluation.
 BEST_DIRECTORY = "best"
 
-# How the name of the index of a TF1 checkpoint ends.
+# The suffix of the index file of a TF1 checkpoint.
 INDEX = ".index"
 
 # Weights in formats other than TF1's.
@@ -37,9 +37,9 @@ def detect(path: str, where: str) -> str:
     """Returns checkpoint, huggingface or keras_hub: the format of a model.
 
     `path` is a directory or the prefix of a checkpoint. In a directory with
-    several formats, a TF1 checkpoint with its config comes first. Raises
-    `InputError`, whose message starts with `where`, for other paths and for
-    weights that are never opened.
+    several formats, a TF1 checkpoint with its config is preferred. Raises
+    `InputError` for other paths, and for weights in unsupported formats. Its
+    message starts with `where`.
     """
     names = files.list_directory(path)
     has_others = has_any(names, OTHER_WEIGHTS)
@@ -64,7 +64,7 @@ def detect(path: str, where: str) -> str:
 def find_checkpoint(path: str) -> str:
     """Returns the prefix of a TF1 checkpoint, or a directory of checkpoints.
 
-    `path` is a prefix or a directory. In a run directory, `best/` comes first.
+    `path` is a prefix or a directory. In a run directory, `best/` is preferred.
     """
     best = os.path.join(path, BEST_DIRECTORY)
     if has_any(files.list_directory(best), _CHECKPOINT):
@@ -81,8 +81,8 @@ def find_checkpoint(path: str) -> str:
 def beside_checkpoint(checkpoint: str, name: str) -> str | None:
     """Returns the path of a file in the directory of a checkpoint, or None.
 
-    `checkpoint` is a prefix or a run directory. For one in `BEST_DIRECTORY`,
-    the parent directory is searched too.
+    `checkpoint` is a prefix or a run directory. For a checkpoint in
+    `BEST_DIRECTORY`, the parent directory is searched too.
     """
     is_prefix = not files.exists(checkpoint)
     directory = os.path.dirname(checkpoint) if is_prefix else checkpoint

@@ -1,8 +1,9 @@
-"""Models by name: a directory, a released model, a Hugging Face repository.
+"""Finds and downloads the model that a `--model` value names.
 
-Weights stay where they are, in any format that `convert_checkpoint.py` reads.
-Configs and vocabularies of other formats are translated to `bert_config.json`
-and `vocab.txt`, in a cache.
+The value is a directory, a released model or a Hugging Face repository. Weights
+stay where they are, in any format that `convert_checkpoint.py` reads. Configs
+and vocabularies of other formats are translated to `bert_config.json` and
+`vocab.txt`, in a cache.
 """
 
 import difflib
@@ -29,7 +30,7 @@ from official_bert.tokenization.normalize import normalize
 _REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*(@.+)?")
 _ARCHIVES = "https://storage.googleapis.com/bert_models/"
 
-# Files that are downloaded first, and the weights.
+# Small files, which are downloaded first, and the weights.
 _SMALL = (
     "*.json",
     "checkpoint",
@@ -61,7 +62,7 @@ class ModelFiles(NamedTuple):
 
 
 def find(model: str) -> ModelFiles:
-    """Returns the files of a model; downloads all but its weights.
+    """Returns the files of a model; downloads all files except its weights.
 
     Args:
         model: A directory, a name in `released`, or OWNER/NAME on the Hugging
@@ -103,8 +104,8 @@ def find(model: str) -> ModelFiles:
 def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
     """Returns the files that training writes, whether or not they exist.
 
-    The default of `do_lower_case` is as in training, or else depends on the
-    vocabulary.
+    By default, `do_lower_case` has its value in training or, if that is
+    unknown, depends on the vocabulary.
     """
     vocab_file = os.path.join(directory, _VOCAB)
     if do_lower_case is None:
@@ -118,9 +119,9 @@ def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
 
 
 def download_weights(model: str, checkpoint: str) -> None:
-    """Downloads the weights of a model, if `checkpoint` is the one of `find`.
+    """Downloads the weights of a model, if `find` returned this `checkpoint`.
 
-    The weights of directories and of other checkpoints are local already.
+    Directories and other checkpoints are local already.
     """
     if files.exists(model):
         return
@@ -153,7 +154,7 @@ def show_released() -> NoReturn:
 
 
 def _is_uncased(directory: str, vocab_file: str) -> bool:
-    """Whether text is lower-cased, by the files, the name or the vocabulary."""
+    """Whether text is lower-cased, according to files, name or vocabulary."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")
         if lower is not None:
@@ -168,9 +169,9 @@ def _is_uncased(directory: str, vocab_file: str) -> bool:
 
 
 def looks_uncased(vocab: str) -> bool:
-    """Whether lower-casing without accents changes at most 1% of the tokens.
+    """Whether lower-casing and stripping accents changes at most 1% of tokens.
 
-    [CLS] etc. do not count.
+    Special tokens such as [CLS] do not count.
     """
     tokens = [token for token in vocab.split() if token[0] != "["]
     cased = [t for t in tokens if normalize(t, True) != normalize(t, False)]

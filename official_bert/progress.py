@@ -1,4 +1,4 @@
-"""Progress bars: part done, speed and remaining time."""
+"""Progress bars, which show progress, speed and remaining time."""
 
 import io
 import sys
@@ -24,7 +24,7 @@ def bar(
     `others` are arguments of `tqdm.tqdm`.
     """
     live = sys.stderr.isatty()
-    # Log lines do not continue the line of a bar.
+    # Otherwise, a log line would continue the line of a bar.
     logging.get_absl_handler().python_handler.stream = _Stderr()
     return tqdm.tqdm(
         iterable,

@@ -23,9 +23,9 @@ def released() -> dict[str, dict[str, str]]:
 def validate_case_matches_checkpoint(
     do_lower_case: bool, init_checkpoint: str | None
 ) -> None:
-    """Raises `InputError` if a released checkpoint has the other casing.
+    """Raises `InputError` if a released checkpoint has a different casing.
 
-    It is recognized by the name of its directory, such as
+    The checkpoint is recognized by the name of its directory, such as
     "uncased_L-12_H-768_A-12/bert_model.ckpt". Other names are not checked. The
     message equals the original implementation's.
     """

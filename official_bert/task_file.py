@@ -3,7 +3,7 @@
   {"kind": "text", "task_type": "classification", "labels": ["0", "1"], ...
    "max_seq_length": 128, "do_lower_case": true}
 
-`Task.to_json` returns all keys but the last two.
+`Task.to_json` returns all keys except the last two.
 """
 
 import os
@@ -13,7 +13,8 @@ from official_bert import files, json_files
 
 NAME = "task.json"
 
-# The types of the keys that are read without the task, which checks its own.
+# The types of the keys that are read without creating the task. A task checks
+# its own keys.
 _TYPES = {
     "kind": str,
     "task_type": str,

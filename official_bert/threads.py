@@ -1,4 +1,4 @@
-"""Computing ahead, in threads or processes."""
+"""Computes results ahead of their use, in threads or processes."""
 
 import collections
 from collections.abc import Callable, Iterable, Iterator

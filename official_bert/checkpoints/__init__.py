@@ -1,1 +1,1 @@
-"""TF1 checkpoints: written, found, loaded strictly and converted."""
+"""Finds, loads, writes and converts checkpoints."""

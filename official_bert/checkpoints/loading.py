@@ -30,8 +30,8 @@ class Loaded(NamedTuple):
     """A checkpoint that was loaded."""
 
     source: str  # Its prefix, or the directory of a model in another format.
-    # Names that it lacks or that have other shapes there. Their variables keep
-    # their values.
+    # Names that the checkpoint lacks, or stores with another shape. Their
+    # variables keep their initial values.
     initialized: list[str]
 
 
@@ -69,8 +69,8 @@ def load(
         may_initialize: Regular expression of names that may be missing in the
             checkpoint. These variables keep their initial values.
         may_skip: Regular expression of names in the checkpoint that may be
-            unused. If both match a name, it may have another shape, and keeps
-            its initial values.
+            unused. If both expressions match a name, the weight may have
+            another shape; the variable then keeps its initial values.
 
     Raises:
         InputError: The checkpoint is damaged, or any other name is missing,
@@ -120,12 +120,12 @@ def _assign(
             f"{path}: the checkpoint does not fit the model:"
             f"{bullet_list(problems)}\n"
             "Usual causes: the bert_config.json of another model; a checkpoint "
-            "of another task, with another head; an output directory used "
-            "before for another model or another --optimizer. In training, "
-            "--may_initialize allows missing names, --may_skip unused names, "
-            "and both together other shapes."
+            "of another task, with another head; an output directory that was "
+            "used for another model or another --optimizer. In training, "
+            "--may_initialize allows missing names, --may_skip allows unused "
+            "names, and both together allow other shapes."
         )
-    # In the order of the file: TensorFlow reads ahead.
+    # Read in the order of the file, because TensorFlow reads ahead.
     names = sorted((set(variables) & set(stored)) - set(initialized))
     arrays = {name: checkpoint.read(name) for name in names}
     for name, array in arrays.items():
@@ -136,8 +136,8 @@ def _assign(
 def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
     """Returns `model_class(config)` with the weights of `pretrained.find`.
 
-    Weights of other models are ignored. A warning lists missing weights, which
-    are newly initialized; weights of the encoder must not be missing.
+    Weights that this class does not have are ignored. Missing weights are newly
+    initialized, with a warning; weights of the encoder must not be missing.
     """
     model_files = pretrained.find(model)
     pretrained.download_weights(model, model_files.init_checkpoint)
@@ -145,7 +145,7 @@ def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
     if not layer.built:
         layer.build()
     variables = tf1.by_name(layer.weights)
-    # In a checkpoint, an encoder of any name is `bert`.
+    # Checkpoints name the encoder `bert`, whatever the layer is called.
     prefix = f"{layer.path}/"
     for name in [name for name in variables if name.startswith(prefix)]:
         in_checkpoint = f"bert/{name.removeprefix(prefix)}"

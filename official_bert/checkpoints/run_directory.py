@@ -37,9 +37,9 @@ def first_undamaged(
 ) -> _Result | None:
     """Returns `read(prefix)` for the newest undamaged checkpoint.
 
-    `read` raises `DamagedCheckpointError` for damaged ones. Returns None if the
-    directory has no checkpoint. Raises `InputError` if all checkpoints are
-    damaged, or the file `checkpoint` is.
+    `read` raises `DamagedCheckpointError` for a damaged checkpoint. Returns
+    None if the directory has no checkpoint. Raises `InputError` if all
+    checkpoints are damaged, or the file `checkpoint` is.
     """
     names = _listed(directory)
     for name in reversed(names):
@@ -107,8 +107,8 @@ def save(
     names = [*(n for n in earlier if 0 <= _step_of(n) < step), name]
     _write_list(directory, names)
     if outdated := names[:-keep]:
-        # Listed until they are removed: if the process is killed, the next
-        # call removes them.
+        # Outdated checkpoints stay listed until they are removed. If the
+        # process is killed before that, the next call removes them.
         for old_name in outdated:
             tf1.remove(os.path.join(directory, old_name))
         _write_list(directory, names[-keep:])

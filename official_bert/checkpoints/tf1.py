@@ -59,7 +59,7 @@ def read_array(reader: Any, prefix: str, name: str) -> np.ndarray:
     array = _read(reader, prefix, name)
     if array.dtype == object:
         raise DamagedCheckpointError(
-            f"{prefix}: `{name}` must hold numbers. Received: strings."
+            f"{prefix}: `{name}` must contain numbers. Received: strings."
         )
     return array
 

@@ -1,1 +1,1 @@
-"""Models for others to use: TF Hub modules and serving, as SavedModels."""
+"""Exports models as SavedModels, for TF Hub and TensorFlow Serving."""

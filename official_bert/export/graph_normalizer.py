@@ -28,7 +28,7 @@ from official_bert.export.unicode_tables import (
 
 
 class Decoded(NamedTuple):
-    """Texts as code points; N of them."""
+    """The N code points of a batch of texts."""
 
     points: tf.Tensor  # int32 [N], with a space after each text
     text_indices: tf.Tensor  # int64 [N], the text that each belongs to
@@ -37,12 +37,12 @@ class Decoded(NamedTuple):
 
 
 class Normalized(NamedTuple):
-    """The characters of words and the spaces between them; M of them."""
+    """The M characters of words, and of the spaces between them."""
 
     points: tf.Tensor  # int32 [M], code points
     kinds: tf.Tensor  # int32 [M], `Kind`s other than MARK
-    first: tf.Tensor  # int64 [M], the first index in `Decoded` of each
-    last: tf.Tensor  # int64 [M], the last one
+    first: tf.Tensor  # int64 [M], index of the first code point of each
+    last: tf.Tensor  # int64 [M], index of the last code point of each
 
 
 def decode(texts: tf.Tensor) -> Decoded:
@@ -102,8 +102,8 @@ def _drop_marks(
 ) -> Normalized:
     """Drops accents, and adds them to the spans of the characters before.
 
-    `points` are decomposed characters; `first` is the index in `Decoded` of the
-    character that each comes from.
+    `points` are decomposed characters. `first` is the index of the code point
+    in `Decoded` that each comes from.
     """
     kinds = tables.kinds.find(points)
     combining = tables.combining.find(points)
@@ -134,8 +134,9 @@ def _sort_marks(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Sorts the marks after each character by their combining classes.
 
-    Also returns which characters are marks in a chunk between two spaces whose
-    marks have changed places; they share the span of the character before.
+    Also returns, as bool, which characters are marks in a chunk (the text
+    between two spaces) where sorting changes the order. Such a mark shares the
+    span of the character before it.
     """
     base = tf.cumsum(tf.cast(combining == 0, tf.int64))
     order = tf.argsort(base * 256 + tf.cast(combining, tf.int64), stable=True)

@@ -66,10 +66,11 @@ def pack(
 def fit(
     ids_a: Any, ids_b: Any, max_seq_length: int, how: LongDocuments
 ) -> tuple[Any, Any, Any]:
-    """Does `documents.cut` for int32 RaggedTensors [N, (tokens)].
+    """Does the same as `documents.cut`, for int32 RaggedTensors [N, (tokens)].
 
-    Returns two RaggedTensors of R rows that fit into one sequence each, and
-    int64 [R], the text or pair that each row is part of, ascending.
+    Returns two RaggedTensors of R rows, each of which fits into one sequence,
+    and int64 [R]: the index of the text or pair that each row belongs to,
+    ascending.
     """
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
     room = max_seq_length - 2 - tf.minimum(b, 1)
@@ -81,11 +82,11 @@ def fit(
 
 
 def place_windows(lengths: Any, sizes: Any, steps: Any) -> tuple[Any, Any]:
-    """Returns the text [R] of each overlapping window, and its start [R].
+    """Returns the index of the text of each window, and its start, both [R].
 
-    Texts of `lengths` [N] tokens have windows of at most `sizes` tokens,
-    `steps` apart, and at least one window. All are int64; windows are in the
-    order of texts.
+    Texts of `lengths` [N] tokens are divided into overlapping windows of at
+    most `sizes` tokens, `steps` apart; every text has at least one window. All
+    values are int64; windows are in the order of texts.
     """
     counts = 1 + tf.maximum(-((sizes - lengths) // steps), 0)
     text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
@@ -100,8 +101,8 @@ def take(ids: Any, rows: Any, begins: Any, lengths: Any) -> Any:
 
 
 def _truncated_lengths(a: Any, b: Any, room: Any) -> tuple[Any, Any]:
-    # As if tokens were removed one by one from the longer segment, or from B if
-    # both are equally long.
+    # The result is the same as if tokens were removed one by one from the
+    # longer segment, or from B if both are equally long.
     a = tf.minimum(a, tf.maximum(room - b, (room + 1) // 2))
     return a, tf.minimum(b, room - a)
 
@@ -121,7 +122,7 @@ def _head_and_tail(ids: Any, lengths: Any) -> Any:
 def _windows(
     ids_a: Any, ids_b: Any, room: Any, stride: int
 ) -> tuple[Any, Any, Any]:
-    """Returns overlapping windows of the longer text, each with the other."""
+    """Returns windows of the longer text, each with the whole shorter text."""
     a, b = ids_a.row_lengths(), ids_b.row_lengths()
     short, long = tf.minimum(tf.minimum(a, b), room // 2), tf.maximum(a, b)
     size = room - short

@@ -26,12 +26,12 @@ _MAX_TOKEN_BYTES = 256  # The limit of `FastWordpieceTokenizer`.
 
 
 class Words(NamedTuple):
-    """The words of all texts; W of them."""
+    """The W words of a batch of texts."""
 
     texts: tf.Tensor  # string [W]
     text_indices: tf.Tensor  # int64 [W], the text that each belongs to
     characters: Normalized  # Their characters, without spaces.
-    starts: tf.Tensor  # int64 [W], where in `characters` each begins
+    starts: tf.Tensor  # int64 [W], index of the first character of each
 
 
 class GraphTokenizer:
@@ -165,7 +165,7 @@ class GraphTokenizer:
         return Words(texts, text_indices, chars, starts)
 
     def _with_ids(self, tokens: tf.RaggedTensor) -> tf.RaggedTensor:
-        # The operation numbers only the tokens it was given, without gaps.
+        # The operation numbers the tokens that it was given, without gaps.
         return tokens.with_values(tf.gather(self._ids, tokens.values))
 
 

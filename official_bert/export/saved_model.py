@@ -1,4 +1,4 @@
-"""SavedModels with other files beside their own."""
+"""Writes SavedModels that contain additional files."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from official_bert.errors import short_reason
 def write(
     module: Any, path: str, signatures: Any, others: Mapping[str, bytes] = {}
 ) -> None:
-    """Writes a SavedModel with other files, {path in its directory: content}.
+    """Writes a SavedModel with `others`, {path in its directory: content}.
 
     An interrupted export changes nothing. Raises `InputError` if the files
     cannot be written.

@@ -1,4 +1,4 @@
-"""A BERT as a TF Hub encoder: a SavedModel that others can fine-tune.
+"""Exports BERT as a TF Hub encoder: a SavedModel that can be fine-tuned.
 
 The interface is that of the encoders published by TensorFlow ("Common
 SavedModel APIs for text tasks" in TensorFlow's documentation), with the
@@ -29,9 +29,9 @@ Tensors = dict[str, Any]
 class Exported(NamedTuple):
     """The contents of an exported module."""
 
-    num_weights: int  # Of the encoder.
+    num_weights: int  # Number of weights of the encoder.
     has_masked_lm: bool  # Whether the module has `mlm`.
-    left_out: list[str]  # Other variables, without optimizer state.
+    left_out: list[str]  # Names not exported, without optimizer state.
 
 
 def export(model_files: ModelFiles, export_path: str) -> Exported:

@@ -1,4 +1,4 @@
-"""A tokenizer as a TF Hub preprocessor: a SavedModel from texts to ids.
+"""Exports a tokenizer as a TF Hub preprocessor, a SavedModel.
 
 The interface is that of the preprocessors published by TensorFlow ("Common
 SavedModel APIs for text tasks" in TensorFlow's documentation). Tokens are those
@@ -93,7 +93,7 @@ def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
 
 
 def _callable(call: Any, signature: list[tf.TensorSpec] | None = None) -> Any:
-    """Returns something to save that can be called and have attributes."""
+    """Returns an object to save, which is callable and can have attributes."""
     saved = tf.train.Checkpoint()  # A tf.Module would lose its `variables`.
     saved.__call__ = tf.function(
         call, input_signature=signature, autograph=False

@@ -71,9 +71,9 @@ class UnicodeTables(NamedTuple):
 
     expansion_of: PagedTable  # Indices in `expansions`.
     expansions: tf.RaggedTensor
-    kinds: PagedTable  # Of `Kind`.
+    kinds: PagedTable  # Values of `Kind`.
     combining: PagedTable  # Canonical combining classes, which order marks.
-    casing: PagedTable  # Of `Casing`.
+    casing: PagedTable  # Values of `Casing`.
 
 
 @functools.cache

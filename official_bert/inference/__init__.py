@@ -1,1 +1,1 @@
-"""Predictions, feature vectors and attention of trained models."""
+"""Computes predictions, feature vectors and attention with trained models."""

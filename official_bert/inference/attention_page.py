@@ -11,7 +11,8 @@ from official_bert.inference.trained_models import LoadedBert
 from official_bert.inputs import text_inputs
 from official_bert.options import VisualizeAttention
 
-# A page with more is too large for a browser. BERT-Base: 341 tokens, 45 MB.
+# A page with more is too large for a browser. For BERT-Base, this is a text of
+# 341 tokens and a page of 45 MB.
 _MAX_PROBABILITIES = 1 << 24
 
 

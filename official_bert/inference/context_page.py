@@ -1,8 +1,8 @@
-"""How similar the vectors of a word are in different contexts, as a web page.
+"""Shows on a web page how similar a word's vectors are between contexts.
 
 A word has one vector in the embedding table, but its vectors in the layers
-depend on the sentence: "apple" the fruit and "apple" the company move apart
-from layer to layer.
+depend on the sentence: the vectors of "apple", the fruit, and "Apple", the
+company, differ more from layer to layer.
 """
 
 from typing import NamedTuple

@@ -19,7 +19,7 @@ from official_bert.options import ExtractFeatures
 from official_bert.tasks import documents
 from official_bert.threads import parallel_map
 
-# Limits of a chunk, whose lines are sorted by length.
+# Limits of a chunk. The lines of a chunk are sorted by length.
 _CHUNK_LINES = 4096
 _CHUNK_BYTES = 2**27
 
@@ -146,7 +146,7 @@ def pool(layers: Any, input_mask: Any, pooling: str) -> Any:
 
 
 def run(options: ExtractFeatures) -> None:
-    """Writes the vectors of all lines. After an `InputError`, writes none."""
+    """Writes the vectors of all lines; after an `InputError`, no file."""
     path = options.input_file
     num_lines = sum(1 for _ in files.read_lines(path))
     if not num_lines:
@@ -181,7 +181,7 @@ def json_bytes(line: LineVectors, layers: Sequence[int]) -> bytes:
         pairs = zip(layers, vectors, strict=True)
         return [{"index": index, "values": values} for index, values in pairs]
 
-    # In float64 this equals `round` of every number.
+    # In float64, this gives the same result as Python's `round`.
     values = line.values.astype(np.float64).round(6)
     record: dict[str, Any] = {"linex_index": line.number}
     if values.ndim == 2:

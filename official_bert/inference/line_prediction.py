@@ -35,7 +35,7 @@ Answerer = Predictor | FillMask | Scorer
 
 
 class TableRow(NamedTuple):
-    """A row of a table: its texts, and all of its cells, by column."""
+    """The texts of a table's row, and {column: cell} of all its cells."""
 
     texts: dict[str, str]
     cells: dict[str, str]
@@ -175,7 +175,7 @@ def read_chunks(
     elif is_stdin:
         arrived = _arrived_lines(sys.stdin.buffer)
         blocks = (_lines("<stdin>", block, numbers) for block in arrived)
-    elif options.output_file:  # With a bar of bytes.
+    elif options.output_file:  # A progress bar counts the bytes.
         lines = progress.read_lines([path], "Predicting")
         blocks = [_lines(path, lines, numbers)]
     else:

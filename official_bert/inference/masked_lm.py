@@ -19,7 +19,7 @@ from official_bert.options.model_source import require_pretrained
 from official_bert.threads import parallel_map
 from official_bert.tokenization import Tokenizer
 
-# Scoring masks one token per sequence; this many are in memory at a time.
+# Scoring masks one token per sequence; this many sequences are in memory.
 _BLOCK = 4096
 
 
@@ -43,7 +43,7 @@ class MaskedLanguageModel:
         self.tokenizer = tokenizer
         self.batch_size = batch_size
         self.mask_id = tokenizer.vocab[trained_models.MASK]
-        # The model may have more rows than the vocabulary has tokens.
+        # The embedding table may have more rows than the vocabulary has tokens.
         bias = np.full(model.config.vocab_size or 0, -np.inf, np.float32)
         bias[list(tokenizer.inv_vocab)] = 0.0
         self._vocabulary_bias = tf.constant(bias)
@@ -137,7 +137,7 @@ class FillMask(MaskedLanguageModel):
         self._num_guesses = min(num_guesses, len(tokenizer.inv_vocab))
 
     def parse(self, given: Any, where: str) -> MaskedText:
-        """Returns the input for a text; `InputError` if it has no [MASK]."""
+        """Returns the input for a text; raises `InputError` without [MASK]."""
         text, ids = self.encode(given, where)
         positions = [n for n, token in enumerate(ids) if token == self.mask_id]
         if not positions:
@@ -186,7 +186,10 @@ class Scorer(MaskedLanguageModel):
     """
 
     def parse(self, given: Any, where: str) -> list[int]:
-        """Returns token ids; `InputError` without words or with a [MASK]."""
+        """Returns token ids.
+
+        Raises `InputError` if the text has no words, or contains [MASK].
+        """
         text, ids = self.encode(given, where)
         if len(ids) == 2 or self.mask_id in ids:
             raise InputError(
@@ -251,8 +254,8 @@ def fill(
 ) -> list[list[Guess]]:
     """Returns the most likely tokens for each [MASK] of a text, best first.
 
-    `FillMask` takes many texts. Raises `InputError` if the text has no [MASK],
-    or is too long for the model, or `num_guesses` is less than 1.
+    `FillMask` takes many texts. Raises `InputError` if the text has no [MASK]
+    or is too long for the model, or if `num_guesses` is less than 1.
     """
     filler = FillMask(model, tokenizer, num_guesses)
     [guesses] = filler.guess([filler.parse(text, "text")])

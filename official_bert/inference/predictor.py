@@ -13,7 +13,7 @@ from official_bert.tasks.task import FinetunedModel
 
 
 class Predictor:
-    """A fine-tuned model that answers for its task.
+    """Predicts with a fine-tuned model.
 
     ```
     predictor = Predictor.from_dir("/tmp/mrpc_output")
@@ -50,21 +50,21 @@ class Predictor:
         return cls(load_finetuned(output_dir), batch_size=batch_size)
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
-        """Returns the answer for each item, of JSON types only.
+        """Returns an answer for each item; its values have JSON types.
 
         Items are texts, pairs as lists or tuples of two, or dicts; see the
-        task's `parse` and `answer_to_json`. The `InputError` for an invalid
-        item names its index.
+        task's `parse` and `answer_to_json`. Raises `InputError` with the index
+        of the item if an item is invalid.
         """
         return list(self.stream(items, chunk_size=sys.maxsize))
 
     def stream(
         self, items: Iterable[Any], *, chunk_size: int = 256
     ) -> Iterator[dict[str, Any]]:
-        """Yields the answers of `__call__`; one chunk of items is in memory.
+        """Yields the answers of `__call__`, with one chunk of items in memory.
 
-        A chunk is read when its first answer is requested. An `InputError` is
-        raised after the answers of earlier chunks.
+        A chunk is read when its first answer is requested. If an item is
+        invalid, `InputError` is raised after the answers of earlier chunks.
         """
         if chunk_size < 1:
             raise InputError(
@@ -83,7 +83,7 @@ class Predictor:
             yield from self.answer(chunk)
 
     def parse(self, given: Any, where: str) -> Any:
-        """Returns the example for an item; errors start with `where`."""
+        """Returns the example for an item; messages start with `where`."""
         # Tasks take JSON types, which do not include tuples.
         is_tuple = isinstance(given, tuple)
         return self.task.parse(list(given) if is_tuple else given, where)

@@ -97,7 +97,10 @@ class LoadedBert(NamedTuple):
 def load_encoder(
     model_files: ModelFiles, never_split: tuple[str, ...] = ()
 ) -> LoadedBert:
-    """Loads BERT, like `load_weights`; needs no pooler and ignores heads."""
+    """Loads BERT as `load_weights` does; ignores heads.
+
+    A missing pooler is not an error.
+    """
     bert = Bert(model_files.read_config())
     bert.build()
     tokenizer, source = load_weights(
@@ -115,7 +118,8 @@ def load_masked_lm(
 ) -> tuple[PretrainingModel, Tokenizer]:
     """Loads a pre-trained model, and a tokenizer that keeps [MASK] whole.
 
-    Raises `InputError` like `load_weights`, and without a masked LM head.
+    Raises `InputError` as `load_weights` does, or if the model has no masked-LM
+    head.
     """
     require_masked_lm(model_files)
     model = PretrainingModel(model_files.read_config())

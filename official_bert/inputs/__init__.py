@@ -1,1 +1,1 @@
-"""Input of the model: features, record schemas, tf.data pipelines."""
+"""Inputs of the model: features, record schemas, tf.data pipelines."""

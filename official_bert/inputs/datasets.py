@@ -13,7 +13,8 @@ from official_bert.inputs.schemas import Schema
 _SHUFFLE_BUFFER = 10_000  # Serialized records of about a kilobyte each.
 _FILES_AT_ONCE = 4
 
-# As in the original implementation. The examples were shuffled before.
+# As in the original implementation. The examples in the file are already
+# shuffled.
 _FINETUNING_SHUFFLE_BUFFER = 100
 
 # Number of batches whose examples are sorted by length together: large enough
@@ -88,8 +89,9 @@ def finetuning_batches(
         batch_size: B, over all replicas.
         seed: Seed of the order, combined with TensorFlow's global seed.
         num_examples: Number of examples from the first step to the last. With
-            `bucket`, the last batches depend on it, so a run that is extended
-            later differs from one that had this number from the start.
+            `bucket`, the last batches depend on this number, so a run that is
+            extended later differs from a run that had the larger number from
+            the start.
         pad_to: `max` keeps the length of the records. `bucket` groups examples
             of similar length and cuts each batch to the next of a few lengths;
             batches come in random order. Both use the same examples.
@@ -105,7 +107,7 @@ def finetuning_batches(
         return _parsed(rest, schema, batch_size)
     num_batches = math.ceil(num_examples / batch_size)
     serialized = serialized.take(num_batches * batch_size)
-    # At most an epoch, so that hardly any batch has the same example twice.
+    # A pool is at most an epoch, so that few batches contain an example twice.
     num_records = data.num_records() or _BATCHES_PER_POOL * batch_size
     batches_per_pool = max(1, min(_BATCHES_PER_POOL, num_records // batch_size))
     pool, batch = divmod(start // batch_size, batches_per_pool)
@@ -132,7 +134,7 @@ def _batches_by_length(
 ) -> tf.data.Dataset:
     """Groups examples into batches of similar length, in random order.
 
-    The examples left over at one length join the next longer ones.
+    Examples left over at one length are added to the next longer bucket.
     """
     features = records.parse(schema, serialized)
     order = tf.argsort(_padded_lengths(schema, features), stable=True)
@@ -175,7 +177,7 @@ def to_next_tokens(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unmasked(batch: dict[str, Any]) -> Any:
-    """Returns the input ids [B, S] from before masking."""
+    """Returns the input ids [B, S] as they were before masking."""
     if "masked_lm_positions" not in batch:
         return batch["input_ids"]
     input_ids, positions = batch["input_ids"], batch["masked_lm_positions"]
@@ -210,7 +212,7 @@ def _prefetched(batches: tf.data.Dataset) -> tf.data.Dataset:
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF
     )
-    # The autotuning thread sometimes misses the end of a run, and delays the
-    # exit by the duration of the run, up to a minute.
+    # The autotuning thread sometimes does not notice the end of a run. It then
+    # delays the exit by as long as the run took, up to a minute.
     options.autotune.enabled = False
     return batches.prefetch(tf.data.AUTOTUNE).with_options(options)

@@ -24,7 +24,7 @@ def buckets(max_seq_length: int) -> tuple[int, ...]:
 
 
 def padded_length(length: int, max_seq_length: int, pad_to: str) -> int:
-    """Returns the next bucket, or `max_seq_length` with `pad_to="max"`."""
+    """Returns the smallest bucket that fits, or `max_seq_length` for "max"."""
     if pad_to == "max":
         return max_seq_length
     return min(size for size in buckets(max_seq_length) if size >= length)

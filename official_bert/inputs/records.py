@@ -22,7 +22,8 @@ _USE_FITTING_CONFIG = (
 class RecordFiles(NamedTuple):
     """TFRecord files, compressed or not, and the schema of their records.
 
-    `masking` is how training masks the records, None if they are masked.
+    `masking` says how training masks the records; None if they are masked
+    already.
     """
 
     names: Sequence[str]
@@ -65,7 +66,7 @@ def without_empty(names: Sequence[str]) -> list[str]:
 def check_files(
     data: RecordFiles, vocab_size: int, limit: int | None = 1
 ) -> None:
-    """Checks the first `limit` records of every file; None: all of them.
+    """Checks the first `limit` records of every file, or all if it is None.
 
     Raises `InputError` if a file is empty, incomplete or not a TFRecord file,
     or if a record does not fit the schema or the vocabulary.
@@ -84,14 +85,15 @@ def check_files(
             _check_ids(where, features, data.schema, vocab_size)
         if not number:
             raise InputError(
-                f"{name} must hold TFRecords, but is empty. Create it again."
+                f"{name} must contain TFRecords, but is empty. Create it again."
             )
 
 
 def read_masking(name: str) -> Masking | None:
-    """Returns how training masks the records of a file, by its first record.
+    """Reads from a file's first record how training masks the records.
 
-    None if they are masked. Raises `InputError` as `check_files` does.
+    Returns None if they are masked already. Raises `InputError` as
+    `check_files` does.
     """
     serialized = next(tfrecords.read(name), None)
     if serialized is None:

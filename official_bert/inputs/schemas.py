@@ -36,7 +36,7 @@ def text_schema(max_seq_length: int, num_choices: int = 1) -> Schema:
 def pretraining_schema(
     max_seq_length: int, max_predictions_per_seq: int
 ) -> Schema:
-    """Returns the features of an instance for masked LM and next sentence."""
+    """Returns the features of an instance whose tokens are masked."""
     predictions = Feature(max_predictions_per_seq, "max_predictions_per_seq")
     return {
         **text_schema(max_seq_length),
@@ -73,7 +73,7 @@ class Masking(NamedTuple):
     max_predictions_per_seq: int
     max_ngram: int
     mask_id: int
-    vocab_size: int  # Random tokens have ids below.
+    vocab_size: int  # Ids of random tokens are below this.
     mask_share: float
     random_share: float
 
@@ -81,9 +81,9 @@ class Masking(NamedTuple):
 def packed_schema(schema: Schema, max_sequences: int) -> Schema:
     """Returns the features of a record that holds several packed instances.
 
-    `schema` is that of one instance. `input_mask` numbers the instances from 1;
-    `next_sentence_positions` are the positions of their [CLS]. Unused entries
-    have weight 0.
+    `schema` has the features of one instance. `input_mask` numbers the
+    instances from 1; `next_sentence_positions` are the positions of their
+    [CLS]. Unused entries have weight 0.
     """
     instances = Feature(max_sequences, "max_sequences_per_row")
     packed = {

@@ -58,8 +58,8 @@ def text_features(
 def kept_lengths(length_a: int, length_b: int, room: int) -> tuple[int, int]:
     """Returns how many tokens of A and B to keep, at most `room` together.
 
-    The longer text is shortened, B if both are equal, as in the original
-    implementation.
+    As in the original implementation, the longer text is shortened, or B if
+    both have the same length.
     """
     while length_a + length_b > room:
         if length_a > length_b:
@@ -83,8 +83,8 @@ def encode(
     Args:
         tokenizer: The tokenizer of the model.
         texts: N texts, or tuples or lists of two texts.
-        max_seq_length: Number of tokens, at least 3, to which longer sequences
-            are truncated. [CLS] and [SEP] are included.
+        max_seq_length: Maximum number of tokens, including [CLS] and [SEP]; at
+            least 3. Longer sequences are truncated.
 
     Returns:
         `input_ids`, `input_mask` and `segment_ids`, int32 [N, S], padded to the

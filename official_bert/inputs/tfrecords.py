@@ -54,7 +54,7 @@ def encode_examples(
 
 
 def _encode_feature(name: str, values: npt.NDArray[Any]) -> list[bytes]:
-    """Returns the entry of each row."""
+    """Returns the `entry` message (see above) of each row."""
     tag = _FIELD_3
     if values.dtype == np.float32:
         tag, rows = _FIELD_2, [row.tobytes() for row in values.astype("<f4")]
@@ -113,10 +113,10 @@ def frame(data: bytes) -> bytes:
 def join(records: Iterable[bytes], compress: bool) -> bytes:
     """Returns part of a TFRecord file; joined parts are again a file.
 
-    The same records give the same bytes, also if they are compressed.
+    The same records give the same bytes, with compression too.
     """
     part = b"".join(map(frame, records))
-    # TensorFlow takes an empty compressed part for the end of the file.
+    # TensorFlow would read an empty compressed part as the end of the file.
     if not compress or not part:
         return part
     return gzip.compress(part, 6, mtime=0)  # The gzip program's default.
@@ -159,9 +159,10 @@ def read(name: str) -> Iterator[bytes]:
 
 
 def count_records(name: str) -> int:
-    """Counts the records of a local file; if uncompressed, reads only headers.
+    """Counts the records of a local file; reads only headers if possible.
 
-    Raises `InputError` if the file ends inside a record.
+    The data of compressed files is read too. Raises `InputError` if the file
+    ends inside a record.
     """
     if files.is_gzip(name):
         return sum(1 for _ in read(name))

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-_MAX_CLASSES_OF_MATRIX = 100  # The matrix grows with their square.
+_MAX_CLASSES_OF_MATRIX = 100  # The matrix grows quadratically.
 
 
 def precision_recall_f1(
     correct: int, predicted: int, expected: int
 ) -> dict[str, float]:
-    """Returns `precision`, `recall`, `f1` and `support`, which is `expected`.
+    """Returns `precision`, `recall`, `f1` and `support`.
 
-    Takes the numbers of correct, of predicted and of expected labels.
+    The arguments are numbers of labels; `support` equals `expected`.
     """
     return {
         "precision": correct / predicted if predicted else 0.0,
@@ -30,7 +30,10 @@ def precision_recall_f1(
 
 
 def accuracy(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
-    """Returns `accuracy`, the fraction of equal classes; both int [N > 0]."""
+    """Returns `accuracy`, the fraction of correct predictions.
+
+    Targets and predictions are classes, int [N > 0].
+    """
     from sklearn import metrics
 
     return {"accuracy": float(metrics.accuracy_score(targets, predictions))}
@@ -39,7 +42,10 @@ def accuracy(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
 def accuracy_and_f1(
     targets: ArrayLike, predictions: ArrayLike
 ) -> dict[str, float]:
-    """Returns GLUE's metrics of MRPC and QQP: `accuracy`, `f1` of class 1."""
+    """Returns `accuracy`, and `f1` of class 1: GLUE's metrics of MRPC and QQP.
+
+    Targets and predictions are 0 or 1, int [N > 0].
+    """
     from sklearn import metrics
 
     f1 = metrics.f1_score(targets, predictions, zero_division=0.0)
@@ -49,7 +55,8 @@ def accuracy_and_f1(
 def matthews(targets: ArrayLike, predictions: ArrayLike) -> dict[str, float]:
     """Returns `matthews_correlation` and `accuracy`: GLUE's metric of CoLA.
 
-    The correlation is 0.0 if all targets or all predictions are equal.
+    Targets and predictions are classes, int [N > 0]. The correlation is 0.0 if
+    all targets or all predictions are equal.
     """
     from sklearn import metrics
 
@@ -99,12 +106,12 @@ def multilabel(
     a label is predicted if its probability is at least 0.5.
 
     Returns:
-        `micro_f1`: F1 of all pairs of example and label together.
+        `micro_f1`: F1 over all pairs of an example and a label.
         `macro_f1`, `per_class`: as returned by the function `per_class`.
         `exact_match`: the fraction of examples with exactly the right labels.
         `hamming_loss`: the fraction of wrong decisions among all N x C.
     """
-    # Not with scikit-learn, which takes [N, 1] for a binary classification.
+    # scikit-learn would treat shape [N, 1] as binary classification.
     target = np.asarray(targets).astype(bool)
     predicted = np.asarray(predictions) >= 0.5
     if not target.shape == predicted.shape == (len(target), len(labels)):
@@ -125,7 +132,7 @@ def multilabel(
 
 
 def _per_label(counts: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
-    """Takes the numbers of correct, predicted, expected labels, int [3, C]."""
+    """Returns metrics from counts of correct, predicted, expected: [3, C]."""
     scores = [precision_recall_f1(*column) for column in counts.T.tolist()]
     return {
         "per_class": dict(zip(labels, scores, strict=True)),

@@ -1,4 +1,4 @@
-"""Metrics of tagging: entities, counted as by CoNLL's `conlleval`.
+"""Metrics of tagging. Entities are counted as CoNLL's `conlleval` does.
 
 A tag consists of a prefix, the position of the word in its entity, and a type:
 
@@ -36,8 +36,8 @@ def evaluate(
 
     Returns:
         `accuracy`: the fraction of correct tags.
-        `precision`, `recall`, `f1`, `support`: of all entities; absent if tags
-        have no prefixes, such as parts of speech.
+        `precision`, `recall`, `f1`, `support`: metrics over all entities;
+        absent if tags have no prefixes, such as parts of speech.
         `per_type`: {type: {precision, recall, f1, support}}, sorted. Without
         prefixes, each word is an entity whose type is its tag.
     """

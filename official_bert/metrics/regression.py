@@ -25,7 +25,7 @@ def pearson_and_spearman(
         pearson = spearman = float("nan")
     elif np.ptp(target) > 0 and np.ptp(predicted) > 0:
         with warnings.catch_warnings():
-            # SciPy warns about lost precision in digits that are noise anyway.
+            # SciPy warns about lost precision in digits that do not matter.
             warnings.simplefilter("ignore", stats.NearConstantInputWarning)
             pearson = float(stats.pearsonr(target, predicted).statistic)
         spearman = float(stats.spearmanr(target, predicted).statistic)

@@ -1,8 +1,8 @@
 """SQuAD's exact match and F1, as in its official scripts 1.1 and 2.0.
 
-Answers are compared as lists of words that are separated by spaces, in all
-languages, for comparable scores. In Chinese or Thai, which have no spaces, an
-answer is a single word, and F1 is close to exact match.
+In all languages, answers are compared as lists of words separated by spaces, so
+that scores are comparable. In Chinese or Thai, which have no spaces, an answer
+is a single word, and F1 is close to exact match.
 """
 
 import re
@@ -34,9 +34,10 @@ def evaluate(
     """Returns the scores of predicted answers, in percent.
 
     A data set with `is_impossible`, or with questions without an answer, is
-    scored as version 2.0, others as 1.1. They differ only in predictions that
-    consist of punctuation or articles. A question without a prediction is wrong
-    in both; the official script of 2.0 ignores it.
+    scored as version 2.0, others as 1.1. The two versions score only
+    predictions that consist of punctuation or articles differently. A question
+    without a prediction is wrong in both; the official script of 2.0 ignores
+    it.
 
     Args:
         dataset: The list under "data" of a SQuAD file.
@@ -46,14 +47,16 @@ def evaluate(
             for all predicted questions.
 
     Returns:
-        `exact_match`, `f1`: of the predictions as they are. (Given null odds,
-        the official script first empties predictions with odds above 1.0.)
+        `exact_match`, `f1`: scores of the predictions as given. (With null
+        odds, the official script first empties predictions with odds above
+        1.0.)
         `total`: the number of questions.
         `missing`: the ids of questions without a prediction.
-        `HasAns_exact`, `HasAns_f1`, `HasAns_total`, `NoAns_exact`, ...: of
-        questions with and without an answer, in 2.0 only.
-        `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`: given
-        null odds, the best scores if predictions above a threshold are emptied.
+        `HasAns_exact`, `HasAns_f1`, `HasAns_total`, `NoAns_exact`, ...: scores
+        of questions with and without an answer, in 2.0 only.
+        `best_exact`, `best_exact_thresh`, `best_f1`, `best_f1_thresh`: with
+        null odds, the best scores if predictions above a threshold are emptied,
+        and these thresholds.
     """
     questions = [
         question
@@ -96,12 +99,12 @@ def _score(
     predicted = normalize(predictions[name])
     answers = {normalize(answer["text"]) for answer in question["answers"]}
     if is_version_2:
-        # An empty answer counts only if there is no other.
+        # An empty answer counts only if there is no other answer.
         answers = answers - {""} or {""}
     exact = float(predicted in answers)
     f1 = max(_f1(answer.split(), predicted.split()) for answer in answers)
     if is_version_2:
-        f1 = max(exact, f1)  # Equal empty texts have F1 1; in 1.1 F1 0.
+        f1 = max(exact, f1)  # F1 of two empty texts: 1; in 1.1, 0.
     return _Question(name, has_answer, exact, f1)
 
 

@@ -1,1 +1,1 @@
-"""Encoder, heads and losses, on `keras` and `keras.ops` alone."""
+"""Encoder, heads and losses. They use only `keras` and `keras.ops`."""

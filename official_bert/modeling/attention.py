@@ -19,10 +19,11 @@ def attention_bias(
     Args:
         input_mask: int Tensor [B, S], 1 for tokens and 0 for padding. No token
             attends to padding.
-        dtype: Of the result.
+        dtype: The dtype of the result.
         is_packed: Whether the mask numbers the sequences packed into each row.
             A token then attends only to tokens with the same number.
-        is_left_to_right: Whether a token attends to no later tokens.
+        is_left_to_right: Whether a token attends only to itself and earlier
+            tokens.
 
     Returns:
         float Tensor [B, 1, 1, T]; [B, 1, F, T] if packed or left-to-right.
@@ -77,7 +78,7 @@ class SelfAttention(layers.ConfiguredLayer):
         value = self._split_heads(self.value(to_tensor))  # [B, A, T, D]
 
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
-        # In float32, also under a 16-bit policy.
+        # The softmax is computed in float32, also under a 16-bit policy.
         scores = ops.cast(scores, "float32") + ops.cast(bias, "float32")
         probabilities = ops.softmax(scores)  # [B, A, F, T]
         attended = ops.matmul(self.dropout(probabilities), value)

@@ -61,8 +61,8 @@ class Embeddings(layers.ConfiguredLayer):
         self, input_ids: Any, segment_ids: Any, position_ids: Any = None
     ) -> Any:
         words = layers.look_up(self.word_embeddings, input_ids)
-        # Faster than a gather, whose gradient would add thousands of rows into
-        # two.
+        # Faster than a gather, whose gradient would sum thousands of rows into
+        # only two.
         one_hot = ops.one_hot(
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
@@ -139,8 +139,8 @@ class Encoder(layers.ConfiguredLayer):
         x: float Tensor [B, S, H].
         bias: From `attention_bias`.
         last_positions: int Tensor [B, P], the positions that the last layer
-            computes; all if None. This saves a classifier 7% of BERT-Base's
-            operations, and 40% with two layers.
+            computes; None for all. In a classifier, this saves 7% of the
+            operations of BERT-Base, and 40% with two layers.
 
     Returns:
         The outputs and the attention probabilities of every layer. The
@@ -291,7 +291,7 @@ class Bert(layers.ConfiguredLayer):
         if is_packed:
             position_ids = _packed_position_ids(input_mask, cls_positions)
         embedding_output = self.embeddings(input_ids, segment_ids, position_ids)
-        # Once for all layers: S * S numbers take time.
+        # Computed once for all layers, because it may have S * S numbers.
         bias = attention_bias(
             input_mask, self.compute_dtype, is_packed, config.is_left_to_right
         )

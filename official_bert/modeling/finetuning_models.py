@@ -1,6 +1,6 @@
 """BERT with an output layer for a task (section 4 and figure 4).
 
-A `PoolingHead` may stand between the two.
+There may be a `PoolingHead` between the two.
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ _INPUTS = ("input_ids", "input_mask", "segment_ids")
 class FinetuningModel(layers.ConfiguredLayer, keras.Model):
     """Base of the models: BERT, an optional pooling head, an output layer.
 
-    The output layer has the weights `output_weights` [C, H] (with a pooling
-    head, its size instead of H) and `output_bias` [C]; C is `num_outputs`.
-    As in the original implementation, their initial values and the dropout
-    before them do not depend on the config. `bert` is a layer to use instead of
+    The output layer has the weights `output_weights` [C, H] and `output_bias`
+    [C]; C is `num_outputs`. With a pooling head, its output size replaces H. As
+    in the original implementation, their initial values and the dropout before
+    them do not depend on the config. `bert` is a layer to use instead of
     `Bert(config)`, or its serialized form.
 
     Call arguments:
@@ -41,7 +41,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
     """
 
     scope = ""  # Name scope of the output layer's weights.
-    output_dropout = 0.1  # Before the output layer.
+    output_dropout = 0.1  # Dropout before the output layer.
     reads_pooled_output = False
 
     def __init__(
@@ -67,7 +67,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
             )
         if not self.bert.built:
             self.bert.build()
-        # Variables, because a layer's name would precede theirs.
+        # Not a Dense layer, whose name would become part of the weights' names.
         with layers.name_scopes(self.scope):
             self.output_weights = keras.Variable(
                 keras.initializers.TruncatedNormal(stddev=0.02),
@@ -108,7 +108,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
 
     @property
     def learning_variables(self) -> list[Any]:
-        """The weights to train: all but frozen and unused ones."""
+        """The weights to train: all except frozen and unused ones."""
         fixed: tuple[str, ...] = ()
         if self.pooling_head.freezes_bert:
             fixed = ("bert/",)
@@ -153,7 +153,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         """Returns the input of the BiLSTM or of the output layer."""
         if not self.features:
             return self.encode(batch).sequence_output
-        # Frozen, so without dropout.
+        # A frozen BERT runs without dropout.
         output = self.encode(batch, training=False)
         return self.features(
             ops.stop_gradient(output.embedding_output),
@@ -206,7 +206,8 @@ class SpanModel(TokenClassifier):
     """Predicts the start and the end of an answer (section 4.2).
 
     Its weights are `cls/squad/output_weights` and `cls/squad/output_bias`.
-    Returns logits [B, S, 2] of both, also for question and padding.
+    Returns logits [B, S, 2] of both, at all positions, including question and
+    padding.
     """
 
     scope = "cls/squad"

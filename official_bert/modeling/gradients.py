@@ -1,4 +1,4 @@
-"""Operations with gradients written by hand, because these are faster.
+"""Operations with hand-written gradients, which are faster.
 
 Each gradient equals that of automatic differentiation, up to rounding.
 """
@@ -18,8 +18,8 @@ from keras import ops
 def gelu(x: Any) -> Any:
     """The Gaussian error linear unit (Hendrycks and Gimpel, 2016).
 
-    In the tanh form of the original implementation since February 2019. Its
-    earlier, exact (erf) form differs by up to 5e-4.
+    This is the tanh form, which the original implementation has used since
+    February 2019. Its earlier, exact (erf) form differs by up to 5e-4.
     """
     if _fusing_gelu_is_fast():
         return ops.gelu(x, approximate=True)
@@ -138,9 +138,9 @@ def vocabulary_logits(x: Any, embeddings: Any, bias: Any) -> Any:
 def softmax_cross_entropy(logits: Any, labels: Any) -> Any:
     """Returns the cross-entropies [N] of float32 logits [N, C].
 
-    `labels` are int32 [N], from 0 to C - 1. Faster for large C: both the loss
-    and its gradient follow from the softmax, which takes a fifth of the time of
-    TensorFlow's cross-entropy.
+    `labels` are int32 [N], from 0 to C - 1. For large C, this is faster than
+    TensorFlow's cross-entropy: both the loss and its gradient follow from the
+    softmax, which takes a fifth of the time.
     """
     rows = ops.arange(ops.shape(labels)[0], dtype="int32")
     indices = ops.stack([rows, labels], axis=-1)
@@ -165,5 +165,5 @@ def softmax_cross_entropy(logits: Any, labels: Any) -> Any:
 
 
 def _pick(x: Any, columns: Any) -> Any:
-    """Returns one column of each row of [N, C]: [N]."""
+    """Returns x[i, columns[i]] for each row i of [N, C]."""
     return ops.take_along_axis(x, ops.expand_dims(columns, -1), axis=-1)[:, 0]

@@ -49,7 +49,7 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any] | None] = {
 
 
 def get_activation(name: str | None) -> Callable[[Any], Any] | None:
-    """Returns an activation by its name, in any case; None: the identity."""
+    """Returns the activation of a name, ignoring case; None: the identity."""
     key = (name or "").lower()
     if key not in _ACTIVATIONS:
         raise ValueError(f"Unsupported activation: {key}")
@@ -146,7 +146,7 @@ class Dropout(keras.layers.Layer):
 
 
 class ConfiguredLayer(keras.layers.Layer):
-    """Base of the layers and models whose shape follows from a `BertConfig`.
+    """Base of the layers and models whose sizes come from a `BertConfig`.
 
     `config` may also be its dict, as `get_config` returns it.
     """
@@ -173,7 +173,7 @@ class ConfiguredLayer(keras.layers.Layer):
 
 @contextlib.contextmanager
 def default_policy(policy: Any) -> Iterator[None]:
-    """Gives layers that are created in the context this dtype policy."""
+    """Sets the dtype policy of layers that are created in the context."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:

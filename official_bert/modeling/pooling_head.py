@@ -24,7 +24,7 @@ _FEATURES = (
 
 @dataclasses.dataclass(frozen=True)
 class PoolingHead:
-    """How BERT's outputs become the vectors that the output layer reads.
+    """How BERT's outputs are turned into the input of the output layer.
 
     Attributes:
         feature_layers: The layer outputs to use as features of a frozen BERT:
@@ -144,7 +144,7 @@ class BiLstm(keras.layers.Layer):
                     size,
                     return_sequences=True,
                     return_state=True,
-                    use_cudnn=False,  # It does not support rows of padding.
+                    use_cudnn=False,  # cuDNN needs a token in every row.
                     name="lstm",
                 ),
                 name=f"layer_{j}",
@@ -160,7 +160,8 @@ class BiLstm(keras.layers.Layer):
         mask = ops.cast(input_mask, "bool")
         x = self.layer_0(x, mask=mask)[0]
         x, forward_state, _, backward_state, _ = self.layer_1(x, mask=mask)
-        # A new Tensor: Keras attached its mask to `x`, for the next layers.
+        # Creates a new Tensor, because Keras attached the mask to `x`, where
+        # later layers would find it.
         x = ops.where(mask[..., None], x, 0)
         return x, ops.concatenate([forward_state, backward_state], axis=-1)
 

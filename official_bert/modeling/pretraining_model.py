@@ -44,7 +44,7 @@ class MaskedLM(layers.ConfiguredLayer):
         x = self.layer_norm(self.dense(x))
         logits = gradients.vocabulary_logits(
             ops.reshape(x, (-1, hidden_size)),
-            # Reshaping makes tensors of variables.
+            # Reshaping turns variables into tensors.
             ops.reshape(word_embeddings, (-1, hidden_size)),
             ops.reshape(self.output_bias, (-1,)),
         )
@@ -111,7 +111,7 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
     def from_pretrained(cls, model: str, **kwargs: Any) -> "PretrainingModel":
         """Returns a pre-trained model; see `Bert.from_pretrained`.
 
-        Warns of heads that the weights do not have.
+        Warns if the weights of a head are missing.
         """
         from official_bert.checkpoints import loading
 

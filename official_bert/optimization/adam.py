@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from official_bert.optimization.schedules import LinearWarmupDecay
 
-# On CPUs, XLA updates a weight of at least this size faster: it reads and
-# writes it once, where the separate operations would do so a dozen times.
+# On CPUs, XLA is faster for weights of at least this size: it reads and writes
+# a weight once, not a dozen times as separate operations do.
 _MIN_SIZE_FOR_XLA = 2**18
 
 _NO_DECAY = ("LayerNorm", "layer_norm", "bias")
@@ -33,7 +33,7 @@ class AdamWeightDecay:
     Args:
         exclude_from_weight_decay: Case-sensitive regular expressions. Weights
             whose path contains a match do not decay.
-        clip_norm: Largest global norm; None for no clipping.
+        clip_norm: Maximum global norm of the gradients; None: no clipping.
         rate_scales: {path: factor of the learning rate}; 1 for other paths.
 
     Attributes:
@@ -81,7 +81,7 @@ class AdamWeightDecay:
         return {**self.slots, "global_step": self.step}
 
     def decays(self, path: str) -> bool:
-        """Whether the weight of a path decays."""
+        """Whether weight decay applies to the weight with this path."""
         patterns = self.exclude_from_weight_decay
         return not any(re.search(pattern, path) for pattern in patterns)
 
@@ -91,9 +91,10 @@ class AdamWeightDecay:
         """Updates all weights once; call it in replica context.
 
         Args:
-            gradients: One for each weight, summed over all replicas and dense:
-                repeated rows of a sparse gradient would be squared one by one.
-                None leaves a weight and its moments unchanged.
+            gradients: One for each weight, summed over all replicas. They must
+                be dense, because repeated rows of a sparse gradient would be
+                squared one by one. None leaves a weight and its moments
+                unchanged.
             skips_non_finite: Whether a gradient that is not finite leaves all
                 weights and moments unchanged. The step still counts.
 

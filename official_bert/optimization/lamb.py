@@ -21,12 +21,12 @@ class Lamb(AdamWeightDecay):
         w <- w - r |w| / |u| u
 
     By default gradients are not clipped, as in the paper. Weights that do not
-    decay (biases, layer normalization) have a ratio of 1, as in the code
-    released with ALBERT: biases start at 0, and a ratio of |w| would keep them
-    there. The ratio is also 1 if one of the norms is 0.
+    decay (biases, layer normalization) have a ratio |w| / |u| of 1, as in the
+    code released with ALBERT: biases start at 0, and a ratio of 0 would keep
+    them there. The ratio is also 1 if one of the norms is 0.
 
     Slots are named `/lamb_m` and `/lamb_v`, so that a run cannot resume with
-    the moments of the other optimizer.
+    the moments of `AdamWeightDecay`.
     """
 
     moments: ClassVar = ("lamb_m", "lamb_v")

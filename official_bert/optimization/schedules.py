@@ -21,6 +21,11 @@ class LinearWarmupDecay:
 
     If `num_warmup_steps` exceeds `num_train_steps`, the rate keeps rising until
     the warm-up ends, and is 0 from then on.
+
+    Attributes:
+        peak: The learning rate from which both lines are computed.
+        num_train_steps: The step at which the decay reaches 0.
+        num_warmup_steps: The step at which the warm-up ends; 0: no warm-up.
     """
 
     peak: float

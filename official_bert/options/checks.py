@@ -12,7 +12,7 @@ from official_bert import files, model_formats
 from official_bert.errors import missing_package
 from official_bert.flags import Check, Options, option
 
-# Endings of files of own texts, which are also values of --task_name.
+# File name endings of the user's own texts, and values of --task_name.
 TABLE_FORMATS = ("tsv", "csv", "jsonl")
 
 _CHECKPOINT_FILE = re.compile(
@@ -113,8 +113,8 @@ def require_output_directory(
 ) -> None:
     """Raises `InputError` unless an option's directory can be written.
 
-    With `overwrite`, there may be files in the directory, but none of the
-    inputs.
+    With `overwrite`, the directory may contain files, but no input of the
+    command.
     """
     path = getattr(options, name)
     if os.path.isfile(path):

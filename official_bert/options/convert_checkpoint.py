@@ -21,8 +21,8 @@ class ConvertCheckpoint(Options, heading="Model"):
 
     input: str = option(
         "The model: a TF1 or Model Garden (TF2) checkpoint, a run directory, a "
-        "Hugging Face directory, a KerasHub preset, or a name as for --model "
-        "of other commands. list: show the names."
+        "Hugging Face directory, a KerasHub preset, or a model name, as for "
+        "--model of other commands. list: print the names."
     )
     output: str = option("The directory to write; new or empty.")
     to: str = option(
@@ -34,13 +34,14 @@ class ConvertCheckpoint(Options, heading="Model"):
         "auto|tf1|huggingface|keras_hub|model_garden",
     )
     bert_config_file: str | None = checks.file_option(
-        "TF1, Model Garden: the config. Default: beside the checkpoint.", None
+        "TF1, Model Garden: the config. Default: the one beside the weights.",
+        None,
     )
     vocab_file: str | None = checks.file_option(
         "The vocabulary. Default: the one beside the weights.", None
     )
     do_lower_case: bool | None = optional(
-        "Whether the model is uncased. Default: as its files suggest."
+        "Whether the model is uncased. Default: detected from its files."
     )
     head: str | None = optional(
         "The type of a fine-tuned model, if its files do not name it.",
@@ -68,8 +69,8 @@ class ConvertCheckpoint(Options, heading="Model"):
         at_least=0,
     )
     strip_optimizer: bool = switch(
-        "From TF1 to TF1: copy the checkpoint without adam_m, adam_v, "
-        "global_step and the like, two thirds of its size.",
+        "Copy a TF1 checkpoint without the optimizer state (such as adam_m, "
+        "adam_v and global_step), which is two thirds of its size.",
         conflicts=(
             "bert_config_file",
             "vocab_file",
@@ -82,7 +83,7 @@ class ConvertCheckpoint(Options, heading="Model"):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Downloads a model that --input names, and gives its directory."""
+        """Downloads the model if --input is a name; sets its directory."""
         model = given.get("input") or ""
         if model == "list":
             pretrained.show_released()
@@ -100,7 +101,7 @@ class ConvertCheckpoint(Options, heading="Model"):
             self.require("to", checks.installed("keras_nlp"))
         if files.is_remote(self.output):
             raise self.error("output", "must be a local directory.")
-        # Of a run directory, the best checkpoint may be read.
+        # In a run directory, the best checkpoint may be read.
         best = os.path.join(self.input, model_formats.BEST_DIRECTORY)
         others = (self.bert_config_file, self.vocab_file, self.model_card)
         inputs = [self.input, best, *filter(None, others)]

@@ -49,8 +49,9 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         heading="Data",
     )
     split_sentences: bool = switch(
-        "Split prose into sentences. Lines are joined; blank lines end "
-        "paragraphs, and documents as --document_blank_lines says."
+        "Split prose into sentences. Consecutive lines are joined. Blank lines "
+        "end paragraphs and, if there are --document_blank_lines of them, "
+        "documents."
     )
     document_blank_lines: int = amount(
         "With --split_sentences: number of blank lines that end a document. "
@@ -69,8 +70,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     do_whole_word_mask: bool = switch("Mask whole words, not single tokens.")
     max_ngram: int = option(
-        "Mask spans of up to N tokens, or words with --do_whole_word_mask. A "
-        "span of n has a probability proportional to 1/n.",
+        "Mask spans of up to N tokens (N words with --do_whole_word_mask). The "
+        "probability of a span of length n is proportional to 1/n.",
         1,
         between=(1, MAX_NGRAM),
     )
@@ -83,31 +84,38 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     random_seed: int = option(
         "Random seed: the same seed gives the same output.", 12345
     )
-    dupe_factor: int = count("Passes over the text, with different masks.", 10)
+    dupe_factor: int = count(
+        "Number of passes over the text, each with different masks.", 10
+    )
     masked_lm_prob: float = share("Proportion of tokens to mask.", 0.15)
     mask_share: float = share(
-        "Share of masked tokens that become [MASK]. Must sum to 1 with "
+        "Share of masked tokens to replace with [MASK]. Must sum to 1 with "
         "--random_share and --same_share.",
         0.8,
     )
-    random_share: float = share("Share of masked tokens to randomize.", 0.1)
-    same_share: float = share("Share of masked tokens to leave as is.", 0.1)
+    random_share: float = share(
+        "Share of masked tokens to replace with random tokens.", 0.1
+    )
+    same_share: float = share("Share of masked tokens not to change.", 0.1)
     nsp: str = option(
         "Segments of an instance. next: two; half of the time, the second is "
         "from another document. sop: two, swapped half of the time. none: one.",
         "next",
         choices=PAIR_TASKS,
     )
-    short_seq_prob: float = share("Proportion of shorter instances.", 0.1)
+    short_seq_prob: float = share(
+        "Probability of creating instances shorter than the maximum.", 0.1
+    )
     num_workers: int = amount(
-        "Number of processes. 0: exactly the instances of the 2018 release. N: "
-        "other random instances, the same for every N; memory depends on the "
-        "longest document; the end of a file ends a document.",
+        "Number of processes. 0: one process, which creates exactly the "
+        "instances of the 2018 release. N: different random instances, the "
+        "same for every N; memory depends on the longest document, and the end "
+        "of a file ends a document.",
         0,
         conflicts=("runner",),
     )
     runner: str | None = optional(
-        "Apache Beam runner, for clusters; gives the instances of "
+        "Apache Beam runner, for clusters; creates the same instances as "
         "--num_workers=1. Needs the extra beam.",
         choices=(
             "DirectRunner",
@@ -124,15 +132,15 @@ class CreatePretrainingData(NamedModel, heading="Model"):
     )
     compress: bool = switch("Write gzip records; training detects them.")
     pack_sequences: bool = switch(
-        "Pack short instances into one record. --max_predictions_per_seq is "
-        "then per record."
+        "Pack several short instances into one record. "
+        "--max_predictions_per_seq then applies to a whole record."
     )
     max_sequences_per_row: int = count(
         "With --pack_sequences: maximum number of instances per record.",
         MAX_SEQUENCES_PER_ROW,
     )
     bert_config_file: str | None = optional(
-        "The bert_config.json to check vocabulary and length with."
+        "The bert_config.json of the model, to check vocabulary and length."
     )
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ class Demo(Options):
     """Options of `demo.py`."""
 
     output_dir: str = option(
-        "Directory of all output.",
+        "Directory for all output.",
         "demo",
         check=model_formats.require_checkpoint_path,
     )

@@ -19,8 +19,8 @@ class ExportTfhub(ModelOptions, heading="Model"):
     one_of = ("export_path", "preprocessor_path")
 
     model_dir: str | None = optional(
-        "A run directory, with --vocab_file if it has no vocab.txt. Of a "
-        "fine-tuned model, the encoder is exported without the task's layer.",
+        "A run directory; add --vocab_file if it has no vocab.txt. The encoder "
+        "of a fine-tuned model is exported without the task's layers.",
         conflicts=("bert_config_file", "init_checkpoint"),
     )
     export_path: str | None = optional(

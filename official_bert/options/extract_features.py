@@ -47,14 +47,16 @@ class ExtractFeatures(NamedModel, heading="Data"):
     )
     batch_size: int = count("Sequences per step.", 32)
     pooling: str = choice(
-        "One vector per line: of [CLS], or mean or maximum of all tokens with "
-        "[CLS] and [SEP]. none: one per token.",
+        "Write one vector per line. cls: the vector of [CLS]. mean, max: the "
+        "mean or maximum over all tokens, including [CLS] and [SEP]. none: one "
+        "vector per token.",
         "none|cls|mean|max",
     )
     normalize: bool = switch("Divide each vector by its Euclidean norm.")
     output_format: str = choice(
-        "npy needs --pooling: float32 [lines, layers * hidden size]. tfrecord: "
-        "a tf.train.Example per line. auto: by file name, otherwise jsonl.",
+        "npy: float32 [lines, layers * hidden size]; needs --pooling. "
+        "tfrecord: a tf.train.Example per line. auto: by the ending of "
+        "--output_file, otherwise jsonl.",
         "auto|jsonl|npy|tfrecord",
     )
     use_tpu: bool = switch(

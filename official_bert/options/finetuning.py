@@ -52,9 +52,9 @@ def _frozen_parts(value: str) -> str | None:
 def _require_types(
     options_class: type[Options], values: dict[str, Any], path: str
 ) -> None:
-    """Raises `InputError` if an option cannot have the type of its value.
+    """Raises `InputError` if a value does not have the type of its option.
 
-    `values` are {option: value}, from the file at `path`.
+    `values` is {option: value}, from the file at `path`.
     """
     field_types = typing.get_type_hints(options_class)
     for name, value in values.items():
@@ -77,13 +77,16 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     )
 
     num_train_epochs: float = amount("Passes over the training data.", 3.0)
-    warmup_proportion: float = share("Proportion of warm-up steps.", 0.1)
+    warmup_proportion: float = share(
+        "Proportion of the training steps used for warm-up.", 0.1
+    )
     layerwise_lr_decay: float = share(
-        "Learning rate factor per layer, from the top down.", 1.0
+        "Multiply the learning rate by this for each layer below the top.", 1.0
     )
     pad_to: str = choice(
-        "Padding of training batches. max: to --max_seq_length. bucket: to the "
-        "longest of a batch of similar lengths; faster, in another order.",
+        "Padding of training batches. max: to --max_seq_length. bucket: "
+        "batches have examples of similar length, padded to the longest; "
+        "faster, in another order.",
         "max|bucket",
     )
     vocab_file: str = file_option(
@@ -135,7 +138,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Whether to export for TensorFlow Serving; needs no data."
     )
     export_dir: str | None = option(
-        "Directory of exports 1, 2, ... Default: export/ in --output_dir.",
+        "Directory of the versions 1, 2, ... Default: export/ in --output_dir.",
         None,
         needs="do_export",
     )
@@ -181,7 +184,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             # The options of a run with a Hub module do not name these files.
             if (trained.get(name) or is_module) and files.exists(copy):
                 trained[name] = copy
-        logging.info("Defaults of omitted flags are read from %s", path)
+        logging.info("Values of omitted flags are read from %s", path)
         names = {field.name for field in dataclasses.fields(cls)}
         names -= {field.name for field in dataclasses.fields(DeviceOptions)}
         names -= {*given, *_NOT_TAKEN_OVER.split()}
@@ -229,7 +232,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             message = f"does not support --bilstm_size={self.bilstm_units}."
             raise self.error("export_tflite", message)
         if self.resolved_strategy == "multi_worker_mirrored":
-            message = "needs one host: omit it, and export after training."
+            message = "needs one host. Omit it, and export after training."
             raise self.error("do_export", message)
         files.require_writable_directory(self.serving_dir)
         if self.do_train:

@@ -21,12 +21,12 @@ MODEL_FILES = ("bert_config_file", "vocab_file", "init_checkpoint")
 
 
 class NamedModel(Options, heading="Model"):
-    """A model by its name, which implies the flags of its files."""
+    """A model given by `--model`, which implies the flags of its files."""
 
     model: str | None = optional(
-        "bert_tiny_demo, a released model (--model=list shows all), OWNER/NAME "
-        "on the Hugging Face Hub, or a directory. The model gives config, "
-        "vocabulary, casing and weights, unless other flags do."
+        "The model to load: bert_tiny_demo, a released model (--model=list "
+        "shows all), OWNER/NAME on the Hugging Face Hub, or a directory. Sets "
+        "config, vocabulary, casing and weights; other flags override them."
     )
 
     @classmethod
@@ -36,7 +36,7 @@ class NamedModel(Options, heading="Model"):
         if cls._has_default(given) and given.keys().isdisjoint(
             ("model", "model_dir", *MODEL_FILES)
         ):
-            logging.info("No model is given. Default: --model=%s", DEMO)
+            logging.info("No model is given. Using --model=%s", DEMO)
             given = {**given, "model": DEMO}
         if not given.get("model"):
             if not given.get("model_dir"):
@@ -99,7 +99,7 @@ class NamedModel(Options, heading="Model"):
 
 
 class ModelOptions(NamedModel, heading="Model"):
-    """A model by its name, by its files, or in a run directory."""
+    """A model given by `--model`, by its files, or by a run directory."""
 
     model_dir: str | None = optional(
         "A run directory: the --output_dir of run_pretraining.py, "
@@ -141,7 +141,7 @@ class ModelOptions(NamedModel, heading="Model"):
 
     @functools.cached_property
     def model_files(self) -> ModelFiles:
-        """The files of the model; of a run directory, its best checkpoint."""
+        """The files of the model; for a run directory, its best checkpoint."""
         if not self.model_dir:
             return super().model_files
         in_run = pretrained.run_files(self.model_dir, self.do_lower_case)

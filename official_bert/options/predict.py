@@ -47,7 +47,8 @@ class Predict(ModelOptions, heading="Model"):
     input_format: str = choice(
         "lines or text: one text per line. tsv: one or two texts, or a table. "
         "csv: a table. jsonl: a text, list or object. conll: one word per "
-        "line, for taggers. auto: by name and, for taggers, by content.",
+        "line, for taggers. auto: by the file name and, for taggers, by the "
+        "content.",
         "auto|lines|text|tsv|csv|jsonl|conll",
     )
     text_a_column: str | None = optional(
@@ -67,7 +68,7 @@ class Predict(ModelOptions, heading="Model"):
     )
     batch_size: int = count("Sequences per step.", 32)
     chunk_size: int = count(
-        "Examples of a file to read, sort by length and predict at once.", 256
+        "Examples that are read, sorted by length and predicted together.", 256
     )
     fill_mask: bool = switch(
         "Predict each [MASK], with a pre-trained model.",

@@ -75,9 +75,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         instead="train_file",
     )
     train_file: str | None = optional(
-        "Own data, instead of --task_name and --data_dir: a .csv, .tsv or "
-        ".jsonl file, also .gz. Trains and evaluates; other flags of own data "
-        "are detected unless given, and padding is --pad_to=bucket."
+        "Own data: a .csv, .tsv or .jsonl file, also .gz, instead of "
+        "--task_name and --data_dir. Implies --do_train and --do_eval; other "
+        "flags of own data are detected unless given, and the default of "
+        "--pad_to is bucket."
     )
     dev_file: str | None = optional(
         "Own data: the file to evaluate on. Default: a part of --train_file.",
@@ -98,12 +99,12 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "lengths. Default with --train_file, unless --max_seq_length is given."
     )
     long_document: str = choice(
-        "Of texts longer than --max_seq_length, use the beginning, the "
-        "beginning and the end, or overlapping windows.",
+        "For texts longer than --max_seq_length: use the beginning, the "
+        "beginning and the end, or overlapping windows of the whole text.",
         "truncate_tail|head_tail|windows",
     )
     window_stride: int = amount(
-        "Tokens between starts of a text's windows; 0: half a window.", 0
+        "Tokens between the starts of two windows; 0: half a window.", 0
     )
     window_pooling: str = choice(
         "How to combine the logits of a text's windows.", "mean|max"

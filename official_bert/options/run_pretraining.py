@@ -48,7 +48,7 @@ class RunPretraining(TrainingOptions, heading="Data"):
         choices=create_pretraining_data.PAIR_TASKS,
     )
     do_eval: bool = switch(
-        "Evaluate on --eval_file, or else on --input_file.",
+        "Evaluate on --eval_file or, without it, on --input_file.",
         heading="Evaluation",
     )
     eval_file: str | None = optional(

@@ -27,7 +27,7 @@ class RunSquad(FinetuningOptions, heading="Data"):
     )
     doc_stride: int = count("Tokens between the starts of two windows.", 128)
     max_query_length: int = amount(
-        "Maximum tokens of a question; the rest is cut.", 64
+        "Maximum number of tokens of a question; the rest is cut.", 64
     )
     version_2_with_negative: bool = switch(
         "Whether some questions have no answer, as in SQuAD 2.0."
@@ -39,16 +39,16 @@ class RunSquad(FinetuningOptions, heading="Data"):
     )
     max_answer_length: int = count("Maximum number of tokens of an answer.", 30)
     null_score_diff_threshold: float = option(
-        "Predict no answer if its score exceeds that of the best answer by "
-        "more than this.",
+        'Predict "no answer" if its score exceeds that of the best answer by '
+        "more than this value.",
         0.0,
     )
-    # As in the original, padding positions compete for the n best logits, and
-    # may replace an answer.
+    # With the default, which is that of the original, padding positions compete
+    # for the n best logits and may replace an answer.
     eval_pad_to: str = choice(
         "Padding in evaluation and prediction. max: to --max_seq_length. "
-        "bucket: to the longest of a batch of similar lengths; faster, and no "
-        "answer is lost to padding.",
+        "bucket: batches have features of similar length, padded to the "
+        "longest; faster, and no answer is lost to padding.",
         "max|bucket",
         heading="Evaluation",
     )

@@ -15,7 +15,10 @@ _ADDRESS = re.compile(r"\S+:(\d+)")
 
 
 def is_chief(strategy: str) -> bool:
-    """Whether this process writes to the run directory under `strategy`."""
+    """Whether this process writes to the run directory.
+
+    `strategy` is the value of `--distribution_strategy`.
+    """
     if strategy != "multi_worker_mirrored":
         return True
     config = json.loads(os.environ["TF_CONFIG"])

@@ -52,18 +52,20 @@ class DeviceOptions(Options, heading="Devices"):
 
     use_tpu: bool = switch("Use a TPU instead of GPUs or CPU.")
     tpu_name: str | None = optional(
-        "Cloud TPU: name or grpc:// address. Default: this machine's."
+        "Name or grpc:// address of a Cloud TPU. Default: this machine's TPU."
     )
-    tpu_zone: str | None = optional("TPU zone, if not detected.")
-    gcp_project: str | None = optional("TPU project, if not detected.")
+    tpu_zone: str | None = optional("Zone of the TPU, if not detected.")
+    gcp_project: str | None = optional(
+        "Google Cloud project of the TPU, if not detected."
+    )
     master: str | None = optional(
         "The grpc:// address of the TPU, instead of --tpu_name."
     )
     num_tpu_cores: int = count("With --use_tpu: maximum number of cores.", 8)
     distribution_strategy: str = choice(
-        "Devices that share each batch. none: one. mirrored: this machine's "
-        "GPUs. multi_worker_mirrored: those of all hosts in TF_CONFIG. tpu: "
-        "the same as --use_tpu.",
+        "Devices that share each batch. none: one device. mirrored: all GPUs "
+        "of this machine. multi_worker_mirrored: the GPUs of all hosts in "
+        "TF_CONFIG. tpu: the same as --use_tpu.",
         "none|mirrored|multi_worker_mirrored|tpu",
     )
 
@@ -87,7 +89,7 @@ class DeviceOptions(Options, heading="Devices"):
 
 
 class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
-    """The model to train, and how; with the defaults of the original."""
+    """Options of all training, with the defaults of the original."""
 
     command = ""  # The name of the command's file.
     common = (
@@ -112,7 +114,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     may_initialize: str = checks.regex_option(
         "Regular expression of weights to initialize randomly if they are "
         "missing in --init_checkpoint, for example ^cls/. Weights that "
-        "--may_skip matches too may have another shape.",
+        "--may_skip also matches may have another shape.",
         "",
     )
     may_skip: str = checks.regex_option(
@@ -132,8 +134,8 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         heading="Training",
     )
     overwrite_output_dir: bool = switch(
-        "Remove the earlier run in --output_dir and start anew, instead of "
-        "resuming it.",
+        "Remove the earlier run in --output_dir and start a new one, instead "
+        "of resuming it.",
         needs="do_train",
     )
     do_train: bool = switch("Whether to train.")
@@ -146,10 +148,12 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         "adamw|lamb",
     )
     seed: int = option(
-        "Seed of weights, data order, dropout.", 12345, between=(0, 2**31 - 1)
+        "Random seed of initial weights, data order and dropout.",
+        12345,
+        between=(0, 2**31 - 1),
     )
     save_checkpoints_steps: int = count("Steps between checkpoints.", 1000)
-    keep_checkpoint_max: int = count("Number of newest checkpoints kept.", 5)
+    keep_checkpoint_max: int = count("Number of newest checkpoints to keep.", 5)
     plots: bool = switch(
         "Draw training_curves and, for classification with up to 100 classes, "
         "confusion_matrix, as .png and .html.",
@@ -170,7 +174,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
     )
     jit_compile: bool = switch("Compile with XLA, as is always done on TPUs.")
     remat: bool = switch(
-        "Recompute activations for gradients: less memory, more time."
+        "Recompute activations in the backward pass: less memory, more time."
     )
 
     def __post_init__(self) -> None:
@@ -178,12 +182,12 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         if self.overwrite_output_dir and (
             self.resolved_strategy == "multi_worker_mirrored"
         ):
-            message = "needs one host: omit it, and remove the directory."
+            message = "needs one host. Omit it, and remove the directory."
             raise self.error("overwrite_output_dir", message)
         if self.do_train:
             self._require_utf8()
         self._check_model()
-        if self.used_splits:  # Not for an export to another directory.
+        if self.used_splits:  # An export may write to another directory.
             files.require_writable_directory(self.output_dir)
 
     def _require_utf8(self) -> None:
@@ -218,7 +222,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
 
     @property
     def steps_per_call(self) -> int:
-        """Training steps between returns to the host on these devices."""
+        """Training steps per call of the compiled function."""
         is_tpu = self.resolved_strategy == "tpu"
         if self.is_set("iterations_per_loop") or is_tpu:
             return self.iterations_per_loop

@@ -11,7 +11,7 @@ from official_bert.options.model_source import ModelOptions
 def _text(value: str) -> str | None:
     """Accepts text with a word that UTF-8 can encode."""
     if not value.strip():
-        return "must have a word."
+        return "must contain a word."
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

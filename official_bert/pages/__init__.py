@@ -1,8 +1,8 @@
-"""Self-contained web pages: one file each, without a network.
+"""Self-contained web pages, which need no network.
 
 A page is a template of this directory with `style.css`, a script and its data
-inlined. Values are escaped, and the content security policy forbids the browser
-to load anything.
+inlined. Values are escaped, and the content security policy prevents the
+browser from loading anything.
 """
 
 from typing import Any

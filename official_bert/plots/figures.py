@@ -1,4 +1,4 @@
-"""Figures of matplotlib: one style, saved as PNG and on a web page."""
+"""Matplotlib figures in one style, saved as PNG and on a web page."""
 
 import contextlib
 import io

@@ -25,7 +25,7 @@ _ORDER = (
 _PALE_BLUE, _BLUE, _ORANGE = "#9dbbe3", "#1d5fbf", "#b8470f"
 # Curves with fewer points are not smoothed.
 _MIN_POINTS_TO_SMOOTH = 50
-# A record in an event file has its length before it, and two checksums.
+# The length and two checksums of each record in an event file.
 _RECORD_OVERHEAD = 16
 
 
@@ -34,7 +34,7 @@ Scalars = dict[str, dict[int, float]]
 
 
 class Curves(NamedTuple):
-    """The scalars that training and evaluation of one run wrote."""
+    """The scalars that the training and the evaluations of a run wrote."""
 
     training: Scalars
     evaluation: Scalars
@@ -127,8 +127,8 @@ def _read_file(path: str) -> tuple[float, Scalars]:
     end = sum(len(record) + _RECORD_OVERHEAD for record in records)
     if end < size:
         message = (
-            "%s: not drawn from byte %d of %d on. The file is damaged there, "
-            "or a killed run stopped writing."
+            "%s: data from byte %d of %d on is not drawn. The file is damaged "
+            "there, or a killed run stopped writing."
         )
         logging.warning(message, path, end, size)
     start = 0.0

@@ -1,1 +1,1 @@
-"""Pre-training data: text to masked LM and next sentence instances."""
+"""Converts text to instances of masked LM and next sentence prediction."""

@@ -45,7 +45,7 @@ from official_bert.pretraining_data.parallel import KeyedPairs
 from official_bert.pretraining_data.sentences import Summary
 from official_bert.pretraining_data.settings import Settings
 
-# The number of the file of a block, and of the block in the file.
+# The index of a block's file, and the index of the block in this file.
 BlockKey = tuple[int, int]
 # The text of a block, or an error message about its file.
 Block = tuple[BlockKey, Corpus | str]
@@ -86,7 +86,7 @@ def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
 
 def _read_json(settings: Settings, name: str) -> Any:
     path = os.path.join(settings.corpus_directory, name)
-    # There is no file if there is no text, or no records.
+    # The file does not exist if there is no text, or if there are no records.
     return json.loads(files.read_text(path)) if files.exists(path) else {}
 
 
@@ -143,7 +143,7 @@ class Place(NamedTuple):
 
     first_document: int
     first_token: int
-    num_documents: int  # Of the corpus.
+    num_documents: int  # Number of documents in the corpus.
     num_buckets: int
 
 
@@ -200,7 +200,7 @@ def make_plan(
 def begin_block(
     group: tuple[BlockKey, dict[str, Iterable[Any]]], settings: Settings
 ) -> Iterator[tuple[Any, Any]]:
-    """Yields complete instances by bucket; the rest by range of documents."""
+    """Yields complete instances by bucket, others by range of documents."""
     [text], places = group[1]["texts"], [*group[1]["places"]]
     if not places:  # A file cannot be read.
         return
@@ -250,7 +250,7 @@ def finish_pairs(
         pairs = incomplete[rows]
         pairs[:, 2] = numbers[rows]
         parallel.add_random_segments(pairs, text, settings.options)
-        spans = pairs.copy()  # In `ids`, followed by the text.
+        spans = pairs.copy()  # Indices into `ids` followed by `text.ids`.
         spans[:, :2] += shifts[rows, np.newaxis]
         spans[:, 2:4] += len(ids)
         both = dataclasses.replace(text, ids=np.concatenate([ids, text.ids]))
@@ -268,9 +268,9 @@ def _by_bucket(
 def encode_bucket(
     group: tuple[Any, Iterable[Instances]], settings: Settings
 ) -> Iterator[tuple[int, Any]]:
-    """Writes the records of a bucket; yields where they are by output file.
+    """Writes a bucket's records; yields their places, by output file number.
 
-    The counts of the records have the number -1.
+    Also yields the counts of the records, with the number -1.
     """
     (_, bucket), parts = group
     pairs, sequences = map(np.concatenate, zip(*parts, strict=True))

@@ -8,8 +8,8 @@ documents    0                                 2                 3
 ```
 
 `sentences` are indices into `ids`, `documents` are indices into `sentences`;
-both end with the end of the last one. The arrays are in memory, or in files of
-which only the requested parts are read.
+their last entries are the ends of the last sentence and document. The arrays
+are in memory, or in files of which only the requested parts are read.
 """
 
 import bisect
@@ -102,7 +102,7 @@ class Corpus:
 def blocks_of_lines(
     lines: Iterable[str], whole_documents: bool = False
 ) -> Iterator[list[str]]:
-    """Yields lines in blocks; with `whole_documents`, in larger ones."""
+    """Yields lines in blocks, in larger ones with `whole_documents`."""
     scale = _WHOLE_DOCUMENTS if whole_documents else 1
     block: list[str] = []
     room = scale * _CHARACTERS_PER_BLOCK
@@ -121,7 +121,7 @@ def tokenize(settings: Settings, lines: Sequence[str]) -> Block:
     """Tokenizes lines of one sentence each.
 
     As in the original implementation, a line is left out if the tokenizer
-    removes all its characters; it is not a blank line.
+    removes all its characters. Such a line does not end a document.
     """
     texts = [line.strip() for line in lines]
     ids, row_splits = settings.tokenizer.encode_lines(texts)

@@ -1,11 +1,11 @@
-"""Text files to TFRecord files of masked instances.
+"""Converts text files to TFRecord files of masked instances.
 
 `run` chooses between this process (the default), several processes
 (`parallel.py`) and Apache Beam (`beam_pipeline.py`).
 
 The default mode keeps everything in memory and draws all random numbers from
-one stream, in the order of the original implementation. The other modes make
-other instances.
+one stream, in the order of the original implementation. The other modes create
+different instances.
 """
 
 import itertools
@@ -37,7 +37,7 @@ from official_bert.pretraining_data.settings import Settings
 
 
 class Instance(NamedTuple):
-    """A pair, and its masked tokens; none with --masking=dynamic."""
+    """A pair, and its masked tokens: none with --masking=dynamic."""
 
     pair: Pair
     positions: list[int]
@@ -54,7 +54,7 @@ def run(options: CreatePretrainingData) -> None:
         files.make_directory(os.path.dirname(name) or ".")
     names = files.expand(options.input_file)
     logging.info("Reading %s", listed(names))
-    # SIGTERM from a scheduler cleans up like Ctrl-C.
+    # On SIGTERM, for example from a scheduler, cleans up as on Ctrl-C.
     with signals.temporary_handler(_exit, signal.SIGTERM):
         if options.runner:
             # Beam takes long to import and is an optional dependency.

@@ -1,4 +1,4 @@
-"""Packs several short instances into one row, so that little of it is padding.
+"""Packs several short instances into one row, to reduce padding.
 
 Two instances of 7 and 5 tokens, in a row of 14 positions with 3 predictions::
 
@@ -49,7 +49,8 @@ def best_fit(
 
     Instances have `lengths` tokens and `counts` masked tokens, within `limits`.
     Returns the indices of the instances in each row, ascending. Rows are sorted
-    by their first instances, so their order is as random as the instances'.
+    by their first instances, so their order is as random as that of the
+    instances.
     """
     rows: list[_Row] = []  # The fullest first.
     by_room = operator.itemgetter(0)
@@ -74,8 +75,8 @@ def pack_batches(
 ) -> Iterator[Columns]:
     """Packs a few batches at a time, in bounded memory.
 
-    All batches but the last must have the same size, which packed batches do
-    not exceed.
+    All batches except the last must have the same size. Packed batches are not
+    larger.
     """
     remaining = iter(batches)
     while group := list(itertools.islice(remaining, _BATCHES_PER_PACK)):
@@ -93,7 +94,7 @@ def pack_batches(
 
 
 def pack(columns: Columns, limits: Limits) -> Columns:
-    """Turns features of instances into those of `packed_schema`."""
+    """Turns features of instances into features of `packed_schema`."""
     is_masked = "masked_lm_weights" in columns
     if is_masked:
         schema = schemas.pretraining_schema(*limits[:2])

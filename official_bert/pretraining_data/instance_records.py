@@ -1,4 +1,4 @@
-"""Pairs of segments and masks to features, and features to TFRecord files."""
+"""Makes features from segments and masks, and writes TFRecord files."""
 
 import contextlib
 from collections import Counter
@@ -18,14 +18,14 @@ from official_bert.pretraining_data.corpus import Corpus, Ints, Offsets
 from official_bert.pretraining_data.instance_packing import Columns
 from official_bert.pretraining_data.settings import Settings
 
-# Instances that are processed together; more do not fit the processor's cache.
+# Instances processed together; more do not fit into the processor's cache.
 BATCH_SIZE = 512
 
 _Bools = npt.NDArray[np.bool_]
 
 
 class Layout(NamedTuple):
-    """Where the parts of n sequences are, [n, S].
+    """Where the parts of n sequences are; each field is [n, S].
 
     A sequence is `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]` if b is empty.
     """
@@ -164,7 +164,7 @@ def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
     labels = columns["next_sentence_labels"].astype(np.bool_)
     is_random = labels & (options.nsp == "next")
     is_random_token = np.take_along_axis(is_random, instances - 1, axis=1)
-    # The [SEP] behind a random B is left out with it.
+    # The [SEP] after a random B is not counted either.
     is_other = columns["segment_ids"].astype(np.bool_) & is_random_token
     num_kept = np.count_nonzero((instances > 0) & ~is_other)
     num_special = num_instances * (2 if options.nsp == "none" else 3)

@@ -9,8 +9,8 @@ token becomes [MASK] (80%) or a random token (10%), or is kept (10%)::
             [CLS] my   dog is hairy  [SEP]     10%
 
 `mask_sequence` draws random numbers in the order of the original
-implementation. In `mask_sequences` they depend only on the key of a sequence
-and the position, so that any sequences can be masked together.
+implementation. In `mask_sequences`, random numbers depend only on the key of a
+sequence and on the position, so that any sequences can be masked together.
 """
 
 import itertools
@@ -36,7 +36,7 @@ class Replacements(NamedTuple):
     """The replacements of chosen tokens; the shares add up to 1."""
 
     mask_id: int
-    token_ids: npt.NDArray[np.int32]  # From which random tokens are drawn.
+    token_ids: npt.NDArray[np.int32]  # Random tokens are drawn from these.
     mask: float = 0.8
     random: float = 0.1
     keep: float = 0.1
@@ -174,7 +174,7 @@ def ranks(rows: _Ints) -> _Ints:
 
 
 def random_numbers(keys: _Keys, indices: _Ints) -> _Keys:
-    """Returns the numbers with these indices in the SplitMix64 streams of keys.
+    """Returns the numbers at indices of the SplitMix64 streams of keys.
 
     Steele et al., 2014: Fast splittable pseudorandom number generators.
     """
@@ -212,7 +212,7 @@ def _choose(
     is_start: _Bools,
     num_to_predict: _Ints,
 ) -> _Bools:
-    """Marks whole words in this order while there is room."""
+    """Marks whole words, in the given order, while there is room."""
     word_of_place = np.cumsum(is_start, axis=1) - 1  # [n, S]
     n, length = is_maskable.shape
     rows = np.arange(n)

@@ -1,4 +1,4 @@
-"""Pre-training data with several processes, in bounded memory.
+"""Creates pre-training data with several processes, in bounded memory.
 
 ```
 tokenize     lines -> tokens             the corpus, in files of a directory
@@ -12,8 +12,8 @@ position in the output. So the records do not depend on the number of processes.
 
 Memory depends on the longest document, not on the size of the corpus: a worker
 holds one block of lines, work item or bucket, and the main process holds two
-for each worker. Everything else is in a temporary directory beside the first
-output file.
+such items for each worker. Everything else is in a temporary directory beside
+the first output file.
 """
 
 import array
@@ -52,7 +52,7 @@ from official_bert.pretraining_data.workers import Workers
 KeyedPairs = npt.NDArray[np.int64]
 _KEY_BITS = 63
 
-_SENTENCES_PER_WORK_ITEM = 2**12  # Each starts at most one pair.
+_SENTENCES_PER_WORK_ITEM = 2**12  # A sentence starts at most one pair.
 _INSTANCES_PER_BUCKET = 2**12  # Their records are in memory together.
 _PAIRS_IN_MEMORY = 2**18
 
@@ -62,7 +62,8 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def run(options: CreatePretrainingData, names: Sequence[str]) -> None:
     """Writes the instances of text files; see `generator.run`."""
     output_file = options.output_files()[0]
-    # A disk with room for the records probably has room for the corpus.
+    # Temporary files are beside the first output file: a disk with room for the
+    # records probably has room for the corpus.
     if files.is_remote(output_file):
         name = os.path.basename(output_file)
         output_file = os.path.join(tempfile.gettempdir(), name)
@@ -167,13 +168,13 @@ def lacks_segment(
 def add_random_segments(
     pairs: KeyedPairs, documents: Corpus, options: CreatePretrainingData
 ) -> None:
-    """Adds the segments B that pairs lack, as `add_random_segment`.
+    """Adds the segments B that pairs lack, as `add_random_segment` does.
 
-    They depend only on the document and on the key of the pair.
+    The segments depend only on the document and on the key of the pair.
     """
     rows = np.flatnonzero(lacks_segment(pairs, options))
     start_a, end_a, number, wanted, _, key = pairs[rows].T
-    key = ~key.astype(np.uint64)  # `masking` uses the numbers of the key.
+    key = ~key.astype(np.uint64)  # Not the key itself: `masking` uses it.
     begin, end = documents.documents[number], documents.documents[number + 1]
     drawn = masking.random_numbers(key, np.zeros_like(begin))
     rank = drawn % (end - begin).astype(np.uint64)
@@ -217,7 +218,7 @@ def by_bucket(
 
 
 def grouped(numbers: Offsets) -> Iterator[tuple[int, Offsets]]:
-    """Yields each number and the rows where it is."""
+    """Yields each distinct number and the rows where it occurs."""
     order = np.argsort(numbers, kind="stable")
     values, starts = np.unique(numbers[order], return_index=True)
     parts = np.split(order, starts[1:])

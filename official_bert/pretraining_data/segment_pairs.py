@@ -6,9 +6,9 @@ Segment B depends on `--nsp`::
     sop   sentence order: B follows A, or precedes it
     none  there is no B
 
-A random B is added in a second step, which needs the other document only.
-Random numbers are drawn in the order of the original implementation, if the
-second step draws from the same stream before the next pair.
+A random B is added in a second step, which needs only the other document. If
+the second step draws from the same stream, before the next pair is made, random
+numbers have the order of the original implementation.
 """
 
 import bisect
@@ -25,8 +25,8 @@ Document = Sequence[int]
 class Pair(NamedTuple):
     """Two segments as spans of the corpus; B may be empty.
 
-    Until `add_random_segment`, a random B is not a span, but the number of a
-    document and the wanted length.
+    Until `add_random_segment` is called, the fields of a random B are not a
+    span, but the number of a document and the wanted length.
     """
 
     start_a: int
@@ -105,7 +105,7 @@ def _next_pairs(
 
         is_random_next = end - start == 1 or rng.random() < 0.5
         if is_random_next:
-            for _ in range(10):  # After that, it may be the same document.
+            for _ in range(10):  # After ten tries, it may be the same document.
                 number = rng.randint(0, num_documents - 1)
                 if number != index:
                     break
@@ -151,7 +151,7 @@ def _single_segments(document: Document, target_length: int) -> Iterator[Pair]:
 
 
 def _reach(document: Document, start: int, length: int) -> int:
-    """Returns the end of the fewest sentences of at least `length` tokens."""
+    """Returns the end of the first sentences with at least `length` tokens."""
     end = bisect.bisect_left(document, document[start] + length, start + 1)
     return min(end, len(document) - 1)
 

@@ -1,4 +1,4 @@
-"""Lines of one sentence each, as they are in the files or split from prose."""
+"""Reads text with one sentence per line, or splits prose into sentences."""
 
 import functools
 import itertools
@@ -30,7 +30,7 @@ def read_lines(
 def lines_of_file(
     lines: Iterator[str], options: CreatePretrainingData
 ) -> Iterator[str]:
-    """Returns the lines of a file, split if they are prose.
+    """Returns the lines of a file, split into sentences if they are prose.
 
     In the default mode, as in the original implementation, the end of a file
     does not end a document.
@@ -60,7 +60,7 @@ def split_prose(
                 yield from _sentences(line)
                 yield ""
         else:
-            # In blocks, because a file may be one paragraph.
+            # Splits block by block, because a file may be one paragraph.
             for block in corpus.blocks_of_lines(group):
                 yield from _sentences(" ".join(block))
     yield ""
@@ -85,7 +85,7 @@ class Summary(NamedTuple):
     num_documents: int
     num_sentences: int
     num_tokens: int
-    num_single: int  # Documents of one sentence.
+    num_single: int  # Number of documents with only one sentence.
     is_wrapped: bool  # Whether most of the first lines end within a sentence.
 
 

@@ -25,7 +25,7 @@ class Settings:
     """
 
     options: CreatePretrainingData
-    corpus_directory: str = ""  # Where the tokenized corpus is, if in files.
+    corpus_directory: str = ""  # The tokenized corpus, if it is in files.
     vocabulary: str = ""  # The content of the file, for other machines.
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -45,7 +45,7 @@ class Settings:
 
     @functools.cached_property
     def is_continuation(self) -> npt.NDArray[np.bool_]:
-        """By token id, whether a token is masked with the one before it."""
+        """For each token id, whether it is masked with the token before it."""
         vocab = self.tokenizer.vocab
         flags = np.zeros(max(vocab.values()) + 1, np.bool_)
         if self.options.do_whole_word_mask:
@@ -54,7 +54,7 @@ class Settings:
 
     @functools.cached_property
     def num_to_predict(self) -> npt.NDArray[np.int64]:
-        """The number of tokens to mask, by sequence length; at least 1.
+        """The number of tokens to mask for each sequence length; at least 1.
 
         [CLS] and [SEP] count as tokens; numbers are rounded half to even.
         """

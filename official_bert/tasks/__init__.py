@@ -58,6 +58,6 @@ def from_json(values: dict[str, Any]) -> Task:
     if values["kind"] not in KINDS:
         raise InputError(
             f"A task's kind must be one of {', '.join(KINDS)}. Received: "
-            f"{values['kind']!r}. If a newer version wrote it, install that."
+            f"{values['kind']!r}. If a newer version wrote it, install it."
         )
     return KINDS[values["kind"]].from_json(values)

@@ -43,7 +43,7 @@ class ChoiceExample(NamedTuple):
     guid: str  # The example's name, such as "dev-12".
     context: str  # Text A of every pair.
     choices: Sequence[str]
-    label: int | None = None  # The number of the right choice, from 0.
+    label: int | None = None  # The index of the correct choice, from 0.
     question: str = ""  # The beginning of every text B.
 
     @property
@@ -65,7 +65,7 @@ class ChoiceColumns(NamedTuple):
     def example(self, given: Mapping[str, Any], where: str) -> ChoiceExample:
         """Makes an example without a label from a JSON object or a row.
 
-        `where` is its `guid`, and the beginning of errors' messages.
+        `where` is the example's `guid`, and the start of error messages.
         """
         choices, _ = self.find_choices(given, where)
         context, question = given.get(self.context), given.get(self.question)
@@ -119,8 +119,9 @@ class ChoiceTask(Task):
     """Multiple choice.
 
     Attributes:
-        num_choices: C, the largest number of choices. Examples with fewer are
-            padded with sequences without tokens, which have no score.
+        num_choices: C, the largest number of choices. Examples with fewer
+            choices are padded with sequences without tokens, which have no
+            score.
         long_documents: What to do with texts that are too long; not `windows`.
         columns: The columns of the user's own data.
     """
@@ -140,7 +141,7 @@ class ChoiceTask(Task):
             )
 
     def schema(self, max_seq_length: int) -> Schema:
-        """Returns the features of C sequences and the number of the label."""
+        """Returns the features of C sequences, and of the label's index."""
         return {
             **text_schema(max_seq_length, self.num_choices),
             "label_ids": Feature(1),
@@ -238,7 +239,7 @@ _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 
 
 def make_swag(options: RunClassifier) -> ChoiceTask:
-    """Returns SWAG, choosing the ending of a sentence."""
+    """Returns the SWAG task: choosing the ending of a sentence."""
     data = SwagData(options.data_dir)
     return ChoiceTask(num_choices=len(_ENDINGS), data=data)
 

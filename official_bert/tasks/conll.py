@@ -33,11 +33,11 @@ _FILE_NAMES = {
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """A sentence at the position `start` of a document, which may be long."""
+    """A sentence, which begins at word `start` of its document."""
 
     words: Sequence[str]
     tags: Sequence[str] | None  # One per word; None if unknown.
-    document: Sequence[str] = dataclasses.field(repr=False)  # All its words.
+    document: Sequence[str] = dataclasses.field(repr=False)  # All words of it.
     start: int = 0
     # For texts that were split into words: the text, and its words' positions.
     text: str = dataclasses.field(default="", compare=False)
@@ -134,7 +134,7 @@ class ConllData(DataSet):
             sentences.append(Sentence(words, tags, document, len(document)))
             document += words
         if not sentences:
-            raise InputError(f"{path}: must hold words. Received: none.")
+            raise InputError(f"{path}: must contain words. Received: none.")
         return sentences
 
     def _find_tags(
@@ -179,7 +179,7 @@ def _kind(line: str) -> str:
 
 
 def _split(line: str) -> list[str]:
-    # Not at all whitespace: a word may contain a no-break space.
+    # Does not split at all whitespace: a word may contain a no-break space.
     if "\t" in line:
         return line.split("\t")
     return [cell for cell in line.split(" ") if cell]
@@ -200,7 +200,7 @@ def with_predictions(path: str, answers: Iterable[Sequence[str]]) -> str:
     """Returns a CoNLL file's text with another column, the predicted tags.
 
     `-DOCSTART-` lines get an `O`, because `conlleval` requires the same number
-    of columns everywhere.
+    of columns in all lines.
     """
     tags = itertools.chain.from_iterable(answers)
     lines = []

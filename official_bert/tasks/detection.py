@@ -1,4 +1,4 @@
-"""Detects the values of flags for the user's own data that are not given.
+"""Detects omitted flags for the user's own data.
 
 Detected values are logged, with the flag that overrides them.
 """
@@ -30,7 +30,7 @@ _MAX_INTEGER_CLASSES = 100
 
 
 def complete(options: _Options) -> _Options:
-    """Returns options of own texts with detected values; others unchanged."""
+    """Returns options with detected values, if they are for own texts."""
     if options.task_name.lower() not in TABLE_FORMATS:
         return options
     split = options.used_splits[0]
@@ -118,7 +118,7 @@ def looks_like_header(
 
 
 def _detect_columns(options: _Options, sample: Sequence[Row]) -> _Options:
-    """Finds the columns of text and label that are not given."""
+    """Finds the columns of the text and the label if they are not given."""
     text, label = options.text_a_column, options.label_column
     names = sample[0].columns
     free = [name for name in names if name not in options.own_columns]
@@ -141,7 +141,7 @@ def _choose(
         return default
     if not names:
         raise InputError(
-            f"{path}: must have a column of texts and one of labels. "
+            f"{path}: must have a column of texts and a column of labels. "
             "Received: one column."
         )
     if len(possible) != 1:
@@ -154,7 +154,7 @@ def _choose(
 
 
 def _is_text(sample: Sequence[Row], name: str) -> bool:
-    """Whether a column has texts, most of them different and not numbers."""
+    """Whether most cells of a column are different and not numbers."""
     cells = [row.cells.get(name) for row in sample]
     texts = {cell for cell in cells if isinstance(cell, str)}
     numbers = [text for text in texts if to_number(text) is not None]

@@ -70,7 +70,8 @@ class Forward:
             return self._compute(batch)
 
         batches = padding.batches_by_length(lengths, self.batch_size)
-        # Replicas wait for each other: batches must have the same order.
+        # Replicas wait for each other, so all must run batches in the same
+        # order.
         is_alone = self.strategy.num_replicas_in_sync == 1
         mapped = parallel_map if is_alone else map
         outputs = mapped(compute, batches)

@@ -33,12 +33,12 @@ class Columns(NamedTuple):
     text_a: int
     text_b: int | None = None  # None for single texts.
     label: int | None = None  # -1: the last column. None in test data.
-    guid: int | None = None  # The example's name. None: numbers.
+    guid: int | None = None  # The example's name; None: its number.
     has_header: bool = True  # Whether the first line names the columns.
     skips_short_rows: bool = False
 
     def rows(self, path: str) -> Iterator[Row]:
-        """Yields the lines with examples."""
+        """Yields the rows of a file that contain examples."""
         columns = (self.text_a, self.text_b, self.label, self.guid)
         num_required = 1 + max(column or 0 for column in columns)
         num_skipped = 0
@@ -54,7 +54,8 @@ class Columns(NamedTuple):
                     "that the file belongs to the task of --task_name."
                 )
         if num_skipped:
-            logging.warning("%s: skipped %d short rows", path, num_skipped)
+            message = "%s: skipped %d rows with too few columns"
+            logging.warning(message, path, num_skipped)
 
     def example(
         self, row: Row, labels: Sequence[str], split: str
@@ -80,7 +81,7 @@ _FILES = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
 
 
 class GlueTask(NamedTuple):
-    """One task.
+    """A GLUE task.
 
     `test.guid` is the column of the benchmark's own ids. CoLA and MRPC have
     none: their test examples are numbered, as in the original implementation.
@@ -162,7 +163,7 @@ def make_task(data: "GlueData") -> TextTask:
 
 @dataclasses.dataclass(frozen=True)
 class GlueData(DataSet):
-    """The files of a task."""
+    """The files of a GLUE task."""
 
     task: GlueTask
     data_dir: str

@@ -59,7 +59,7 @@ def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
 
 @dataclasses.dataclass(frozen=True)
 class OwnData(DataSet):
-    """The files of `RunClassifier.own_file`."""
+    """The user's own files; see `RunClassifier.own_file`."""
 
     options: RunClassifier  # The files and the columns.
 
@@ -115,8 +115,8 @@ class OwnData(DataSet):
     ) -> list[Any]:
         """Warns if some labels are unknown; raises `InputError` if all are.
 
-        The same value everywhere, such as -1, means that there are no labels.
-        `expected` describes the labels, for the message.
+        If all rows have the same unknown value, such as -1, there are no
+        labels. `expected` describes the labels, for the message.
         """
         missing = [e.guid for e in examples if e.label is None]
         if len(missing) == len(examples):
@@ -151,7 +151,7 @@ def make_text_task(options: RunClassifier) -> TextTask:
         data = data.with_training_file()
     elif data.labels is None:
         raise InputError(
-            "Without --do_train, --output_dir must hold a fine-tuned model "
+            "Without --do_train, --output_dir must contain a fine-tuned model "
             f"with its task.json. Received: {options.output_dir!r}. Check the "
             "path, or give a --label_file."
         )
@@ -289,7 +289,7 @@ class OwnTexts(OwnData):
         ]
 
     def _require_labels(self, rows: Sequence[Row]) -> None:
-        """Raises `InputError` that counts the rows without a label, if any."""
+        """Raises `InputError` with the number of unlabelled rows, if any."""
         column = self.options.label_column
         empty = [row for row in rows if row.cells.get(column, 0) in ("", None)]
         if empty:
@@ -344,13 +344,13 @@ class OwnTexts(OwnData):
     def require_several(self, labels: Collection[Any]) -> None:
         """Raises `InputError` unless the training labels differ.
 
-        `labels` are the different ones. Multi-label tasks may have only one.
+        `labels` are the distinct labels. Multi-label tasks may have only one.
         """
         if len(labels) < (1 if self.options.task_type == "multilabel" else 2):
             raise InputError(
-                "The training data must have different labels. Received: only "
-                f"{sorted(labels)} in {self._label_column()}. Check "
-                "--label_column."
+                "The training data must have at least two different labels. "
+                f"Received: only {sorted(labels)} in {self._label_column()}. "
+                "Check --label_column."
             )
 
     def _label_column(self) -> str:
@@ -365,7 +365,7 @@ _CHOICE_COLUMN = re.compile(
 
 
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
-    """Returns multiple choice, with the largest number of choices found."""
+    """Returns a multiple-choice task; C is the largest number of choices."""
     splits = options.used_splits
     names = files.list_directory(options.data_dir)
     possible = (
@@ -385,7 +385,7 @@ def make_choice_task(options: RunClassifier) -> ChoiceTask:
 
 
 def _choice_columns(options: RunClassifier) -> ChoiceColumns:
-    """Returns the columns of the flags, or those that look like choices."""
+    """Returns the columns that flags name, or that look like choices."""
     is_by_number = options.choices_column.replace(",", "").isdecimal()
     if is_by_number and options.has_header is None:
         raise InputError(

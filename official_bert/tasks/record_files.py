@@ -1,4 +1,4 @@
-"""The TFRecord files of fine-tuning, with the original's names and features.
+"""The TFRecord files of fine-tuning. Names and features are the original's.
 
 `train.tf_record.json`, the metadata of `train.tf_record`, has a fingerprint of
 everything that the records depend on. If it is the same, they are reused.
@@ -26,7 +26,8 @@ _FEATURES_PER_BLOCK = 256
 # Percentiles of sequence lengths in the metadata.
 _PERCENTILES = {"50%": 50, "90%": 90, "99%": 99, "max": 100}
 
-# Increase this when the same examples give other records.
+# Increase this when a change of the code changes the records of the same
+# examples.
 _VERSION = 1
 
 
@@ -119,7 +120,7 @@ def _fingerprint(
     digest = hashlib.sha256()
     for part in (
         _VERSION,
-        unicodedata.unidata_version,  # It decides what is punctuation.
+        unicodedata.unidata_version,  # Determines what is punctuation.
         settings,
         basic.do_lower_case,
         basic.never_split,

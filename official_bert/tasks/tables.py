@@ -213,7 +213,7 @@ def read(
 
 
 def read_lines(path: str, *, has_header: bool) -> Iterator[Row]:
-    """Yields the lines of a benchmark's TSV; numbers of columns may differ."""
+    """Yields the lines of a benchmark's TSV, of any numbers of columns."""
     files.require(path, "The data")
     for line, text in files.numbered_lines(path):
         if line > 1 or not has_header:
@@ -227,7 +227,7 @@ def _by_number(cells: Iterable[str]) -> dict[str, str]:
 
 def no_examples(path: str) -> InputError:
     """Returns the error for a file without examples."""
-    return InputError(f"{path}: must hold examples. Received: none.")
+    return InputError(f"{path}: must contain examples. Received: none.")
 
 
 def _read_tsv(path: str) -> Iterator[_NumberedCells]:
@@ -244,7 +244,7 @@ def _report_delimiter(path: str, delimiter: str) -> None:
 def _read_csv(path: str) -> Iterator[_NumberedCells]:
     csv.field_size_limit(2**31 - 1)  # Documents exceed the default.
     lines = (line + "\n" for _, line in files.numbered_lines(path))
-    start = []  # To the first line that is not blank.
+    start = []  # The lines up to the first that is not blank.
     for text in lines:
         start.append(text)
         if text.strip():
@@ -271,7 +271,7 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
 
 
 def _delimiter(first_line: str) -> str:
-    """Returns ";", as Excel writes in many countries, or ","."""
+    """Returns "," or ";", which Excel writes in many countries."""
     num_columns = {
         delimiter: len(next(csv.reader([first_line], delimiter=delimiter), []))
         for delimiter in ",;"

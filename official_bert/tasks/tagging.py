@@ -102,7 +102,8 @@ class TaggingTask(Task):
 
     Attributes:
         labels: The tags, in the order of their ids.
-        document_context: Whether a sentence is read with the words around it.
+        document_context: Whether a sentence is read with the words before and
+            after it in its document.
         token_column, tag_column: The columns of the training data.
         do_lower_case: Whether the model is uncased, for splitting texts.
     """
@@ -143,7 +144,7 @@ class TaggingTask(Task):
 
         @functools.cache
         def token_ids(word: str) -> list[int]:
-            # A word of control characters has no tokens, but a label.
+            # A word of control characters has no tokens, but still has a label.
             tokens = tokenizer.tokenize(word) or ["[UNK]"]
             return tokenizer.convert_tokens_to_ids(tokens[:room])
 
@@ -229,7 +230,7 @@ class TaggingTask(Task):
         A text is split into words and punctuation. An object has `tokens` and,
         optionally, the words `before` and `after` them in the document.
         """
-        if isinstance(given, Sentence):  # With tags that may be unknown.
+        if isinstance(given, Sentence):  # Its tags may be unknown to the model.
             return dataclasses.replace(given, tags=None)
         if isinstance(given, str):
             return _split_text(given, self.do_lower_case)

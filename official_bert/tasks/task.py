@@ -1,4 +1,4 @@
-"""The contract between a task, its data, the model and the commands.
+"""The interface between a task, its data, the model and the commands.
 
 A task reads examples, makes features (the inputs of the model) from them,
 builds the model, computes its losses, and decodes its logits into answers.
@@ -56,7 +56,7 @@ class DataSet(abc.ABC):
         """Reads one split; raises `InputError` for a malformed file."""
 
     def write_held_out(self, directory: str) -> None:  # noqa: B027
-        """Writes the examples that were taken out of the training data."""
+        """Writes the examples that were held out of the training data."""
 
     def predictions_file(
         self, split: str, examples: Examples, predictions: Sequence[Any]
@@ -118,7 +118,7 @@ def shuffle_examples(examples: Examples) -> list[Any]:
     """Returns training examples in a random order, the same in every run.
 
     The shuffle buffer of training, 100 features, is too small for a file that
-    is sorted by label. The seed is the one of the original for SQuAD.
+    is sorted by label. The seed is the one that the original uses for SQuAD.
     """
     order = list(examples)
     random.Random(12345).shuffle(order)
@@ -134,9 +134,10 @@ class Task(abc.ABC):
         pooling_head: The layers between BERT and the task's linear layer.
         kind: The name of the class in `task.json`.
         not_saved: The fields that are not keys of `task.json`.
-        epoch_has_all_features: Whether an epoch has all features. If not, it
-            has as many as there are examples, as for SQuAD in the original.
-        pad_to: How features are padded for predicting, see `inputs.padding`.
+        epoch_has_all_features: Whether an epoch contains all features. If not,
+            it contains as many features as there are examples, as for SQuAD in
+            the original.
+        pad_to: How features are padded for prediction; see `inputs.padding`.
     """
 
     data: Any = None

@@ -46,7 +46,7 @@ Texts = Sequence[TextExample]
 class TextColumns(NamedTuple):
     """The text columns of the user's own tables."""
 
-    names: tuple[str, ...]  # One, or two for pairs; names or numbers.
+    names: tuple[str, ...]  # One column, or two for pairs: names or numbers.
     has_header: bool = True  # Whether TSV and CSV files have a header.
 
 
@@ -56,8 +56,8 @@ class TextTask(Task):
 
     Attributes:
         task_type: `classification`, `multilabel` or `regression`.
-        labels: In the order of their ids; empty in regression.
-        metric: In classification: `accuracy`, `accuracy_and_f1` or `matthews`.
+        labels: The labels, in the order of their ids; empty in regression.
+        metric: For classification: `accuracy`, `accuracy_and_f1` or `matthews`.
         long_documents: What to do with texts that are too long.
         target_mean, target_deviation: In regression, the model learns the
             standardized targets (target - mean) / deviation.

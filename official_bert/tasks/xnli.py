@@ -49,7 +49,7 @@ def make(options: RunClassifier) -> TextTask:
 
 @dataclasses.dataclass(frozen=True)
 class XnliData(glue.GlueData):
-    """The files, as described in the module."""
+    """The files that the docstring of the module describes."""
 
     language: str
     variant: str
@@ -72,7 +72,7 @@ class XnliData(glue.GlueData):
             yield row._replace(cells=cells)
         if self.language not in languages:
             raise InputError(
-                f"{self.path(split)}: must hold examples in the language "
+                f"{self.path(split)}: must contain examples in the language "
                 f"{self.language!r}. Received: {listed(sorted(languages))}. "
                 "Check --language."
             )

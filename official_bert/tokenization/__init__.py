@@ -1,4 +1,4 @@
-"""WordPiece tokenization: text to the tokens of a BERT vocabulary.
+"""WordPiece tokenization: converts text to tokens of a BERT vocabulary.
 
 `Tokenizer` is a `FullTokenizer` for large amounts of text. All public names of
 the 2018 release's `tokenization` module are here.

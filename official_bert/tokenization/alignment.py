@@ -33,7 +33,7 @@ Span = tuple[int, int]
 Aligned = tuple[str, list[Span]]
 
 # Text between whitespace. VT, FF, U+001C to U+001F and U+0085, which Python
-# takes for whitespace, are removed before the text is split.
+# treats as whitespace, are removed before the text is split.
 _CHUNK = re.compile(r"(?:\S|[\v\f\x1c-\x1f\x85])+")
 
 

@@ -81,11 +81,11 @@ class FullTokenizer:
         return tokens
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of `tokens`; `KeyError` if one is unknown."""
+        """Returns the ids of `tokens`; raises `KeyError` if one is unknown."""
         return vocab.convert_tokens_to_ids(self.vocab, tokens)
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-        """Returns the tokens with these `ids`; `KeyError` if one is unknown."""
+        """Returns the tokens of `ids`; raises `KeyError` if one is unknown."""
         return vocab.convert_ids_to_tokens(self.inv_vocab, ids)
 
 
@@ -195,7 +195,7 @@ class WordpieceTokenizer:
 
 
 def convert_to_unicode(text: str | bytes) -> str:
-    """Decodes UTF-8 without invalid bytes; returns strings as they are."""
+    """Decodes UTF-8, dropping invalid bytes; returns strings unchanged."""
     if isinstance(text, str):
         return text
     if isinstance(text, bytes):

@@ -66,7 +66,7 @@ def normalize(text: str, do_lower_case: bool) -> str:
 
 
 def _normalize_ascii(text: str, do_lower_case: bool) -> str:
-    """The same for ASCII text, many times faster."""
+    """Does the same as `normalize` for ASCII text, many times faster."""
     if not text.isprintable():
         text = _ASCII_CONTROL.sub("", text)
     if do_lower_case:

@@ -1,4 +1,4 @@
-"""Token ids of many lines, and the positions of tokens in their text."""
+"""Finds token ids of many lines, and the positions of tokens in the text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:  # `--help` does not need NumPy.
     import numpy as np
     import numpy.typing as npt
 
-# The memo is cleared when it has this many words, which take some 40 MB.
-# Frequent words return quickly.
+# The cache is cleared when it has this many words, which take about 40 MB.
+# Frequent words are soon in it again.
 MAX_ENTRIES = 2**18
 
-# Longer words rarely recur and are not remembered.
+# Longer words rarely recur and are not cached.
 MAX_REMEMBERED_LENGTH = 64
 
 
@@ -36,7 +36,7 @@ class EncodedLines(NamedTuple):
 class Tokenizer(FullTokenizer):
     """A `FullTokenizer` for large amounts of text, and with offsets.
 
-    It remembers the token ids of words, so the vocabulary must not change after
+    It caches the token ids of words, so the vocabulary must not change after
     construction.
     """
 
@@ -47,7 +47,7 @@ class Tokenizer(FullTokenizer):
     def tokenize_lines_to_ids(
         self, lines: Iterable[str | bytes]
     ) -> Iterator[list[int]]:
-        """Yields the token ids of each line; `KeyError` without [UNK]."""
+        """Yields the token ids of each line; errors as in `encode_lines`."""
         for line in lines:
             yield memoryview(self._pack(line)).cast("i").tolist()
 
@@ -59,7 +59,8 @@ class Tokenizer(FullTokenizer):
                                 row_splits  0 3 3 5
         ```
 
-        `KeyError` if a word is unknown and the vocabulary has no "[UNK]".
+        Raises `KeyError` if a word is unknown and the vocabulary has no
+        "[UNK]".
         """
         import numpy as np
 
@@ -106,10 +107,10 @@ class Tokenizer(FullTokenizer):
 
 
 class _PackedIds(dict[str, bytes]):
-    """A bounded memo {word: its token ids, as the bytes of int32}.
+    """A bounded cache {word: its token ids, as the bytes of int32}.
 
-    Bytes are fast to join, and Python's garbage collector ignores them. Words
-    that are in the memo are looked up in C.
+    Bytes are fast to join, and Python's garbage collector ignores them. Cached
+    words are looked up in C.
     """
 
     def __init__(self, tokenizer: FullTokenizer):

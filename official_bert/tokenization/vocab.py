@@ -25,7 +25,8 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
     """Returns {token: id} of a vocabulary file, in the order of the file.
 
     A blank line is the token "". The id of a repeated token is its last line
-    number, both as in the 2018 release. `InputError` if missing or not UTF-8.
+    number. Both are as in the 2018 release. Raises `InputError` if the file is
+    missing or not UTF-8.
     """
     lines = files.read_lines(vocab_file)
     return {token.strip(): index for index, token in enumerate(lines)}
@@ -49,19 +50,19 @@ def require_tokens(
 def convert_by_vocab(
     vocab: Mapping[_Key, _Value], items: Iterable[_Key]
 ) -> list[_Value]:
-    """Returns the values of `items`; `KeyError` if `vocab` lacks one."""
+    """Returns the values of `items`; raises `KeyError` if one is missing."""
     return [vocab[item] for item in items]
 
 
 def convert_tokens_to_ids(
     vocab: Mapping[str, int], tokens: Iterable[str]
 ) -> list[int]:
-    """Converts tokens with {token: id}; `KeyError` if one is unknown."""
+    """Converts tokens to ids; raises `KeyError` if one is unknown."""
     return convert_by_vocab(vocab, tokens)
 
 
 def convert_ids_to_tokens(
     inv_vocab: Mapping[int, str], ids: Iterable[int]
 ) -> list[str]:
-    """Converts ids with {id: token}; `KeyError` if one is unknown."""
+    """Converts ids to tokens; raises `KeyError` if one is unknown."""
     return convert_by_vocab(inv_vocab, ids)

@@ -30,7 +30,8 @@ _UNFINISHED = re.compile(
 )
 # Heads of pre-training and of tasks. Training with other heads ignores them.
 _HEADS = "^cls/|^output_(weights|bias)$|^(bilstm|features)/"
-# A file of a checkpoint. Without an index, it was being written or removed.
+# A file of a checkpoint. If the checkpoint has no index, a killed run was
+# writing or removing it.
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 
 
@@ -38,10 +39,11 @@ _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 def output_dir_lock(options: TrainingOptions) -> Iterator[None]:
     """Creates the output directory and keeps other training runs out of it.
 
-    The lock ends with its process, even if that is killed. There is no lock if
-    the run does not train, on hosts other than the chief, and on remote or
-    other file systems without locks. A new directory that is still empty at the
-    end is removed. Raises `InputError` if the lock is held or not writable.
+    The lock is released when its process ends, even if it is killed. There is
+    no lock if the run does not train, on hosts other than the chief, and on
+    remote or other file systems without locks. A new directory that is still
+    empty at the end is removed. Raises `InputError` if the lock is held or not
+    writable.
     """
     directory = options.output_dir
     trains_here = options.do_train and options.is_chief
@@ -98,7 +100,8 @@ def _acquire_lock(path: str) -> int:
             ) from None
         except OSError as error:
             logging.warning("%s: cannot be locked: %s", path, error)
-        # Its holder may have removed it after it was opened here.
+        # The holder of the lock may have removed the file after it was opened
+        # here.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                 os.ftruncate(descriptor, 0)
@@ -146,9 +149,9 @@ def checkpoint_to_resume(options: TrainingOptions) -> str | None:
 def load_initial(
     model: Any, options: TrainingOptions, *, may_initialize: str = ""
 ) -> None:
-    """Loads `init_checkpoint`, unless the run has a checkpoint of its own.
+    """Loads `init_checkpoint`, unless the run already has a checkpoint.
 
-    `may_initialize` adds to the option of the same name.
+    `may_initialize` is added to the option of the same name.
     """
     path = options.init_checkpoint
     if path and not checkpoint_to_resume(options):
@@ -161,7 +164,7 @@ def _patterns(
     options: TrainingOptions, may_initialize: str = ""
 ) -> dict[str, str]:
     initialize = (options.may_initialize, may_initialize)
-    # Evaluation must use all weights of a task.
+    # Evaluation needs all weights of the task's head.
     heads = _HEADS if options.do_train else "^cls/"
     skip = (options.may_skip, heads, tf1.OPTIMIZER_STATE)
     return {
@@ -221,7 +224,7 @@ def load_for_evaluation(model: Any, options: TrainingOptions) -> int:
             return run_directory.read_global_step(loaded.source)
     if not options.init_checkpoint:
         raise InputError(
-            "Without --do_train, --output_dir must hold a checkpoint, or "
+            "Without --do_train, --output_dir must contain a checkpoint, or "
             "--init_checkpoint must be given. Received: "
             f"--output_dir={options.output_dir}, without a checkpoint."
         )
@@ -251,8 +254,9 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
 class BackgroundSaver:
     """Writes checkpoints of a run in a thread while training continues.
 
-    At most one is being written, from a snapshot of the variables. Only the
-    chief writes. At the end of the context, no checkpoint is left unfinished.
+    At most one checkpoint is written at a time, from a snapshot of the
+    variables. Only the chief writes. At the end of the context, no checkpoint
+    is left unfinished.
 
     `state` is `Trainer.state`.
     """

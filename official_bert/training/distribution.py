@@ -22,7 +22,7 @@ from official_bert.training import interruption
 
 _TPU_TIMEOUT = 10  # Seconds.
 
-# By the splits of a run.
+# {split: the flag of its batch size}.
 _BATCH_SIZE_FLAGS = {
     "train": "train_batch_size",
     "dev": "eval_batch_size",
@@ -59,8 +59,8 @@ def choose_strategy(options: TrainingOptions) -> tf.distribute.Strategy:
     return strategy
 
 
-# Cached: a second MirroredStrategy in one process numbers its reductions like
-# the first one, and TensorFlow confuses them.
+# Cached, because a second MirroredStrategy in one process numbers its
+# reductions like the first one, and TensorFlow would confuse them.
 @functools.cache
 def get_strategy(name: str) -> tf.distribute.Strategy:
     """Returns the strategy for `--distribution_strategy`, except `tpu`.
@@ -83,7 +83,7 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
 def _connect_to_tpu(
     name: str | None, zone: str | None, project: str | None, num_cores: int
 ) -> tf.distribute.TPUStrategy:
-    """Returns the strategy of a TPU, whose memory it clears."""
+    """Returns the strategy of a TPU, after clearing the TPU's memory."""
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=name or "local", zone=zone, project=project
@@ -97,7 +97,8 @@ def _connect_to_tpu(
                 socket.create_connection(connection, _TPU_TIMEOUT).close()
             tf.config.experimental_connect_to_cluster(resolver)
         topology = tf.tpu.experimental.initialize_tpu_system(resolver)
-    # The resolver raises all kinds of errors, those of its HTTP client too.
+    # The resolver raises many kinds of errors, including those of its HTTP
+    # client.
     except Exception as error:
         where = f"named {name!r}" if name else "on this machine"
         reason = str(error).partition("\n")[0][:200]
@@ -121,7 +122,7 @@ def _connect_to_tpu(
 
 
 def writable_directory(options: TrainingOptions) -> str:
-    """Returns `output_dir` on the chief, else a directory removed at exit."""
+    """Returns `output_dir` on the chief, otherwise a temporary directory."""
     if options.is_chief:
         return options.output_dir
     directory = tempfile.mkdtemp(prefix="official_bert_worker_")
@@ -149,8 +150,8 @@ def require_equal_start(
             raise InputError(
                 f"All hosts must start with the same {name}. Received: "
                 f"{values.tolist()}, one value per device. Give all hosts the "
-                "same flags; --output_dir must be one directory that all of "
-                "them see, and --init_checkpoint the same file."
+                "same flags. --output_dir must be a directory that all hosts "
+                "share, and --init_checkpoint must be the same file everywhere."
             )
 
 
@@ -218,7 +219,7 @@ def _require_divisible(
 def shard_batches(
     batches: tf.data.Dataset, strategy: tf.distribute.Strategy
 ) -> Any:
-    """Gives each replica its share of each global batch, in order.
+    """Divides each global batch among the replicas, in order.
 
     Every host reads everything and keeps its share, because the batches of
     TensorFlow's own sharding depend on the number of hosts. Shapes must be

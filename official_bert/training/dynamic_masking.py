@@ -31,8 +31,8 @@ def mask_batch(batch: Batch, masking: Masking, seed: Any) -> Batch:
     Args:
         batch: {name: Tensor} of `unmasked_schema`, packed or not.
         masking: The masking settings of the records.
-        seed: int Tensor [2]. The same seed gives the same masks, but other
-            masks with XLA, which has its own random number generator.
+        seed: int Tensor [2]. The same seed gives the same masks. XLA, which has
+            its own random number generator, gives other masks.
 
     Returns:
         The batch with masked `input_ids` and with `masked_lm_positions`,

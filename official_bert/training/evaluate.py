@@ -38,7 +38,7 @@ class Run:
     strategy: tf.distribute.Strategy
     model: Any
     data: dict[str, Sequence[Any]]  # {split: its examples}
-    directory: str  # Where this process writes: `output_dir` on the chief.
+    directory: str  # This process writes here; `output_dir` on the chief.
 
     @functools.cached_property
     def forwards(self) -> dict[str, Forward]:
@@ -97,7 +97,7 @@ def predict(run: Run) -> None:
             path = os.path.join(run.directory, f"{name}.json")
             if metrics:
                 json_files.write(path, metrics)
-            elif files.exists(path):  # Of an earlier run, on labelled data.
+            elif files.exists(path):  # From an earlier run, on labelled data.
                 files.remove(path)
         if metrics:
             print_metrics(run, split, metrics)

@@ -64,7 +64,7 @@ _ENDINGS = {
 
 
 def run(task: Task, options: FinetuningOptions) -> None:
-    """Trains, evaluates and predicts, as the options ask."""
+    """Trains, evaluates and predicts, as set by the options."""
     with (
         checkpointing.output_dir_lock(options),
         distribution.reporting_lost_hosts(options),
@@ -154,7 +154,7 @@ def _load_module(
 
 
 def _require_same_task(task: Task, options: FinetuningOptions) -> None:
-    """Raises if the model in the output directory has another task."""
+    """Raises `InputError` if the output directory's model has another task."""
     directory = options.output_dir
     if not task_file.is_in(directory):
         return
@@ -212,7 +212,7 @@ def _write_run_files(run: Run, seed: int) -> None:
 def train(run: Run) -> None:
     """Trains from the run's newest checkpoint, or from `init_checkpoint`."""
     options = run.options
-    # Before the records, which may take much longer to write.
+    # Loads the weights first, because writing records may take much longer.
     checkpointing.load_initial(run.model, options, may_initialize=_TASK_WEIGHTS)
     data, num_examples = _write_training_records(run)
     schedule = _make_schedule(num_examples, options)

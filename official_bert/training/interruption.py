@@ -26,8 +26,9 @@ def watched() -> Iterator[ReceivedSignal]:
     """Records SIGINT and SIGTERM; a second Ctrl-C exits immediately.
 
     Python runs its own signal handlers only between two bytecodes, and a
-    training step is one bytecode. A thread is notified instead. Outside the
-    main thread, which alone can handle signals, none is received.
+    training step is one bytecode. So a thread is notified instead. Outside the
+    main thread, no signal is received, because only the main thread can handle
+    signals.
     """
     received = ReceivedSignal()
     if not signals.in_main_thread():
@@ -41,9 +42,9 @@ def watched() -> Iterator[ReceivedSignal]:
         listener.start()
         stack.callback(listener.join)
         stack.callback(writer.close)  # Ends the listener.
-        # A signal that is ignored stays so, such as SIGINT in background
-        # commands of shells. For others, Python's handler only keeps the
-        # process alive.
+        # A signal that is already ignored stays ignored, such as SIGINT in
+        # background commands of shells. For other signals, Python's handler
+        # only keeps the process alive.
         heard = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
         ignoring = signals.temporary_handler(lambda *_: None, *heard)
         stack.enter_context(ignoring)
@@ -56,8 +57,8 @@ def watched() -> Iterator[ReceivedSignal]:
 def waiting_for_hosts() -> Iterator[None]:
     """Lets Ctrl-C end the process while TensorFlow waits for other hosts.
 
-    It waits in C++, where Python's handler would not run. TensorFlow also
-    replaces the handler of SIGTERM; that is undone here.
+    TensorFlow waits in C++, where Python's handler would not run. It also
+    replaces the handler of SIGTERM; this is undone here.
     """
     sigterm_handler = signal.getsignal(signal.SIGTERM)
     with (

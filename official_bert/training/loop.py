@@ -24,7 +24,7 @@ from official_bert.training.objectives import Batch, Objective, Scalars
 from official_bert.training.precision import LossScale
 from official_bert.training.step import train_step
 
-_SUMMARY_STEPS = 10  # Between TensorBoard events.
+_SUMMARY_STEPS = 10  # Steps between TensorBoard events.
 
 # Names in the progress line, which must fit a terminal.
 _SHORT_NAMES = {
@@ -45,7 +45,7 @@ class DivergedError(InputError):
 class Trainer:
     """Everything a training step needs; creates the optimizer for `options`.
 
-    `trained` are the variables to train: the others keep their values.
+    `trained` are the variables to train; all others keep their values.
     `rate_scales` is {path of a weight: factor of its learning rate}.
     """
 

@@ -144,7 +144,7 @@ def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
 def _checked_records(
     paths: Sequence[str], config: BertConfig, options: RunPretraining
 ) -> RecordFiles:
-    """Returns the records of files, which fit the model and the options."""
+    """Returns the records after checking them against model and options."""
     assert config.vocab_size is not None  # Checked when the file was read.
     num_predictions = options.max_predictions_per_seq
     masking = records.read_masking(paths[0])
@@ -227,7 +227,7 @@ def _make_measure(run: PretrainingRun) -> Measure:
     )
     batches = _prepare_batches(batches, model.config)
     if objective.masking:
-        # Before the batches are divided among replicas.
+        # Masks whole batches, so that the masks do not depend on the replicas.
         batches = batches.enumerate().map(
             datasets.as_is(
                 lambda number, batch: objective.mask_tokens(batch, [0, number])

@@ -16,7 +16,7 @@ from official_bert.errors import listed
 from official_bert.options.training import TrainingOptions
 from official_bert.tasks.task import Task
 
-# Labels in the table of the data.
+# Maximum number of labels in the table of the data.
 _MAX_LABELS = 10
 
 
@@ -35,8 +35,8 @@ def log_data(
 ) -> None:
     """Logs a table of the data, and a warning if the labels look wrong.
 
-    `data` is {split: examples}; `metadata` is that of the training records, {}
-    without training.
+    `data` is {split: examples}; `metadata` is the metadata of the training
+    records, {} without training.
     """
     counts = {
         split: Counter(
@@ -108,7 +108,7 @@ def warn_of_one_class(split: str, predictions: Sequence[Any]) -> None:
 def print_metrics(
     title: str, metrics: Mapping[str, Any], baseline: Mapping[str, Any]
 ) -> None:
-    """Prints the numbers among metrics, beside a baseline if there is one."""
+    """Prints the metrics that are numbers, and those of a baseline, if any."""
     shown = numbers(metrics)
     if "eval_loss" in shown:
         shown.pop("loss", None)  # Another mean of the same losses.

@@ -1,4 +1,4 @@
-"""Whether training can resume the run in `output_dir`, or replaces it.
+"""Decides whether training resumes or replaces the run in `output_dir`.
 
 `train_options.json` records the options of a run, and fingerprints of its
 training data and initial weights. Earlier versions recorded less: values that
@@ -50,8 +50,9 @@ _INPUT_OPTIONS = """
     dev_file test_file predict_file input_file eval_file
 """
 
-# Files of a run that do not belong beside another model. `train_options.json`,
-# which marks a run directory, stays until the next run replaces it.
+# Files of a run that must not stay in the directory of another model.
+# `train_options.json`, which marks a run directory, stays until the next run
+# replaces it.
 _MODEL_FILES = re.compile(
     r"checkpoint|model\.ckpt-\d+\..+|events\.out\.tfevents\..+|vocab\.txt"
     r"|(task|bert_config|eval_options)\.json|eval_history\.jsonl"
@@ -243,7 +244,7 @@ def _fingerprints(
 def _files_of_weights(checkpoint: str) -> list[str]:
     """Returns the files of initial weights whose fingerprints are compared.
 
-    [] for a directory of TF1 checkpoints, whose changes go unnoticed.
+    Returns [] for a directory of TF1 checkpoints; its changes go unnoticed.
     """
     index = checkpoint + model_formats.INDEX  # Has checksums of all weights.
     if files.exists(index):

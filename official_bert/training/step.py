@@ -37,9 +37,10 @@ def train_step(
     """Updates the weights once. Runs on every replica, with its share.
 
     A replica processes `num_micro_batches` parts of its `batch`, {name: Tensor
-    [B, ...]}, one after the other: less memory, more time, the same update.
-    Each step, replica and micro-batch has its own dropout masks. With
-    `compiles_gradients`, XLA compiles the part before the sum over replicas.
+    [B, ...]}, one after the other. This takes less memory and more time, and
+    gives the same update. Each step, replica and micro-batch has its own
+    dropout masks. With `compiles_gradients`, XLA compiles the part before the
+    sum over replicas.
 
     Returns:
         `loss` and its parts, for the whole batch and before the update,
@@ -114,10 +115,10 @@ def accumulate_gradients(
 ) -> tuple[Scalars, list[Any]]:
     """Sums losses and gradients over the micro-batches of one replica.
 
-    `loss_weights` are those of the whole batch, `dropout_seed` is int32 [2],
-    and `scale` is a factor of the loss; None: 1.
-    Returns {loss: this replica's share}, with their sum `loss`, and a dense
-    float32 gradient for each weight, multiplied by `scale`.
+    `loss_weights` are the weights of the whole batch, `dropout_seed` is int32
+    [2], and `scale` is a factor of the loss; None: 1. Returns {loss: this
+    replica's share}, with their sum `loss`, and a dense float32 gradient for
+    each weight, multiplied by `scale`.
     """
 
     def process_part(part: Batch, seed: Any) -> tuple[Scalars, list[Any]]:

@@ -68,7 +68,7 @@ def run_or_sweep(options: RunClassifier) -> None:
 def run(task: Task, options: RunClassifier) -> None:
     """Runs every combination of `--sweep` and writes a table of the results.
 
-    Each run has a directory of its own in `output_dir`. A finished run is not
+    Each run has its own directory in `output_dir`. A finished run is not
     repeated, but missing predictions and plots are added. `sweep.tsv` has a
     line for each combination, aggregated over seeds, best first; `sweep.json`
     has all results. An `InputError` at the end lists runs that diverged.
@@ -109,7 +109,7 @@ def run(task: Task, options: RunClassifier) -> None:
 
 
 def _complete(options: RunClassifier) -> None:
-    """Trains, evaluates, predicts and plots, if that is not done yet."""
+    """Trains, evaluates, predicts and plots, unless already done."""
     if files.exists(os.path.join(options.output_dir, _RESULTS)):
         if not options.do_predict or _has_predicted(options):
             if options.plots:
@@ -140,7 +140,7 @@ def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
 
 
 def _require_same_flags(options: RunClassifier) -> None:
-    """Raises if a run, finished or not, was started with other flags."""
+    """Raises `InputError` if an earlier run was started with other flags."""
     names = {field.name for field in dataclasses.fields(options)} - _MAY_DIFFER
     if isinstance(options, RunClassifierWithTfhub):
         names -= _SET_BY_MODULE
@@ -156,8 +156,8 @@ def _require_same_flags(options: RunClassifier) -> None:
 def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
     """Yields the flags of each run of a sweep of `options`.
 
-    `sweep` is such as `learning_rate=5e-5,3e-5;seed=1..5`. Raises `InputError`
-    if a flag cannot be varied, or a value has the wrong type.
+    `sweep` is a value such as `learning_rate=5e-5,3e-5;seed=1..5`. Raises
+    `InputError` if a flag cannot be varied, or a value has the wrong type.
     """
     types = typing.get_type_hints(type(options))
     values: dict[str, list[Any]] = {}

@@ -80,7 +80,7 @@ def test_damaged_or_incomplete_record_ends_a_curve_with_a_warning(
         data[place + (30 if fault == "data" else 0)] ^= 0xFF
     file.write_bytes(data)
     assert read_training(tmp_path) == {"loss": {10: 5.0}}
-    assert f"{file}: not drawn from byte {place} of" in caplog.text
+    assert f"{file}: data from byte {place} of" in caplog.text
 
 
 def test_run_directory_without_events_has_no_plots(tmp_path):

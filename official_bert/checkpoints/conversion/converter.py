@@ -49,7 +49,7 @@ def open_model(options: ConvertCheckpoint) -> Model:
     model = match(arrays, description, head=options.head, skip=options.skip)
     description = _complete(description, options)
     if not any(map(weights.is_finetuned, model.stored)):
-        # Without its fine-tuned head, it can no longer do its task.
+        # Without its fine-tuned head, the model cannot do its task.
         description = dataclasses.replace(description, task=None)
     model = dataclasses.replace(model, description=description)
     model = _with_raw_targets(model)
@@ -170,7 +170,7 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
     """Writes a model to `--output`, reads it back and returns a report.
 
     Raises `InputError` if the format cannot hold the model, and `RuntimeError`
-    if the model read back is not the one written.
+    if the model that is read back differs from the written one.
     """
     exact = model
     if options.dtype != model.dtype:
@@ -183,7 +183,8 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             _write_model_card(model, directory, options)
         for name in os.listdir(directory):
             files.sync(os.path.join(directory, name))
-        # In TF1 without a task.json, only --head has a classifier's type.
+        # Without a task.json, a TF1 directory does not store the type of a
+        # classifier: --head gives it.
         head = model.head.name if is_tf1 else None
         read_back = match(*output_format.read(directory), head=head)
         difference = math.inf
@@ -194,8 +195,8 @@ def convert(model: Model, options: ConvertCheckpoint) -> str:
             )
         if difference:
             raise RuntimeError(
-                "The model read back differs from the one written by "
-                f"{difference}. The output was removed. Please report this."
+                "The weights that were read back differ from the written ones "
+                f"by {difference}. The output was removed. Please report this."
             )
         lost = list(_lost(model.description, read_back.description))
         if model.dtype != exact.dtype:
@@ -254,7 +255,7 @@ def _lost(before: Description, after: Description) -> Iterable[str]:
     ours, theirs = before.config.to_dict(), after.config.to_dict()
     for name in sorted({*ours, *theirs}):
         old, new = ours.get(name), theirs.get(name)
-        # Null dropout is 0, and the case of an activation does not matter.
+        # A dropout of null means 0, and activations are case-insensitive.
         if (old or 0) != (new or 0) and str(old).lower() != str(new).lower():
             yield f"{name}: {old!r} becomes {new!r}"
     if before.vocab != after.vocab:
@@ -314,7 +315,7 @@ def strip_optimizer(options: ConvertCheckpoint) -> str:
     """Copies a TF1 checkpoint without optimizer state; returns a report.
 
     Raises `InputError` if it is damaged, or not a TF1 checkpoint, and
-    `RuntimeError` if the copy read back is not the one written.
+    `RuntimeError` if the copy that is read back differs from the original.
     """
     before = tf1_directory.open_arrays(options.input)
     with files.replacing_directory(options.output) as directory:

@@ -29,7 +29,7 @@ from official_bert.errors import InputError, listed, quoted
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 
-# Fixed in the heads of the original implementation.
+# The heads of the original implementation always use this value.
 _CLASSIFIER_DROPOUT = 0.1
 
 NAMES = Names(
@@ -92,7 +92,7 @@ def open_arrays(directory: str) -> Arrays:
             if name in opened:
                 raise InputError(
                     f"{path}: {stored} and {opened[name][1]} are the same "
-                    "weight, which must be stored once."
+                    "weight, which must be stored only once."
                 )
             opened[name] = (file, stored)
 
@@ -155,7 +155,7 @@ def describe(directory: str) -> Description:
     task = task_file.read(directory) if task_file.is_in(directory) else {}
     if given.get("classifier_dropout") not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
-            "%s: `classifier_dropout` is %s. Here it is always %s.",
+            "%s: `classifier_dropout` is %s. This project always uses %s.",
             path,
             given["classifier_dropout"],
             _CLASSIFIER_DROPOUT,
@@ -228,7 +228,7 @@ def _make_config(model: Model) -> dict[str, Any]:
         "pad_token_id": 0,
     }
     if model.dtype != "float32":
-        # transformers 5 would train and predict in the type of the file.
+        # Without this, transformers 5 computes in the dtype of the file.
         content["dtype"] = "float32"
     if labels := model.labels:
         content |= {
@@ -244,7 +244,7 @@ def _make_config(model: Model) -> dict[str, Any]:
 def write_tokenizer_and_task(description: Description, directory: str) -> None:
     """Writes `vocab.txt`, `tokenizer_config.json` and `task.json`.
 
-    No other file of a pre-trained model has the casing.
+    For a pre-trained model, only `tokenizer_config.json` stores the casing.
     """
     if description.task is not None:
         json_files.write(task_file.path_in(directory), description.task)

@@ -51,7 +51,7 @@ def read(directory: str) -> tuple[Arrays, Description]:
         raise InputError(f"{directory} {missing}")
     from keras_nlp import models
 
-    # An absolute path: a bare name could be that of a published preset.
+    # KerasHub could read a relative path as the name of a published preset.
     preset = os.path.abspath(directory)
     try:
         with warnings.catch_warnings():
@@ -62,7 +62,7 @@ def read(directory: str) -> tuple[Arrays, Description]:
                 )
             else:
                 model = models.BertBackbone.from_preset(preset)
-    # Keras and h5py check little, and raise anything for damaged files.
+    # For damaged files, Keras and h5py raise exceptions of many types.
     except Exception as error:
         raise InputError(
             f"{directory}: must be a complete preset that KerasHub can load. "
@@ -169,8 +169,8 @@ def _make_tokenizer(description: Description) -> Any:
         )
     except (RuntimeError, ValueError) as error:
         raise InputError(
-            "KerasHub's tokenizer needs each token once, and [PAD], [UNK], "
-            "[CLS], [SEP] and [MASK]. With this vocabulary it reports: "
+            "KerasHub's tokenizer needs a vocabulary without duplicates that "
+            "contains [PAD], [UNK], [CLS], [SEP] and [MASK]. It reports: "
             f"{_first_line(error)}"
         ) from error
 

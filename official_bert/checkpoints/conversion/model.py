@@ -67,10 +67,10 @@ class Names:
 class Arrays:
     """The stored arrays of a model, which are read on demand."""
 
-    where: str  # Their file or directory, for messages.
+    where: str  # The file or directory of the arrays, for messages.
     shapes: Mapping[str, Shape]
     read: Callable[[str], np.ndarray]
-    names: Names  # Of their format.
+    names: Names  # How their format names the weights.
     # Stored name -> name by the rules of `names`, if they differ.
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class Arrays:
     def tf1_names(self, known: Iterable[str]) -> dict[str, str | None]:
         """Returns {stored name: TF1 name} without ignored arrays.
 
-        Arrays without a counterpart in the TF1 names `known` have None.
+        The TF1 name is None if none of the names `known` corresponds.
         """
         tf1_names = {self.names.rename(name): name for name in known}
         return {
@@ -123,15 +123,15 @@ class Arrays:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:
-    """Everything about a model but its weights."""
+    """Everything about a model except its weights."""
 
     config: BertConfig
     vocab: str | None = None  # The text of its vocab.txt.
     do_lower_case: bool | None = None
     task: dict[str, Any] | None = None  # The content of its task.json.
-    labels: tuple[str, ...] = ()  # Of the classifier, in their order.
+    labels: tuple[str, ...] = ()  # One per class, in order.
     problem_type: str | None = None  # As in transformers.
-    head: str | None = None  # The `--head` of a classifier.
+    head: str | None = None  # For a classifier, the value of `--head`.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -140,12 +140,12 @@ class Model:
 
     description: Description
     head: weights.Head
-    shapes: Mapping[str, Shape]  # Of all weights, by their TF1 names.
+    shapes: Mapping[str, Shape]  # TF1 name -> shape, of all weights.
     # TF1 name -> name in `arrays`; other weights are newly initialized.
     stored: Mapping[str, str]
     arrays: Arrays
     left_out: Sequence[str]  # The stored names that are not used.
-    dtype: str = "float32"  # Of the weights in Hugging Face's files.
+    dtype: str = "float32"  # The type of weights in Hugging Face files.
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -214,8 +214,8 @@ def match(
     """Finds the TF1 weight that corresponds to each array.
 
     `head` and `skip` are the values of the flags. Raises `InputError` if an
-    array has no counterpart or another shape, a weight is missing, or two
-    arrays of one weight differ.
+    array has no counterpart or the wrong shape, if a weight is missing, or if
+    two arrays of the same weight differ.
     """
     config, names = description.config, arrays.names
     shapes = arrays.weight_shapes(config)
@@ -223,7 +223,7 @@ def match(
     skipped = [name for name in stored if skip and re.search(skip, name)]
     if skip and not skipped:
         logging.warning(
-            "%s: --skip=%s leaves nothing out. The names are %s, ...",
+            "%s: --skip=%s matches no weight. Names of weights: %s, ...",
             arrays.where,
             skip,
             ", ".join(sorted(stored)[:3]),
@@ -259,8 +259,9 @@ def match(
             f"{arrays.where}: the arrays do not match a BERT model with this "
             f"config:{bullet_list(problems)}\n"
             "Use the config of the same model. --skip=REGULAR_EXPRESSION leaves"
-            " out arrays without a counterpart: with a pooling head (frozen "
-            f"BERT, BiLSTM), '{ABOVE_BERT}' leaves out all above BERT."
+            " out arrays without a counterpart. For a model with a pooling "
+            f"head (frozen BERT, BiLSTM), --skip='{ABOVE_BERT}' leaves out "
+            "everything above BERT."
         )
     return Model(
         description=description,
@@ -275,8 +276,8 @@ def match(
 def _require_equal(arrays: Arrays, one: str, other: str) -> None:
     if not np.array_equal(arrays.read(one), arrays.read(other)):
         raise InputError(
-            f"{arrays.where}: {one} and {other} are one weight in the original "
-            "BERT, but differ. Leave one out with convert_checkpoint.py "
-            "--skip; if they are poolers, the untrained one. Untied output "
-            "weights are not supported."
+            f"{arrays.where}: {one} and {other} are the same weight in the "
+            "original BERT, but their values differ. Leave out one of them "
+            "with convert_checkpoint.py --skip; if they are poolers, the "
+            "untrained one. Untied output weights are not supported."
         )

@@ -38,7 +38,7 @@ _NAMES = Names(ignored=tf1.OPTIMIZER_STATE)
 
 
 def open_arrays(path: str) -> Arrays:
-    """Opens a checkpoint by its prefix, or the best or newest in a directory.
+    """Opens the checkpoint with a prefix, or a directory's best or newest one.
 
     Raises `InputError` if there is no checkpoint.
     """
@@ -60,7 +60,7 @@ def _open_verified(prefix: str) -> Arrays:
 
 
 def open_prefix(prefix: str) -> Arrays:
-    """Opens a checkpoint; `DamagedCheckpointError` without a valid index."""
+    """Opens a checkpoint; raises `DamagedCheckpointError` for a bad index."""
     reader = tf1.open_reader(prefix)
     stored = reader.get_variable_to_shape_map()
     return Arrays(
@@ -121,7 +121,7 @@ def write(model: Model, directory: str) -> None:
 def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
     """Copies a checkpoint without optimizer state, and the files beside it.
 
-    `skip` is a regular expression of more arrays to leave out. Returns the
+    `skip` is a regular expression of further arrays to leave out. Returns the
     copy in `directory`.
     """
     prefix = stored.where
@@ -154,7 +154,7 @@ def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
 def _write_arrays(
     directory: str, arrays: Iterable[tuple[str, np.ndarray]]
 ) -> None:
-    # Tensors: `tf1.write` would copy arrays.
+    # `tf1.write` would copy NumPy arrays, but not tensors.
     tensors = {name: tf.convert_to_tensor(array) for name, array in arrays}
     tf1.write(os.path.join(directory, model_formats.RELEASED_PREFIX), tensors)
     # With this, commands accept the directory as a run directory.

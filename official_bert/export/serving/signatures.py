@@ -18,17 +18,18 @@ Tensors = dict[str, Any]
 # The whitespace of Python's `str.strip`, for RE2.
 _SPACE = r"[\pZ\t-\r\x1c-\x1f\x{85}]"
 
-# A long text can have hundreds of windows. This many are in memory at a time.
+# A long text can have hundreds of windows. The model runs on this many at a
+# time, to limit memory.
 _ROWS_AT_ONCE = 32
 
 
 class TaskSignatures(abc.ABC):
     """The signatures of a fine-tuned model; one subclass for a kind of task.
 
-    The signatures `ids` and `examples` need no tokenizer. There, a text that is
-    read in several windows takes several rows, and the client combines their
-    outputs.
-    Without a tokenizer, there are no signatures that take text.
+    The signatures `ids` and `examples` need no tokenizer. With them, a text
+    that is divided into several windows takes several rows, and the client
+    combines their outputs. Without a tokenizer, there are no signatures that
+    take text.
     """
 
     def __init__(
@@ -71,8 +72,9 @@ class TaskSignatures(abc.ABC):
     def from_examples(self, examples: Any) -> Tensors:
         """`examples`: serialized `tf.train.Example`s, string [B].
 
-        They are records as written in fine-tuning, padded to `max_seq_length`.
-        Only their features that are inputs of the model are read.
+        These are records as fine-tuning writes them, padded to
+        `max_seq_length`. Only the features that are inputs of the model are
+        read.
         """
         return self.from_ids(**records.parse(self.schema, examples))
 
@@ -99,7 +101,7 @@ class TaskSignatures(abc.ABC):
         if seq_length is None:
             a, b = ids_a.row_lengths(), ids_b.row_lengths()
             longest = tf.reduce_max(a + b + 2 + tf.minimum(b, 1))
-            seq_length = tf.maximum(longest, 2)  # If there are no rows.
+            seq_length = tf.maximum(longest, 2)  # 2 if there are no rows.
         packed = graph_packing.pack(
             [ids_a, ids_b], seq_length, self.special_ids, ends_empty=False
         )
@@ -131,7 +133,7 @@ class TaskSignatures(abc.ABC):
 
 
 def strings(name: str) -> tf.TensorSpec:
-    """Returns an input that is one string for each item, [B]."""
+    """Returns the spec of an input with one string for each item, [B]."""
     return tf.TensorSpec([None], tf.string, name)
 
 
@@ -200,7 +202,7 @@ class ChoiceSignatures(TaskSignatures):
     Outputs for each item:
         choice: int32 [B], the index of the best choice.
         probabilities: [B, C], 0 for missing choices.
-        text: [B], that choice; of `serving_default` only.
+        text: [B], the text of the best choice; only in `serving_default`.
     """
 
     def logits(self, *inputs: Any) -> Any:

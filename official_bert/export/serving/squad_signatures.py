@@ -127,7 +127,7 @@ class SquadSignatures(TaskSignatures):
 
 
 class _Candidates(NamedTuple):
-    """Spans of the passage; N of them."""
+    """N spans of the passage."""
 
     texts: Any  # string
     begins: Any  # int64, the byte of the passage, -1 for none
@@ -181,7 +181,7 @@ def choose_answer(
         num_answers = tf.clip_by_value(
             tf.size(best.texts), 1, options.n_best_size
         )
-        # "empty" is only taken if there are no others.
+        # "empty" is chosen only if there are no other candidates.
         best = best.append("empty", 0.0, 0.0).take(tf.range(num_answers))
         return _describe(passage, best, tf.constant(0), options)
     null = _null_logits(windows, logits)
@@ -240,7 +240,7 @@ def _has_most_context(windows: Windows, tokens: Any) -> Any:
     left = tokens[:, :, tf.newaxis] - windows.start
     right = windows.start + windows.length - 1 - tokens[:, :, tf.newaxis]
     context = tf.cast(tf.minimum(left, right), tf.float64)
-    # In float64 and in this order, so that ties are the same as there.
+    # Computed in float64 and in this order, so that ties are equal in both.
     scores = context + 0.01 * tf.cast(windows.length, tf.float64)
     owner = tf.argmax(tf.where(context >= 0, scores, -1.0), axis=2)
     numbers = tf.range(tf.size(windows.start, tf.int64))

@@ -18,8 +18,8 @@ class TaggingSignatures(TaskSignatures):
 
     Outputs of `serving_default` for each text: `tokens` [B, N], its words, and
     `tags` [B, N]; both are "" after the last word. Outputs for ids: `tags`
-    [B, S] and `probabilities` [B, S, C] of all WordPiece tokens, of which the
-    first one of a word counts, and `classes` [B, C], the names of all tags.
+    [B, S] and `probabilities` [B, S, C] of all WordPiece tokens, and `classes`
+    [B, C], the names of all tags. The tag of a word is that of its first token.
     """
 
     def _outputs(self, logits: Any) -> Tensors:

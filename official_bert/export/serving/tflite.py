@@ -54,7 +54,7 @@ def largest_difference(signatures: TaskSignatures, content: bytes) -> float:
     inputs = (ids, mask, mask * ~is_first_half)
     expected = signatures.logits(*map(tf.constant, inputs))
     with warnings.catch_warnings():
-        # The interpreter announces its move to another package.
+        # The interpreter warns that it will move to another package.
         warnings.simplefilter("ignore")
         interpreter = tf.lite.Interpreter(model_content=content)
     run = interpreter.get_signature_runner()

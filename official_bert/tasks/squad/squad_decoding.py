@@ -1,4 +1,4 @@
-"""From logits to answers.
+"""Decodes logits into answers.
 
 The score of a span is the sum of the logits of its start and its end. The best
 spans of all windows of a question become texts. The answer is the text of the
@@ -119,11 +119,11 @@ def _best_spans(
     logits: _Logits,
     options: DecodingOptions,
 ) -> _Spans:
-    """Combines the best starts and ends of each of a question's windows `part`.
+    """Combines the best starts and ends in each window of a question.
 
     A span starts at one of the `n_best_size` best starts of a window that owns
     this token, and ends at one of the window's best ends. Between equal spans,
-    the earlier comes first.
+    the earlier one comes first. `part` selects the windows of the question.
     """
     _, starts, lengths = (column[part] for column in features.windows)
     offsets = features.offsets[part, np.newaxis]
@@ -180,7 +180,7 @@ def _choose(
 ) -> SquadAnswer:
     """Returns the answer to a question, given its texts, best first."""
     if options.version_2_with_negative:
-        # By score; "no answer" is last among equals.
+        # Sorted by score; among equal scores, "no answer" is last.
         texts = heapq.merge(texts, [no_answer], key=lambda c: -c.score)
     best: dict[str, Candidate] = {}
     while len(best) < options.n_best_size and (candidate := next(texts, None)):
@@ -239,7 +239,8 @@ def _normalize(text: str, do_lower_case: bool) -> tuple[str, list[int]]:
     """Returns a text as the tokenizer sees it, and the offsets in `text`.
 
     Tokens are separated by spaces. There is an offset for each character, -1
-    for spaces; none if normalizing changed the number of characters.
+    for spaces. There are no offsets if normalizing changed the number of
+    characters.
     """
     tokenized = " ".join(normalize(text, do_lower_case).split())
     letters = [i for i, char in enumerate(text) if char != " "]

@@ -145,7 +145,8 @@ def _questions(path: str) -> Iterator[tuple[str, SquadExample]]:
             paragraph = Paragraph(_field(node, "context", in_article, str))
             for k, qa in enumerate(_field(node, "qas", in_article, list)):
                 place = f"{in_article}.qas[{k}]"
-                # Some data sets have numbers; keys of results are strings.
+                # Some data sets have numbers as ids; keys of results are
+                # strings.
                 qas_id = str(_field(qa, "id", place, str, int))
                 place += f" (question {qas_id!r})"
                 question = _field(qa, "question", place, str)

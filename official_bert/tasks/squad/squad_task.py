@@ -269,7 +269,7 @@ def with_decoding_options(trained: Any, options: RunSquad) -> SquadTask:
     """Returns a trained SQuAD task with the command line's decoding options."""
     if not isinstance(trained, SquadTask):
         raise InputError(
-            f"{options.output_dir}: must hold a model that run_squad.py "
+            f"{options.output_dir}: must contain a model that run_squad.py "
             f"trained. Received: a model for {trained.kind}. Export it with "
             "the command that trained it."
         )

@@ -92,7 +92,7 @@ def test_optimizer_state_is_left_out(config_file, tmp_path):
 
 
 def test_unsuitable_flags_are_an_error(config_file, tmp_path):
-    with pytest.raises(InputError, match=r"classification_hea.*one weight"):
+    with pytest.raises(InputError, match=r"classification_hea.*same weight"):
         run("pretrainer_v2", config_file)
     with pytest.raises(InputError, match="with TF2's object graph"):
         run(NAME, config_file, input_format="tf1", to="huggingface")
