@@ -127,7 +127,7 @@ def test_columns_are_detected(tmp_path, header, row, columns):
         (
             "text",
             "good {i}",
-            r"a\.csv: .* column of texts and a column of labels\. .* one column",
+            r"a\.csv: .* texts and a column of labels\. .* one column",
         ),
     ],
 )
