@@ -248,7 +248,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         if self.do_train and not self.dev_share:
             message = "leaves no examples to evaluate. Add --dev_file."
             raise self.error("dev_share", message)
-        # The runs of a sweep have directories of their own.
+        # The runs of a sweep have their own directories.
         replaces = self.do_train and exists and not self.sweep
         if replaces and not has_held_out(self.output_dir):
             message = (
