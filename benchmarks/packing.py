@@ -79,7 +79,7 @@ def median_seconds(
     config: BertConfig, both: Sequence[records.RecordFiles]
 ) -> list[float]:
     """Returns the median seconds of a step on each of two sets of records."""
-    # In turn, so that other load on the machine affects both equally.
+    # Steps alternate, so that other load on the machine affects both equally.
     pairs = zip(*(steps(config, data) for data in both), strict=True)
     measured = itertools.islice(pairs, NUM_WARM, NUM_WARM + NUM_STEPS)
     return [*map(statistics.median, zip(*measured, strict=True))]

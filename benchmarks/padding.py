@@ -34,7 +34,7 @@ from official_bert.tokenization import Tokenizer
 from official_bert.training.objectives import FinetuningObjective
 
 NUM_WARM = 5
-# Our names of features, and those of transformers.
+# {our name of a feature: its name in transformers}.
 IDS = {
     "input_ids": "input_ids",
     "input_mask": "attention_mask",

@@ -31,7 +31,8 @@ _RANDOM = re.compile(
     r"%(\S+), (%\S+) = stablehlo\.rng_bit_generator (%\S+), algorithm = PHILOX"
     r" : \(tensor<3xui64>\) -> \(tensor<3xui64>, (\S+)\)"
 )
-# The state of libtpu's generator has two numbers; that of Philox has three.
+# The state of libtpu's generator has two numbers; the state of Philox has
+# three.
 _TPU_RANDOM = """\
 %two_\\1 = stablehlo.slice \\3 [0:2] : (tensor<3xui64>) -> tensor<2xui64>
 %third_\\1 = stablehlo.slice \\3 [2:3] : (tensor<3xui64>) -> tensor<1xui64>

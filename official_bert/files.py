@@ -89,7 +89,7 @@ def list_directory(path: str) -> list[str]:
     path = path or "."
     if not _look_up("isdir", path):
         return []
-    # Not epath's local list, which leaves out names that end in "~".
+    # epath's list of a local directory would leave out names ending in "~".
     names = _look_up("listdir", path) if is_remote(path) else os.listdir(path)
     # In remote listings, directories end in a slash.
     return sorted(name.rstrip("/") for name in names)
@@ -260,7 +260,7 @@ def _decode(
                 f"0x{error.object[error.start]:02x} ({error.reason}). Convert "
                 f"it: {_iconv(path)}, where ENCODING is often WINDOWS-1252."
             ) from error
-        # For truncated data, data that is not gzip, and damaged data.
+        # Raised for truncated data, data that is not gzip, and damaged data.
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(
                 f"{path}:{number + 1}: invalid gzip data: {error}. Compress or "

@@ -21,10 +21,10 @@ INPUTS = {
     "input_type_ids": "segment_ids",
 }
 
-# Only in TF1 modules, whose graph without tags is loaded.
+# A file that only TF1 modules contain. Their graph without tags is loaded.
 _TF1_FORMAT = "tfhub_module.pb"
 
-# Only in modules that `export_tfhub.py` wrote.
+# A file that only modules from `export_tfhub.py` contain.
 CONFIG = os.path.join("assets.extra", "bert_config.json")
 
 
@@ -210,7 +210,7 @@ def _download(handle: str) -> str:
             import tensorflow_hub
 
             return str(tensorflow_hub.resolve(handle))
-        except Exception as error:  # From networks, servers and archives.
+        except Exception as error:  # Errors of networks, servers and archives.
             reason = short_reason(error)
     raise InputError(
         f"{handle}: must be the directory of a TF Hub module or an address "
@@ -250,7 +250,7 @@ def _as_weights(module: Any, handle: str) -> list[keras.Variable]:
     seen: collections.Counter[str] = collections.Counter()
     for variable in [*trainable, *frozen]:
         name = variable.name.partition(":")[0]
-        suffix = f"_{seen[name]}" if seen[name] else ""  # For equal names.
+        suffix = f"_{seen[name]}" if seen[name] else ""  # Makes names unique.
         seen[name] += 1
         *scopes, own_name = name.split("/")
         with contextlib.ExitStack() as stack:

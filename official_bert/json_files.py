@@ -12,7 +12,7 @@ from official_bert.errors import InputError, quoted
 # Types for `decode`.
 Count = Annotated[int, range(1, 2**31)]
 Amount = Annotated[int, range(2**31)]
-Size = Annotated[int, range(2**16)]  # Of an array in memory.
+Size = Annotated[int, range(2**16)]  # The size of an array in memory.
 
 # Raised for deeply nested lists, very long numbers and lone surrogates.
 _INVALID = (RecursionError, ValueError)

@@ -27,8 +27,8 @@ _CHUNK_BYTES = 2**27
 class LineVectors(NamedTuple):
     """The vectors of a line."""
 
-    number: int  # From 0.
-    tokens: Sequence[str]  # With [CLS] and [SEP].
+    number: int  # The number of the line, from 0.
+    tokens: Sequence[str]  # Including [CLS] and [SEP].
     values: npt.NDArray[np.float32]  # [S, layers, H], or pooled [layers, H].
 
 

@@ -107,7 +107,7 @@ def load_encoder(
         bert,
         model_files,
         never_split,
-        may_initialize="^bert/pooler/",  # Not used.
+        may_initialize="^bert/pooler/",  # The pooler is not used.
         may_skip=tf1.NOT_BERT,
     )
     return LoadedBert(bert, tokenizer, source)

@@ -280,7 +280,7 @@ class Bert(layers.ConfiguredLayer):
                 f"Received: input_ids.shape={tuple(input_ids.shape)}."
             )
         config, length = self.config, input_ids.shape[1]
-        if isinstance(length, int):  # Not unknown or symbolic.
+        if isinstance(length, int):  # It may be unknown or symbolic.
             config.require_length(length)
         if input_mask is None:
             input_mask = ops.ones_like(input_ids)

@@ -11,7 +11,7 @@ class BuildVocab(Options):
     """Options of `build_vocab.py`."""
 
     input_file: str = option(
-        "Text: files or glob patterns, comma-separated; also .gz."
+        "Text files or glob patterns, comma-separated, also .gz."
     )
     vocab_file: str = option("The vocabulary to write, one token per line.")
     vocab_size: int = option(
@@ -24,7 +24,8 @@ class BuildVocab(Options):
     num_unused: int = amount("Number of [unusedN] tokens to reserve.", 99)
     limit_alphabet: int = count("Number of frequent characters to keep.", 1000)
     bert_config_file: str | None = optional(
-        "A bert_config.json to write for the given sizes.", heading="Model"
+        "A bert_config.json to write, with the following sizes.",
+        heading="Model",
     )
     hidden_size: int = count("Hidden size of the model.", 768)
     num_hidden_layers: int = count("Number of layers.", 12)

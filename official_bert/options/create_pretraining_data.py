@@ -41,11 +41,11 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "The vocabulary of the model.", instead="model"
     )
     do_lower_case: bool = option(
-        "Lower-case the text: true for uncased models.", True
+        "Lower-case text and strip accents, for uncased models.", True
     )
     input_file: str = option(
-        "Text, one sentence per line, blank lines between documents: files or "
-        "glob patterns, comma-separated; also .gz.",
+        "Text files or glob patterns, comma-separated, also .gz. One sentence "
+        "per line, and blank lines between documents.",
         heading="Data",
     )
     split_sentences: bool = switch(
@@ -64,7 +64,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "distributed over them."
     )
     masking: str = choice(
-        "static: mask tokens here, differently in each pass. dynamic: "
+        "static: this command masks tokens, differently in each pass. dynamic: "
         "run_pretraining.py masks them, differently in each step.",
         "static|dynamic",
     )
@@ -76,7 +76,9 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         between=(1, MAX_NGRAM),
     )
     max_seq_length: int = option(
-        "Tokens per instance, including [CLS] and [SEP].", 128, at_least=5
+        "Maximum number of tokens per instance, including [CLS] and [SEP].",
+        128,
+        at_least=5,
     )
     max_predictions_per_seq: int = count(
         "Maximum number of masked tokens per instance.", 20
@@ -104,7 +106,7 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         choices=PAIR_TASKS,
     )
     short_seq_prob: float = share(
-        "Probability of creating instances shorter than the maximum.", 0.1
+        "Probability of creating instances shorter than --max_seq_length.", 0.1
     )
     num_workers: int = amount(
         "Number of processes. 0: one process, which creates exactly the "

@@ -35,7 +35,7 @@ class ExtractFeatures(NamedModel, heading="Data"):
         instead="model",
     )
     do_lower_case: bool = option(
-        "Lower-case the text: true for uncased models.", True
+        "Lower-case text and strip accents, for uncased models.", True
     )
     layers: str = option(
         "The layers to write, comma-separated: 0 is the lowest, -1 the top.",

@@ -93,7 +93,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "The vocabulary of the model.", instead="model", heading="Model"
     )
     do_lower_case: bool = option(
-        "Lower-case the text: true for uncased models.", True
+        "Lower-case text and strip accents, for uncased models.", True
     )
     freeze: str = option(
         "Weights not to train, such as embeddings,0-5,7,pooler.",

@@ -118,7 +118,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "XNLI: whether to evaluate on texts translated into English."
     )
     task_type: str = choice(
-        "Own data: the type of the task. auto, the default with --train_file: "
+        "Own data: the type of the task. auto (the default with --train_file): "
         "detected from the labels.",
         "classification|multilabel|regression|auto",
     )
@@ -170,8 +170,8 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "Tagging: fill sequences with neighboring sentences."
     )
     sweep: str = option(
-        "Train a run for each point of a grid, such as learning_rate=5e-5,3e-5;"
-        "seed=1..5, and write a table of the results.",
+        "Train with each combination of values, such as "
+        "learning_rate=5e-5,3e-5;seed=1..5, and write a table of the results.",
         "",
         needs="do_train",
         conflicts=("do_export", "overwrite_output_dir"),
@@ -248,7 +248,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         if self.do_train and not self.dev_share:
             message = "leaves no examples to evaluate. Add --dev_file."
             raise self.error("dev_share", message)
-        # The runs of a sweep have directories of their own.
+        # The runs of a sweep have their own directories.
         replaces = self.do_train and exists and not self.sweep
         if replaces and not has_held_out(self.output_dir):
             message = (

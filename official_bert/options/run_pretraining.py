@@ -21,7 +21,7 @@ class RunPretraining(TrainingOptions, heading="Data"):
     )
 
     input_file: str = option(
-        "TFRecord files of instances: files or glob patterns, comma-separated.",
+        "TFRecord files of instances, or glob patterns, comma-separated.",
         check=existing_files,
     )
     max_seq_length: int = option(

@@ -43,8 +43,8 @@ class RunSquad(FinetuningOptions, heading="Data"):
         "more than this value.",
         0.0,
     )
-    # With the default, which is that of the original, padding positions compete
-    # for the n best logits and may replace an answer.
+    # The default is the original's: padding positions compete for the n best
+    # logits and may replace an answer.
     eval_pad_to: str = choice(
         "Padding in evaluation and prediction. max: to --max_seq_length. "
         "bucket: batches have features of similar length, padded to the "

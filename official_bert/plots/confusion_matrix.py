@@ -73,8 +73,8 @@ def _shorten(label: str) -> str:
 def _draw(axis: Any, matrix: Matrix) -> None:
     labels = [*map(_shorten, matrix.labels)]
     shares = matrix.shares()
-    # With aspect="equal" a title pushes the labels out of the picture, because
-    # matplotlib lays out the figure before it makes the cells square.
+    # With aspect="equal", a title would push the labels out of the picture,
+    # because matplotlib lays out the figure before it makes the cells square.
     axis.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     axis.grid(visible=False)
     axis.set_xticks(range(len(labels)), labels, rotation=90)

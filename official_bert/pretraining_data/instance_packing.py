@@ -27,7 +27,7 @@ from official_bert.inputs import schemas
 Columns = Mapping[str, npt.NDArray[Any]]
 
 # Batches of 512 instances. With eight of them, 0.1% of the positions are
-# padding on Wikipedia; more batches save hardly anything.
+# padding on Wikipedia; more batches reduce this only slightly.
 _BATCHES_PER_PACK = 8
 
 # The remaining room for tokens and for predictions, and the instances.

@@ -121,8 +121,8 @@ def _text_features(pairs: Offsets, input_ids: Ints) -> dict[str, Any]:
 class EncodedRecords(NamedTuple):
     """A batch of encoded records."""
 
-    data: list[bytes]  # To append to each output file.
-    counts: Counter[str]  # From `_count`.
+    data: list[bytes]  # The bytes to append to each output file.
+    counts: Counter[str]  # The result of `_count`.
 
 
 def encode(
@@ -158,7 +158,7 @@ def _count(columns: Columns, options: CreatePretrainingData) -> Counter[str]:
     `kept` is the number of tokens of documents that the documents' own
     instances contain: all but [CLS], [SEP] and random segments B.
     """
-    # For each token, the number of its instance in the record, from 1.
+    # The number of each token's instance in the record, from 1; 0: padding.
     instances = columns["input_mask"].astype(np.int64)
     num_instances = instances.max(axis=1).sum()
     labels = columns["next_sentence_labels"].astype(np.bool_)

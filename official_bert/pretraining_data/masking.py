@@ -219,7 +219,7 @@ def _choose(
     words = (rows[:, np.newaxis] * length + word_of_place)[is_maskable]
     sizes = np.bincount(words, minlength=n * length).reshape(n, length)
     order = np.where(is_start, order, _LAST)
-    is_taken = np.zeros(is_maskable.shape, np.bool_)  # By word.
+    is_taken = np.zeros(is_maskable.shape, np.bool_)  # One entry per word.
     room = num_to_predict.copy()
     ranked = np.argsort(order, axis=1, kind="stable").T
     for places in ranked[: is_start.sum(axis=1).max(initial=0)]:

@@ -222,7 +222,7 @@ def grouped(numbers: Offsets) -> Iterator[tuple[int, Offsets]]:
     order = np.argsort(numbers, kind="stable")
     values, starts = np.unique(numbers[order], return_index=True)
     parts = np.split(order, starts[1:])
-    # Not strict: `np.split` returns one part even if there are no numbers.
+    # Not strict, because `np.split` returns one part even without numbers.
     yield from zip(values.tolist(), parts, strict=False)
 
 

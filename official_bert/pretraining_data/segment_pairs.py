@@ -123,7 +123,7 @@ def _ordered_pairs(
     """Yields sentence order pairs: section 3.1 of Lan et al., 2019 (ALBERT)."""
     start, last = 0, len(document) - 1
     while start < last:
-        # At least two sentences, if the document has as many left.
+        # At least two sentences, if the document has two left.
         end = max(_reach(document, start, target_length), start + 2)
         end = min(end, last)
         first_token, end_token = document[start], document[end]

@@ -67,11 +67,11 @@ def split_prose(
 
 
 def _sentences(paragraph: str) -> list[str]:
-    from livekit import blingfire  # Only needed for prose.
+    from livekit import blingfire  # Needed only for prose.
 
     sentences: list[str] = []
     for text in blingfire.text_to_sentences(paragraph).split("\n"):
-        # As in: "Stop!" cried the captain.
+        # Rejoins what BlingFire divides: "Stop!" cried the captain.
         if sentences and text[:1].islower():
             sentences[-1] += " " + text
         elif text.strip():

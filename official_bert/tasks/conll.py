@@ -39,7 +39,7 @@ class Sentence:
     tags: Sequence[str] | None  # One per word; None if unknown.
     document: Sequence[str] = dataclasses.field(repr=False)  # All words of it.
     start: int = 0
-    # For texts that were split into words: the text, and its words' positions.
+    # If the words come from a text: the text, and the positions of the words.
     text: str = dataclasses.field(default="", compare=False)
     offsets: Sequence[Span] = dataclasses.field(default=(), compare=False)
 
@@ -71,7 +71,7 @@ class ConllData(DataSet):
         """
         path = self.path(split)
         sentences = self.read_file(path, needs_tags=split != "test")
-        # In test data without tags the last column may be anything.
+        # In test data without tags, the last column may contain anything.
         unknown = _tags(sentences) - set(self.labels)
         if not (self.labels and unknown):
             return sentences

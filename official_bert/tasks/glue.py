@@ -87,7 +87,7 @@ class GlueTask(NamedTuple):
     none: their test examples are numbered, as in the original implementation.
     """
 
-    labels: Sequence[str]  # In the order of their ids; empty in regression.
+    labels: Sequence[str]  # Sorted by their ids; empty in regression.
     train: Columns  # Columns of training and development sets.
     test: Columns  # Columns of test sets.
     submission: str  # The name of the file to submit, without `.tsv`.

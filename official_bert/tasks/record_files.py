@@ -107,7 +107,7 @@ def _read_if_up_to_date(
         metadata = json_files.read_object(metadata_path)
         is_complete = metadata["size"] == files.size(path)
         is_same = metadata["made_of"] == fingerprint
-    except (InputError, KeyError):  # Not written by this program.
+    except (InputError, KeyError):  # Another program wrote the file.
         return None
     return metadata if is_complete and is_same else None
 

@@ -305,7 +305,7 @@ def _name_cells(
             width, advice = len(cells), _separator_advice(cells) or advice
             if has_header:
                 names = [cell.strip() for cell in cells]
-                if names.count("") > 1:  # As pandas names them.
+                if names.count("") > 1:  # Uses the names that pandas gives.
                     names = [
                         name or f"Unnamed: {i}" for i, name in enumerate(names)
                     ]

@@ -282,8 +282,8 @@ class BackgroundSaver:
         self.wait()
         if not self._options.is_chief:
             return
-        # On CPUs a snapshot shares the memory of the variables until they are
-        # updated, which gives them new memory.
+        # On CPUs, a snapshot shares the memory of the variables. An update
+        # gives a variable new memory.
         with tf.device("CPU:0"):
             arrays = {
                 name: tf.identity(variable)

@@ -33,7 +33,7 @@ class Run:
     """One run of a fine-tuning command."""
 
     task: Task
-    options: FinetuningOptions  # With a TF Hub module's vocabulary, if any.
+    options: FinetuningOptions  # Include a TF Hub module's vocabulary.
     tokenizer: Tokenizer
     strategy: tf.distribute.Strategy
     model: Any

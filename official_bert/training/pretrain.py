@@ -107,7 +107,7 @@ def _naming_damaged_records(run: PretrainingRun) -> Iterator[None]:
     except (
         tf.errors.DataLossError,
         tf.errors.InvalidArgumentError,
-        UnicodeDecodeError,  # From a message that quotes a damaged record.
+        UnicodeDecodeError,  # Raised if the message quotes a damaged record.
     ):
         vocab_size: Any = run.model.config.vocab_size
         for data in (run.data, run.eval_data):

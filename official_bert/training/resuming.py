@@ -229,7 +229,7 @@ def _fingerprints(
     options: TrainingOptions, training_files: Sequence[str]
 ) -> dict[str, list[str]]:
     path = options.init_checkpoint
-    # If a run trains in the directory of a released model, --model later names
+    # If a run trains in the directory of a released model, --model later means
     # the run.
     is_beside = path and os.path.realpath(path) == os.path.realpath(
         os.path.join(options.output_dir, model_formats.RELEASED_PREFIX)

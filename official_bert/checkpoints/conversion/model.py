@@ -130,7 +130,7 @@ class Description:
     do_lower_case: bool | None = None
     task: dict[str, Any] | None = None  # The content of its task.json.
     labels: tuple[str, ...] = ()  # One per class, in order.
-    problem_type: str | None = None  # As in transformers.
+    problem_type: str | None = None  # The key of transformers' configs.
     head: str | None = None  # For a classifier, the value of `--head`.
 
 

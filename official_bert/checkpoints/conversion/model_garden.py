@@ -64,7 +64,7 @@ _ALIASES = Names(
         (r"^layer_with_weights-2/", "masked_lm/"),
         (r"^masked_lm/embedding_table$", "_embedding_layer/embeddings"),
         (r"^classification_heads/0/", "next_sentence/"),
-        # A head with a pooler of its own, which is the trained one.
+        # A head that has its own pooler, which is the trained one.
         (r"^next_sentence(/|\.\.pooler_)dense/", "_pooler_layer/"),
     ]
 )
@@ -84,7 +84,7 @@ def from_checkpoint(stored: Arrays, config: BertConfig) -> Arrays:
     }
     plain = {name: _PREFIXES.sub("", name, count=1) for name in shapes}
     is_nested = any(map(_NESTED.match, plain.values()))
-    layers = [  # In the order of layer_with_weights-N.
+    layers = [  # The order of layer_with_weights-N.
         "_embedding_layer",
         "_position_embedding_layer",
         "_type_embedding_layer",

@@ -28,7 +28,7 @@ from official_bert.export.serving.tagging_signatures import TaggingSignatures
 from official_bert.modeling.encoder import Bert
 from official_bert.tasks.task import FinetunedModel
 
-# By `kind` in task.json.
+# {`kind` in task.json: the signatures of such a task}.
 _SIGNATURES: dict[str, type[TaskSignatures]] = {
     "text": TextSignatures,
     "choice": ChoiceSignatures,

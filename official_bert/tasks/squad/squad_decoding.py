@@ -128,7 +128,7 @@ def _best_spans(
     _, starts, lengths = (column[part] for column in features.windows)
     offsets = features.offsets[part, np.newaxis]
     limits = offsets + lengths[:, np.newaxis]
-    # From positions in the input sequence to tokens of the paragraph.
+    # Converts positions in the input sequence to tokens of the paragraph.
     shifts = starts[:, np.newaxis] - offsets
     # Between equal logits, the first is better.
     best = np.argsort(-logits, axis=1, kind="stable")[:, : options.n_best_size]
@@ -190,7 +190,7 @@ def _choose(
     candidates = list(best.values()) or [Candidate("empty", 0.0, 0.0)]
     highest = max(candidate.score for candidate in candidates)
     powers = [math.exp(candidate.score - highest) for candidate in candidates]
-    # Not with `sum`, which rounds differently since Python 3.12.
+    # `sum` would round differently since Python 3.12.
     total = functools.reduce(operator.add, powers)
     probabilities = [power / total for power in powers]
     n_best = [

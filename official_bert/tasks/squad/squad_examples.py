@@ -70,7 +70,7 @@ class SquadExample(NamedTuple):
     qas_id: str  # The question's id, its key in all results.
     question_text: str
     paragraph: Paragraph
-    answer: Answer | None = None  # For training.
+    answer: Answer | None = None  # Only in training.
     qa: Any = None  # The JSON object with all answers, for metrics.
 
 
