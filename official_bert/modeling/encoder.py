@@ -125,9 +125,9 @@ class TransformerLayer(layers.ConfiguredLayer):
     ) -> tuple[Any, Any]:
         attended, probabilities = self.attention(from_tensor, to_tensor, bias)
         attended = self.attention_dropout(self.attention_output(attended))
-        x = self.attention_norm(ops.add(attended, from_tensor))
+        x = self.attention_norm(attended + from_tensor)
         inner = self.output_dense(self.intermediate(x))
-        outputs = self.output_norm(ops.add(self.output_dropout(inner), x))
+        outputs = self.output_norm(self.output_dropout(inner) + x)
         return outputs, probabilities
 
 

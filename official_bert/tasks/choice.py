@@ -97,7 +97,7 @@ class ChoiceColumns(NamedTuple):
             texts, names = value.get("text"), value.get("label", [])
         elif len(columns) > 1 and all(name in given for name in columns[:2]):
             value = texts = [given.get(name) for name in columns]
-            while texts and not texts[-1]:
+            while texts and not str(texts[-1] or "").strip():
                 texts.pop()
         are_lists = isinstance(texts, list) and isinstance(names, list)
         if not are_lists or len(texts) < 2:

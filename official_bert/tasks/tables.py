@@ -108,6 +108,8 @@ class Row(NamedTuple):
         """Converts a cell, or an item of a list in a cell, like `name`."""
         self._require_no_printed_list(column, value)
         if isinstance(value, str) and value.strip():
+            if "\n" in value.strip():
+                raise self.error(column, "be on one line", value)
             return value.strip()
         is_whole = isinstance(value, bool | int)
         if is_whole or (isinstance(value, float) and math.isfinite(value)):
@@ -227,6 +229,12 @@ def _by_number(cells: Iterable[str]) -> dict[str, str]:
 
 def no_examples(path: str) -> InputError:
     """Returns the error for a file without examples."""
+    text = files.read_text(path)
+    if "\r" in text and "\n" not in text:
+        return InputError(
+            f"{path}: lines must end in \\n. Received: lines that end in \\r. "
+            "In Excel, save the file as CSV UTF-8, not as Macintosh CSV."
+        )
     return InputError(f"{path}: must contain examples. Received: none.")
 
 

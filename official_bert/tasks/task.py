@@ -171,10 +171,6 @@ class Task(abc.ABC):
         """Reads one split; raises `InputError` for a malformed file."""
         return self.data.read(split)
 
-    def training_files(self) -> list[str]:
-        """Returns the files that `train` is read from."""
-        return [self.data.path("train")]
-
     @abc.abstractmethod
     def schema(self, max_seq_length: int) -> Schema:
         """Returns the names, shapes and types of a training record."""

@@ -113,7 +113,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         resuming.require_same_model(options, None if bert else config)
         _require_same_task(task, options)
     if options.do_train:
-        resuming.require_resumable(options, task.training_files())
+        resuming.require_resumable(options, _data_files(task, options))
     if bert is None:  # After the checks, which need no devices or other hosts.
         strategy = distribution.choose_strategy(options)
     data = {}
@@ -187,16 +187,25 @@ def _require_eval_every_if_best(options: FinetuningOptions) -> None:
         )
 
 
+def _data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
+    """Returns the files that must not change when a run resumes."""
+    found = {"training data": [task.data.path("train")]}
+    holds_out = isinstance(options, RunClassifier) and options.holds_out
+    if options.eval_every and not holds_out:
+        found["evaluation data"] = [task.data.path("dev")]
+    return found
+
+
 def _write_run_files(run: Run, seed: int) -> None:
     """Writes the options and the files needed to use the model."""
     options, bert = run.options, run.model.bert
     task = task_file.describe(
         run.task.to_json(), options.max_seq_length, options.do_lower_case
     )
-    training_files = run.task.training_files()
+    data_files = _data_files(run.task, options)
     texts = {
         "vocab.txt": files.read_text(options.vocab_file),
-        resuming.RECORD: resuming.to_record(options, seed, training_files),
+        resuming.RECORD: resuming.to_record(options, seed, data_files),
     }
     if isinstance(bert, HubBert) and not bert.is_ours:
         handle = bert.encoder.handle

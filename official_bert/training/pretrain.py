@@ -85,7 +85,7 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     strategy = distribution.choose_strategy(options)
     paths = records.without_empty(files.expand(options.input_file))
     if options.do_train:
-        resuming.require_resumable(options, paths)
+        resuming.require_resumable(options, {"training data": paths})
     data = eval_data = _checked_records(paths, config, options)
     if options.eval_file:
         paths = records.without_empty(files.expand(options.eval_file))
@@ -195,9 +195,10 @@ def train(run: PretrainingRun, measure: Measure | None) -> int:
         evaluations.evaluate_if_due(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early=False):
         return start.step
+    data_files = {"training data": data.names}
     texts = {
         "bert_config.json": model.config.to_json_string(),
-        resuming.RECORD: resuming.to_record(options, start.seed, data.names),
+        resuming.RECORD: resuming.to_record(options, start.seed, data_files),
     }
     if options.vocab_file:
         texts["vocab.txt"] = files.read_text(options.vocab_file)

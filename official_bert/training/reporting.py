@@ -14,6 +14,7 @@ from absl import logging
 from official_bert import files
 from official_bert.errors import listed
 from official_bert.options.training import TrainingOptions
+from official_bert.tasks.tables import to_number
 from official_bert.tasks.task import Task
 
 # Maximum number of labels in the table of the data.
@@ -72,13 +73,15 @@ def log_data(
 
 
 def _warn_of_labels(counts: Counter[Any]) -> None:
-    """Warns if labels differ only in case, or if there are too many."""
-    spellings: dict[str, list[str]] = collections.defaultdict(list)
+    """Warns if labels are spelled in several ways, or if there are many."""
+    spellings: dict[Any, list[str]] = collections.defaultdict(list)
     for label in map(str, counts):
-        spellings[label.lower()].append(label)
+        number = to_number(label)
+        spellings[label.lower() if number is None else number].append(label)
     if same := [" / ".join(s) for s in spellings.values() if len(s) > 1]:
         logging.warning(
-            "These labels differ only in case, but are different classes: %s. "
+            "These labels are different classes, but differ only in case or in "
+            "the form of a number: %s. "
             "If they mean the same, write them in the same way",
             listed(same),
         )

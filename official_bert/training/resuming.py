@@ -1,15 +1,15 @@
 """Decides whether training resumes or replaces the run in `output_dir`.
 
-`train_options.json` records the options of a run, and fingerprints of its
-training data and initial weights. Earlier versions recorded less: values that
-are missing are not compared.
+`train_options.json` records the options of a run, and fingerprints of its data
+and initial weights. Earlier versions recorded less: values that are missing are
+not compared.
 """
 
 import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -106,11 +106,12 @@ def require_same_model(
 
 
 def require_resumable(
-    options: TrainingOptions, training_files: Sequence[str]
+    options: TrainingOptions, data_files: Mapping[str, Sequence[str]]
 ) -> None:
     """Raises `InputError` if the run in `output_dir` had other options or data.
 
-    With `--overwrite_output_dir`, raises it if an input would be removed.
+    `data_files` is {description: names of files}. With
+    `--overwrite_output_dir`, raises it if an input would be removed.
     """
     if options.overwrite_output_dir:
         _require_no_inputs(options, _files_of_model(options))
@@ -122,7 +123,7 @@ def require_resumable(
     if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):
         names.append("dev_file")  # Without it, training data is held out.
     changes = changed_options(record, options, names)
-    for name, now in _fingerprints(options, training_files).items():
+    for name, now in _fingerprints(options, data_files).items():
         before = record.get("fingerprints", {}).get(name, now)
         pairs = itertools.zip_longest(before, now, fillvalue="none")
         changes += [f"{name}: {a}, now {b}" for a, b in pairs if a != b]
@@ -151,13 +152,13 @@ def is_finished(
 
 
 def to_record(
-    options: TrainingOptions, seed: int, training_files: Sequence[str]
+    options: TrainingOptions, seed: int, data_files: Mapping[str, Sequence[str]]
 ) -> str:
     """Returns the content of `train_options.json`; `seed` is the run's."""
     record = {
         "command": options.command,
         "options": {**dataclasses.asdict(options), "seed": seed},
-        "fingerprints": _fingerprints(options, training_files),
+        "fingerprints": _fingerprints(options, data_files),
     }
     return json_files.to_text(record)
 
@@ -226,7 +227,7 @@ def changed_options(
 
 
 def _fingerprints(
-    options: TrainingOptions, training_files: Sequence[str]
+    options: TrainingOptions, data_files: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
     path = options.init_checkpoint
     # If a run trains in the directory of a released model, --model later means
@@ -235,9 +236,10 @@ def _fingerprints(
         os.path.join(options.output_dir, model_formats.RELEASED_PREFIX)
     )
     weights = _files_of_weights(path) if path and not is_beside else []
+    compared = {**data_files, "initial weights": weights}
     return {
-        "training data": [files.fingerprint(path) for path in training_files],
-        "initial weights": [files.fingerprint(path) for path in weights],
+        what: [files.fingerprint(path) for path in paths]
+        for what, paths in compared.items()
     }
 
 

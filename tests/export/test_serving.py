@@ -271,6 +271,13 @@ def test_bytes_that_are_not_utf8_are_ignored(tmp_path):
         assert values[0] == values[1]
 
 
+def test_more_choices_than_in_training_are_an_error(tmp_path):
+    signatures = serving.make_signatures(load("choice", tmp_path))
+    choices = tf.constant([["a", "b", "c", "d"]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 3 ch"):
+        signatures.from_choices(tf.constant(["the"]), choices)
+
+
 @pytest.mark.parametrize("name", ["classification", "choice", "squad"])
 def test_serialized_examples_have_the_answers_of_their_ids(name, tmp_path):
     finetuned = load(name, tmp_path)

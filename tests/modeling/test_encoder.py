@@ -97,6 +97,13 @@ def test_padding_does_not_change_the_outputs(model, length):
     )
 
 
+def test_batch_may_be_empty(model):
+    output = model.bert(
+        IDS[:0], MASK[:0], output_positions=np.zeros([0, 0], int)
+    )
+    assert output.pooled_output.shape == (0, model.config.hidden_size)
+
+
 @pytest.mark.parametrize("positions", [[[], []], [[5], [0]], [[8, 2], [2, 2]]])
 def test_selected_positions_equal_those_of_all_positions(model, positions):
     positions = np.array(positions, int)

@@ -183,7 +183,7 @@ def test_some_columns_may_keep_their_default_names(name):
 
 TABLES = {
     "question,A,B,C,label\nd ?,b,c,e,C\nd ?,b,c,,B\n": {},
-    "label,question,choice_0,choice_1,choice_2\n2,d ?,b,c,e\n1,d ?,b,c,\n": {},
+    "label,question,choice_0,choice_1,choice_2\n2,d ?,b,c,e\n1,d ?,b,c, \n": {},
     "d ?,b,c,e,C\nd ?,b,c,,1\n": {
         "has_header": False,
         "question_column": "0",

@@ -96,7 +96,8 @@ def test_csv_reads_what_python_writes(tmp_path):
 
 JSON_CELLS = (
     '{"a": "x ", "n": 3, "f": 0.5, "t": true, "e": " ", "l": [], "s": "7", '
-    f'"big": {401 * "9"}, "nan": NaN, "inf": -Infinity, "null": null}}'
+    f'"two": "a\\nb", "big": {401 * "9"}, '
+    '"nan": NaN, "inf": -Infinity, "null": null}'
 )
 
 
@@ -112,7 +113,7 @@ def test_cells_are_converted(tmp_path):
     ("method", "columns"),
     [
         ("text", ["n", "l", "null"]),
-        ("name", ["e", "l", "nan", "inf", "null"]),
+        ("name", ["e", "two", "l", "nan", "inf", "null"]),
         ("number", ["a", "e", "t", "l", "nan", "inf", "null", "big"]),
         ("get", ["b"]),
     ],
@@ -128,6 +129,11 @@ def test_empty_label_is_reported_with_advice(tmp_path):
     [row] = read(tmp_path, "text,label\ngood,\n", "csv")
     with pytest.raises(InputError, match="'label' must not be empty: fill it"):
         row.name("label")
+
+
+def test_lines_of_macintosh_are_an_error(tmp_path):
+    with pytest.raises(InputError, match=r"csv: lines must end in .* Excel"):
+        read(tmp_path, "text,label\rgood,1\rbad,0\r", "csv")
 
 
 def test_label_files_have_one_label_per_line(tmp_path):

@@ -106,6 +106,17 @@ def test_changed_training_data_and_weights_are_an_error(folder):
     assert contents(folder / "out") == before
 
 
+def test_changed_evaluation_data_is_an_error(folder):
+    changes = {"eval_every": 4, "do_eval": True}
+    train(folder, "new", **changes)
+    path = folder / "SST-2" / "dev.tsv"
+    path.write_text(path.read_text().replace("good", "fine"))
+    with pytest.raises(InputError, match=r"evaluation data: dev\.tsv: .* now"):
+        train(folder, "new", **changes, num_train_epochs=1.0)
+    # Without --eval_every, the final evaluation is the only one.
+    train(folder, do_eval=True, num_train_epochs=1.0)
+
+
 def test_changed_weights_of_hugging_face_are_an_error(folder):
     model = conversions.to_hf(folder / "out")
     start = {"init_checkpoint": str(model), "num_train_epochs": 0.2}

@@ -222,6 +222,9 @@ class ChoiceSignatures(TaskSignatures):
         must start with the question and a space.
         """
         num_choices = tf.shape(choices)[1]
+        most = self.task.num_choices
+        message = f"There must be at most {most} choices."
+        tf.debugging.assert_less_equal(num_choices, most, message)
         contexts = tf.repeat(tf.range(tf.size(context)), num_choices)
         ids_a, ids_b = self.tokenize(context, tf.reshape(choices, [-1]))
         ids_a = tf.gather(ids_a, contexts)
@@ -230,11 +233,11 @@ class ChoiceSignatures(TaskSignatures):
         )
         inputs = self.features(ids_a, ids_b)
         length = tf.shape(inputs[0])[1]
-        missing = [[0, 0], [0, self.task.num_choices - num_choices], [0, 0]]
+        missing = [[0, 0], [0, most - num_choices], [0, 0]]
         padded = []
         for rows in inputs:
             rows = tf.pad(tf.reshape(rows, [-1, num_choices, length]), missing)
-            padded.append(tf.reshape(rows, [-1, self.task.num_choices, length]))
+            padded.append(tf.reshape(rows, [-1, most, length]))
         outputs = self.from_ids(*padded)
         text = tf.gather(choices, outputs["choice"], batch_dims=1)
         text = tf.strings.regex_replace(text, f"^{_SPACE}+|{_SPACE}+$", "")
