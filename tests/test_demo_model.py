@@ -92,7 +92,7 @@ def test_demo_model_is_the_default_and_is_logged(options_class, line, caplog):
     caplog.set_level("INFO", logger="absl")
     found = command_lines.parse(options_class, line)
     assert found.init_checkpoint == str(DIRECTORY)
-    assert "Default: --model=bert_tiny_demo" in caplog.text
+    assert "Using --model=bert_tiny_demo" in caplog.text
     if options_class is ExtractFeatures:
         assert found.layer_indexes == [-1, -2]
 

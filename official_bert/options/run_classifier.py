@@ -81,7 +81,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "--pad_to is bucket."
     )
     dev_file: str | None = optional(
-        "Own data: the file to evaluate on. Default: a part of --train_file.",
+        "Own data: the evaluation data. Default: a part of --train_file.",
         needs="train_file",
     )
     test_file: str | None = optional(

@@ -52,7 +52,7 @@ class DeviceOptions(Options, heading="Devices"):
 
     use_tpu: bool = switch("Use a TPU instead of GPUs or CPU.")
     tpu_name: str | None = optional(
-        "Name or grpc:// address of a Cloud TPU. Default: this machine's TPU."
+        "A Cloud TPU's name or grpc:// address. Default: this machine's."
     )
     tpu_zone: str | None = optional("Zone of the TPU, if not detected.")
     gcp_project: str | None = optional(
@@ -148,7 +148,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
         "adamw|lamb",
     )
     seed: int = option(
-        "Random seed of initial weights, data order and dropout.",
+        "Seed of initial weights, data order and dropout.",
         12345,
         between=(0, 2**31 - 1),
     )
