@@ -97,7 +97,7 @@ def find(model: str) -> ModelFiles:
         config_file = _cache(_CONFIG, config.to_json_string())
         vocab_file = "" if vocab is None else _cache(_VOCAB, vocab)
     if lower is None:
-        lower = _is_uncased(directory, vocab_file)
+        lower = is_uncased(directory, vocab_file)
     return ModelFiles(config_file, vocab_file, checkpoint, lower)
 
 
@@ -109,7 +109,7 @@ def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
     """
     vocab_file = os.path.join(directory, _VOCAB)
     if do_lower_case is None:
-        do_lower_case = _is_uncased(directory, vocab_file)
+        do_lower_case = is_uncased(directory, vocab_file)
     return ModelFiles(
         os.path.join(directory, _CONFIG),
         vocab_file,
@@ -153,7 +153,7 @@ def show_released() -> NoReturn:
     sys.exit()
 
 
-def _is_uncased(directory: str, vocab_file: str) -> bool:
+def is_uncased(directory: str, vocab_file: str) -> bool:
     """Whether text is lower-cased, according to files, name or vocabulary."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")

@@ -56,11 +56,9 @@ class NamedModel(Options, heading="Model"):
         """Raises `InputError` if --vocab_file needs another casing."""
         vocab_file = given.get("vocab_file", "")
         has_casing = "do_lower_case" in cls.__dataclass_fields__
-        if not has_casing or "do_lower_case" in given:
+        if not has_casing or not vocab_file or "do_lower_case" in given:
             return
-        if files.is_file(vocab_file) and not pretrained.looks_uncased(
-            files.read_text(vocab_file)
-        ):
+        if not pretrained.is_uncased(os.path.dirname(vocab_file), vocab_file):
             raise InputError(
                 f"--vocab_file={vocab_file} looks cased: add "
                 "--nodo_lower_case. If the model is uncased, add "
