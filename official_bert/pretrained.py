@@ -97,19 +97,23 @@ def find(model: str) -> ModelFiles:
         config_file = _cache(_CONFIG, config.to_json_string())
         vocab_file = "" if vocab is None else _cache(_VOCAB, vocab)
     if lower is None:
-        lower = is_uncased(directory, vocab_file)
+        lower = _is_uncased(directory, vocab_file)
     return ModelFiles(config_file, vocab_file, checkpoint, lower)
 
 
-def run_files(directory: str, do_lower_case: bool | None = None) -> ModelFiles:
+def run_files(
+    directory: str,
+    do_lower_case: bool | None = None,
+    vocab_file: str | None = None,
+) -> ModelFiles:
     """Returns the files that training writes, whether or not they exist.
 
     By default, `do_lower_case` has its value in training or, if that is
-    unknown, depends on the vocabulary.
+    unknown, depends on the vocabulary. `vocab_file` replaces the run's.
     """
-    vocab_file = os.path.join(directory, _VOCAB)
+    vocab_file = vocab_file or os.path.join(directory, _VOCAB)
     if do_lower_case is None:
-        do_lower_case = is_uncased(directory, vocab_file)
+        do_lower_case = _is_uncased(directory, vocab_file)
     return ModelFiles(
         os.path.join(directory, _CONFIG),
         vocab_file,
@@ -153,7 +157,7 @@ def show_released() -> NoReturn:
     sys.exit()
 
 
-def is_uncased(directory: str, vocab_file: str) -> bool:
+def _is_uncased(directory: str, vocab_file: str) -> bool:
     """Whether text is lower-cased, according to files, name or vocabulary."""
     if task_file.is_in(directory):
         lower = task_file.read(directory).get("do_lower_case")

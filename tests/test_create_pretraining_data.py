@@ -67,6 +67,16 @@ def test_globs_and_gzip_give_the_same_records_for_the_same_seed(directory):
     assert make(directory, input_file=parts, random_seed=1) != expected
 
 
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_cased_vocabulary_with_uncased_text_is_a_warning(
+    directory, caplog, do_lower_case
+):
+    with open(directory / "vocab.txt", "a", encoding="utf-8") as file:
+        file.write("Berlin\n")
+    make(directory, do_lower_case=do_lower_case)
+    assert ("add --nodo_lower_case" in caplog.text) == do_lower_case
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

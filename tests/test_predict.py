@@ -467,6 +467,7 @@ SCORE = f"--score {PRETRAINED}"
 WRONG = [
     ("", "--model_dir must be given"),
     ("--model_dir=none", "--model_dir=none"),
+    ("--model_dir=SWEEP", "SWEEP: must .* not of a sweep"),
     (PRETRAINED, "pretrained: .* task.json"),
     (f"{TUNED} --score", "tuned: --fill_mask and --score"),
     (f"{TUNED} --do_lower_case", "--do_lower_case needs"),
@@ -527,6 +528,8 @@ def test_invalid_flags_are_an_error(command_line, message, models, folder):
     (folder / "TAGS").mkdir()
     for name in ("task.json", "vocab.txt", "bert_config.json"):
         (folder / "TAGS" / name).write_text('{"kind": "tagging"}')
+    (folder / "SWEEP").mkdir()
+    (folder / "SWEEP" / "sweep.tsv").touch()
     (folder / "LTR").mkdir()
     for name in ("vocab.txt", "bert_config.json"):
         (folder / "LTR" / name).write_text(LEFT_TO_RIGHT)

@@ -21,7 +21,6 @@ from official_bert.errors import InputError
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import (
-    CreatePretrainingData,
     ExtractFeatures,
     Predict,
     RunPretraining,
@@ -141,17 +140,6 @@ def test_casing_follows_files_then_name_then_vocabulary(directory, models):
     assert not casing("cased", tokenizer_config='{"do_lower_case": false}')
     remote = f"file://{directory}/cased"
     assert not pretrained.find(remote).do_lower_case
-
-
-def test_cased_vocabulary_needs_a_casing(directory):
-    (directory / "text.txt").write_text("A sentence.\n")
-    lines = "[UNK]\n[CLS]\n[SEP]\n[MASK]\nBerlin\n"
-    (directory / "vocab.txt").write_text(lines)
-    line = "--input_file=text.txt --output_file=o --vocab_file=vocab.txt"
-    with pytest.raises(InputError, match=r"vocab\.txt .*--nodo_lower_case"):
-        command_lines.parse(CreatePretrainingData, line)
-    for flag in ("--nodo_lower_case", "--do_lower_case"):
-        command_lines.parse(CreatePretrainingData, f"{line} {flag}")
 
 
 def test_vocabulary_is_read_from_tokenizer_json(directory, models):

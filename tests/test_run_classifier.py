@@ -1,5 +1,7 @@
 """run_classifier.py on a task of GLUE: train, evaluate, predict."""
 
+import logging
+import re
 import shutil
 
 import numpy as np
@@ -176,7 +178,8 @@ def test_best_checkpoint_is_kept_and_evaluated(folder):
 
 
 @pytest.mark.slow
-def test_early_stopping_ends_training(folder):
+def test_early_stopping_ends_training(folder, caplog):
+    caplog.set_level(logging.INFO, logger="absl")
     flags = {"do_train": True, "num_train_epochs": 50.0, "eval_every": 5}
     flags |= {"early_stopping": 3, "learning_rate": 0.0}
     output = run(folder, "stopped", **flags)
@@ -185,6 +188,8 @@ def test_early_stopping_ends_training(folder):
     # Nothing changes, so the first evaluation stays the best.
     assert len(lines) == 4
     assert weights(output)["global_step"] == 20
+    assert "after step 20: accuracy was best at step 5" in caplog.text
+    assert re.search(r"Step 5: accuracy = 0\.\d+, eval_loss = \d", caplog.text)
     # As if killed between the last checkpoint and its evaluation.
     history.write_text("".join(lines[:3]))
     run(folder, "stopped", **flags)

@@ -107,10 +107,10 @@ def encode(
     rows = []
     for text in texts:
         pair = (text, "") if isinstance(text, str) else text
-        is_pair = isinstance(pair, tuple | list) and len(pair) == 2
-        if not is_pair or not all(isinstance(part, str) for part in pair):
+        is_pair = isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
+        if not is_pair or not all(isinstance(p, str | bytes) for p in pair):
             raise InputError(
-                f"`texts` must have texts or pairs of texts. Received: "
+                "`texts` must contain texts or pairs of texts. Received: "
                 f"{quoted(text)}."
             )
         ids_a, ids_b = tokenizer.tokenize_lines_to_ids(pair)

@@ -39,8 +39,6 @@ class NamedModel(Options, heading="Model"):
             logging.info("No model is given. Using --model=%s", DEMO)
             given = {**given, "model": DEMO}
         if not given.get("model"):
-            if not given.get("model_dir"):
-                cls._require_casing(given)
             return given
         if given["model"] == "list":
             pretrained.show_released()
@@ -50,20 +48,6 @@ class NamedModel(Options, heading="Model"):
     def _has_default(cls, given: dict[str, Any]) -> bool:
         """Whether the command uses `DEMO` if it is given no model."""
         return False
-
-    @classmethod
-    def _require_casing(cls, given: dict[str, Any]) -> None:
-        """Raises `InputError` if --vocab_file needs another casing."""
-        vocab_file = given.get("vocab_file", "")
-        has_casing = "do_lower_case" in cls.__dataclass_fields__
-        if not has_casing or not vocab_file or "do_lower_case" in given:
-            return
-        if not pretrained.is_uncased(os.path.dirname(vocab_file), vocab_file):
-            raise InputError(
-                f"--vocab_file={vocab_file} looks cased: add "
-                "--nodo_lower_case. If the model is uncased, add "
-                "--do_lower_case."
-            )
 
     @classmethod
     def _files_of_model(cls, model: str) -> dict[str, Any]:
@@ -142,8 +126,9 @@ class ModelOptions(NamedModel, heading="Model"):
         """The files of the model; for a run directory, its best checkpoint."""
         if not self.model_dir:
             return super().model_files
-        in_run = pretrained.run_files(self.model_dir, self.do_lower_case)
-        return in_run._replace(vocab_file=self.vocab_file or in_run.vocab_file)
+        return pretrained.run_files(
+            self.model_dir, self.do_lower_case, self.vocab_file
+        )
 
     def input_files(self) -> list[str]:
         """Returns all files of the model except its weights."""
@@ -190,14 +175,14 @@ def require_model_files(model_files: ModelFiles) -> None:
 
 def require_finetuned(directory: str) -> None:
     """Raises `InputError` unless a run directory has a fine-tuned model."""
-    if files.exists(os.path.join(directory, "sweep.tsv")):
+    has_task = task_file.is_in(directory)
+    if not has_task and files.exists(os.path.join(directory, "sweep.tsv")):
         raise InputError(
-            f"{directory}: must be a fine-tuned model, but is a sweep. Pass "
-            "the directory of one of its runs; its sweep.tsv lists them, best "
-            "first."
+            f"{directory}: must be the directory of a fine-tuned model, not of "
+            "a sweep. Choose one of its runs; sweep.tsv lists them, best first."
         )
     has_config = files.exists(os.path.join(directory, "bert_config.json"))
-    if has_config and not task_file.is_in(directory):
+    if has_config and not has_task:
         raise InputError(
             f"{directory}: must be a fine-tuned model, but has no task.json. "
             "Pre-trained models support --fill_mask and --score."

@@ -80,8 +80,8 @@ class Predict(ModelOptions, heading="Model"):
         "Compute each text's pseudo-log-likelihood and perplexity."
     )
     null_score_diff_threshold: float | None = optional(
-        "SQuAD 2.0: predict no answer if its score exceeds that of the best "
-        "answer by more than this. Default: as in training."
+        'SQuAD 2.0: predict "no answer" if its score exceeds that of the best '
+        "answer by more than this value. Default: as in training."
     )
 
     @classmethod
@@ -114,10 +114,12 @@ class Predict(ModelOptions, heading="Model"):
         has_columns = self.resolved_format == "jsonl" or (
             self.resolved_format in ("tsv", "csv") and self.input_file != "-"
         )
-        if self.input_format == "auto" and self.input_file.endswith(".json"):
+        name = self.input_file.lower().removesuffix(".gz")
+        if self.input_format == "auto" and name.endswith(".json"):
             message = (
-                "must be JSON Lines, and end in .jsonl. For a file in SQuAD's "
-                "format, use run_squad.py --do_predict --predict_file=FILE "
+                "must be JSON Lines: rename it to .jsonl, or add "
+                "--input_format=jsonl. For a file in SQuAD's format, use "
+                "run_squad.py --do_predict --predict_file=FILE "
                 "--output_dir=MODEL_DIR."
             )
             raise self.error("input_file", message)
@@ -130,10 +132,11 @@ class Predict(ModelOptions, heading="Model"):
             raise self.error("output_file", "must end in .csv or .jsonl.")
         task = self._task()
         self._check_columns(task)
-        decoding: Any = task.get("decoding", {})
-        if self.is_set("null_score_diff_threshold") and not decoding.get(
+        decoding = task.get("decoding")
+        has_no_answers = isinstance(decoding, dict) and decoding.get(
             "version_2_with_negative"
-        ):
+        )
+        if self.is_set("null_score_diff_threshold") and not has_no_answers:
             message = "needs a model for SQuAD 2.0. Omit it."
             raise self.error("null_score_diff_threshold", message)
         is_table = self.resolved_format in ("csv", "conll")

@@ -325,9 +325,8 @@ class RunClassifierWithTfhub(RunClassifier):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds what --train_file implies; the unused files imply nothing."""
-        unused = ("bert_config_file", "vocab_file")
-        used = {n: v for n, v in given.items() if n not in unused}
+        """Adds what --train_file implies; the unused config implies nothing."""
+        used = {n: v for n, v in given.items() if n != "bert_config_file"}
         return super().complete(used) | given
 
     def _check_model(self) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from absl import logging
 
+from official_bert import pretrained
 from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.options import CreatePretrainingData
@@ -89,12 +91,22 @@ class Settings:
         )
 
     def check_vocabulary(self) -> None:
-        """Raises `InputError` unless the vocabulary fits the options."""
+        """Raises `InputError` unless the vocabulary fits the options.
+
+        Warns if it looks cased, but the text is lower-cased.
+        """
         vocab, options = self.tokenizer.vocab, self.options
         require_tokens(vocab, options.vocab_file, _REQUIRED_TOKENS)
         if options.bert_config_file:
             config = BertConfig.from_json_file(options.bert_config_file)
             config.require_vocabulary(vocab, options.vocab_file)
+        looks_uncased = pretrained.looks_uncased("\n".join(vocab))
+        if options.do_lower_case and not looks_uncased:
+            logging.warning(
+                "%s looks cased, but the text is lower-cased. For a cased "
+                "model, add --nodo_lower_case",
+                options.vocab_file,
+            )
 
 
 # Cached, because a worker process receives the same settings with each item.

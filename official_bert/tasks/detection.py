@@ -58,7 +58,7 @@ def complete(options: _Options) -> _Options:
             other,
         )
         if task_type == "classification":
-            _check_commas(labels)
+            _check_commas(labels, f"{rows[0].path}: {options.label_column!r}")
         options = dataclasses.replace(options, task_type=task_type)
     if options.fit_max_seq_length:
         options = _fit_max_seq_length(options, rows)
@@ -161,7 +161,7 @@ def _is_text(sample: Sequence[Row], name: str) -> bool:
     return len(texts) - len(numbers) > len(cells) / 2
 
 
-def _check_commas(labels: Sequence[Any]) -> None:
+def _check_commas(labels: Sequence[Any], column: str) -> None:
     """Warns if labels may be lists; raises `InputError` for decimal commas."""
     different = {label for label in labels if isinstance(label, str)}
     lists = sorted(label for label in different if "," in label)
@@ -169,7 +169,7 @@ def _check_commas(labels: Sequence[Any]) -> None:
     decimals = [to_number(label.replace(",", ".")) for label in different]
     if lists and None not in decimals:
         raise InputError(
-            f"The labels, such as {lists[0]!r}, are ambiguous. If they are "
+            f"{column}: labels such as {lists[0]!r} are ambiguous. If they are "
             "numbers, write them with a decimal point, such as 3.5. If they "
             "are several labels per text, add --task_type=multilabel; if they "
             "are names of classes, --task_type=classification."

@@ -48,6 +48,10 @@ from official_bert.tasks.task import DataSet, shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
 
 
+def _lines(numbers: Sequence[Any]) -> str:
+    return f"line{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
+
+
 def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
     """Returns the labels of `--label_file`, or of the trained model, if any."""
     if options.label_file:
@@ -258,7 +262,7 @@ class OwnTexts(OwnData):
         """Returns lines or ids of the training file, for a message."""
         if self.options.id_column is not None:
             return listed(guids)
-        return f"line {listed(guid.removeprefix('train-') for guid in guids)}"
+        return _lines([guid.removeprefix("train-") for guid in guids])
 
     def read(self, split: str) -> Sequence[TextExample]:
         if split == "train":
@@ -293,13 +297,14 @@ class OwnTexts(OwnData):
         column = self.options.label_column
         empty = [row for row in rows if row.cells.get(column, 0) in ("", None)]
         if empty:
-            lines = listed(row.line for row in empty)
+            lines = _lines([row.line for row in empty])
             message = (
                 f"{empty[0].where}: column {column!r} must not be empty. "
                 f"Received: {len(empty)} of {len(rows)} rows without a label: "
-                f"line {lines}. Fill them in, or remove these rows."
+                f"{lines}. Fill them in, or remove these rows."
             )
-            if any("," in str(row.cells.get(column)) for row in rows):
+            is_list = any("," in str(row.cells.get(column)) for row in rows)
+            if is_list and self.options.task_type == "classification":
                 message += (
                     " With --task_type=multilabel, an empty cell means no "
                     "label."

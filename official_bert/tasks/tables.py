@@ -32,7 +32,7 @@ _QUOTE_SEPARATORS = "Cells that contain the separator need quotes."
 _NO_TABS = "Texts must not contain tabs."
 
 # Such as "['a', 'b']", which pandas writes for a list.
-_PRINTED_LIST = re.compile(r"""\s*\[(["'].*["'])?\]\s*""", re.DOTALL)
+_PRINTED_LIST = re.compile(r"""\s*\[\s*(["'].*["']\s*)?\]\s*""", re.DOTALL)
 
 
 class Row(NamedTuple):
@@ -106,8 +106,13 @@ class Row(NamedTuple):
 
     def to_name(self, column: str, value: Any) -> str:
         """Converts a cell, or an item of a list in a cell, like `name`."""
-        self._require_no_printed_list(column, value)
         if isinstance(value, str) and value.strip():
+            if _PRINTED_LIST.fullmatch(value):
+                must = (
+                    "be a label, not a list. For several labels per text, "
+                    "write a,b and add --task_type=multilabel"
+                )
+                raise self.error(column, must, value)
             if "\n" in value.strip():
                 raise self.error(column, "be on one line", value)
             return value.strip()
@@ -122,17 +127,14 @@ class Row(NamedTuple):
     def names_in(self, column: str) -> tuple[str, ...]:
         """Returns the items of a list or of a text "a,b", as `name` does."""
         value = self.get(column)
-        self._require_no_printed_list(column, value)
         if isinstance(value, str):
+            if value.strip()[:1] == "[" and value.strip()[-1:] == "]":
+                must = "have labels separated by commas, such as a,b"
+                raise self.error(column, must, value)
             value = [part for part in value.split(",") if part.strip()]
         if not isinstance(value, list):
             raise self.error(column, "be a list of labels", value)
         return tuple(self.to_name(column, part) for part in value)
-
-    def _require_no_printed_list(self, column: str, value: Any) -> None:
-        if isinstance(value, str) and _PRINTED_LIST.fullmatch(value):
-            must = "have labels separated by commas, such as a,b"
-            raise self.error(column, must, value)
 
     def number(self, column: str) -> float:
         """Returns a cell that must be a finite number."""
@@ -229,12 +231,6 @@ def _by_number(cells: Iterable[str]) -> dict[str, str]:
 
 def no_examples(path: str) -> InputError:
     """Returns the error for a file without examples."""
-    text = files.read_text(path)
-    if "\r" in text and "\n" not in text:
-        return InputError(
-            f"{path}: lines must end in \\n. Received: lines that end in \\r. "
-            "In Excel, save the file as CSV UTF-8, not as Macintosh CSV."
-        )
     return InputError(f"{path}: must contain examples. Received: none.")
 
 

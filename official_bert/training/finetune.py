@@ -320,17 +320,17 @@ def _make_schedule(
             "Training must have at least one step. Received: "
             f"{num_examples:,} examples, "
             f"--train_batch_size={options.train_batch_size} and "
-            f"--num_train_epochs={options.num_train_epochs}. Lower the batch "
-            "size, or raise the number of epochs."
+            f"--num_train_epochs={options.num_train_epochs}. Use other values, "
+            "such as --train_batch_size=8 --num_train_epochs=20."
         )
     if num_examples < options.train_batch_size:
         logging.warning(
-            "Training has %d step(s): there are fewer examples (%d) than "
-            "--train_batch_size=%d. Add examples, lower the batch size, or "
-            "raise --num_train_epochs.",
-            num_train_steps,
+            "There are fewer training examples (%d) than --train_batch_size=%d."
+            " Number of steps: %d. Add examples, or use other values, such as "
+            "--train_batch_size=8 --num_train_epochs=20",
             num_examples,
             options.train_batch_size,
+            num_train_steps,
         )
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(

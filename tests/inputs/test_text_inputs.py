@@ -49,5 +49,5 @@ def test_single_text_or_no_room_for_tokens_is_an_error(tokenizer):
 
 @pytest.mark.parametrize("text", [None, float("nan"), ["a"], ["a", None]])
 def test_missing_text_is_an_error(tokenizer, text):
-    with pytest.raises(InputError, match="texts or pairs of texts"):
+    with pytest.raises(InputError, match="contain texts or pairs of"):
         encode(tokenizer, ["He laughed.", text])

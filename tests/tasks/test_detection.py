@@ -172,20 +172,29 @@ def test_numbers_are_classes_or_values_and_need_points(tmp_path, caplog):
     assert "(otherwise: --task_type=regression)" in caplog.text
     rows = [f"it is {number};{number},5" for number in range(9)]
     text = table(*rows, header="text;label")
-    with pytest.raises(InputError, match=r"'0,5', are ambiguous.* point"):
+    with pytest.raises(
+        InputError, match=r"b\.csv: 'label': .*'0,5' are ambig.* point"
+    ):
         complete(tmp_path, "b.csv", text)
     options = complete(tmp_path, "b.csv", text, "--task_type=regression")
     with pytest.raises(InputError, match=r"b\.csv:2: .*decimal point, such"):
         tasks.get(options)
 
 
-@pytest.mark.parametrize("task_type", ["classification", "multilabel"])
-@pytest.mark.parametrize("cell", ["['pos', 'film']", "[]"])
+@pytest.mark.parametrize(
+    ("task_type", "cell"),
+    [
+        ("classification", "['pos', 'film']"),
+        ("classification", "[]"),
+        ("multilabel", "['pos', 'film']"),
+        ("multilabel", "[1, 2]"),
+    ],
+)
 def test_printed_lists_are_an_error(tmp_path, task_type, cell):
     rows = [f'good {i},"{cell}"' for i in range(9)]
     text = table(*rows, header="text,label")
     options = complete(tmp_path, "a.csv", text, f"--task_type={task_type}")
-    message = r"a\.csv:2: column 'label' must .* separated by commas"
+    message = r"a\.csv:2: column 'label' must .* such as a,b|must .* write a,b"
     with pytest.raises(InputError, match=message):
         tasks.get(options)
 

@@ -83,7 +83,7 @@ def test_test_data_with_some_labels_is_not_evaluated_with_a_warning(
 
 def test_all_rows_without_a_label_are_reported(tmp_path):
     write(tmp_path / "train.csv", "text,label\na,\nb,1\nc,\nd,2\n")
-    message = r"train\.csv:2: .*: 2 of 4 rows without a label: line 2, 4\. "
+    message = r"train\.csv:2: .*: 2 of 4 rows without a label: lines 2, 4\. "
     with pytest.raises(InputError, match=message):
         make(tmp_path)
 

@@ -131,11 +131,6 @@ def test_empty_label_is_reported_with_advice(tmp_path):
         row.name("label")
 
 
-def test_lines_of_macintosh_are_an_error(tmp_path):
-    with pytest.raises(InputError, match=r"csv: lines must end in .* Excel"):
-        read(tmp_path, "text,label\rgood,1\rbad,0\r", "csv")
-
-
 def test_label_files_have_one_label_per_line(tmp_path):
     path = tmp_path / "labels.txt"
     path.write_bytes("\ufeffgood\r\n\n bad \nso so\n".encode())

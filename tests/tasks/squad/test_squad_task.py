@@ -11,6 +11,7 @@ from official_bert.tasks.squad.squad_decoding import (
     SquadAnswer,
 )
 from official_bert.tasks.squad.squad_task import SquadData, SquadTask
+from official_bert.training import reporting
 
 LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 
@@ -21,6 +22,23 @@ def test_questions_with_numeric_ids_are_scored(write_squad):
     results = task.metrics(task.examples("dev"), answers)
     assert results["exact_match"] == results["best_f1"] == 100.0
     assert results["missing"] == []
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+def test_baseline_answers_no_question_of_version_2(
+    write_squad, capsys, version_2
+):
+    decoding = DecodingOptions(version_2_with_negative=version_2)
+    questions = ("x y", (7, "q", "x", 0), ("8", "q", None, 0))
+    data = SquadData(predict_file=write_squad(questions))
+    task = SquadTask(data=data, decoding=decoding)
+    found = task.baseline([], task.examples("dev"))
+    assert (found.get("HasAns_f1"), found.get("NoAns_f1")) == (
+        (0.0, 100.0) if version_2 else (None, None)
+    )
+    reporting.print_metrics("dev", {"exact_match": 75.0}, found)
+    printed = capsys.readouterr().out
+    assert ("Baseline: always no answer." in printed) == version_2
 
 
 @pytest.mark.parametrize(
