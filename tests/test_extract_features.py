@@ -243,6 +243,12 @@ def test_invalid_flags_are_an_error(folder, monkeypatch, command_line, message):
         command_lines.parse(ExtractFeatures, f"{MODEL} {command_line}")
 
 
+def test_default_layers_are_the_layers_of_a_small_model(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    line = MODEL.replace("--layers=0", "")
+    assert command_lines.parse(ExtractFeatures, line).layers == "-1,-2"
+
+
 def test_cls_pooling_of_a_left_to_right_model_is_an_error(folder):
     config = BertConfig.from_dict({**CONFIG, "is_left_to_right": True})
     (folder / "bert_config.json").write_text(config.to_json_string())

@@ -1,5 +1,6 @@
 """run_classifier.py on a task of GLUE: train, evaluate, predict."""
 
+import json
 import logging
 import re
 import shutil
@@ -234,6 +235,24 @@ def test_training_starts_from_a_model_with_other_heads(folder, tmp_path):
     recorded.assert_all_close(weights(output, 0), pretrained, rtol=0)
     with pytest.raises(InputError, match="missing: output_bias"):
         run(folder, "other", do_eval=True, init_checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize(("labels", "is_same"), [("01", True), ("10", False)])
+def test_output_layer_is_loaded_only_for_the_same_labels(
+    folder, tmp_path, caplog, labels, is_same
+):
+    caplog.set_level(logging.INFO, logger="absl")
+    model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
+    arrays = {w.path: w.numpy() for w in model.trainable_variables}
+    arrays["output_bias"] = np.array([3.0, 4.0], np.float32)
+    tf1.write(str(tmp_path / "model.ckpt-1"), arrays)
+    (tmp_path / "task.json").write_text(json.dumps({"labels": [*labels]}))
+    checkpoint = str(tmp_path / "model.ckpt-1")
+    flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
+    output = run(folder, f"labels{labels}", do_train=True, **flags)
+    bias = weights(output, 0)["output_bias"].tolist()
+    assert bias == ([3.0, 4.0] if is_same else [0.0, 0.0])
+    assert ("has other labels, 1, 0" in caplog.text) != is_same
 
 
 def test_malformed_data_is_an_error_before_anything_is_written(

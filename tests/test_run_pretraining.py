@@ -308,6 +308,15 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
     assert_same_weights(copy, finished)
 
 
+def test_too_long_warm_up_and_evaluation_on_training_data_are_warnings(
+    folder, caplog
+):
+    changes = {"num_train_steps": 2, "num_warmup_steps": 10, "do_eval": True}
+    run(folder, do_train=True, **changes)
+    assert "2 training steps do not reach --learning_rate" in caplog.text
+    assert "The evaluation is on the training data" in caplog.text
+
+
 def test_training_prints_the_next_command(copy, folder, capsys):
     rest = (
         "--learning_rate=3e-4 --train_file=labelled.csv --output_dir=finetuned"

@@ -5,6 +5,7 @@ from typing import Any
 
 from absl import logging
 
+from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.flags import LEGACY, choice, count, option, optional, switch
 from official_bert.options.checks import (
@@ -14,7 +15,6 @@ from official_bert.options.checks import (
     table_format,
 )
 from official_bert.options.model_source import NamedModel, require_model_files
-from official_bert.released_models import DEMO
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 
@@ -74,11 +74,15 @@ class ExtractFeatures(NamedModel, heading="Data"):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds the files of the model, and `layers` if it is `DEMO`."""
+        """Adds the files of the model, and the layers of a small one."""
         given = super().complete(given)
-        if given.get("model") != DEMO:
-            return given
-        return {"layers": "-1,-2", **given}
+        config_file = given.get("bert_config_file", "")
+        if files.is_file(config_file):
+            depth = BertConfig.from_json_file(config_file).num_hidden_layers
+            if depth < 4:
+                layers = ",".join(str(-n) for n in range(1, depth + 1))
+                return {"layers": layers, **given}
+        return given
 
     @property
     def resolved_format(self) -> str:

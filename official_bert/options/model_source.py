@@ -227,4 +227,6 @@ def _require_file(directory: str, name: str, hint: str) -> None:
             "the path."
         )
     if not files.exists(os.path.join(directory, name)):
+        if files.exists(os.path.join(directory, huggingface_files.CONFIG)):
+            hint = f"For a Hugging Face directory, use --model={directory}."
         raise InputError(f"{directory}: must contain {name}. {hint}")

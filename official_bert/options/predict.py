@@ -197,7 +197,9 @@ class Predict(ModelOptions, heading="Model"):
         if given and kind != "text":
             message = f"needs a text model. Received: a model for {kind}."
             if file_format == "csv":
-                message += " Use a .jsonl file."
+                message += (
+                    " Use a .jsonl file, or run_classifier.py --do_predict."
+                )
             raise self.error(given[0], message)
         has_columns = bool(self.text_a_column or task.get("columns"))
         if given and not has_columns:

@@ -187,8 +187,9 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         if self.task_name.lower() not in TABLE_FORMATS:
             message = (
                 "is for your own texts. For this task, give --data_dir, a "
-                "directory with files of fixed names, such as train.txt and "
-                "dev.txt for tagging. For your own texts, omit "
+                "directory with files of fixed names, such as train.csv and "
+                "dev.csv for choices, or train.txt and dev.txt for tagging. "
+                "For your own texts, omit "
                 f"{self.flag('task_name')}."
             )
             raise self.error("train_file", message)

@@ -196,6 +196,11 @@ class ChoiceTask(Task):
             return {}
         return classification.accuracy(targets, np.argmax(answers, axis=1))
 
+    def baseline(self, training: Any, examples: Examples) -> dict[str, Any]:
+        """Returns the expected accuracy of random choices."""
+        shares = [1 / len(example.choices) for example in examples]
+        return {"accuracy": float(np.mean(shares))}
+
     def parse(self, given: Any, where: str) -> ChoiceExample:
         """Makes an example from an object with `columns` or default keys."""
         if not isinstance(given, dict):

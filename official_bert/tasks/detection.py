@@ -23,6 +23,10 @@ from official_bert.tokenization import Tokenizer
 _Options = TypeVar("_Options", bound=RunClassifier)
 
 _ID_NAME = re.compile(r"|id|idx|index|guid|unnamed: \d+", re.IGNORECASE)
+# Columns with one choice each: A, B or choice_0, option 1, endingA.
+CHOICE_COLUMN = re.compile(
+    r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
+)
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
 # A column with more different integers holds numbers, not names of classes.
@@ -145,10 +149,12 @@ def _choose(
             "Received: one column."
         )
     if len(possible) != 1:
+        advice = "For pairs of texts, add --text_b_column."
+        if sum(bool(CHOICE_COLUMN.fullmatch(name)) for name in names) > 1:
+            advice += " For questions with choices, use --task_name=choices."
         raise InputError(
             f"--{default}_column must be given: it cannot be detected. Choose "
-            f"from the columns: {listed(names)}. For pairs of texts, add "
-            "--text_b_column."
+            f"from the columns: {listed(names)}. {advice}"
         )
     return possible[0]
 

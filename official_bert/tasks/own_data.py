@@ -25,7 +25,6 @@ import json
 import math
 import os
 import random
-import re
 import statistics
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -33,7 +32,7 @@ from typing import Any
 from absl import logging
 
 from official_bert import files, task_file
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, listed, quoted
 from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import HELD_OUT
 from official_bert.tasks import detection, tables
@@ -247,6 +246,17 @@ class OwnTexts(OwnData):
                 len(examples),
                 self._places(empty),
             )
+        labels: dict[Any, set[Any]] = collections.defaultdict(set)
+        for example in examples:
+            labels[example.text_a, example.text_b].add(example.label)
+        ambiguous = [text for text, found in labels.items() if len(found) > 1]
+        if ambiguous:
+            logging.warning(
+                "%s: %d texts occur with different labels, such as %s",
+                self.path("train"),
+                len(ambiguous),
+                quoted(ambiguous[0][0]),
+            )
         known = {(e.text_a, e.text_b) for e in training}
         repeated = [e.guid for e in held_out if (e.text_a, e.text_b) in known]
         if repeated:
@@ -363,12 +373,6 @@ class OwnTexts(OwnData):
         return f"column {column!r} of {path!r}"
 
 
-# Columns with one choice each: A, B or choice_0, option 1, endingA.
-_CHOICE_COLUMN = re.compile(
-    r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
-)
-
-
 def make_choice_task(options: RunClassifier) -> ChoiceTask:
     """Returns a multiple-choice task; C is the largest number of choices."""
     splits = options.used_splits
@@ -402,7 +406,7 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
         options.context_column, options.choices_column, question
     )
     first = next(detection.read_rows(options, options.used_splits[0]))
-    names = list(filter(_CHOICE_COLUMN.fullmatch, first.cells))
+    names = list(filter(detection.CHOICE_COLUMN.fullmatch, first.cells))
     is_default = columns.choices == DEFAULT_COLUMNS.choices
     if is_default and columns.choices not in first.cells and len(names) > 1:
         logging.info("%s: the choices are in %s", first.path, ", ".join(names))

@@ -5,7 +5,7 @@ import fcntl
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent import futures
 from typing import Any, NamedTuple
 
@@ -147,15 +147,22 @@ def checkpoint_to_resume(options: TrainingOptions) -> str | None:
 
 
 def load_initial(
-    model: Any, options: TrainingOptions, *, may_initialize: str = ""
+    model: Any,
+    options: TrainingOptions,
+    *,
+    may_initialize: str = "",
+    left_out: Collection[str] = (),
 ) -> None:
     """Loads `init_checkpoint`, unless the run already has a checkpoint.
 
-    `may_initialize` is added to the option of the same name.
+    `may_initialize` is added to the option of the same name. `left_out` are
+    names of weights of the head that are not loaded.
     """
     path = options.init_checkpoint
     if path and not checkpoint_to_resume(options):
         variables = tf1.by_name(model.trainable_variables)
+        for name in left_out:
+            variables.pop(name, None)
         patterns = _patterns(options, may_initialize)
         _report_loaded(model, loading.load(variables, path, **patterns))
 

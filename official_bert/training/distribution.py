@@ -76,6 +76,8 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
             return tf.distribute.MultiWorkerMirroredStrategy()
     list_devices = tf.config.list_logical_devices
     devices = list_devices("GPU") or list_devices("CPU")
+    names = ", ".join(device.name for device in devices)
+    logging.info("--distribution_strategy=mirrored: %s", names)
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 

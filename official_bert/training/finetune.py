@@ -11,7 +11,7 @@ from absl import logging
 
 from official_bert import files, json_files, model_formats, plots, task_file
 from official_bert.checkpoints import run_directory
-from official_bert.errors import InputError, bullet_list
+from official_bert.errors import InputError, bullet_list, listed
 from official_bert.hub import HubBert
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
@@ -26,6 +26,7 @@ from official_bert.options import (
 )
 from official_bert.tasks import record_files
 from official_bert.tasks.task import Task
+from official_bert.tasks.text import TextTask
 from official_bert.tokenization import (
     Tokenizer,
     validate_case_matches_checkpoint,
@@ -48,6 +49,8 @@ from official_bert.training.objectives import FinetuningObjective
 _TASK_WEIGHTS = (
     "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/|^bert/pooler/"
 )
+
+_OUTPUT_LAYER = ("output_weights", "output_bias")
 
 _RESULT_FILE = re.compile(
     r"(dev|eval|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
@@ -222,9 +225,21 @@ def train(run: Run) -> None:
     """Trains from the run's newest checkpoint, or from `init_checkpoint`."""
     options = run.options
     # Loads the weights first, because writing records may take much longer.
-    checkpointing.load_initial(run.model, options, may_initialize=_TASK_WEIGHTS)
+    checkpointing.load_initial(
+        run.model,
+        options,
+        may_initialize=_TASK_WEIGHTS,
+        left_out=_OUTPUT_LAYER if _has_new_labels(run) else (),
+    )
     data, num_examples = _write_training_records(run)
     schedule = _make_schedule(num_examples, options)
+    if options.eval_every > schedule.num_train_steps:
+        logging.warning(
+            "--eval_every=%d is more than the %d steps of training, so there "
+            "is a single evaluation, at the end",
+            options.eval_every,
+            schedule.num_train_steps,
+        )
     weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)
     trainer = loop.Trainer(
         run.model,
@@ -260,6 +275,25 @@ def train(run: Run) -> None:
         start=start.examples_seen,
     )
     loop.train(trainer, batches, start, evaluations)
+
+
+def _has_new_labels(run: Run) -> bool:
+    """Whether `init_checkpoint` was fine-tuned for other labels."""
+    checkpoint = run.options.init_checkpoint
+    labels = run.task.to_json().get("labels")
+    if not checkpoint or not labels:
+        return False
+    path = model_formats.beside_checkpoint(checkpoint, task_file.NAME)
+    described = task_file.read(os.path.dirname(path)) if path else {}
+    trained = described.get("labels")
+    if not trained or trained == labels:
+        return False
+    logging.info(
+        "The output layer is newly initialized: %s has other labels, %s",
+        checkpoint,
+        listed(trained),
+    )
+    return True
 
 
 def _make_evaluations(
@@ -354,8 +388,9 @@ def _evaluate(run: Run, global_step: int) -> None:
 
 
 def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
-    """After training, prints the files of the run and the next command."""
-    if not (options.do_train and options.is_chief):
+    """Prints the files of the run and, after training, the next command."""
+    has_files = options.do_train or options.do_predict
+    if not (has_files and options.is_chief):
         return
     directory = options.output_dir
     model = run_directory.latest(model_formats.find_checkpoint(directory))
@@ -366,8 +401,15 @@ def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
         if own_format in checks.TABLE_FORMATS:
             ending = own_format
     print(
-        f"\nThe model is {model}. Some other files in {directory}:"
-        f"{bullet_list(list(names))}\n\n"
-        f"Predict new examples:\n  python predict.py "
+        f"\nThe model is {model or options.init_checkpoint}. Some other files "
+        f"in {directory}:{bullet_list(list(names))}"
+    )
+    if not options.do_train:
+        return
+    lines = ""
+    if isinstance(task, TextTask) and task.is_pair and not task.columns:
+        lines = ", two texts per line, separated by a tab"
+    print(
+        f"\nPredict new examples{lines}:\n  python predict.py "
         f"--model_dir={shlex.quote(directory)} --input_file=new.{ending}"
     )

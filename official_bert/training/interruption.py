@@ -79,7 +79,8 @@ def _listen(reader: socket.socket, received: ReceivedSignal) -> None:
         if number in _SIGNALS and not received.signal:
             received.signal = signal.Signals(number).name
             logging.info(
-                "%s: saving and stopping after this step. Press Ctrl-C to stop "
-                "now, without saving.",
+                "%s: saving and stopping after this step. Press Ctrl-C%s to "
+                "stop now, without saving.",
                 received.signal,
+                " again" if number == signal.SIGINT else "",
             )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from official_bert import files, plots, progress
 from official_bert.config import BertConfig
@@ -87,6 +88,11 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     if options.do_train:
         resuming.require_resumable(options, {"training data": paths})
     data = eval_data = _checked_records(paths, config, options)
+    if options.do_train and options.do_eval and not options.eval_file:
+        logging.warning(
+            "The evaluation is on the training data. For held-out text, add "
+            "--eval_file"
+        )
     if options.eval_file:
         paths = records.without_empty(files.expand(options.eval_file))
         eval_data = _checked_records(paths, config, options)
@@ -122,7 +128,8 @@ def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
     if options.is_chief:
         path = os.path.join(options.output_dir, "eval_results.txt")
         reporting.write_eval_results(path, results)
-        title = f"Step {results.pop('global_step')}"
+        data = os.path.basename(options.eval_file or options.input_file)
+        title = f"Step {results.pop('global_step')}, {data}"
         reporting.print_metrics(title, results, baseline={})
 
 
@@ -177,6 +184,14 @@ def train(run: PretrainingRun, measure: Measure | None) -> int:
     schedule = LinearWarmupDecay(
         options.learning_rate, options.num_train_steps, options.num_warmup_steps
     )
+    if options.num_warmup_steps >= options.num_train_steps:
+        logging.warning(
+            "With --num_warmup_steps=%d, %d training steps do not reach "
+            "--learning_rate. Set --num_warmup_steps=%d",
+            options.num_warmup_steps,
+            options.num_train_steps,
+            options.num_train_steps // 10,
+        )
     objective = _make_objective(model.config, options, data.masking)
     trainer = loop.Trainer(
         model, objective, weights, schedule, options, run.strategy

@@ -17,6 +17,15 @@ from official_bert.options.training import TrainingOptions
 from official_bert.tasks.tables import to_number
 from official_bert.tasks.task import Task
 
+# {metric: the baseline of tasks with it}, more specific metrics first
+_BASELINES = {
+    "macro_f1": "always the most frequent label",
+    "pearson": "always the mean",
+    "hamming_loss": "always the labels of at least half of the training data",
+    "exact_match": "always no answer",
+    "accuracy": "a random choice",
+}
+
 # Maximum number of labels in the table of the data.
 _MAX_LABELS = 10
 
@@ -70,6 +79,12 @@ def log_data(
         lines.append(f"  {name[:20]:20}{''.join(columns)}")
     logging.info("\n".join(lines))
     _warn_of_labels(counts.get("train", Counter()))
+    train, dev = counts.get("train"), counts.get("dev")
+    if task.kind == "text" and train and dev and train.keys() - dev:
+        logging.warning(
+            "dev has no examples of %s, so macro_f1 counts an F1 of 0 for them",
+            listed(sorted(train.keys() - dev)),
+        )
 
 
 def _warn_of_labels(counts: Counter[Any]) -> None:
@@ -126,14 +141,8 @@ def print_metrics(
     for name, cells in rows.items():
         print(name.ljust(width) + "".join(f" {cell:>9}" for cell in cells))
     if baseline:
-        answer = "the most frequent label"
-        if "pearson" in metrics:
-            answer = "the mean"
-        elif "hamming_loss" in metrics:
-            answer = "the labels of at least half of the training examples"
-        elif "exact_match" in metrics:
-            answer = "no answer"
-        print(f"Baseline: always {answer}.")
+        found = (text for name, text in _BASELINES.items() if name in baseline)
+        print(f"Baseline: {next(found)}.")
 
 
 def _cell(value: float | None) -> str:

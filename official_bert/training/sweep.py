@@ -98,7 +98,8 @@ def run(task: Task, options: RunClassifier) -> None:
         results.append((settings[number], result))
         _write_table(options.output_dir, results, task.main_metric)
     if results:
-        best, _ = max(results, key=lambda r: score(r[1], task.main_metric))
+        _, ranked = _ranked(results, task.main_metric)[0]
+        best, _ = max(ranked, key=lambda r: score(r[1], task.main_metric))
         finetune.print_next_command(task, _run_options(best, options))
     if diverged:
         raise InputError(
@@ -209,6 +210,22 @@ def _parse_values(name: str, texts: str, kind: Any) -> Iterator[Any]:
         yield from values
 
 
+def _ranked(
+    results: Sequence[Result], metric: str
+) -> list[tuple[tuple[str, ...], list[Result]]]:
+    """Groups results that differ in the seed only; the best mean is first."""
+    groups: dict[Any, list[Result]] = collections.defaultdict(list)
+    for setting, result in results:
+        values = {n: str(value) for n, value in setting.items() if n != "seed"}
+        groups[tuple(values.values())].append((setting, result))
+
+    def mean(values: tuple[str, ...]) -> list[float]:
+        scores = (score(result, metric) for _, result in groups[values])
+        return [statistics.mean(column) for column in zip(*scores, strict=True)]
+
+    return [(v, groups[v]) for v in sorted(groups, key=mean, reverse=True)]
+
+
 def _write_table(
     directory: str, results: Sequence[Result], metric: str
 ) -> None:
@@ -217,21 +234,11 @@ def _write_table(
     ]
     json_files.write(os.path.join(directory, "sweep.json"), entries)
     names = [name for name in results[0][0] if name != "seed"]
-    groups: dict[Any, list[Any]] = collections.defaultdict(list)
-    for setting, result in results:
-        values = tuple(str(setting[name]) for name in names)
-        groups[values].append(score(result, metric))
     rows = [(*names, f"best {metric}", "mean", "deviation", "runs")]
-    means = {
-        values: [
-            statistics.mean(column) for column in zip(*scores, strict=True)
-        ]
-        for values, scores in groups.items()
-    }
-    for values in sorted(means, key=means.__getitem__, reverse=True):
-        scores = [value for value, _ in groups[values]]
+    for values, group in _ranked(results, metric):
+        scores = [result[metric] for _, result in group]
         deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
-        numbers = (max(scores), means[values][0], deviation)
+        numbers = (max(scores), statistics.mean(scores), deviation)
         cells = [f"{number:.4f}" for number in numbers]
         rows.append((*values, *cells, str(len(scores))))
     text = tables.to_tsv(rows)

@@ -19,6 +19,7 @@ from official_bert.tasks import record_files
 from official_bert.tasks.choice import ChoiceColumns, ChoiceExample, ChoiceTask
 from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.forward import Forward
+from official_bert.training import reporting
 
 TASK = ChoiceTask(num_choices=3)
 SCHEMA = TASK.schema(12)
@@ -96,6 +97,14 @@ def test_metric_is_accuracy_if_all_labels_are_known():
     answers = np.array([[0.2, 0.5, 0.3], [0.4, 0.3, 0.3], [0.4, 0.3, 0.3]])
     assert TASK.metrics(EXAMPLES[:2], answers[:2]) == {"accuracy": 0.5}
     assert TASK.metrics(EXAMPLES, answers) == {}
+
+
+def test_baseline_is_a_random_choice(capsys):
+    examples = [ChoiceExample("", "", ["a"] * n, 0) for n in (2, 4)]
+    baseline = TASK.baseline(examples, examples)
+    assert baseline == {"accuracy": 0.375}
+    reporting.print_metrics("dev", {"accuracy": 1.0}, baseline)
+    assert "Baseline: a random choice." in capsys.readouterr().out
 
 
 def test_objects_are_parsed_and_answered():

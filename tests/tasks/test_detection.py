@@ -123,7 +123,8 @@ def test_columns_are_detected(tmp_path, header, row, columns):
             "good {i},bad {i},1",
             "--text_column .* columns: a, b, lab",
         ),
-        ("text,a,b", "good {i},1,2", "--label_column .* columns: a, b"),
+        ("text,u1,u2", "good {i},1,2", "--label_column .* columns: u1, u2"),
+        ("question,A,B,x", "good {i},c,d,A", "--task_name=choices"),
         (
             "text",
             "good {i}",
@@ -164,6 +165,13 @@ def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
         "9 of 9 held-out texts are also in the training data",
     ):
         assert message in caplog.text
+
+
+def test_texts_with_several_labels_give_a_warning(tmp_path, caplog):
+    rows = [f"{text},{label}" for text in "abc" for label in "xy"]
+    text = table(*rows, "d,x", header="text,label")
+    tasks.get(complete(tmp_path, "a.csv", text, "--dev_share=0.5"))
+    assert "3 texts occur with different labels, such as 'a'" in caplog.text
 
 
 def test_numbers_are_classes_or_values_and_need_points(tmp_path, caplog):

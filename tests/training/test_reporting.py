@@ -94,6 +94,13 @@ def test_nearly_as_many_labels_as_examples_is_a_warning(caplog, labels, is_odd):
     assert ("different labels" in caplog.text) == is_odd
 
 
+@pytest.mark.parametrize(("dev", "is_odd"), [("ab", False), ("a", True)])
+def test_class_without_held_out_examples_is_a_warning(caplog, dev, is_odd):
+    data = {"train": texts(*"abab"), "dev": texts(*dev)}
+    table(caplog, text_task(labels=("a", "b")), data)
+    assert ("dev has no examples of b" in caplog.text) == is_odd
+
+
 @pytest.mark.parametrize(
     ("labels", "found"),
     [

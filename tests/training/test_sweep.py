@@ -211,18 +211,24 @@ def test_run_of_another_version_in_a_moved_directory_is_resumed(options):
     sweep._require_same_flags(options)
 
 
-def test_command_for_the_best_model_is_printed(options, monkeypatch):
-    options = dataclasses.replace(options, sweep="seed=1..3")
-    accuracies = {1: 0.5, 2: 0.9, 3: 0.7}
+def test_command_for_the_best_run_of_the_best_mean_is_printed(
+    options, monkeypatch
+):
+    sweep_flag = "learning_rate=1e-4,3e-4;seed=1..2"
+    options = dataclasses.replace(options, sweep=sweep_flag)
+    accuracies = {1e-4: {1: 0.7, 2: 0.8}, 3e-4: {1: 0.9, 2: 0.5}}
     monkeypatch.setattr(
-        finetune, "run", lambda _, o: write_results(o, accuracies[o.seed])
+        finetune,
+        "run",
+        lambda _, o: write_results(o, accuracies[o.learning_rate][o.seed]),
     )
     shown = []
     monkeypatch.setattr(
         finetune, "print_next_command", lambda _, o: shown.append(o)
     )
     sweep.run(Task(), options)
-    assert [given.seed for given in shown] == [2]
+    [best] = shown
+    assert (best.learning_rate, best.seed) == (1e-4, 2)
 
 
 def test_flags_that_a_module_sets_are_not_compared(tmp_path):
