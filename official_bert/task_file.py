@@ -3,7 +3,7 @@
   {"kind": "text", "task_type": "classification", "labels": ["0", "1"], ...
    "max_seq_length": 128, "do_lower_case": true}
 
-`Task.to_json` returns all keys but the last two, `describe` adds these.
+`Task.to_json` returns all keys but the last two; `describe` adds them.
 """
 
 import os

@@ -38,7 +38,8 @@ class ExtractFeatures(NamedModel, heading="Data"):
         "Lower-case text and strip accents, for uncased models.", True
     )
     layers: str = option(
-        "The layers to write, comma-separated: 0 is the lowest, -1 the top.",
+        "The layers to write, comma-separated: 0 is the lowest, -1 the top. "
+        "Default for models with fewer than four layers: all.",
         "-1,-2,-3,-4",
         heading="Data",
     )

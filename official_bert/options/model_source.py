@@ -179,7 +179,7 @@ def require_finetuned(directory: str) -> None:
     if not has_task and files.exists(os.path.join(directory, "sweep.tsv")):
         raise InputError(
             f"{directory}: must be the directory of a fine-tuned model, not of "
-            "a sweep. Choose one of its runs; sweep.tsv lists them, best first."
+            "a sweep. Choose the directory of one of its runs."
         )
     has_config = files.exists(os.path.join(directory, "bert_config.json"))
     if has_config and not has_task:

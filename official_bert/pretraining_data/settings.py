@@ -100,8 +100,8 @@ class Settings:
         if options.bert_config_file:
             config = BertConfig.from_json_file(options.bert_config_file)
             config.require_vocabulary(vocab, options.vocab_file)
-        looks_uncased = pretrained.looks_uncased("\n".join(vocab))
-        if options.do_lower_case and not looks_uncased:
+        text = "\n".join(vocab)
+        if options.do_lower_case and not pretrained.looks_uncased(text):
             logging.warning(
                 "%s looks cased, but the text is lower-cased. For a cased "
                 "model, add --nodo_lower_case",

@@ -151,7 +151,10 @@ def _choose(
     if len(possible) != 1:
         advice = "For pairs of texts, add --text_b_column."
         if sum(bool(CHOICE_COLUMN.fullmatch(name)) for name in names) > 1:
-            advice += " For questions with choices, use --task_name=choices."
+            advice += (
+                " For questions with choices, use --task_name=choices "
+                "--data_dir=DIRECTORY instead of --train_file."
+            )
         raise InputError(
             f"--{default}_column must be given: it cannot be detected. Choose "
             f"from the columns: {listed(names)}. {advice}"

@@ -250,9 +250,10 @@ class OwnTexts(OwnData):
         for example in examples:
             labels[example.text_a, example.text_b].add(example.label)
         ambiguous = [text for text, found in labels.items() if len(found) > 1]
-        if ambiguous:
+        if ambiguous and self.options.task_type == "classification":
             logging.warning(
-                "%s: %d texts occur with different labels, such as %s",
+                "%s: %d texts occur with different labels, such as %s. Correct "
+                "them, or use --task_type=multilabel",
                 self.path("train"),
                 len(ambiguous),
                 quoted(ambiguous[0][0]),

@@ -109,8 +109,8 @@ class Row(NamedTuple):
         if isinstance(value, str) and value.strip():
             if _PRINTED_LIST.fullmatch(value):
                 must = (
-                    "be a label, not a list. For several labels per text, "
-                    "write a,b and add --task_type=multilabel"
+                    "be a name, not a list. For several labels per text, write "
+                    "a,b and add --task_type=multilabel"
                 )
                 raise self.error(column, must, value)
             if "\n" in value.strip():
@@ -129,7 +129,7 @@ class Row(NamedTuple):
         value = self.get(column)
         if isinstance(value, str):
             if value.strip()[:1] == "[" and value.strip()[-1:] == "]":
-                must = "have labels separated by commas, such as a,b"
+                must = "have labels without brackets and quotes, such as a,b"
                 raise self.error(column, must, value)
             value = [part for part in value.split(",") if part.strip()]
         if not isinstance(value, list):

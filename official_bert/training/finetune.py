@@ -4,13 +4,22 @@ import dataclasses
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files, model_formats, plots, task_file
+from official_bert import (
+    files,
+    huggingface_files,
+    json_files,
+    model_formats,
+    plots,
+    task_file,
+)
 from official_bert.checkpoints import run_directory
+from official_bert.checkpoints.conversion import huggingface
 from official_bert.errors import InputError, bullet_list, listed
 from official_bert.hub import HubBert
 from official_bert.inputs import datasets
@@ -53,7 +62,8 @@ _TASK_WEIGHTS = (
 _OUTPUT_LAYER = ("output_weights", "output_bias")
 
 _RESULT_FILE = re.compile(
-    r"(dev|eval|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
+    r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
+    r"|[A-Z]\S*\.tsv"  # To be submitted to GLUE.
 )
 
 # {kind of task: the ending of a file that `predict.py` reads}. Models of own
@@ -278,18 +288,26 @@ def train(run: Run) -> None:
 
 
 def _has_new_labels(run: Run) -> bool:
-    """Whether `init_checkpoint` was fine-tuned for other labels."""
-    checkpoint = run.options.init_checkpoint
+    """Whether `init_checkpoint` is loaded and was fine-tuned for other labels.
+
+    The same labels in another order are other labels.
+    """
+    checkpoint = (run.options.init_checkpoint or "").rstrip("/")
     labels = run.task.to_json().get("labels")
-    if not checkpoint or not labels:
+    is_loaded = not checkpointing.checkpoint_to_resume(run.options)
+    if not (checkpoint and labels and is_loaded):
         return False
-    path = model_formats.beside_checkpoint(checkpoint, task_file.NAME)
-    described = task_file.read(os.path.dirname(path)) if path else {}
-    trained = described.get("labels")
-    if not trained or trained == labels:
+    trained: Sequence[str] = ()
+    if path := model_formats.beside_checkpoint(checkpoint, task_file.NAME):
+        trained = task_file.read(os.path.dirname(path)).get("labels", ())
+    elif files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):
+        trained = huggingface.describe(checkpoint).labels
+    is_unknown = not trained or trained[0] == "LABEL_0"  # Not named.
+    if is_unknown or [*trained] == labels:
         return False
     logging.info(
-        "The output layer is newly initialized: %s has other labels, %s",
+        "The output layer is newly initialized, because the labels of %s were "
+        "%s",
         checkpoint,
         listed(trained),
     )

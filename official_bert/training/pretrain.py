@@ -128,7 +128,10 @@ def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
     if options.is_chief:
         path = os.path.join(options.output_dir, "eval_results.txt")
         reporting.write_eval_results(path, results)
-        data = os.path.basename(options.eval_file or options.input_file)
+        names = files.expand(options.eval_file or options.input_file)
+        data = f"{len(names)} files"
+        if len(names) == 1:
+            data = os.path.basename(names[0])
         title = f"Step {results.pop('global_step')}, {data}"
         reporting.print_metrics(title, results, baseline={})
 
@@ -186,8 +189,8 @@ def train(run: PretrainingRun, measure: Measure | None) -> int:
     )
     if options.num_warmup_steps >= options.num_train_steps:
         logging.warning(
-            "With --num_warmup_steps=%d, %d training steps do not reach "
-            "--learning_rate. Set --num_warmup_steps=%d",
+            "The warm-up of %d steps is not shorter than the training of %d "
+            "steps. Set --num_warmup_steps=%d",
             options.num_warmup_steps,
             options.num_train_steps,
             options.num_train_steps // 10,

@@ -19,9 +19,9 @@ from official_bert.tasks.task import Task
 
 # {metric: the baseline of tasks with it}, more specific metrics first
 _BASELINES = {
+    "hamming_loss": "always the labels of at least half of the training data",
     "macro_f1": "always the most frequent label",
     "pearson": "always the mean",
-    "hamming_loss": "always the labels of at least half of the training data",
     "exact_match": "always no answer",
     "accuracy": "a random choice",
 }
@@ -79,11 +79,13 @@ def log_data(
         lines.append(f"  {name[:20]:20}{''.join(columns)}")
     logging.info("\n".join(lines))
     _warn_of_labels(counts.get("train", Counter()))
-    train, dev = counts.get("train"), counts.get("dev")
-    if task.kind == "text" and train and dev and train.keys() - dev:
+    dev = counts.get("dev", Counter())
+    missing = [label for label in total if not dev[label]]
+    if task.kind == "text" and dev and missing:
         logging.warning(
-            "dev has no examples of %s, so macro_f1 counts an F1 of 0 for them",
-            listed(sorted(train.keys() - dev)),
+            "dev has no examples of %s: macro_f1 counts an F1 of 0 for each. "
+            "Give a larger --dev_share or another --dev_file",
+            listed(sorted(missing)),
         )
 
 

@@ -181,6 +181,23 @@ def test_metrics_are_printed_beside_those_of_the_baseline(capsys):
     ]
 
 
+@pytest.mark.parametrize(
+    ("task_type", "labels", "shown"),
+    [
+        ("classification", "aab", "always the most frequent label"),
+        ("multilabel", [("a",), ("a", "b"), ()], "at least half of the train"),
+        ("regression", [1.0, 2.0, 4.0], "always the mean"),
+    ],
+)
+def test_baseline_is_described(capsys, task_type, labels, shown):
+    names = () if task_type == "regression" else ("a", "b")
+    task = TextTask(task_type=task_type, labels=names)
+    examples = texts(*labels)
+    baseline = task.baseline(examples, examples)
+    reporting.print_metrics("dev", baseline, baseline)
+    assert shown in capsys.readouterr().out
+
+
 def test_baseline_of_numbers_is_their_mean():
     task = text_task("regression", ())
     found = task.baseline(texts(1.0, 3.0), texts(1.0, 2.0, 6.0))
