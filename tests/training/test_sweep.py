@@ -211,6 +211,7 @@ def test_run_of_another_version_in_a_moved_directory_is_resumed(options):
     sweep._require_same_flags(options)
 
 
+@pytest.mark.usefixtures("runs")
 def test_command_for_the_best_run_of_the_best_mean_is_printed(
     options, monkeypatch
 ):
