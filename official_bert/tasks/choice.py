@@ -132,6 +132,7 @@ class ChoiceTask(Task):
 
     kind = "choice"
     main_metric = "accuracy"
+    baseline_name = "a random choice"
 
     def __post_init__(self) -> None:
         if self.long_documents.mode == "windows":

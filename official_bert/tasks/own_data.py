@@ -235,7 +235,7 @@ class OwnTexts(OwnData):
         training: Sequence[TextExample],
         held_out: Sequence[TextExample],
     ) -> None:
-        """Warns of empty texts, and of held-out texts in the training data."""
+        """Warns of empty texts, and of texts that occur several times."""
         texts = ((e.guid, f"{e.text_a}{e.text_b or ''}") for e in examples)
         empty = [guid for guid, text in texts if not text.strip()]
         if empty:
@@ -247,10 +247,11 @@ class OwnTexts(OwnData):
                 self._places(empty),
             )
         labels: dict[Any, set[Any]] = collections.defaultdict(set)
-        for example in examples:
-            labels[example.text_a, example.text_b].add(example.label)
+        if self.options.task_type == "classification":
+            for example in examples:
+                labels[example.text_a, example.text_b].add(example.label)
         ambiguous = [text for text, found in labels.items() if len(found) > 1]
-        if ambiguous and self.options.task_type == "classification":
+        if ambiguous:
             logging.warning(
                 "%s: %d texts occur with different labels, such as %s. Correct "
                 "them, or use --task_type=multilabel",

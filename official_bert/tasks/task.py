@@ -227,8 +227,13 @@ class Task(abc.ABC):
         """
 
     def baseline(self, training: Examples, examples: Examples) -> Any:
-        """Returns the metrics of a constant answer, {} if the task has none."""
+        """Returns the metrics of a trivial answer, {} if the task has none."""
         return {}
+
+    @property
+    def baseline_name(self) -> str:
+        """The answer of `baseline`, in words."""
+        return ""
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, answers: Any

@@ -173,6 +173,13 @@ class TextTask(Task):
         answer = self.unscale(targets.mean(axis=0))
         return self.metrics(examples, [answer] * len(examples))
 
+    @property
+    def baseline_name(self) -> str:
+        if self.task_type == "multilabel":
+            return "always the labels of at least half of the training data"
+        is_number = self.task_type == "regression"
+        return f"always the {'mean' if is_number else 'most frequent label'}"
+
     def predictions(self, answers: Sequence[np.ndarray]) -> list[Any]:
         """Returns the label, the list of labels or the number per answer."""
         if self.task_type == "regression":

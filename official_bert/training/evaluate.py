@@ -82,7 +82,8 @@ def print_metrics(run: Run, split: str, metrics: Mapping[str, Any]) -> None:
         examples, training = run.data[split], run.data.get("train")
         baseline = run.task.baseline(training, examples) if training else {}
         title = f"{split}, {len(examples):,} examples"
-        reporting.print_metrics(title, metrics, baseline)
+        name = run.task.baseline_name
+        reporting.print_metrics(title, metrics, baseline, name)
 
 
 def predict(run: Run) -> None:

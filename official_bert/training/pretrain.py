@@ -133,7 +133,7 @@ def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
         if len(names) == 1:
             data = os.path.basename(names[0])
         title = f"Step {results.pop('global_step')}, {data}"
-        reporting.print_metrics(title, results, baseline={})
+        reporting.print_metrics(title, results)
 
 
 def _print_next_command(options: RunPretraining, config: BertConfig) -> None:

@@ -103,7 +103,8 @@ def test_baseline_is_a_random_choice(capsys):
     examples = [ChoiceExample("", "", ["a"] * n, 0) for n in (2, 4)]
     baseline = TASK.baseline(examples, examples)
     assert baseline == {"accuracy": 0.375}
-    reporting.print_metrics("dev", {"accuracy": 1.0}, baseline)
+    name = TASK.baseline_name
+    reporting.print_metrics("dev", {"accuracy": 1.0}, baseline, name)
     assert "Baseline: a random choice." in capsys.readouterr().out
 
 

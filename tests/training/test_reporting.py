@@ -164,10 +164,11 @@ def test_metrics_are_printed_beside_those_of_the_baseline(capsys):
     assert baseline["accuracy"] == 0.5
     assert baseline["confusion_matrix"] == [[0, 2], [0, 2]]
     metrics = {"eval_loss": 0.25, "loss": 0.3, "accuracy": 2 / 3, "total": 4000}
-    reporting.print_metrics("dev, 4 examples", metrics, baseline)
+    name = task.baseline_name
+    reporting.print_metrics("dev, 4 examples", metrics, baseline, name)
     metrics = {"loss": np.float32(1.5), "per_class": {}}
     title = "dev_mismatched, 9,832 examples"
-    reporting.print_metrics(title, metrics, baseline={})
+    reporting.print_metrics(title, metrics)
     assert capsys.readouterr().out.splitlines() == [
         "",
         "dev, 4 examples              model  baseline",
@@ -194,7 +195,7 @@ def test_baseline_is_described(capsys, task_type, labels, shown):
     task = TextTask(task_type=task_type, labels=names)
     examples = texts(*labels)
     baseline = task.baseline(examples, examples)
-    reporting.print_metrics("dev", baseline, baseline)
+    reporting.print_metrics("dev", baseline, baseline, task.baseline_name)
     assert shown in capsys.readouterr().out
 
 

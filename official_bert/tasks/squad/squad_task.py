@@ -97,6 +97,7 @@ class SquadTask(task.Task):
     not_saved = (*task.Task.not_saved, "show_progress")
     epoch_has_all_features = False
     main_metric = "f1"
+    baseline_name = "always no answer"
 
     def schema(self, max_seq_length: int) -> Schema:
         return squad_features.make_schema(max_seq_length)

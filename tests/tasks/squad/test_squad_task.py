@@ -36,7 +36,8 @@ def test_baseline_answers_no_question_of_version_2(
     assert (found.get("HasAns_f1"), found.get("NoAns_f1")) == (
         (0.0, 100.0) if version_2 else (None, None)
     )
-    reporting.print_metrics("dev", {"exact_match": 75.0}, found)
+    name = task.baseline_name
+    reporting.print_metrics("dev", {"exact_match": 75.0}, found, name)
     printed = capsys.readouterr().out
     assert ("Baseline: always no answer." in printed) == version_2
 
