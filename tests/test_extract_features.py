@@ -90,6 +90,7 @@ POOLED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pooling", "normalize"),
     [
@@ -166,6 +167,7 @@ def test_input_is_read_chunk_by_chunk(model, monkeypatch):
     assert 1000 < len(list(lines)) < 2000
 
 
+@pytest.mark.slow
 def test_pooled_vectors_are_equal_in_jsonl_and_npy(folder):
     changes = {"pooling": "mean", "layers": "0,-1", "normalize": True}
     lines = read_json_lines(run(folder, "out.jsonl", **changes))
@@ -185,6 +187,7 @@ def records(path):
     return [recorded.decode(serialized.numpy()) for serialized in dataset]
 
 
+@pytest.mark.slow
 def test_tfrecords_hold_the_vectors_of_jsonl(folder):
     lines = read_json_lines(run(folder, "out.jsonl"))
     path = run(folder, "out.records", output_format="tfrecord")

@@ -16,6 +16,8 @@ from official_bert.checkpoints.conversion import keras_hub
 from official_bert.errors import InputError
 from official_bert.options import checks
 
+pytestmark = pytest.mark.slow
+
 api = pytest.importorskip("poetry.core.masonry.api", reason="needs .[dev]")
 
 TENSORFLOW_ADD_ONS = {"keras-nlp", "tensorflow-hub", "tensorflow-text"}

@@ -235,6 +235,7 @@ def test_tagger_reads_columns_as_in_training(tagger, ask, name, options, items):
     assert found == json.loads(json.dumps(expected))
 
 
+@pytest.mark.slow
 def test_column_flags_override_those_of_training(tuned, folder, ask):
     table = b"7\tgood cat\tit is rain\t1\n", "a.tsv"
     columns = {"text_a_column": "1", "text_b_column": "2"}
@@ -414,6 +415,7 @@ def test_fill_mask_needs_no_pooler_and_no_next_sentence_head(
     assert found == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_run_directory", [True, False])
 def test_fill_mask_equals_the_python_api(is_run_directory, pretrained, ask):
     source = {"model_dir": pretrained}

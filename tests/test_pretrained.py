@@ -301,6 +301,7 @@ def test_repository_of_any_format_is_downloaded(hub, source, weights):
     assert hub.has(found, source, weights)
 
 
+@pytest.mark.slow
 def test_download_that_ends_early_is_completed_by_the_next_run(hub):
     hub.add("owner/name")
     hub.server.cut_after = 1000
@@ -309,6 +310,7 @@ def test_download_that_ends_early_is_completed_by_the_next_run(hub):
     assert hub.has(hub.find("owner/name"))
 
 
+@pytest.mark.slow
 def test_killed_download_is_completed_by_the_next_run(hub, directory):
     weights = hub.add("owner/name") / "model.safetensors"
     # huggingface_hub writes 10 MiB at a time.
@@ -339,6 +341,7 @@ def test_killed_download_is_completed_by_the_next_run(hub, directory):
         assert pathlib.Path(completed, name).read_bytes() == expected
 
 
+@pytest.mark.slow
 def test_weights_that_are_only_a_pickle_are_an_error(hub):
     for repository, message in [
         ("owner/name", "owner/name/pytorch_model.bin is a pickle.*safe_serial"),

@@ -130,6 +130,7 @@ def test_default_mode_writes_unmasked_records_too(folder, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     folder, tmp_path
 ):
@@ -149,6 +150,7 @@ def without_dropout(tmp_path):
     return str(path)
 
 
+@pytest.mark.slow
 def test_micro_batches_have_the_masks_of_the_whole_batch(
     folder, tmp_path, without_dropout
 ):
@@ -164,6 +166,7 @@ def test_micro_batches_have_the_masks_of_the_whole_batch(
     recorded.assert_all_close(parts, whole, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", ["static", "dynamic"])
 def test_masks_change_at_every_step(folder, tmp_path, without_dropout, records):
     output = run(
@@ -182,6 +185,7 @@ def test_masks_change_at_every_step(folder, tmp_path, without_dropout, records):
     assert is_equal == (records == "static")
 
 
+@pytest.mark.slow
 def test_evaluation_has_the_same_masks_every_time(folder, tmp_path):
     settings = {"do_eval": True, "eval_batch_size": 8}
     output = run(folder, tmp_path, "words", do_train=True, **settings)
@@ -198,6 +202,7 @@ def test_evaluation_has_the_same_masks_every_time(folder, tmp_path):
 REPLICAS = {"distribution_strategy": "mirrored", "iterations_per_loop": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("records", "changes"),
     [
@@ -216,6 +221,7 @@ def test_packed_records_train_and_evaluate_both_tasks(
     assert found["global_step"] == 6
 
 
+@pytest.mark.slow
 def test_left_to_right_models_read_unmasked_records(folder, tmp_path):
     settings = {"left_to_right": True, "do_eval": True}
     output = run(folder, tmp_path, "static", do_train=True, **settings)

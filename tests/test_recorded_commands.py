@@ -14,6 +14,8 @@ import run_classifier
 import run_pretraining
 import run_squad
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def run(golden, tmp_path, monkeypatch):
@@ -101,7 +103,6 @@ def compact(source, target):
     return target
 
 
-@pytest.mark.slow
 def test_short_training_writes_the_recorded_variables(run, tmp_path):
     expected = run(run_classifier, "run_classifier_train_smoke")
     expected = read_json(expected / "train_smoke_checkpoint.json")

@@ -84,6 +84,7 @@ def test_run_writes_the_files_of_the_original(trained):
     assert described["max_seq_length"] == 32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "block"),
     [
@@ -136,6 +137,7 @@ def test_other_runs_have_no_defaults_from_a_trained_model(
         command_lines.parse(RunClassifier, f"--{flag} --output_dir={output}")
 
 
+@pytest.mark.slow
 def test_mismatched_set_of_mnli_is_evaluated_only_at_the_end(
     folder, tmp_path, monkeypatch
 ):
@@ -198,6 +200,7 @@ def test_early_stopping_ends_training(folder, caplog):
     assert weights(output)["global_step"] == 20
 
 
+@pytest.mark.slow
 def test_frozen_weights_do_not_change_and_have_no_slots(folder):
     output = run(folder, "frozen", do_train=True, freeze="embeddings,0")
     before, after = weights(output, 0), weights(output)
@@ -209,6 +212,7 @@ def test_frozen_weights_do_not_change_and_have_no_slots(folder):
     assert any("/layer_1/" in name for name in before.keys() - same)
 
 
+@pytest.mark.slow
 def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):
     model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
     arrays = {w.path: w.numpy() for w in model.bert.trainable_variables}
@@ -221,6 +225,7 @@ def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):
     assert weights(tmp_path)["global_step"] == 2
 
 
+@pytest.mark.slow
 def test_training_starts_from_a_model_with_other_heads(folder, tmp_path):
     model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
     encoder = model.bert.trainable_variables
@@ -237,6 +242,7 @@ def test_training_starts_from_a_model_with_other_heads(folder, tmp_path):
         run(folder, "other", do_eval=True, init_checkpoint=checkpoint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("labels", "is_same"), [("01", True), ("10", False)])
 def test_output_layer_is_loaded_only_for_the_same_labels(
     folder, tmp_path, caplog, labels, is_same

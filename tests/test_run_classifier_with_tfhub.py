@@ -21,6 +21,8 @@ from official_bert.options import (
     RunClassifierWithTfhub,
 )
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["good cat", "bad dog", "is it good ?", "bad rain", "good sun", "bad"]
 
 
@@ -119,7 +121,6 @@ def test_run_directory_is_that_of_an_ordinary_model(trained, tmp_path):
         command_lines.parse(RunClassifier, line)
 
 
-@pytest.mark.slow
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     base, tmp_path
 ):

@@ -119,6 +119,7 @@ def test_seeds_that_tensorflow_treats_as_0_shuffle_the_data(folder, seed):
     assert first_shuffled() == first_shuffled() != in_order
 
 
+@pytest.mark.slow
 def test_evaluations_during_training_do_not_change_it(folder, finished):
     held_out = str(folder / "held_out.tfrecord")
     record_files.write(held_out, pretraining_runs.make_examples(60)[40:])
@@ -132,6 +133,7 @@ def test_evaluations_during_training_do_not_change_it(folder, finished):
     assert_same_weights(finished, output)
 
 
+@pytest.mark.slow
 def test_diverged_training_names_the_step_and_keeps_checkpoints(folder):
     with pytest.raises(InputError, match=r"Received: nan at step \d+"):
         run(folder, do_train=True, learning_rate=1e30)
@@ -268,6 +270,7 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     assert re.search(logged, caplog.text)
 
 
+@pytest.mark.slow
 def test_resuming_reads_each_array_once_in_the_order_of_the_file(
     copy, folder, monkeypatch
 ):
@@ -281,6 +284,7 @@ def test_resuming_reads_each_array_once_in_the_order_of_the_file(
     assert names == sorted(weights(copy))
 
 
+@pytest.mark.slow
 def test_sigterm_saves_and_ends_the_run(finished, folder, monkeypatch, caplog):
     def save(output_dir, step, *others):
         if step == 4:
@@ -308,6 +312,7 @@ def test_finished_run_is_not_trained_further(finished, copy, folder, caplog):
     assert_same_weights(copy, finished)
 
 
+@pytest.mark.slow
 def test_too_long_warm_up_and_evaluation_on_training_data_are_warnings(
     folder, caplog
 ):
@@ -340,6 +345,7 @@ def test_evaluation_finds_the_config_of_the_run(finished, folder):
         command_lines.parse(RunPretraining, f"--do_train {line}")
 
 
+@pytest.mark.slow
 def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
     """Whether it is a checkpoint or a run directory."""
     prefix = str(finished / "model.ckpt-8")
@@ -355,6 +361,7 @@ def test_init_checkpoint_initializes_weights_but_not_slots(finished, folder):
             run(folder, "new", do_eval=True, **given)
 
 
+@pytest.mark.slow
 def test_weights_missing_or_unused_are_errors_unless_allowed(finished, folder):
     arrays = weights(finished)
     bert = {n: a for n, a in arrays.items() if n.startswith("bert/")}

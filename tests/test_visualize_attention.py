@@ -13,6 +13,8 @@ from official_bert.inference.trained_models import MASK, load_encoder
 from official_bert.options import VisualizeAttention
 from official_bert.tasks.text import TextTask
 
+pytestmark = pytest.mark.slow
+
 CONFIG = {**tiny.CONFIG, "num_hidden_layers": 2}
 SCRIPT = "<script>window.hacked = 1</script> & 'dog'"
 SENTENCES = "the red cat\n\nCat is bad & <b>red</b>\nit is what cat cat ?\n"

@@ -163,6 +163,7 @@ def test_every_nth_document_is_held_out(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == printed
 
 
+@pytest.mark.slow
 def test_files_are_a_corpus_of_english_sentences(tmp_path):
     command = ["-W", "error", "-m", "data.python_english"]
     run_python(*command, f"--output_dir={tmp_path}")

@@ -12,6 +12,8 @@ from support.processes import run_python
 
 from official_bert.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 PARTS = ("train", "dev", "test")
 SOURCE = """
 def a(): 'Return `it` of the\\nothers. Or not so.'

@@ -65,6 +65,7 @@ def test_pack_equals_the_inputs_of_training(seq_length):
             assert found.tolist() == values + padding
 
 
+@pytest.mark.slow
 def test_pack_takes_words_and_lengths_that_are_tensors():
     words = tf.ragged.constant([[[1, 2], [3]], []], tf.int32, ragged_rank=2)
     call = tf.function(lambda length: pack([words], length, SPECIAL_IDS))

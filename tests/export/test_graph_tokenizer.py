@@ -56,6 +56,7 @@ def tokenize_with_offsets(tokenizer, texts):
     return [ragged.merge_dims(1, 2) for ragged in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "recorded_tokens",
     [
@@ -212,6 +213,7 @@ def test_outputs_are_grouped_by_text_and_word(vocab_file):
     assert [r.dtype for r in results] == [tf.int32, tf.int64, tf.int64]
 
 
+@pytest.mark.slow
 def test_batch_may_be_empty(vocab_file):
     function = tf.function(
         GraphTokenizer(vocab_file, True).tokenize_words_with_offsets,

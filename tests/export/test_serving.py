@@ -215,6 +215,7 @@ def as_lists(outputs):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"bilstm"}))
 def test_served_answers_equal_predictions(name, tmp_path):
     finetuned = load(name, tmp_path)

@@ -9,6 +9,8 @@ from support import hub_modules, recorded
 
 from official_bert.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):

@@ -10,6 +10,8 @@ from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs.text_inputs import SpecialIds
 from official_bert.tokenization import load_vocab
 
+pytestmark = pytest.mark.slow
+
 TOKENS = [
     *(*SPECIAL, "ca", "co", "##ute", "##s"),
     *("5", "$", "!", "北", "京", "durer", "ς", "α", "##ς"),
@@ -86,7 +88,6 @@ def test_one_or_two_segments_are_packed(preprocessor, num_segments, by_word):
             np.testing.assert_array_equal(packed[name], values)
 
 
-@pytest.mark.slow
 def test_tf_keras_models_of_pairs_can_be_built(path, vocab_file):
     """ "BERT preprocessing with TF Text" and "Solve GLUE tasks using BERT"."""
     hub = pytest.importorskip("tensorflow_hub")

@@ -14,6 +14,8 @@ from official_bert.hub import HubBert, HubEncoder
 from official_bert.tokenization import load_vocab
 from official_bert.training import distribution
 
+pytestmark = pytest.mark.slow
+
 IDS = [[2, 5, 7, 3], [2, 6, 3, 0], [2, 7, 7, 3], [2, 6, 6, 3]]
 MASK = [[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
 INPUTS = hub_modules.inputs(IDS, MASK, [[0, 0, 1, 1]] * 4)
@@ -97,7 +99,6 @@ def test_keras_saves_and_loads_trained_weights(path, tmp_path):
     assert len(bert.weights) == len(encoder.weights)
 
 
-@pytest.mark.slow
 def test_replicas_share_the_weights_and_train_all(path):
     strategy = distribution.get_strategy("mirrored")
     with strategy.scope():
@@ -169,7 +170,6 @@ def test_module_that_is_not_a_text_encoder_is_an_error(tmp_path):
             HubEncoder(handle)
 
 
-@pytest.mark.slow
 def test_tutorial_of_tensorflow_fine_tunes_all_weights(path, tmp_path):
     """ "Classify text with BERT", in tf_keras, with our two modules."""
     hub = pytest.importorskip("tensorflow_hub")

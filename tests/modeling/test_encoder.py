@@ -209,6 +209,7 @@ def test_jax_backend_gives_the_same_outputs():
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_adam_of_keras_updates_repeated_tokens_like_others():
     ids = keras.Input([None], dtype="int32")
     model = keras.Model(ids, Bert(CONFIG)(ids).pooled_output)

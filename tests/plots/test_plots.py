@@ -161,6 +161,7 @@ def drawn(tmp_path, monkeypatch):
     return draw
 
 
+@pytest.mark.slow
 def test_picture_of_many_classes_stays_small(drawn, tmp_path):
     drawn([f"label {n}" for n in range(120)])
     assert max(pixels(tmp_path / "confusion_matrix.png")) < 4000
@@ -198,6 +199,7 @@ def test_shares_are_fractions_of_rows():
     assert matrix.shares()[1:3] == [[0.0] * 4, [0.25, 0.25, 0.5, 0.0]]
 
 
+@pytest.mark.slow
 def test_browser_shows_curves_and_matrices(tmp_path):
     many = {step: 1 / step for step in range(1, 100)}
     write(tmp_path, {"loss": many, "learning_rate": many})

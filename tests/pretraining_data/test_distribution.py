@@ -74,6 +74,7 @@ def chi_square(ours, theirs):
     return np.sum((ours * scale - theirs / scale) ** 2 / (ours + theirs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "wwm"])
 def test_figures_of_several_runs_equal_those_of_the_original(
     golden, shared_data, tmp_path, kind
@@ -151,6 +152,7 @@ def segment_figures(directory, **how):
     }
 
 
+@pytest.mark.slow
 def test_random_segments_are_those_of_the_default_mode(tmp_path):
     tokens = [f"w{number}" for number in range(NUM_DOCUMENTS)]
     pretraining_records.write_inputs(tmp_path, "", tokens)

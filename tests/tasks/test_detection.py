@@ -283,6 +283,7 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     assert found["accuracy"] == results["accuracy"]
 
 
+@pytest.mark.slow
 def test_without_evaluation_all_examples_are_used(tmp_path, capsys, caplog):
     (tmp_path / "a.csv").write_text(table(*REVIEWS))
     flags = ("--dev_share=0", "--num_train_epochs=2")

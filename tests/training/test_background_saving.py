@@ -123,6 +123,7 @@ def test_checkpoint_is_completed_when_a_run_fails(state, tmp_path, writing):
     assert_saved(tmp_path, 1)
 
 
+@pytest.mark.slow
 def test_training_continues_while_a_checkpoint_is_written(
     tmp_path, writing, monkeypatch
 ):
@@ -141,6 +142,7 @@ def test_training_continues_while_a_checkpoint_is_written(
         assert weights(output, step)["global_step"] == step
 
 
+@pytest.mark.slow
 def test_run_ends_with_the_error_of_its_checkpoint(
     tmp_path, writing, monkeypatch
 ):

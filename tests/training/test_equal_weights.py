@@ -11,6 +11,8 @@ from support.run_outputs import assert_same_weights, read_json_lines, weights
 from official_bert.errors import InputError
 from official_bert.modeling.layers import Dropout
 
+pytestmark = pytest.mark.slow
+
 # A large initializer range, so that gradients must be clipped.
 CONFIG = pretraining_runs.WITHOUT_DROPOUT | {"initializer_range": 0.5}
 SETTINGS = {
@@ -94,7 +96,6 @@ def test_iterations_per_loop_does_not_change_the_weights(
     assert [e["global_step"] for e in history] == [4, 8, 12, 16, 20]
 
 
-@pytest.mark.slow
 def test_run_resumes_with_another_precision_but_not_another_optimizer(
     folder, tmp_path
 ):
@@ -109,7 +110,6 @@ def test_run_resumes_with_another_precision_but_not_another_optimizer(
         run(folder, tmp_path, num_train_steps=25, optimizer="lamb")
 
 
-@pytest.mark.slow
 def test_two_hosts_end_with_the_weights_of_one_device(
     folder, one_device, tmp_path
 ):
@@ -119,7 +119,6 @@ def test_two_hosts_end_with_the_weights_of_one_device(
     event_values(tmp_path)  # One host alone writes events.
 
 
-@pytest.mark.slow
 def test_fine_tuning_on_two_replicas_ends_with_the_weights_of_one_device(
     tmp_path, monkeypatch
 ):

@@ -133,6 +133,7 @@ def test_predicting_a_single_class_is_a_warning(caplog, task, answers, shown):
         assert re.search(f"dev: {shown}", caplog.text)
 
 
+@pytest.mark.slow
 def test_table_of_data_is_also_logged_if_records_are_reused(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     review_runs.write(tmp_path)

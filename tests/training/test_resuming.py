@@ -106,6 +106,7 @@ def test_changed_training_data_and_weights_are_an_error(folder):
     assert contents(folder / "out") == before
 
 
+@pytest.mark.slow
 def test_changed_evaluation_data_is_an_error(folder):
     changes = {"eval_every": 4, "do_eval": True}
     train(folder, "new", **changes)
@@ -117,6 +118,7 @@ def test_changed_evaluation_data_is_an_error(folder):
     train(folder, do_eval=True, num_train_epochs=1.0)
 
 
+@pytest.mark.slow
 def test_changed_weights_of_hugging_face_are_an_error(folder):
     model = conversions.to_hf(folder / "out")
     start = {"init_checkpoint": str(model), "num_train_epochs": 0.2}
@@ -136,6 +138,7 @@ def test_finished_run_with_moved_files_is_unchanged(folder):
     assert {name: after[name] for name in before} == before
 
 
+@pytest.mark.slow
 def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
     train(
         folder,
@@ -151,6 +154,7 @@ def test_run_resumes_with_more_epochs_and_options_that_change_nothing(folder):
     assert kept["seed"] == 12345  # That of the run.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2018", "without fingerprints"])
 def test_runs_of_older_versions_resume(folder, version):
     output = folder / "out"
@@ -169,6 +173,7 @@ def test_runs_of_older_versions_resume(folder, version):
     assert weights(output)["global_step"] == 6
 
 
+@pytest.mark.slow
 def test_run_that_ended_before_its_first_step_starts_over(folder):
     """With other options, data, vocabulary and config."""
     output = folder / "out"
@@ -183,6 +188,7 @@ def test_run_that_ended_before_its_first_step_starts_over(folder):
     assert_same_weights(train(folder, **changes), expected)
 
 
+@pytest.mark.slow
 def test_overwriting_removes_all_files_of_a_run_and_no_others(folder):
     output = train(folder, do_eval=True, do_predict=True, eval_every=3)
     (output / "notes.txt").write_text("mine")
@@ -221,6 +227,7 @@ def test_overwriting_does_not_remove_inputs(folder, name, value, message):
     assert contents(folder / "out") == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recorded", "is_removed"),
     [
@@ -239,6 +246,7 @@ def test_overwriting_removes_held_out_examples_only(
     assert (folder / "out/dev.jsonl").exists() != is_removed
 
 
+@pytest.mark.slow
 def test_overwriting_removes_only_from_directories_of_training_runs(folder):
     other = folder / "other"
     (other / "eval").mkdir(parents=True)
@@ -251,6 +259,7 @@ def test_overwriting_removes_only_from_directories_of_training_runs(folder):
     assert not any((other / name).exists() for name in kept)
 
 
+@pytest.mark.slow
 def test_changing_the_held_out_examples_is_an_error(folder):
     files = (f"--{n}_file={folder}/{f}" for n, f in MODEL_FILES.items())
     line = f"--output_dir={folder}/own --max_seq_length=16 " + " ".join(files)
@@ -285,6 +294,7 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     assert_same_weights(whole, resumed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{"num_train_epochs": 2.0}, {"num_train_epochs": 3.0, "early_stopping": 1}],
@@ -309,6 +319,7 @@ def test_signal_during_the_last_evaluation_ends_the_run(
     assert weights(folder / "out")["global_step"] == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_run_resumes_with_smaller_batches(folder, pad_to):
     """Users reduce the batch size if memory does not suffice."""
@@ -366,6 +377,7 @@ def test_resuming_without_eval_every_is_an_error_if_there_is_a_best_model(
     assert weights(output)["global_step"] == 6
 
 
+@pytest.mark.slow
 def test_checkpoint_is_evaluated_once(folder, monkeypatch):
     """Also if a run was killed before it could evaluate one."""
     history = folder / "new" / "eval_history.jsonl"
@@ -405,6 +417,7 @@ def test_metrics_of_other_test_data_are_removed(folder):
     assert not (output / "predict_results.json").exists()
 
 
+@pytest.mark.slow
 def test_pretraining_on_other_data_or_for_another_loss_is_an_error(tmp_path):
     folder = pretraining_runs.write(tmp_path)
     output = pretraining_runs.run(folder, do_train=True)

@@ -86,6 +86,7 @@ def make_step(model, kind=AdamWeightDecay, jit_compile=None, **changes):
     return optimizer, step
 
 
+@pytest.mark.slow
 def test_recomputed_layers_run_twice_with_the_same_dropout_masks(batch):
     model = make_model()
     calls = []
@@ -103,6 +104,7 @@ def test_recomputed_layers_run_twice_with_the_same_dropout_masks(batch):
     recorded.assert_all_close(found, expected, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_micro_batches_have_different_dropout_masks(batch):
     """With equal masks, two equal halves would give the gradient of one."""
     one = half_of(batch)
@@ -131,6 +133,7 @@ def test_replicas_have_different_dropout_masks(batch):
     assert abs(float(first) - float(second)) > 1e-3
 
 
+@pytest.mark.slow
 def test_steps_and_seeds_have_different_dropout_masks(batch):
     model, losses = make_model(), set()
     still = LinearWarmupDecay(0.0, num_train_steps=9, num_warmup_steps=0)
@@ -155,6 +158,7 @@ def test_layers_have_different_dropout_masks(batch):
     assert len(sites) == len(set(sites)) == 1 + 2 * 3
 
 
+@pytest.mark.slow
 def test_loss_scale_does_not_change_the_update(batch):
     found = []
     for scale in (1.0, 2.0**10):  # Powers of two are exact in float32.
@@ -167,6 +171,7 @@ def test_loss_scale_does_not_change_the_update(batch):
         np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "largest_error"), [("bfloat16", 0.05), ("float16", 0.005)]
 )
@@ -190,6 +195,7 @@ def test_16_bit_gradients_are_close_to_32_bit_ones(batch, kind, largest_error):
     assert 1e-4 < error < largest_error
 
 
+@pytest.mark.slow
 def test_overflow_skips_the_update_and_halves_the_loss_scale(batch):
     model, scale = make_model(kind="float16"), precision.LossScale(2.0**40)
     optimizer, step = make_step(model, loss_scale=scale)

@@ -26,8 +26,11 @@ from official_bert.tokenization import FullTokenizer
 keras_nlp = pytest.importorskip("keras_nlp")
 
 
-# Keras warns when a model that was never compiled is saved.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [
+    # Keras warns when a model that was never compiled is saved.
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.slow,
+]
 
 
 def call(model):
