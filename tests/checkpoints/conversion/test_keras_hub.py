@@ -25,7 +25,6 @@ from official_bert.tokenization import FullTokenizer
 
 keras_nlp = pytest.importorskip("keras_nlp")
 
-
 pytestmark = [
     # Keras warns when a model that was never compiled is saved.
     pytest.mark.filterwarnings("ignore"),
