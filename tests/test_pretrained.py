@@ -275,6 +275,7 @@ RELEASED = "uncased_L-2_H-128_A-2"
 REPOSITORY = f"google/bert_{RELEASED}"
 
 
+@pytest.mark.slow
 def test_released_model_is_downloaded_once_and_found_offline(hub):
     hub.add(REPOSITORY)
     found = hub.find(RELEASED)

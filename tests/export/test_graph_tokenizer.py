@@ -14,6 +14,8 @@ from official_bert.export.graph_normalizer import decode
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.tokenization import BasicTokenizer, FullTokenizer, Tokenizer
 
+pytestmark = pytest.mark.slow
+
 SPECIAL = ["[UNK]", "[CLS]", "[SEP]"]
 BOTH_CASINGS = pytest.mark.parametrize("do_lower_case", [True, False])
 
@@ -56,7 +58,6 @@ def tokenize_with_offsets(tokenizer, texts):
     return [ragged.merge_dims(1, 2) for ragged in found]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "recorded_tokens",
     [
@@ -213,7 +214,6 @@ def test_outputs_are_grouped_by_text_and_word(vocab_file):
     assert [r.dtype for r in results] == [tf.int32, tf.int64, tf.int64]
 
 
-@pytest.mark.slow
 def test_batch_may_be_empty(vocab_file):
     function = tf.function(
         GraphTokenizer(vocab_file, True).tokenize_words_with_offsets,

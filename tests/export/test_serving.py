@@ -261,6 +261,7 @@ def test_answer_is_cut_at_the_bounds_of_its_tokens(
     assert output["n_best_answers"].numpy()[0].decode() == answer
 
 
+@pytest.mark.slow
 def test_bytes_that_are_not_utf8_are_ignored(tmp_path):
     signatures = serving.make_signatures(load("squad", tmp_path))
     context = b"na\xefve the \xa0 end of it"

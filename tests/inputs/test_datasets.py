@@ -57,6 +57,7 @@ def test_epoch_holds_every_record_once(data):
         assert one != other
 
 
+@pytest.mark.slow
 def test_same_seed_gives_the_same_order_from_any_start(data):
     def order(seed, start=0, number=120):
         found = datasets.training_batches(data, 3, seed=seed, start=start)

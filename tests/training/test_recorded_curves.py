@@ -162,11 +162,13 @@ def test_pretrained_weights_and_slots_equal_the_original(pretrained, golden):
     assert_equal_state(prefix, pretrained[0], STATE_TOLERANCES)
 
 
+@pytest.mark.slow
 def test_fine_tuning_curves_equal_the_original(finetuned):
     name, arrays, _, steps = finetuned
     assert_equal_curves(name, arrays, steps)
 
 
+@pytest.mark.slow
 def test_fine_tuned_weights_and_slots_equal_the_original(finetuned, golden):
     name, _, state, _ = finetuned
     noise = json.loads((golden / "training" / "tolerance.json").read_text())
