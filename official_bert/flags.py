@@ -155,12 +155,18 @@ class Options:
         is_required = default is dataclasses.MISSING
         return is_required or getattr(self, name) not in (None, "", default)
 
+    def flag_name(self, name: str) -> str:
+        """Returns the documented flag of an option: its alias, if any."""
+        alias = self.__dataclass_fields__[name].metadata["alias"]
+        return f"--{alias or name}"
+
     def flag(self, name: str) -> str:
         """Returns an option with its value, as written on a command line."""
         value = getattr(self, name)
+        flag = self.flag_name(name)
         if isinstance(value, bool):
-            return f"--{name}" if value else f"--no{name}"
-        return f"--{name}" if value is None else f"--{name}={value}"
+            return flag if value else f"--no{name}"
+        return flag if value is None else f"{flag}={value}"
 
     def error(self, name: str, message: str) -> InputError:
         """Returns the error for an option: "--NAME=VALUE MESSAGE"."""
@@ -177,7 +183,8 @@ class Options:
         needs += [(other, name) for other in declared["needed_by"]]
         for one, other in needs:
             if self.is_set(one) and not self.is_set(other):
-                message = f"needs --{other}. Add it, or omit --{one}."
+                flags = self.flag_name(one), self.flag_name(other)
+                message = f"needs {flags[1]}. Add it, or omit {flags[0]}."
                 raise self.error(one, message)
         for other in declared["conflicts"]:
             if self.is_set(name) and self.is_set(other):

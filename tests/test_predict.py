@@ -21,6 +21,7 @@ from official_bert.errors import InputError
 from official_bert.inference import line_prediction, masked_lm
 from official_bert.inference.predictor import Predictor
 from official_bert.options import Predict
+from official_bert.tasks.choice import ChoiceColumns, ChoiceTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
 
@@ -196,6 +197,45 @@ def test_csv_output_is_the_input_table_with_predictions(
     ):
         predict.main(again)
     assert not os.path.exists("c.csv")
+
+
+CHOICES = "question,A,B,C\nis it ?,cat,dog,sun\nis it red ?,sun,rain,\n"
+
+
+@pytest.mark.parametrize("has_header", [True, False])
+def test_tables_of_choices_are_read_with_the_columns_of_training(
+    has_header, folder, ask
+):
+    names = ("A,B,C", "question") if has_header else ("1,2,3", "0")
+    columns = ChoiceColumns("context", *names, has_header)
+    task = ChoiceTask(num_choices=3, columns=columns)
+    model_dir = tiny.save_finetuned(folder / "own", task)
+    lines = CHOICES if has_header else CHOICES.partition("\n")[2]
+    found = ask(lines.encode(), "a.csv", model_dir=model_dir)
+    expected = Predictor.from_dir(model_dir)(
+        [
+            {"question": "is it ?", "choices": ["cat", "dog", "sun"]},
+            {"question": "is it red ?", "choices": ["sun", "rain"]},
+        ]
+    )
+    for answer, other in zip(found, expected, strict=True):
+        assert answer["text"] == other["text"]
+        probabilities = pytest.approx(other["probabilities"], abs=1e-6)
+        assert answer["probabilities"] == probabilities
+    given = {"model_dir": model_dir, "input_file": "a.csv"}
+    predict.main(Predict(**given, output_file="b.csv"))
+    if not has_header:
+        return
+    added = ["predicted_choice", "predicted_text", "probability"]
+    for row, answer in zip(read_table("b.csv"), expected, strict=True):
+        assert list(row) == ["question", "A", "B", "C", *added]
+        assert row["predicted_text"] == answer["text"]
+        assert row["predicted_choice"] == str(answer["choice"])
+        best = pytest.approx(max(answer["probabilities"]), abs=1e-6)
+        assert float(row["probability"]) == best
+    message = "--text_column=A needs a text model"
+    with pytest.raises(InputError, match=message):
+        Predict(**given, text_a_column="A")
 
 
 @pytest.fixture
@@ -504,21 +544,21 @@ WRONG = [
         "--input_format=conll .* tags words",
     ),
     (f"{SCORE} --input_file=a.conll", "--input_file=a.conll"),
-    (f"{TUNED} --text_b_column=b", "--text_b_column=b needs --text_a_column"),
-    (f"{SCORE} --text_a_column=a --input_file=a.tsv", "--text_a_column=a"),
+    (f"{TUNED} --text_b_column=b", "--text_b_column=b needs --text_column"),
+    (f"{SCORE} --text_a_column=a --input_file=a.tsv", "--text_column=a"),
     (f"{SCORE} --input_file=a.csv", "--input_file=a.csv"),
-    (f"{TUNED} --input_format=tsv --text_a_column=a", "--text_a_column=a"),
+    (f"{TUNED} --input_format=tsv --text_a_column=a", "--text_column=a"),
     (f"{TUNED} --input_file=a.txt --nohas_header", "--nohas_header"),
     (f"{TUNED} --output_file=b.csv", "--output_file=b.csv needs a table"),
     (f"{TUNED} --output_file=b.tsv", "--output_file=b.tsv must end in .csv"),
     (f"{TUNED} --output_file=b.csv.gz", "b.csv.gz must end in .csv"),
-    (f"{TUNED} --input_file=a.tsv --output_file=b.CSV", "b.CSV needs --text_a"),
+    (f"{TUNED} --input_file=a.tsv --output_file=b.CSV", "b.CSV needs --text_c"),
     (f"{SCORE} --output_file=b.csv", "--output_file=b.csv needs a table"),
-    (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_a_column"),
-    (f"{TUNED} --input_file=a.tsv --has_header", "--has_header needs --text_a"),
+    (f"{TUNED} --input_file=a.csv", "=a.csv needs --text_column"),
+    (f"{TUNED} --input_file=a.tsv --has_header", "--has_header needs --text_c"),
     (
         "--model_dir=TAGS --input_file=a.tsv --text_a_column=a",
-        "--text_a_column=a .*tagging",
+        "--text_column=a .*tagging",
     ),
 ]
 

@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from absl import logging
@@ -24,6 +24,7 @@ from official_bert.inference.trained_models import (
 )
 from official_bert.options import Predict
 from official_bert.tasks import tables
+from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.conll import Sentence
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask
@@ -35,9 +36,9 @@ Answerer = Predictor | FillMask | Scorer
 
 
 class TableRow(NamedTuple):
-    """The texts of a table's row, and {column: cell} of all its cells."""
+    """A row of a table: what `parse` of the task takes, and all its cells."""
 
-    texts: dict[str, str]
+    given: Mapping[str, str]
     cells: dict[str, str]
 
 
@@ -52,21 +53,26 @@ def load(options: Predict) -> Answerer:
         finetuned = load_finetuned(options.model_dir)
     else:
         finetuned = load_huggingface(options.model_files)
-    task = finetuned.task
-    if isinstance(task, TextTask):
-        columns = task.columns
-        if options.text_a_column:
-            names = (options.text_a_column, options.text_b_column)
-            columns = TextColumns(tuple(filter(None, names)))
-        if columns and options.has_header is not None:
-            columns = columns._replace(has_header=options.has_header)
+    task = _override(finetuned.task, options)
+    finetuned = finetuned._replace(task=task)
+    return Predictor(finetuned, batch_size=options.batch_size)
+
+
+def _override(task: Any, options: Predict) -> Any:
+    """Returns the task with the columns and the threshold of the flags."""
+    if isinstance(task, TextTask) and options.text_a_column:
+        names = (options.text_a_column, options.text_b_column)
+        columns = TextColumns(tuple(filter(None, names)))
+        task = dataclasses.replace(task, columns=columns)
+    is_table = isinstance(task, TextTask | ChoiceTask) and task.columns
+    if is_table and options.has_header is not None:
+        columns = task.columns._replace(has_header=options.has_header)
         task = dataclasses.replace(task, columns=columns)
     threshold = options.null_score_diff_threshold
     if isinstance(task, SquadTask) and threshold is not None:
         decoding = task.decoding._replace(null_score_diff_threshold=threshold)
         task = dataclasses.replace(task, decoding=decoding)
-    finetuned = finetuned._replace(task=task)
-    return Predictor(finetuned, batch_size=options.batch_size)
+    return task
 
 
 def run(answerer: Answerer, options: Predict) -> None:
@@ -124,18 +130,24 @@ def _rows(
     if isinstance(task, TaggingTask) and _is_conll(task, options):
         sentences = task.columns.read_file(path, needs_tags=False)
         return ((path, sentence) for sentence in sentences)
-    if isinstance(task, TextTask) and task.columns and kind in ("tsv", "csv"):
+    if kind not in ("tsv", "csv"):
+        return None
+    if isinstance(task, TextTask) and task.columns:
         names, has_header = task.columns
         both = ("--text_column", "--text_b_column")
         flags = dict(zip(names, both, strict=False))
-        rows = tables.read(path, kind, has_header=has_header, flags=flags)
-        return ((row.where, _to_table_row(row, names)) for row in rows)
-    return None
+    elif isinstance(task, ChoiceTask):
+        names, has_header, flags = (), task.columns.has_header, {}
+    else:
+        return None
+    rows = tables.read(path, kind, has_header=has_header, flags=flags)
+    return ((row.where, _to_table_row(row, names)) for row in rows)
 
 
-def _to_table_row(row: tables.Row, names: Iterable[str]) -> TableRow:
-    texts = {name: row.text(name) for name in names}
-    return TableRow(texts, {name: row.text(name) for name in row.columns})
+def _to_table_row(row: tables.Row, names: Sequence[str]) -> TableRow:
+    """Returns a row, of which a task takes the columns `names`, or all."""
+    given = {name: row.text(name) for name in names} or row.cells
+    return TableRow(given, {name: row.text(name) for name in row.columns})
 
 
 def _is_conll(task: TaggingTask, options: Predict) -> bool:
@@ -231,7 +243,7 @@ def _answer_chunk(
 
 
 def _given(value: Any) -> Any:
-    return value.texts if isinstance(value, TableRow) else value
+    return value.given if isinstance(value, TableRow) else value
 
 
 def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
@@ -255,8 +267,10 @@ def _to_csv(
     for row, answer in answered:
         added: dict[str, Any] = {}
         for name, value in answer.items():
-            if name == "probabilities":
+            if isinstance(value, dict):  # The probabilities of labels.
                 added |= {f"probability_{n}": p for n, p in value.items()}
+            elif name == "probabilities":  # Rows have different choices.
+                added["probability"] = max(value)
             elif isinstance(value, list | tuple):
                 added[f"predicted_{name}"] = ",".join(value)
             else:

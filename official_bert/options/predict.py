@@ -194,22 +194,23 @@ class Predict(ModelOptions, heading="Model"):
         names = ["text_a_column", "has_header"]
         names += ["input_file"] if file_format == "csv" else []
         given = list(filter(self.is_set, names))
-        if given and kind != "text":
+        kinds = ("text",) if self.text_a_column else ("text", "choice")
+        if given and kind not in kinds:
             message = f"needs a text model. Received: a model for {kind}."
             if file_format == "csv":
                 message += (
                     " Use a .jsonl file, or run_classifier.py --do_predict."
                 )
             raise self.error(given[0], message)
-        has_columns = bool(self.text_a_column or task.get("columns"))
-        if given and not has_columns:
-            raise self.error(given[0], "needs --text_a_column. Add it.")
+        is_known = self.text_a_column or task.get("columns") or kind != "text"
+        if given and not is_known:
+            raise self.error(given[0], "needs --text_column. Add it.")
         is_table = file_format in ("tsv", "csv") and self.input_file != "-"
-        if self.writes_csv and not (is_table and kind == "text"):
+        if self.writes_csv and not (is_table and kind in kinds):
             message = (
-                "needs a table, .csv or .tsv, as --input_file, and a text "
-                "model. Otherwise, write a .jsonl file."
+                "needs a table, .csv or .tsv, as --input_file, and a model of "
+                "texts or choices. Otherwise, write a .jsonl file."
             )
             raise self.error("output_file", message)
-        if self.writes_csv and not has_columns:
-            raise self.error("output_file", "needs --text_a_column. Add it.")
+        if self.writes_csv and not is_known:
+            raise self.error("output_file", "needs --text_column. Add it.")

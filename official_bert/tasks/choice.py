@@ -61,6 +61,7 @@ class ChoiceColumns(NamedTuple):
     context: str = "context"  # Text A; without it, the question is text A.
     choices: str = "choices"  # The list of choices, or columns: "A,B,C".
     question: str = "question"  # Optional; prepended to every choice.
+    has_header: bool = True  # Whether tables begin with a header.
 
     def example(self, given: Mapping[str, Any], where: str) -> ChoiceExample:
         """Makes an example without a label from a JSON object or a row.
@@ -105,8 +106,8 @@ class ChoiceColumns(NamedTuple):
                 f"{where}: {self.choices!r} must be a list of at least two "
                 "texts, an object with the lists `text` and `label`, or, "
                 "comma-separated, the columns of the choices. Received: "
-                f"{quoted(value)}. The columns are {listed(given)}. Check "
-                "--choices_column."
+                f"{quoted(value)}. The columns are {listed(given)}. In "
+                "training, check --choices_column."
             )
         return texts, names
 
@@ -212,9 +213,9 @@ class ChoiceTask(Task):
                 f"{self.columns.choices}. Received: {quoted(given)}.{advice}"
             )
         by_default = {
-            name: given[default]
-            for name, default in zip(self.columns, DEFAULT_COLUMNS, strict=True)
-            if default in given
+            getattr(self.columns, name): given[name]
+            for name in ("context", "choices", "question")
+            if name in given
         }
         example = self.columns.example({**by_default, **given}, where)
         if len(example.choices) > self.num_choices:

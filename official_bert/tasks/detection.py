@@ -72,8 +72,7 @@ def complete(options: _Options) -> _Options:
 def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
     """Yields the rows of `train`, `dev` or `test` of own data."""
     flags = {
-        getattr(options, field.name): "--"
-        + (field.metadata["alias"] or field.name)
+        getattr(options, field.name): options.flag_name(field.name)
         for field in dataclasses.fields(options)
         if field.name.endswith("_column")
     }

@@ -405,7 +405,10 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
         )
     question = options.question_column or DEFAULT_COLUMNS.question
     columns = ChoiceColumns(
-        options.context_column, options.choices_column, question
+        options.context_column,
+        options.choices_column,
+        question,
+        options.has_header is not False,
     )
     first = next(detection.read_rows(options, options.used_splits[0]))
     names = list(filter(detection.CHOICE_COLUMN.fullmatch, first.cells))

@@ -67,14 +67,22 @@ def get_strategy(name: str) -> tf.distribute.Strategy:
 
     Without a GPU, `mirrored` uses all logical CPUs.
     """
+    list_devices = tf.config.list_logical_devices
     if name == "none":
+        num_gpus = len(list_devices("GPU"))
+        device = "the GPU" if num_gpus else "the CPU"
+        if num_gpus > 1:
+            device = (
+                f"one of {num_gpus} GPUs. --distribution_strategy=mirrored "
+                "uses all"
+            )
+        logging.info("Running on %s", device)
         return tf.distribute.get_strategy()
     if name == "multi_worker_mirrored":
         hosts = ", ".join(tf_config.hosts())
         logging.info("Waiting for all hosts: %s. Ctrl-C aborts.", hosts)
         with interruption.waiting_for_hosts():
             return tf.distribute.MultiWorkerMirroredStrategy()
-    list_devices = tf.config.list_logical_devices
     devices = list_devices("GPU") or list_devices("CPU")
     names = ", ".join(device.name for device in devices)
     logging.info("--distribution_strategy=mirrored: %s", names)

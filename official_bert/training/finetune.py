@@ -31,9 +31,9 @@ from official_bert.options import (
     RunClassifier,
     RunClassifierWithTfhub,
     RunSquad,
-    checks,
 )
 from official_bert.tasks import record_files
+from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
 from official_bert.tokenization import (
@@ -414,10 +414,8 @@ def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
     model = run_directory.latest(model_formats.find_checkpoint(directory))
     names = filter(_RESULT_FILE.fullmatch, files.list_directory(directory))
     ending = _ENDINGS[task.kind]
-    if isinstance(options, RunClassifier) and task.kind == "text":
-        own_format = options.own_format("train")
-        if own_format in checks.TABLE_FORMATS:
-            ending = own_format
+    if isinstance(task.data, OwnData):
+        ending = task.data.options.own_format("train")
     print(
         f"\nThe model is {model or options.init_checkpoint}. Some other files "
         f"in {directory}:{bullet_list(list(names))}"

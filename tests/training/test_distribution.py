@@ -1,6 +1,7 @@
 """Shares of a batch, agreement of hosts, and errors without a TPU."""
 
 import pathlib
+import re
 import socket
 import types
 
@@ -21,6 +22,23 @@ def test_replicas_get_their_shares_in_order():
         for batch in distribution.shard_batches(batches, strategy)
     ]
     assert found == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "message"),
+    [
+        (0, "the CPU"),
+        (1, "the GPU"),
+        (2, "one of 2 GPUs. .*=mirrored uses all"),
+    ],
+)
+def test_log_names_the_device(num_gpus, message, monkeypatch, caplog):
+    monkeypatch.setattr(
+        tf.config, "list_logical_devices", lambda _: [None] * num_gpus
+    )
+    with caplog.at_level("INFO"):
+        distribution.get_strategy.__wrapped__("none")
+    assert re.fullmatch(f"Running on {message}", caplog.messages[0])
 
 
 def tpu_options(folder, **flags):
