@@ -438,6 +438,8 @@ def test_huggingface_model_has_the_answers_of_the_converted_one(
     assert len(answers) == len(data.splitlines())
     assert all(key in answer for answer in answers)
     assert caplog.text.count("`strip_accents` is False") == 1
+    items = [answer.pop("input") for answer in answers]
+    assert Predictor.from_pretrained(str(model))(items) == answers
 
 
 def test_fill_mask_needs_no_pooler_and_no_next_sentence_head(

@@ -6,8 +6,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from official_bert import pretrained
 from official_bert.errors import InputError, quoted
-from official_bert.inference.trained_models import load_finetuned
+from official_bert.inference.trained_models import (
+    load_finetuned,
+    load_huggingface,
+)
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import FinetunedModel
 
@@ -48,6 +52,19 @@ class Predictor:
         Raises `InputError` if a file is missing or damaged.
         """
         return cls(load_finetuned(output_dir), batch_size=batch_size)
+
+    @classmethod
+    def from_pretrained(
+        cls, model: str, *, batch_size: int = 32
+    ) -> "Predictor":
+        """Loads a model that was fine-tuned with transformers.
+
+        `model` is OWNER/NAME on the Hugging Face Hub, or a directory. Raises
+        `InputError` if the model is not fine-tuned or not supported.
+        """
+        model_files = pretrained.find(model)
+        pretrained.download_weights(model, model_files.init_checkpoint)
+        return cls(load_huggingface(model_files), batch_size=batch_size)
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:
         """Returns an answer for each item; its values have JSON types.
