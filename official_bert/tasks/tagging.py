@@ -254,7 +254,7 @@ class TaggingTask(Task):
         words, offsets = list(example.words), example.offsets
         result: dict[str, Any] = {"tokens": words, "tags": answer}
         if offsets:
-            result["offsets"] = offsets
+            result["offsets"] = [list(span) for span in offsets]
         if entities.has_prefixes(self.labels):
             result["entities"] = []
             for start, end, name in entities.entities(answer):
