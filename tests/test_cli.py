@@ -263,9 +263,7 @@ def test_program_error_keeps_its_traceback_and_ctrl_c_has_none(run):
 
 
 @pytest.mark.parametrize("flags_given", ["--help", "-h", "--help rye"])
-def test_help_lists_common_flags_under_headings_and_exits_with_0(
-    run, flags_given
-):
+def test_help_lists_common_flags_by_heading_and_exits_with_0(run, flags_given):
     status, output, errors = run(*flags_given.split())
     assert (status, errors) == (0, "")
     assert output == (
@@ -299,9 +297,7 @@ def test_reader_of_the_output_may_end_early(flag):
     ("arguments", "level", "is_shown"),
     [([], None, False), (["--verbose"], None, True), ([], "0", True)],
 )
-def test_lines_of_imports_are_shown_if_the_user_asks(
-    run, arguments, level, is_shown
-):
+def test_lines_of_imports_are_shown_on_request(run, arguments, level, is_shown):
     environment = {"TF_CPP_MIN_LOG_LEVEL": level} if level else {}
     _, _, errors = run("--flour=rye", *arguments, **environment)
     assert ("I0000 oneDNN" in errors) == is_shown

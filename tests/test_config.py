@@ -33,9 +33,7 @@ UNKNOWN = {"vocab_size": 5, "foo": [1], "pooler_type": "x"}
         ("from_json_file", {"vocab_size": 7, "hidden_act": "RELU"}),
     ],
 )
-def test_missing_and_unknown_keys_are_treated_as_in_the_original(
-    name, json_object
-):
+def test_missing_or_unknown_keys_are_read_as_in_the_original(name, json_object):
     [_, expected] = ORIGINAL["cases"][name]
     assert BertConfig.from_dict(json_object).to_dict() == expected
 

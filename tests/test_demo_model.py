@@ -99,9 +99,7 @@ def test_demo_model_is_the_default_and_is_logged(options_class, line, caplog):
 
 @pytest.mark.parametrize("flag", ["vocab_file", "init_checkpoint", "model"])
 @pytest.mark.parametrize(("options_class", "line"), DEFAULTS)
-def test_default_model_is_not_used_with_other_model_flags(
-    options_class, line, flag
-):
+def test_default_model_is_not_used_with_model_flags(options_class, line, flag):
     value = "" if flag == "model" else "a"
     with pytest.raises(InputError, match=r"required|must be given"):
         command_lines.parse(options_class, f"{line} --{flag}={value}")

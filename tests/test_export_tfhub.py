@@ -114,10 +114,7 @@ def test_bad_options_are_errors_before_anything_is_written(directory, tmp_path):
     for changes, message in [
         (only, "--export_path, --preprocessor_path"),
         ({"init_checkpoint": None}, "--init_checkpoint must be given"),
-        (
-            {"model_dir": new},
-            "--model_dir=.* conflicts with --bert_config_file=",
-        ),
+        ({"model_dir": new}, "--model_dir=.* with --bert_config_file="),
         ({"preprocessor_path": new}, "--preprocessor_path=.* --export_path"),
         ({"preprocessor_path": inside}, "--preprocessor_path=.* --export_path"),
         ({"preprocessor_path": other, **long}, "64 positions"),

@@ -93,13 +93,7 @@ POOLED = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("pooling", "normalize"),
-    [
-        ("none", False),
-        ("none", True),
-        ("cls", False),
-        ("mean", False),
-        ("max", True),
-    ],
+    [("none", False), ("cls", False), ("mean", False), ("max", True)],
 )
 def test_vectors_equal_those_of_the_line_alone(
     model, monkeypatch, pooling, normalize

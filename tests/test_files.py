@@ -192,9 +192,7 @@ def test_errors_of_remote_files_are_input_errors(tmp_path, call, path, message):
 def test_file_that_cannot_be_removed_or_renamed_is_an_error(
     tmp_path, call, path
 ):
-    with pytest.raises(
-        (OSError, tf.errors.OpError), match=r"No such file|scheme 'nope'"
-    ):
+    with pytest.raises((OSError, tf.errors.OpError), match=r"No such|'nope'"):
         call(path.format(tmp_path))
 
 

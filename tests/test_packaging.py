@@ -65,9 +65,8 @@ def test_wheel_has_all_modules_and_data_files(wheel):
     for path in package.rglob("*"):
         if path.is_file() and path.suffix != ".pyc":
             assert (wheel / path.relative_to(ROOT)).is_file()
-    assert {path.name for path in wheel.iterdir() if path.suffix == ""} == {
-        "official_bert"
-    }
+    names = {path.name for path in wheel.iterdir() if not path.suffix}
+    assert names == {"official_bert"}
 
 
 def test_wheel_runs_every_command(wheel):

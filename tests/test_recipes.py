@@ -57,9 +57,7 @@ def with_existing_files(flags, model):
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_recipe_parses_with_the_commands_of_its_comment(
-    recipe, model, monkeypatch
-):
+def test_recipe_fits_the_commands_of_its_comment(recipe, model, monkeypatch):
     monkeypatch.chdir(ROOT)
     values = lines(recipe)
     ignored = values.pop("undefok", "").split(",")

@@ -125,9 +125,7 @@ def h():
 }
 
 
-def test_each_module_is_a_document_and_no_sentence_is_repeated(
-    tmp_path, monkeypatch
-):
+def test_modules_are_documents_and_no_sentence_repeats(tmp_path, monkeypatch):
     (tmp_path / "test").mkdir()
     for name, source in LIBRARY.items():
         (tmp_path / name).write_text(source)

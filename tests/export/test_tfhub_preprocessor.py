@@ -38,9 +38,7 @@ def preprocessor(path):
     return tf.saved_model.load(path)
 
 
-def test_tokens_and_offsets_are_those_of_the_tokenizer(
-    preprocessor, vocab_file
-):
+def test_tokens_and_spans_are_those_of_the_tokenizer(preprocessor, vocab_file):
     tokenizer = GraphTokenizer(vocab_file, do_lower_case=True)
     expected = tokenizer.tokenize_words_with_offsets(tf.constant(TEXTS))
 

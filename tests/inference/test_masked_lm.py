@@ -88,9 +88,7 @@ def test_guesses_do_not_depend_on_the_batch(model, tokenizer, batch_size):
 
 
 @pytest.mark.parametrize("block", [3, 4096])
-def test_score_is_the_sum_over_masked_tokens(
-    model, tokenizer, block, monkeypatch
-):
+def test_score_sums_over_masked_tokens(model, tokenizer, block, monkeypatch):
     monkeypatch.setattr(masked_lm, "_BLOCK", block)
     texts = ["it is bad what is it ?", "cat", "red cat is ?"]
     scorer = masked_lm.Scorer(model, tokenizer, batch_size=4)

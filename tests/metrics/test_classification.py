@@ -68,11 +68,7 @@ def test_per_class_metrics_equal_scikit_learn(num_examples):
     scores = classification.per_class(targets, predictions, list("abcdefg"))
     assert_equals_scikit_learn(scores, targets, predictions, labels=range(7))
     assert list(scores["per_class"]) == list("abcdefg")
-    assert list(in_json(scores)) == [
-        "per_class",
-        "macro_f1",
-        "confusion_matrix",
-    ]
+    assert [*in_json(scores)] == ["per_class", "macro_f1", "confusion_matrix"]
     matrix = metrics.confusion_matrix(targets, predictions, labels=range(7))
     assert scores["confusion_matrix"] == matrix.tolist()
 

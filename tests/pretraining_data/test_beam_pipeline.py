@@ -140,9 +140,7 @@ def test_steps_in_any_order_make_the_records_of_workers(
         ("3.txt.gz", b"the cat", r"3.txt.gz:1: invalid gzip data"),
     ],
 )
-def test_damaged_input_is_reported(
-    inputs, without_beam, name, content, message
-):
+def test_damaged_file_is_reported(inputs, without_beam, name, content, message):
     (inputs / name).write_bytes(content)
     (inputs / "a").write_text("before")
     names = sorted(inputs.iterdir())

@@ -18,10 +18,8 @@ DOCUMENTS = [["a b"], ["c", "b"], ["a"], ["d a", "b"]]
 
 @pytest.fixture
 def settings(make_vocab):
-    vocab_file = make_vocab(*TOKENS)
-    return Settings(
-        types.SimpleNamespace(vocab_file=vocab_file, do_lower_case=True)
-    )
+    options = {"vocab_file": make_vocab(*TOKENS), "do_lower_case": True}
+    return Settings(types.SimpleNamespace(**options))
 
 
 def blocks(settings, lines, size=2048):

@@ -136,9 +136,7 @@ def test_only_the_last_sequence_of_a_document_is_short(inputs, tmp_path, nsp):
 
 
 @both_modes
-def test_sop_without_a_document_of_two_sentences_is_an_error(
-    tmp_path, num_workers
-):
+def test_sop_needs_a_document_of_two_sentences(tmp_path, num_workers):
     out = tmp_path / "out"
     how = {"dupe_factor": 3, "num_workers": num_workers}
     pretraining_records.write_inputs(tmp_path, "a\n\nb\n", "ab")

@@ -39,9 +39,7 @@ def inputs(tmp_path_factory):
     ],
     ids=str,
 )
-def test_records_do_not_depend_on_the_number_of_workers(
-    inputs, tmp_path, changes
-):
+def test_records_do_not_depend_on_num_workers(inputs, tmp_path, changes):
     names = [str(tmp_path / name) for name in "abc"]
     one, two = (
         make(inputs, ",".join(names), num_workers=number, **changes)

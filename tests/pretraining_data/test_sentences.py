@@ -150,9 +150,7 @@ def output(records):
 @pytest.mark.parametrize("num_workers", [0, 1])
 @pytest.mark.parametrize("pack_sequences", [False, True])
 @pytest.mark.parametrize("nsp", ["next", "sop", "none"])
-def test_logged_counts_equal_those_by_hand(
-    make, num_workers, pack_sequences, nsp
-):
+def test_counts_equal_those_by_hand(make, num_workers, pack_sequences, nsp):
     # 16 tokens, which all fit: 4 sentences of 4.
     how = {"num_workers": num_workers, "pack_sequences": pack_sequences}
     found = output(make(TEXT, nsp=nsp, dupe_factor=3, **how))
@@ -181,9 +179,7 @@ def test_truncated_tokens_are_counted(
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 @pytest.mark.parametrize("pack_sequences", [False, True])
-def test_tokens_of_random_segments_are_not_counted(
-    make, num_workers, pack_sequences
-):
+def test_random_segments_are_not_counted(make, num_workers, pack_sequences):
     # Two documents of one sentence of 4: A is the document, B is random.
     # [CLS] 3 [SEP] 3 [SEP] has room for 3 of 4 tokens of A.
     text = TEXT.replace(".\nThe", " the")

@@ -20,10 +20,10 @@ def tokenizer(golden, vocab_files, task):
     return Tokenizer(vocab_files[recorded["vocab"]], recorded["do_lower_case"])
 
 
-def assert_equals(golden, folder, task, tokenizer, split):
+def assert_equals(golden, name, task, tokenizer, split):
     """Checks that examples and features of all lengths equal recorded ones."""
     examples = task.examples(split)
-    place = golden / "classifier" / "features" / folder
+    place = golden / "classifier" / "features" / f"{name}_{split}"
     expected = list(lines(place / "examples.jsonl.gz"))
     assert len(examples) == len(expected)
     for example, (guid, text_a, text_b, label) in zip(

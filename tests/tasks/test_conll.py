@@ -55,9 +55,7 @@ def read(path, token_column=0, tag_column=-1):
         ("\n", (0, -1), False),
     ],
 )
-def test_columns_are_distinguished_from_lines_of_text(
-    write, text, columns, expected
-):
+def test_columns_are_distinguished_from_text(write, text, columns, expected):
     labels = ("B-ORG", "B-PER", "I-PER", "B-LOC", "O")
     data = ConllData("", *columns, labels)
     assert data.recognizes(write(text)) == expected

@@ -24,9 +24,7 @@ def make(name, folder):
 def test_features_equal_the_original(golden, vocab_files, name, split):
     tokenizer = recorded_texts.tokenizer(golden, vocab_files, name)
     task = make(name, golden / "classifier" / "data" / name)
-    recorded_texts.assert_equals(
-        golden, f"{name}_{split}", task, tokenizer, split
-    )
+    recorded_texts.assert_equals(golden, name, task, tokenizer, split)
 
 
 ODD_PAIRS = {
@@ -110,7 +108,7 @@ def test_mismatched_sets_of_mnli_are_read_if_present(tmp_path):
     assert task.splits("train") == ["train"]
 
 
-ANSWERS = [[0.1, 0.2, 0.7], [0.6, 0.25, 0.15]]
+ANSWERS = np.array([[0.1, 0.2, 0.7], [0.6, 0.25, 0.15]])
 NAMES = "index\tprediction\n0\tneutral\n1\tcontradiction\n"
 SCORES = "0.1\t0.2\t0.7\n0.6\t0.25\t0.15\n"
 NUMBERS = "index\tprediction\n0\t0.000\n1\t2.718\n2\t5.000\n"
@@ -125,16 +123,11 @@ NUMBERS = "index\tprediction\n0\t0.000\n1\t2.718\n2\t5.000\n"
             np.array([[-0.5], [2.71828], [5.5]], np.float32),
             {"test_results": "-0.5\n2.71828\n5.5\n", "STS-B": NUMBERS},
         ),
-        (
-            "MNLI",
-            "test",
-            np.array(ANSWERS),
-            {"test_results": SCORES, "MNLI-m": NAMES},
-        ),
+        ("MNLI", "test", ANSWERS, {"test_results": SCORES, "MNLI-m": NAMES}),
         (
             "MNLI",
             "test_mismatched",
-            np.array(ANSWERS),
+            ANSWERS,
             {"test_results_mismatched": SCORES, "MNLI-mm": NAMES},
         ),
     ],

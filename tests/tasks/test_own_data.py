@@ -112,9 +112,7 @@ def test_unknown_choice_in_test_data_gives_a_warning(tmp_path, caplog):
         ),
     ],
 )
-def test_labels_are_those_of_the_training_data_sorted(
-    tmp_path, cells, labels, found
-):
+def test_labels_of_the_training_data_are_sorted(tmp_path, cells, labels, found):
     rows = [{"text": "a", "label": cell} for cell in cells]
     write_jsonl(tmp_path / "train.jsonl", *rows)
     is_multilabel = isinstance(cells[0], list)
@@ -162,11 +160,7 @@ def test_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        (
-            "dev.csv",
-            "text,Label\na,y\n",
-            r"text, label\. Received: text, Label",
-        ),
+        ("dev.csv", "text,Label\na,y\n", r"label\. Received: text, Label"),
         ("test.csv", "text,id,label\na,1,y\n", r"Received: text, id, label"),
         ("test.csv", "text,label\na,0\nb,1\n", r"n, y\. Received: 0, 1\."),
         ("test.csv", "text,label\na,-1\nb,-1\n", None),  # Stands for none.
@@ -229,9 +223,7 @@ def read_scores(output):
 @pytest.mark.slow
 def test_multilabel_run_learns_and_predicts_without_training_data(tmp_path):
     names = ["rain", "sun"]
-    rows = write_data(
-        tmp_path, lambda text: [name for name in names if name in text]
-    )
+    rows = write_data(tmp_path, lambda text: [n for n in names if n in text])
     output, results = run(tmp_path, task_type="multilabel")
     assert results["micro_f1"] > 0.9
     assert results["exact_match"] > 0.9

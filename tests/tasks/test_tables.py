@@ -20,6 +20,9 @@ def numbered(**cells):
     return {str(n): cell for n, cell in enumerate(cells.values())} | cells
 
 
+TWO_ROWS = [(2, numbered(a="1")), (5, numbered(a="2"))]
+
+
 @pytest.mark.parametrize(
     ("header", "columns"),
     [
@@ -45,16 +48,8 @@ def test_columns_may_be_named_by_numbers_or_unnamed(tmp_path, header, columns):
                 (4, numbered(text=" it's , ", label="")),
             ],
         ),
-        (
-            "tsv",
-            "a\n1\n  \n\n2\n",
-            [(2, numbered(a="1")), (5, numbered(a="2"))],
-        ),
-        (
-            "csv",
-            "a\n1\n  \n\n2\n",
-            [(2, numbered(a="1")), (5, numbered(a="2"))],
-        ),
+        ("tsv", "a\n1\n  \n\n2\n", TWO_ROWS),
+        ("csv", "a\n1\n  \n\n2\n", TWO_ROWS),
         # A quoted empty cell is a row.
         ("csv", 'a\n""\n\n"b"\n', [(2, numbered(a="")), (4, numbered(a="b"))]),
         # As written by pandas: an unnamed index, then numbered columns.
@@ -155,11 +150,7 @@ def test_written_tsv_is_read_by_python():
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        (
-            "Label,text\n1,a\n",
-            "label",
-            r"'label' \(--label_column\)\. Received: ",
-        ),
+        ("Label,text\n1,a\n", "label", r"'label' \(--label_column\)\. Rec"),
         ("Label,text\n1,a\n", "label", "Label, text. Did you mean 'Label'?"),
         ("Label,text\n1,a\n", "2", "'2'.*Columns are counted from 0"),
         ("text|label\na|1\n", "label", "'|' seems to separate .* commas"),

@@ -76,9 +76,7 @@ def test_never_split_tokens_are_kept_whole(make_vocab, text, tokens):
         (("[MASK]", "a"), "[MASK], which"),
     ],
 )
-def test_never_split_must_be_tokens_of_the_vocabulary(
-    make_vocab, tokens, received
-):
+def test_never_split_must_be_known_tokens(make_vocab, tokens, received):
     message = f"`never_split`.*Received: {re.escape(received)}"
     with pytest.raises(InputError, match=message):
         FullTokenizer(make_vocab("a", "b"), never_split=tokens)
@@ -114,9 +112,7 @@ def test_whitespace_is_that_of_str_split():
         (characters.is_nonspacing_mark, "\u0301\u0e31", "é`^\u0903"),
     ],
 )
-def test_characters_have_the_classes_of_the_original(
-    is_in_class, members, others
-):
+def test_characters_have_the_original_classes(is_in_class, members, others):
     assert [char for char in members if not is_in_class(char)] == []
     assert [char for char in others if is_in_class(char)] == []
 

@@ -80,9 +80,7 @@ def test_spans_of_recorded_texts_give_the_tokens(recorded_tokens):
         (MARKED + " x\u302e", [MARKED] * 3 + ["x", "\u302e"]),
     ],
 )
-def test_spans_cover_the_characters_that_make_each_token(
-    make_vocab, text, expected
-):
+def test_spans_cover_the_characters_of_each_token(make_vocab, text, expected):
     vocab = "[UNK] a ##a ab ##b ##c c ##x i x ! 中 ᄒ ##ᅡ ##ᆫ"
     vocab += " ##\U0001d16d ##\u302e"
     tokenizer = Tokenizer(make_vocab(*vocab.split()))

@@ -80,9 +80,7 @@ def words_by_character(text, do_lower_case):
 @pytest.mark.parametrize(
     "step", [37, pytest.param(1, marks=pytest.mark.nightly)]
 )
-def test_words_are_those_of_the_original_algorithm(
-    random_texts, do_lower_case, step
-):
+def test_words_are_those_of_the_original(random_texts, do_lower_case, step):
     tokenize = BasicTokenizer(do_lower_case).tokenize
     texts = [*random_texts]
     for block in assigned_characters():

@@ -20,9 +20,9 @@ def write_squad(tmp_path):
 def read(write_squad):
     """Returns a function that writes paragraphs and reads them as SQuAD 2.0."""
 
-    def read_back(*paragraphs, is_training=True):
+    def read_back(*paragraphs, is_training=True, **changes):
         return read_examples(
-            write_squad(*paragraphs),
+            write_squad(*paragraphs, **changes),
             is_training=is_training,
             version_2_with_negative=True,
         )

@@ -17,10 +17,8 @@ from official_bert.tasks.squad.squad_task import SquadTask
 
 # The path of the fixture `golden`, which parameters cannot use.
 RECORDED = ROOT.parent / "shared" / "golden" / "squad"
-SETTINGS = sorted(
-    path.parent for path in RECORDED.glob("features/*/config.json")
-)
-PREDICTED = sorted(path.parent for path in RECORDED.glob("**/params.json"))
+SETTINGS = sorted(p.parent for p in RECORDED.glob("features/*/config.json"))
+PREDICTED = sorted(p.parent for p in RECORDED.glob("**/params.json"))
 # The others are slow together.
 FAST = ("xquad_ar_train_multi_cased_s384_d128", "squad1_pred_uncased_s384_d128")
 
@@ -135,9 +133,7 @@ def test_predictions_equal_the_original(folder, released_tokenizer, tmp_path):
 
 
 def test_final_texts_equal_the_original(golden):
-    records = list(
-        recorded_texts.lines(golden / "squad" / "final_text.jsonl.gz")
-    )
+    records = [*recorded_texts.lines(golden / "squad" / "final_text.jsonl.gz")]
     assert len(records) == 8400
     for pred_text, *arguments, expected in records:
         found = squad_decoding.get_final_text(pred_text, *arguments)

@@ -36,9 +36,7 @@ def test_words_are_separated_by_five_characters_only():
         (CONTEXT, None, 0, (-1, -1)),
     ],
 )
-def test_answers_are_found_by_their_offset(
-    read, context, answer, start, expected
-):
+def test_answers_are_found_by_offset(read, context, answer, start, expected):
     [example] = read((context, ("q", "?", answer, start)))
     assert example.answer == (answer or "", *expected, answer is None)
 
@@ -60,11 +58,8 @@ def test_answers_are_not_read_for_predicting(write_squad):
         assert example.answer is None
 
 
-def test_is_impossible_may_be_a_number_as_in_the_original(write_squad):
-    path = write_squad(("a b", ("q", "q?", "a", 0)), is_impossible=1)
-    [example] = read_examples(
-        path, is_training=True, version_2_with_negative=True
-    )
+def test_is_impossible_may_be_a_number_as_in_the_original(read):
+    [example] = read(("a b", ("q", "q?", "a", 0)), is_impossible=1)
     assert example.answer.is_impossible
 
 
@@ -124,9 +119,7 @@ def assert_error(path, message):
         ('{"data": \n[{"paragraphs": [}\n]}', r"a\.json:2: .*column 18"),
     ],
 )
-def test_malformed_files_are_reported_with_the_position(
-    tmp_path, content, message
-):
+def test_malformed_files_are_reported_with_position(tmp_path, content, message):
     path = tmp_path / "a.json"
     path.write_text(content)
     assert_error(str(path), message)

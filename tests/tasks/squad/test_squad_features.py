@@ -22,13 +22,10 @@ def tokenizer(make_tokenizer):
     return make_tokenizer(TOKENS)
 
 
-def test_batches_may_have_other_lengths_orders_and_sizes(
-    read, featurize, tokenizer
-):
+def test_batches_may_have_any_length_order_and_size(read, featurize, tokenizer):
     answer = ("1943", 19)
-    examples = read(
-        (CONTEXT, ("1", "When was he born?", *answer), ("2", "a", *answer))
-    )
+    questions = ("1", "When was he born?", *answer), ("2", "a", *answer)
+    examples = read((CONTEXT, *questions))
     features = featurize(examples, tokenizer, 12)
     assert features.paragraphs[0] is features.paragraphs[1]  # Tokenized once.
     size = len(features.lengths)
@@ -107,9 +104,7 @@ def test_tokens_equal_those_of_each_word(
         assert words_of_tokens == words
 
 
-def test_length_without_room_for_a_window_is_an_error(
-    read, featurize, tokenizer
-):
+def test_length_must_have_room_for_a_window(read, featurize, tokenizer):
     examples = read((CONTEXT, ("q", "who", None, 0)))
     featurize(examples, tokenizer, 7)
     message = "--max_seq_length=6 .* 7 .* 3 special .* one token"

@@ -25,9 +25,7 @@ def test_questions_with_numeric_ids_are_scored(write_squad):
 
 
 @pytest.mark.parametrize("version_2", [False, True])
-def test_baseline_answers_no_question_of_version_2(
-    write_squad, capsys, version_2
-):
+def test_baseline_of_version_2_is_no_answer(write_squad, capsys, version_2):
     decoding = DecodingOptions(version_2_with_negative=version_2)
     questions = ("x y", (7, "q", "x", 0), ("8", "q", None, 0))
     data = SquadData(predict_file=write_squad(questions))
