@@ -164,7 +164,7 @@ class Fuzzer:
         outcomes = ["tried", found]
         if elapsed > _TIME_LIMIT and found != "hangs":
             outcomes.append("hangs")
-        if _peak_memory() - memory > _MEMORY_LIMIT:
+        if _memory("VmHWM") - memory > _MEMORY_LIMIT:
             outcomes.append("over 1 GB")
         after = _stats()
         # Records are a cache that every run may replace.
@@ -296,10 +296,6 @@ def _reset_peak_memory() -> int:
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     return _memory("VmRSS")
-
-
-def _peak_memory() -> int:
-    return _memory("VmHWM")
 
 
 def _memory(name: str) -> int:

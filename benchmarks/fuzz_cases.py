@@ -25,7 +25,7 @@ class Case(NamedTuple):
     Attributes:
         reader: The row of the table.
         file: The file to damage, or the prefix of a checkpoint.
-        form: Its format, a key of `fuzz_mutations.damaged`; "" to damage flags.
+        form: Its format, see `fuzz_mutations.damaged`; "" to damage flags.
         command: The command line.
     """
 
@@ -61,6 +61,7 @@ _INSTANCES = (
     "create_pretraining_data --vocab_file=vocab.txt --max_seq_length=16 "
     "--max_predictions_per_seq=3 --dupe_factor=1 --output_file=old.tfrecord"
 )
+_CREATE = f"{_INSTANCES} --input_file=text.txt"
 _CLASSIFIER = f"run_classifier {_TRAIN} --train_batch_size=8"
 _COLA = f"{_CLASSIFIER} --task_name=CoLA --data_dir=. --output_dir=tuned"
 _NER = f"{_CLASSIFIER} --task_name=ner --data_dir=ner --output_dir=tagger"
@@ -70,23 +71,19 @@ _SQUAD = (
     f"run_squad {_TRAIN} --train_file=squad.json --output_dir=answers "
     "--max_query_length=8 --doc_stride=8 --train_batch_size=8"
 )
-_EXTRACT = (
-    f"extract_features {_MODEL} --init_checkpoint=pretrained/model.ckpt-1 "
-    "--layers=-1 --output_file=old.jsonl --input_file=lines.txt "
-    "--max_seq_length=32"
+_FEATURES = (
+    "extract_features --layers=-1 --output_file=old.jsonl "
+    f"--input_file=lines.txt {_LENGTH}"
 )
-_EXTRACT_PRESET = (
-    "extract_features --model=preset --layers=-1 --output_file=old.jsonl "
-    "--input_file=lines.txt --max_seq_length=32"
-)
+_CHECKPOINT = "pretrained/model.ckpt-1"
+_EXTRACT = f"{_FEATURES} {_MODEL} --init_checkpoint={_CHECKPOINT}"
 _PREDICT = "predict --output_file=old.jsonl --model_dir"
 _CONVERT = "convert_checkpoint --overwrite --output=converted"
 
 # In the order in which they can first be run.
 _SETUP = [
-    f"{_INSTANCES} --input_file=text.txt",
-    f"{_INSTANCES} --input_file=text.txt --masking=dynamic "
-    "--output_file=unmasked.tfrecord",
+    _CREATE,
+    f"{_CREATE} --masking=dynamic --output_file=unmasked.tfrecord",
     "build_vocab --input_file=text.txt --vocab_file=old_vocab.txt",
     f"{_PRETRAIN} --input_file=a.tfrecord --do_train --num_train_steps=1",
     f"{_PRETRAIN} --input_file=a.tfrecord --do_eval --max_eval_steps=1",
@@ -146,7 +143,6 @@ _UNMASKED = (
     "--max_predictions_per_seq=3"
 )
 _EVALUATE = "--do_eval --do_train=false"
-_CHECKPOINT = "pretrained/model.ckpt-1"
 
 CASES = [
     _corpus("text.txt", "lines", _INSTANCES),
@@ -154,12 +150,7 @@ CASES = [
     _corpus("text.txt", "lines", f"{_INSTANCES} --do_whole_word_mask"),
     _corpus("text.txt.gz", "bytes", _INSTANCES),
     _corpus("text.txt", "lines", "build_vocab --vocab_file=old_vocab.txt"),
-    Case(
-        "vocabularies",
-        "vocab.txt",
-        "lines",
-        f"{_INSTANCES} --input_file=text.txt",
-    ),
+    Case("vocabularies", "vocab.txt", "lines", _CREATE),
     Case("vocabularies", "vocab.txt", "lines", f"{_COLA} {_ANEW}"),
     Case(
         "bert_config.json", "bert_config.json", "json", f"{_DO_TRAIN} {_ANEW}"
@@ -225,8 +216,8 @@ CASES = [
     _keras_hub("tokenizer.json", "json"),
     _keras_hub("model.weights.h5", "bytes"),
     *(
-        Case("KerasHub", f"preset/{file}", "json", _EXTRACT_PRESET)
-        for file in ("config.json", "tokenizer.json")
+        Case("KerasHub", file, "json", f"{_FEATURES} --model=preset")
+        for file in ("preset/config.json", "preset/tokenizer.json")
     ),
     _task("tuned", "lines.txt"),
     _task("tagger", "lines.txt"),
@@ -243,12 +234,7 @@ CASES = [
     Case(
         "train_options.json", "pretrained/train_options.json", "json", _DO_TRAIN
     ),
-    Case(
-        "resume.json",
-        f"{_CHECKPOINT}.resume.json",
-        "json",
-        _DO_TRAIN,
-    ),
+    Case("resume.json", f"{_CHECKPOINT}.resume.json", "json", _DO_TRAIN),
     _lines("lines.txt", "lines", "tuned"),
     _lines("lines.txt", "lines", "tagger"),
     _lines("blanks.txt", "lines", "pretrained", "--fill_mask"),
@@ -263,7 +249,7 @@ CASES = [
     *(
         Case("flags", "", "", command)
         for command in (
-            f"{_INSTANCES} --input_file=text.txt",
+            _CREATE,
             "build_vocab --vocab_file=old_vocab.txt --input_file=text.txt",
             *(_DO_TRAIN, _DO_EVAL, _COLA, f"{_COLA} {_EVALUATE}", _SQUAD),
             *(f"{_OWN} --train_file=data.csv", _EXTRACT),

@@ -1,8 +1,8 @@
 """Damage to valid files: strategies of `benchmarks.fuzz` for each file format.
 
-`damaged(form, name, contents)` gives {file: bytes}. Half of the examples damage
-bytes; the other half parse the file, damage one value and write it again, so
-that checksums and syntax stay valid.
+`damaged(form, path)` gives {path: bytes}. Half of the examples damage bytes;
+the other half parse the file, damage one value and write it again, so that
+checksums and syntax stay valid.
 """
 
 import copy

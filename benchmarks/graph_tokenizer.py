@@ -15,7 +15,7 @@ import random
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -48,18 +48,13 @@ def random_lines(num_lines: int) -> list[str]:
     return lines
 
 
-def batches(lines: list[str]) -> Iterator[list[str]]:
-    """Yields LINES_PER_BATCH lines at a time."""
-    for start in range(0, len(lines), LINES_PER_BATCH):
-        yield lines[start : start + LINES_PER_BATCH]
-
-
 def measure(tokenize: Tokenize, lines: list[str]) -> tuple[float, Ids]:
     """Returns the CPU seconds for lines, and their ids."""
     tokenize(lines[:LINES_PER_BATCH])  # The first call of a function traces it.
     seconds = 0.0
     ids: Ids = []
-    for batch in batches(lines):
+    for first in range(0, len(lines), LINES_PER_BATCH):
+        batch = lines[first : first + LINES_PER_BATCH]
         start = time.process_time()
         rows = tokenize(batch)
         seconds += time.process_time() - start

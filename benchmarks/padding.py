@@ -99,9 +99,9 @@ def save_rows(path: str, rows: Sequence[dict[str, np.ndarray]]) -> None:
     """Writes rows for the Trainer: lists of ids, and numbers as labels."""
     lists = [
         {
-            theirs: row[ours].tolist() if ours in IDS else row[ours].item()
-            for ours, theirs in {**IDS, **LABELS}.items()
-            if ours in row
+            peer_name: row[name].tolist() if name in IDS else row[name].item()
+            for name, peer_name in {**IDS, **LABELS}.items()
+            if name in row
         }
         for row in rows
     ]
@@ -137,7 +137,7 @@ def main(
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "train.tf_record")
             record_files.write_records(path, task, examples, tokenizer, length)
-            schema = task.schema(length)
+            data = RecordFiles([path], task.schema(length))
             rows = [
                 row
                 for features in task.featurize(examples, tokenizer, length)
@@ -147,10 +147,7 @@ def main(
             steps = min(steps, int(max_steps) or steps)
             mean = np.mean([len(row["input_ids"]) for row in rows])
             padded, bucket = (
-                ours(
-                    *(task, config, RecordFiles([path], schema)),
-                    *(size, steps, pad_to),
-                )
+                ours(task, config, data, size, steps, pad_to)
                 for pad_to in ("max", "bucket")
             )
             line = f"{name:6} {model:5} {steps:6} {mean:12.1f} {padded:7.1f} "

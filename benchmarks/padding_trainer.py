@@ -55,8 +55,8 @@ def main(
     with open(path, encoding="utf-8") as file:
         rows = json.load(file)
     config = transformers.BertConfig(**json.loads(config_json))
-    head = "QuestionAnswering" if "start_positions" in rows[0] else ""
-    head = head or "SequenceClassification"
+    is_squad = "start_positions" in rows[0]
+    head = "QuestionAnswering" if is_squad else "SequenceClassification"
     model = getattr(transformers, f"BertFor{head}")(config)
     timer = Timer(int(num_warm))
     with tempfile.TemporaryDirectory() as scratch:

@@ -31,7 +31,8 @@ def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
         built = task.build_model(CELLS[model].config)
         padded, by_length = (
             Forward(
-                *(task, built),
+                task,
+                built,
                 max_seq_length=LENGTH,
                 batch_size=32,
                 pad_to=pad_to,

@@ -19,10 +19,10 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from official_bert import json_files
+from official_bert import files, json_files
 from official_bert.plots import figures
 
 FEW = (100, 1000, 10000)
@@ -180,27 +180,22 @@ def write_part(source: str, directory: str, number: int) -> dict[str, str]:
 
     Returns more flags of the task.
     """
-    os.makedirs(directory, exist_ok=True)
     if os.path.exists(f"{source}/train.tsv"):  # GLUE: a header, then examples.
         with open(f"{source}/train.tsv", encoding="utf-8") as file:
-            write(f"{directory}/train.tsv", itertools.islice(file, number + 1))
+            text = "".join(itertools.islice(file, number + 1))
+        files.write_text(f"{directory}/train.tsv", text)
         shutil.copy(f"{source}/dev.tsv", directory)
         return {}
     with open(f"{source}/train.txt", encoding="utf-8") as file:
         text = file.read()
     sentences = text.split("\n\n")
-    write(f"{directory}/train.txt", [f"{s}\n\n" for s in sentences[:number]])
+    few = "".join(f"{sentence}\n\n" for sentence in sentences[:number])
+    files.write_text(f"{directory}/train.txt", few)
     shutil.copy(f"{source}/dev.txt", directory)
     # A few sentences do not have all tags.
     tags = sorted({line.split("\t")[1] for line in text.split("\n") if line})
-    write(f"{directory}/tags.txt", [f"{tag}\n" for tag in tags])
+    files.write_text(f"{directory}/tags.txt", "\n".join(tags) + "\n")
     return {"label_file": f"{directory}/tags.txt"}
-
-
-def write(path: str, lines: Iterable[str]) -> None:
-    """Writes a text file."""
-    with open(path, "w", encoding="utf-8") as file:
-        file.writelines(lines)
 
 
 def draw(path: str, curves: Mapping[str, Mapping[str, Any]]) -> None:

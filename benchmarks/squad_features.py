@@ -119,9 +119,9 @@ def write_reference(
             writer.write(data)
 
 
-def seconds(function: Callable[..., Any], *args: Any, **options: Any) -> float:
+def seconds(function: Callable[..., Any], *args: Any) -> float:
     start = time.process_time()
-    function(*args, **options)
+    function(*args)
     return time.process_time() - start
 
 
@@ -137,30 +137,23 @@ def main(train_file: str, vocab_file: str) -> None:
         one, other = (os.path.join(folder, name) for name in "ab")
         fast = Tokenizer(vocab_file)
         slow = FullTokenizer(vocab_file)
-        rows = {
-            "reference": (
-                NUM_QUESTIONS,
-                seconds(write_reference, one, examples[:NUM_QUESTIONS], slow),
-            )
-        }
+        few = examples[:NUM_QUESTIONS]
+        rows = {"reference": (few, seconds(write_reference, one, few, slow))}
+        arguments = other, TASK, examples, fast, MAX_SEQ_LENGTH
         for name in ("write_records", "  unchanged"):
-            rows[name] = (
-                len(examples),
-                seconds(
-                    record_files.write_records,
-                    *(other, TASK, examples, fast, MAX_SEQ_LENGTH),
-                ),
-            )
+            spent = seconds(record_files.write_records, *arguments)
+            rows[name] = examples, spent
         pairs = tf.data.Dataset.zip(
             tf.data.TFRecordDataset(one), tf.data.TFRecordDataset(other)
         )
         equal = [bool(a == b) for a, b in pairs.as_numpy_iterator()]
-    slowest = rows["reference"][1] / NUM_QUESTIONS
+    slowest = len(few) / rows["reference"][1]
     print("what            questions  CPU s  questions / CPU s  ratio")
-    for name, (number, spent) in rows.items():
+    for name, (questions, spent) in rows.items():
+        rate = len(questions) / spent
         print(
-            f"{name:15} {number:9,} {spent:6.2f} {number / spent:18,.0f} "
-            f"{slowest * number / spent:6.1f}"
+            f"{name:15} {len(questions):9,} {spent:6.2f} {rate:18,.0f} "
+            f"{rate / slowest:6.1f}"
         )
     print(f"{sum(equal):,} of {len(equal):,} records have the same bytes")
 

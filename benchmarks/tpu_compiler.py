@@ -5,6 +5,7 @@ module of a step. It prints the compiler's report as JSON.
 """
 
 import json
+import math
 import os
 import re
 import sys
@@ -144,10 +145,8 @@ def traffic(text: str) -> Iterator[int]:
 def _bytes(array: tuple[str, str, str]) -> int:
     kind, shape, _ = array
     bits = 8 if kind == "pred" else int(kind.lstrip("bsuf"))
-    count = 1
-    for size in filter(None, shape.split(",")):
-        count *= int(size)
-    return count * bits // 8
+    sizes = map(int, filter(None, shape.split(",")))
+    return math.prod(sizes) * bits // 8
 
 
 if __name__ == "__main__":

@@ -21,6 +21,9 @@ from official_bert import cli, files
 from official_bert.errors import InputError
 from official_bert.flags import Options, option
 
+# The directory of the standard library.
+LIBRARY = pathlib.Path(sysconfig.get_path("stdlib"))
+
 
 class PythonEnglish(Options):
     """Options of `data/python_english.py`."""
@@ -33,13 +36,10 @@ class PythonEnglish(Options):
 
 def main(options: PythonEnglish) -> None:
     """Writes the documents to the two files."""
-    documents = collect(pathlib.Path(sysconfig.get_path("stdlib")))
-    held_out = documents[options.held_out - 1 :: options.held_out]
-    train = [
-        document
-        for number, document in enumerate(documents, start=1)
-        if number % options.held_out
-    ]
+    documents = collect(LIBRARY)
+    every_nth = slice(options.held_out - 1, None, options.held_out)
+    held_out, train = documents[every_nth], documents.copy()
+    del train[every_nth]
     files.make_directory(options.output_dir)
     for name, part in (("train.txt", train), ("held_out.txt", held_out)):
         files.write_text(os.path.join(options.output_dir, name), corpus(part))

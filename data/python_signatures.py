@@ -18,7 +18,6 @@ import ast
 import os
 import pathlib
 import random
-import sysconfig
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -67,7 +66,7 @@ class Pair(NamedTuple):
 def main(options: PythonSignatures) -> None:
     """Writes pairs of the functions to the three files."""
     parts: dict[str, list[Function]] = {"train": [], "dev": [], "test": []}
-    for function in collect(pathlib.Path(sysconfig.get_path("stdlib"))):
+    for function in collect(python_english.LIBRARY):
         parts[part_of(function.package, options.held_out)].append(function)
     if min(map(len, parts.values())) < 2:
         counts = ", ".join(f"{len(parts[name])} for {name}" for name in parts)

@@ -12,9 +12,7 @@ them, two neighboring words are exchanged:
 In a few seconds this writes `sentences.tsv`.
 """
 
-import pathlib
 import random
-import sysconfig
 
 import python_english
 
@@ -31,9 +29,7 @@ class PythonWordOrder(Options):
 
 def main(options: PythonWordOrder) -> None:
     """Writes the sentences of all documents."""
-    documents = python_english.collect(
-        pathlib.Path(sysconfig.get_path("stdlib"))
-    )
+    documents = python_english.collect(python_english.LIBRARY)
     sentences = [sentence for document in documents for sentence in document]
     rows = label(sentences, random.Random(options.seed))
     lines = ("\t".join(row) + "\n" for row in (("text", "label"), *rows))
