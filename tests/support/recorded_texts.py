@@ -22,7 +22,7 @@ def tokenizer(golden, vocab_files, task):
 
 def assert_equals(golden, folder, task, tokenizer, split):
     """Checks that examples and features of all lengths equal recorded ones."""
-    examples = task.examples(split)
+    examples = task.data.read(split)
     place = golden / "classifier" / "features" / folder
     expected = list(lines(place / "examples.jsonl.gz"))
     assert len(examples) == len(expected)
