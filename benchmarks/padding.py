@@ -133,7 +133,7 @@ def main(
         "  Trainer  dynamic   ours faster"
     )
     for name, (task, length, size) in tasks.items():
-        examples = task.examples("train")[: 2000 if name == "SQuAD" else None]
+        examples = task.data.read("train")[: 2000 if name == "SQuAD" else None]
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "train.tf_record")
             record_files.write_records(path, task, examples, tokenizer, length)

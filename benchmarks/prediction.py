@@ -23,7 +23,7 @@ LENGTH = 128
 def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
     """Prints a row for each model."""
     task = glue.make_task(glue.GlueData(glue.TASKS["sst2"], directory))
-    examples = task.examples("train")[: int(n)]
+    examples = task.data.read("train")[: int(n)]
     tokenizer = Tokenizer(vocab_file)
     blocks = list(task.featurize(examples, tokenizer, LENGTH))
     print("model     texts   padded  by length  overlapping   ratios")

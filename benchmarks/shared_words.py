@@ -40,7 +40,7 @@ def main(directory: str, vocab_file: str) -> None:
     for name in ("MRPC", "RTE", "STS-B"):
         row = glue.TASKS[name.lower().replace("-", "")]
         task = glue.make_task(glue.GlueData(row, f"{directory}/glue/{name}"))
-        train, dev = task.examples("train"), task.examples("dev")
+        train, dev = task.data.read("train"), task.data.read("dev")
         known, unseen = shared(train, tokenizer), shared(dev, tokenizer)
         labels = [example.label for example in train]
         wanted = [example.label for example in dev]

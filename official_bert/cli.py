@@ -104,7 +104,6 @@ class _HelpParser(flags.BooleanParser):
     """Accepts `--help=all`."""
 
     def parse(self, argument: Any) -> Any:
-        """Returns "all", or the boolean."""
         return argument if argument == "all" else super().parse(argument)
 
 

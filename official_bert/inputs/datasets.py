@@ -1,5 +1,6 @@
 """tf.data pipelines over record files."""
 
+import functools
 import math
 from typing import Any
 
@@ -197,10 +198,7 @@ def _unmasked(batch: dict[str, Any]) -> Any:
 def _parsed(
     serialized: tf.data.Dataset, schema: Schema, batch_size: int
 ) -> tf.data.Dataset:
-    @as_is
-    def parse(batch: Any) -> dict[str, Any]:
-        return records.parse(schema, batch)
-
+    parse = as_is(functools.partial(records.parse, schema))
     # Batched first: parsing many examples at once is several times faster.
     batches = serialized.batch(batch_size, drop_remainder=True)
     return _prefetched(batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE))

@@ -187,9 +187,7 @@ class ChoiceClassifier(SequenceClassifier):
         super().__init__(config, num_outputs, **kwargs)
 
     def call(self, batch: dict[str, Any], training: Training = False) -> Any:
-        _, num_choices, length = batch["input_ids"].shape
-        if length is None:
-            length = ops.shape(batch["input_ids"])[2]
+        _, num_choices, length = ops.shape(batch["input_ids"])
         flat = {
             name: ops.reshape(batch[name], (-1, length)) for name in _INPUTS
         }

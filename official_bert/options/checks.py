@@ -109,11 +109,11 @@ def require_outputs(
 
 
 def require_output_directory(
-    options: Options, name: str, inputs: Iterable[str], overwrite: bool
+    options: Options, name: str, inputs: Iterable[str]
 ) -> None:
     """Raises `InputError` unless an option's directory can be written.
 
-    With `overwrite`, the directory may contain files, but no input of the
+    With --overwrite, the directory may contain files, but no input of the
     command.
     """
     path = getattr(options, name)
@@ -130,7 +130,7 @@ def require_output_directory(
     ):
         message = "cannot be replaced. Choose a directory inside it."
         raise options.error(name, message)
-    if not overwrite and files.list_directory(path):
+    if not options.is_set("overwrite") and files.list_directory(path):
         message = (
             "must be new or empty. Choose another, or pass --overwrite to "
             "replace everything in it."

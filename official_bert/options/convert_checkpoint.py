@@ -105,7 +105,7 @@ class ConvertCheckpoint(Options, heading="Model"):
         best = os.path.join(self.input, model_formats.BEST_DIRECTORY)
         others = (self.bert_config_file, self.vocab_file, self.model_card)
         inputs = [self.input, best, *filter(None, others)]
-        checks.require_output_directory(self, "output", inputs, self.overwrite)
+        checks.require_output_directory(self, "output", inputs)
 
     @property
     def detected_format(self) -> str:

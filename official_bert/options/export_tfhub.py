@@ -42,7 +42,7 @@ class ExportTfhub(ModelOptions, heading="Model"):
         outputs = list(filter(self.is_set, self.one_of))
         inputs = self._inputs()
         for name in outputs:
-            require_output_directory(self, name, inputs, self.overwrite)
+            require_output_directory(self, name, inputs)
         paths = [os.path.realpath(getattr(self, name)) for name in outputs]
         if len(paths) > 1 and os.path.commonpath(paths) in paths:
             message = "and --export_path must not contain each other."

@@ -189,8 +189,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
                 "is for your own texts. For this task, give --data_dir, a "
                 "directory with files of fixed names, such as train.csv and "
                 "dev.csv for choices, or train.txt and dev.txt for tagging. "
-                "For your own texts, omit "
-                f"{self.flag('task_name')}."
+                f"For your own texts, omit {self.flag('task_name')}."
             )
             raise self.error("train_file", message)
         if self.do_predict and not self.test_file:

@@ -14,13 +14,8 @@ _EXAMPLE = (
 _ADDRESS = re.compile(r"\S+:(\d+)")
 
 
-def is_chief(strategy: str) -> bool:
-    """Whether this process writes to the run directory.
-
-    `strategy` is the value of `--distribution_strategy`.
-    """
-    if strategy != "multi_worker_mirrored":
-        return True
+def is_chief() -> bool:
+    """Whether this host is the `chief` or, without one, worker 0."""
     config = json.loads(os.environ["TF_CONFIG"])
     chief = "chief" if "chief" in config["cluster"] else "worker"
     return (config["task"]["type"], config["task"]["index"]) == (chief, 0)

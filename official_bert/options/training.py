@@ -85,7 +85,8 @@ class DeviceOptions(Options, heading="Devices"):
     @property
     def is_chief(self) -> bool:
         """Whether this process writes to the run directory."""
-        return tf_config.is_chief(self.resolved_strategy)
+        is_alone = self.resolved_strategy != "multi_worker_mirrored"
+        return is_alone or tf_config.is_chief()
 
 
 class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):

@@ -49,21 +49,7 @@ def complete(options: _Options) -> _Options:
     if not has_columns:
         options = _detect_columns(options, rows[:_SAMPLE_SIZE])
     if not has_type:
-        labels = [row.get(options.label_column) for row in rows]
-        task_type, other = infer_task_type(labels), ""
-        if all(to_number(label) is not None for label in labels):
-            is_class = task_type == "classification"
-            other_type = "regression" if is_class else "classification"
-            other = f" (otherwise: --task_type={other_type})"
-        logging.info(
-            "--task_type=%s: from the labels in column %s%s",
-            task_type,
-            options.label_column,
-            other,
-        )
-        if task_type == "classification":
-            _check_commas(labels, f"{rows[0].path}: {options.label_column!r}")
-        options = dataclasses.replace(options, task_type=task_type)
+        options = _detect_task_type(options, rows)
     if options.fit_max_seq_length:
         options = _fit_max_seq_length(options, rows)
     return options
@@ -167,6 +153,21 @@ def _is_text(sample: Sequence[Row], name: str) -> bool:
     texts = {cell for cell in cells if isinstance(cell, str)}
     numbers = [text for text in texts if to_number(text) is not None]
     return len(texts) - len(numbers) > len(cells) / 2
+
+
+def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
+    column = options.label_column
+    labels = [row.get(column) for row in rows]
+    task_type, other = infer_task_type(labels), ""
+    if all(to_number(label) is not None for label in labels):
+        is_class = task_type == "classification"
+        other_type = "regression" if is_class else "classification"
+        other = f" (otherwise: --task_type={other_type})"
+    message = f"from the labels in column {column}{other}"
+    logging.info("--task_type=%s: %s", task_type, message)
+    if task_type == "classification":
+        _check_commas(labels, f"{rows[0].path}: {column!r}")
+    return dataclasses.replace(options, task_type=task_type)
 
 
 def _check_commas(labels: Sequence[Any], column: str) -> None:

@@ -47,6 +47,10 @@ class DataSet(abc.ABC):
         """Returns the splits that belong to `train`, `dev` or `test`."""
         return [mode]
 
+    def results_names(self, name: str) -> list[str]:
+        """Returns the names of result files, with and without the variant."""
+        return [name, f"{name}_{self.variant}"] if self.variant else [name]
+
     @abc.abstractmethod
     def path(self, split: str) -> str:
         """Returns the file of a split; raises `InputError` if it has none."""
@@ -157,19 +161,6 @@ class Task(abc.ABC):
     def loss_unit(self) -> float:
         """Evaluation multiplies losses by this, to undo target scaling."""
         return 1.0
-
-    def splits(self, mode: str) -> Sequence[str]:
-        """Returns the splits that belong to `train`, `dev` or `test`."""
-        return self.data.splits(mode)
-
-    def results_names(self, name: str) -> list[str]:
-        """Returns the names of result files, with and without the variant."""
-        variant = self.data.variant
-        return [name, f"{name}_{variant}"] if variant else [name]
-
-    def examples(self, split: str) -> Examples:
-        """Reads one split; raises `InputError` for a malformed file."""
-        return self.data.read(split)
 
     @abc.abstractmethod
     def schema(self, max_seq_length: int) -> Schema:

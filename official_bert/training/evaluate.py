@@ -88,13 +88,13 @@ def print_metrics(run: Run, split: str, metrics: Mapping[str, Any]) -> None:
 
 def predict(run: Run) -> None:
     """Predicts all test sets and writes the task's prediction files."""
-    for split in run.task.splits("test"):
+    for split in run.task.data.splits("test"):
         examples = run.data[split]
         answers, _ = _run_model(run, "test", split, run.directory)
         run.task.write_predictions(run.directory, split, examples, answers)
         metrics = run.task.metrics(examples, answers)
         results_name = split.replace("test", "predict_results")
-        for name in run.task.results_names(results_name):
+        for name in run.task.data.results_names(results_name):
             path = os.path.join(run.directory, f"{name}.json")
             if metrics:
                 json_files.write(path, metrics)

@@ -131,8 +131,8 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         strategy = distribution.choose_strategy(options)
     data = {}
     for mode in options.used_splits:  # MNLI has two development sets.
-        for split in task.splits(mode):
-            data[split] = task.examples(split)
+        for split in task.data.splits(mode):
+            data[split] = task.data.read(split)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
@@ -391,13 +391,13 @@ def _make_schedule(
 
 
 def _evaluate(run: Run, global_step: int) -> None:
-    splits = run.task.splits("dev")
+    splits = run.task.data.splits("dev")
     metrics = evaluate.evaluate(run, splits, record_dir=run.directory)
     others = {split: metrics[split] for split in splits if split != "dev"}
     results = {"global_step": global_step, **metrics["dev"], **others}
     main_results = reporting.original_results(results, run.task.main_metric)
     reporting.write_summary(run.directory, main_results)
-    for name in run.task.results_names("eval_results"):
+    for name in run.task.data.results_names("eval_results"):
         path = os.path.join(run.directory, name)
         json_files.write(f"{path}.json", results)
         reporting.write_eval_results(f"{path}.txt", main_results)

@@ -19,7 +19,6 @@ from official_bert.training.precision import LossScale
 
 @functools.cache
 def _compile_with_xla(function: Callable[..., Any]) -> Any:
-    """Returns the function, compiled by XLA."""
     return tf.function(function, autograph=False, jit_compile=True)
 
 

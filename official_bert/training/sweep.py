@@ -127,7 +127,7 @@ def _has_predicted(options: RunClassifier) -> bool:
     return all(
         tables.scores_name(split) in names
         or f"{split}_predictions.txt" in names
-        for split in tasks.get(options).splits("test")
+        for split in tasks.get(options).data.splits("test")
     )
 
 

@@ -22,7 +22,7 @@ def tokenizer(golden, vocab_files, task):
 
 def assert_equals(golden, name, task, tokenizer, split):
     """Checks that examples and features of all lengths equal recorded ones."""
-    examples = task.examples(split)
+    examples = task.data.read(split)
     place = golden / "classifier" / "features" / f"{name}_{split}"
     expected = list(lines(place / "examples.jsonl.gz"))
     assert len(examples) == len(expected)

@@ -130,7 +130,7 @@ def test_text_b_of_swag_is_the_beginning_with_an_ending(tmp_path):
     texts = ['He sees "a dog", red.', "He eats.", "He sits.", "He stands."]
     for split, label in (("train", 2), ("dev", 2), ("test", None)):
         expected = ChoiceExample(f"{split}-2", "She opens it.", texts, label)
-        assert task.examples(split) == [expected]
+        assert task.data.read(split) == [expected]
 
 
 def choices(folder, *lines, split="train", **columns):
@@ -145,7 +145,7 @@ def choices(folder, *lines, split="train", **columns):
         do_predict=split == "test",
         **columns,
     )
-    return tasks.get(options).examples(split)
+    return tasks.get(options).data.read(split)
 
 
 OWN = {"context": "a", "choices": ["b", "c"], "label": 1}
@@ -213,7 +213,7 @@ def test_table_has_a_column_for_each_choice_and_letters_as_labels(
     task = tasks.get(
         tiny.options(tmp_path, task_name="choices", **TABLES[text])
     )
-    first, second = task.examples("train")
+    first, second = task.data.read("train")
     assert first[1:] == ("d ?", ["b", "c", "e"], 2, "")
     assert second[1:] == ("d ?", ["b", "c"], 1, "")
     # predict.py knows the columns, and the keys of JSON objects.

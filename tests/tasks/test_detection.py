@@ -92,11 +92,11 @@ def test_columns_given_by_number_do_not_lose_the_first_row(tmp_path, caplog):
     flags = {"text_a_column": "1", "label_column": "0", "task_name": "csv"}
     options = tiny.options(tmp_path, **flags)
     task = tasks.get(detection.complete(options))
-    assert len(task.examples("train")) == len(task.examples("dev")) == 3
+    assert len(task.data.read("train")) == len(task.data.read("dev")) == 3
     assert "train.csv:1: this line is data" in caplog.text
     (tmp_path / "train.csv").write_text("stars,review\n1,good\n0,bad\n")
     task = tasks.get(detection.complete(options))
-    assert len(task.examples("train")) == 2
+    assert len(task.data.read("train")) == 2
     assert "train.csv:1: this line is the header" in caplog.text
 
 

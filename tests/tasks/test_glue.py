@@ -59,7 +59,7 @@ def test_lines_are_read_like_the_original_reads_them(tmp_path):
     """As recorded in golden/classifier/errors.json, for CoLA."""
     line = 'g\t1\t\t"x\ry\0z\u2028a\u0085b\vc\fd\r\n'
     (tmp_path / "dev.tsv").write_bytes(line.encode())
-    [example] = make("CoLA", tmp_path).examples("dev")
+    [example] = make("CoLA", tmp_path).data.read("dev")
     text = '"xy\0z\u2028a\u0085b\vc\fd'
     assert example == TextExample("dev-0", text, None, "1")
 
@@ -67,15 +67,15 @@ def test_lines_are_read_like_the_original_reads_them(tmp_path):
 def test_ax_has_only_a_test_set(tmp_path):
     (tmp_path / "diagnostic.tsv").write_text("header\n0\tx\ty\n")
     task = make("AX", tmp_path)
-    assert task.examples("test") == [TextExample("test-0", "x", "y")]
+    assert task.data.read("test") == [TextExample("test-0", "x", "y")]
     with pytest.raises(InputError, match="no dev data"):
-        task.examples("dev")
+        task.data.read("dev")
 
 
 def test_short_rows_of_qqp_are_skipped(tmp_path):
     row = "1\t2\t3\tWhat?\tWho?\t1"
     (tmp_path / "train.tsv").write_text(f"header\n{row}\n1\t2\t3\n{row}\n")
-    guids = [e.guid for e in make("QQP", tmp_path).examples("train")]
+    guids = [e.guid for e in make("QQP", tmp_path).data.read("train")]
     assert guids == ["train-1", "train-3"]
 
 
@@ -84,7 +84,7 @@ def test_submission_has_the_ids_of_the_benchmark(tmp_path):
     rows = ["id\tquestion1\tquestion2", "0\tWhat?\tWho?", "1\tWhat?"]
     (tmp_path / "test.tsv").write_text("\n".join([*rows, "2\tWhy?\tHow?"]))
     task = make("QQP", tmp_path)
-    examples = task.examples("test")
+    examples = task.data.read("test")
     answers = np.array([[0.9, 0.1], [0.2, 0.8]])
     task.write_predictions(str(tmp_path), "test", examples, answers)
     text = (tmp_path / "QQP.tsv").read_text()
@@ -95,17 +95,17 @@ def test_submission_has_the_ids_of_the_benchmark(tmp_path):
 
 def test_mismatched_sets_of_mnli_are_read_if_present(tmp_path):
     task = make("MNLI", tmp_path)
-    assert task.splits("dev") == ["dev"]
+    assert task.data.splits("dev") == ["dev"]
     for name in ("dev_matched", "dev_mismatched"):
         row = ["7", *"1234567", "a", name, "neutral", "entailment"]
         (tmp_path / f"{name}.tsv").write_text("header\n" + "\t".join(row))
-    assert task.splits("dev") == ["dev", "dev_mismatched"]
-    assert [task.examples(split) for split in task.splits("dev")] == [
+    assert task.data.splits("dev") == ["dev", "dev_mismatched"]
+    assert [task.data.read(split) for split in task.data.splits("dev")] == [
         [TextExample("dev-7", "a", "dev_matched", "entailment")],
         [TextExample("dev_mismatched-7", "a", "dev_mismatched", "entailment")],
     ]
-    assert task.splits("test") == ["test"]
-    assert task.splits("train") == ["train"]
+    assert task.data.splits("test") == ["test"]
+    assert task.data.splits("train") == ["train"]
 
 
 ANSWERS = np.array([[0.1, 0.2, 0.7], [0.6, 0.25, 0.15]])
@@ -173,7 +173,7 @@ def test_published_files_have_all_their_examples(published, name):
     for split, count in counts.items():
         if count is None:
             continue
-        examples = task.examples(split)
+        examples = task.data.read(split)
         assert len(examples) == count
         assert all(example.text_a.strip() for example in examples)
         labels = {example.label for example in examples}

@@ -174,7 +174,7 @@ def test_malformed_data_is_reported_with_file_and_line(
     split = "train" if "train" in file else "dev"
     options = tiny.options(tmp_path, task_name=task_name, **flags)
     with pytest.raises(InputError, match=rf"(?s){re.escape(file)}:{message}"):
-        tasks.get(options).examples(split)
+        tasks.get(options).data.read(split)
 
 
 @pytest.mark.parametrize(
@@ -182,5 +182,6 @@ def test_malformed_data_is_reported_with_file_and_line(
     ["cola", "xnli", "tsv", "csv", "jsonl", "choices", "swag", "ner"],
 )
 def test_missing_file_is_reported(tmp_path, task_name):
+    options = tiny.options(tmp_path, task_name=task_name)
     with pytest.raises(InputError, match=re.escape(str(tmp_path))):
-        tasks.get(tiny.options(tmp_path, task_name=task_name)).examples("train")
+        tasks.get(options).data.read("train")

@@ -35,9 +35,9 @@ def test_columns_are_given_by_name_or_by_number(tmp_path):
         TextExample("train-3", "c", None, "no"),
     ]
     for flags in ({}, {"text_a_column": "1", "label_column": "2"}):
-        assert make(tmp_path, **flags).examples("train") == expected
+        assert make(tmp_path, **flags).data.read("train") == expected
     flags = {"text_b_column": "text", "text_a_column": "0", "id_column": "0"}
-    assert make(tmp_path, **flags).examples("train") == [
+    assert make(tmp_path, **flags).data.read("train") == [
         TextExample("7", "7", "a, b", "yes"),
         TextExample("8", "8", "c", "no"),
     ]
@@ -48,12 +48,12 @@ def test_without_a_header_columns_are_numbers(tmp_path):
     flags = {"label_column": "0", "has_header": False}
     task = make(tmp_path, "tsv", text_a_column="1", **flags)
     assert task.labels == ("no", "yes")
-    assert task.examples("train") == [
+    assert task.data.read("train") == [
         TextExample("train-1", '"a', None, "yes"),
         TextExample("train-2", "b", None, "no"),
     ]
     with pytest.raises(InputError, match=r"train\.tsv:1: .*'text'.*: 0, 1\."):
-        make(tmp_path, "tsv", **flags).examples("train")
+        make(tmp_path, "tsv", **flags).data.read("train")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_test_data_with_some_labels_is_not_evaluated_with_a_warning(
     flags["do_train"] = False
     task = make(tmp_path, "jsonl", task_type=task_type, **flags)
     expected = [TextExample("7", "a", None, label) for label in labels]
-    assert task.examples("test") == expected
+    assert task.data.read("test") == expected
     warnings = [record.getMessage() for record in caplog.records]
     assert len(warnings) == (num_missing > 0)
     assert all(f"{num_missing} of {len(cells)}" in text for text in warnings)
@@ -93,7 +93,7 @@ def test_unknown_choice_in_test_data_gives_a_warning(tmp_path, caplog):
     write(tmp_path / "test.csv", rows)
     modes = {"do_train": False, "do_eval": False, "do_predict": True}
     task = make(tmp_path, "choices", **modes)
-    assert [e.label for e in task.examples("test")] == [0, None]
+    assert [e.label for e in task.data.read("test")] == [0, None]
     assert "1 of 2 rows have no known label" in caplog.text
 
 
@@ -119,7 +119,7 @@ def test_labels_of_the_training_data_are_sorted(tmp_path, cells, labels, found):
     task_type = "multilabel" if is_multilabel else "classification"
     task = make(tmp_path, "jsonl", task_type=task_type)
     assert task.labels == labels
-    assert {example.label for example in task.examples("train")} == found
+    assert {example.label for example in task.data.read("train")} == found
 
 
 @pytest.fixture
@@ -173,10 +173,10 @@ def test_wrong_columns_or_only_unknown_labels_are_an_error(
     write(tmp_path / "train.csv", "text,label\na,y\nb,n\n")
     write(tmp_path / file, text)
     if not message:
-        assert make(tmp_path).examples("test")[0].label is None
+        assert make(tmp_path).data.read("test")[0].label is None
         return
     with pytest.raises(InputError, match=rf"{file}: .*{message}"):
-        make(tmp_path).examples("test")
+        make(tmp_path).data.read("test")
 
 
 def test_unknown_task_name_or_single_label_is_an_error(tmp_path):
@@ -192,11 +192,11 @@ def test_sorted_training_data_is_shuffled_and_other_data_is_not(tmp_path):
     for split in ("train", "dev"):
         write(tmp_path / f"{split}.csv", "text,label\n" + rows)
     task = make(tmp_path)
-    train, dev = task.examples("train"), task.examples("dev")
+    train, dev = task.data.read("train"), task.data.read("dev")
     assert sorted(e[1:] for e in train) == sorted(e[1:] for e in dev)
     assert [e.text_a for e in dev] == [str(i) for i in range(100)]
     assert 15 < sum(e.label == "0" for e in train[:50]) < 35
-    assert task.examples("train") == train
+    assert task.data.read("train") == train
 
 
 def write_data(folder, make_label):

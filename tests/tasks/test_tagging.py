@@ -197,14 +197,14 @@ def test_test_data_without_known_tags_is_predicted_but_not_evaluated(tmp_path):
         (tmp_path / f"{split}.txt").write_text("a DT\nb NN\n")
     data = ConllData(str(tmp_path), labels=LABELS)
     task = TaggingTask(labels=LABELS, data=data)
-    examples = task.examples("test")
+    examples = task.data.read("test")
     assert [s.tags for s in examples] == [None]
     task.write_predictions(str(tmp_path), "test", examples, [["O", "B-PER"]])
     found = (tmp_path / "test_predictions.txt").read_text()
     assert found == "a DT O\nb NN B-PER\n"
     assert task.metrics(examples, [["O", "B-PER"]]) == {}
     with pytest.raises(InputError, match=r"dev\.txt:1: "):
-        task.examples("dev")
+        task.data.read("dev")
 
 
 def test_main_metric_depends_on_the_tags():

@@ -62,11 +62,11 @@ def test_flags_choose_the_languages_of_training_and_evaluation(
     folder, flags, train, evaluated
 ):
     task = make(folder, **flags)
-    [example] = task.examples("train")
+    [example] = task.data.read("train")
     assert example.text_a == f"train {train}"
     assert example.label == "contradiction"
     for split in ("dev", "test"):
-        found = task.examples(split)
+        found = task.data.read(split)
         assert {e.text_a for e in found} == {f"{split} {evaluated}"}
         assert found[0].label == "neutral"
         if flags:
@@ -107,9 +107,9 @@ def test_each_language_keeps_its_results_and_needs_only_files_in_use(folder):
 def test_missing_language_is_reported(folder):
     task = make(folder, language="fr")
     with pytest.raises(InputError, match=r"'fr'\. Received: de, zh\."):
-        task.examples("dev")
+        task.data.read("dev")
     with pytest.raises(InputError, match=r"multinli\.train\.fr\.tsv"):
-        task.examples("train")
+        task.data.read("train")
 
 
 def test_predictions_are_numbered_like_those_of_glue(folder):

@@ -14,12 +14,15 @@ from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.training import finetune, loop, sweep
 
 
+class Data:
+    def splits(self, mode):
+        return [mode, f"{mode}_mismatched"]
+
+
 class Task:
     kind = "text"
     main_metric = "accuracy"
-
-    def splits(self, mode):
-        return [mode, f"{mode}_mismatched"]
+    data = Data()
 
 
 @pytest.fixture

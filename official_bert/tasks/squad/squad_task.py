@@ -154,7 +154,7 @@ class SquadTask(task.Task):
     def weights(self, batch: dict[str, Any]) -> Any:
         """Returns [B], 1 with labels and 0 without."""
         shape = tf.shape(batch["input_ids"])[:1]
-        return tf.cast(tf.fill(shape, "start_positions" in batch), tf.float32)
+        return tf.fill(shape, float("start_positions" in batch))
 
     def answers(
         self, features: SquadFeatures, logits: task.Logits

@@ -19,7 +19,7 @@ LABELLED = ("a b", (7, "q", "a", 0), ("8", "q", None, 0))
 def test_questions_with_numeric_ids_are_scored(write_squad):
     task = SquadTask(data=SquadData(predict_file=write_squad(LABELLED)))
     answers = [SquadAnswer(text, [], 0.0) for text in ("a", "")]
-    results = task.metrics(task.examples("dev"), answers)
+    results = task.metrics(task.data.read("dev"), answers)
     assert results["exact_match"] == results["best_f1"] == 100.0
     assert results["missing"] == []
 
@@ -30,7 +30,7 @@ def test_baseline_of_version_2_is_no_answer(write_squad, capsys, version_2):
     questions = ("x y", (7, "q", "x", 0), ("8", "q", None, 0))
     data = SquadData(predict_file=write_squad(questions))
     task = SquadTask(data=data, decoding=decoding)
-    found = task.baseline([], task.examples("dev"))
+    found = task.baseline([], task.data.read("dev"))
     assert (found.get("HasAns_f1"), found.get("NoAns_f1")) == (
         (0.0, 100.0) if version_2 else (None, None)
     )
@@ -47,8 +47,8 @@ def test_files_without_answers_can_only_be_predicted(write_squad, answers):
     file = write_squad(LABELLED, answers=answers)
     task = SquadTask(data=SquadData(predict_file=file))
     with pytest.raises(InputError, match=r"json: question '7' .*`answers`"):
-        task.examples("dev")
-    examples = task.examples("test")
+        task.data.read("dev")
+    examples = task.data.read("test")
     assert [example.qas_id for example in examples] == ["7", "8"]
     assert task.metrics(examples, [SquadAnswer("a", [], None)] * 2) == {}
 
