@@ -62,10 +62,9 @@ def test_checkpoint_of_the_original_is_loaded_by_name(golden, name):
     for path, weight in weights.items():
         stored = tf.train.load_variable(prefix, path)
         np.testing.assert_array_equal(weight.numpy(), stored)
-    if name == "base":
-        listed = json.loads((folder / "variables.json").read_text())
-        shapes = [[path, list(w.shape)] for path, w in weights.items()]
-        assert sorted(shapes) == sorted(listed["variables"])
+    listed = json.loads((folder / "variables.json").read_text())
+    shapes = [[path, list(w.shape)] for path, w in weights.items()]
+    assert sorted(shapes) == sorted(listed["variables"])
 
 
 def test_all_missing_unused_and_misshapen_weights_are_listed(prefix):
@@ -113,6 +112,21 @@ def test_texts_instead_of_numbers_are_an_error(tmp_path):
     with pytest.raises(InputError, match=r"texts: `a/kernel` .* numbers"):
         loading.load(kernel, prefix)
     tf1.verify(prefix)
+
+
+def test_each_array_is_read_once_in_the_order_of_the_file(
+    tmp_path, monkeypatch
+):
+    def read_array(reader, prefix, name):
+        names.append(name)
+        return original(reader, prefix, name)
+
+    names, original = [], tf1.read_array
+    monkeypatch.setattr(tf1, "read_array", read_array)
+    save(tmp_path, 1)
+    mine = {n: tf.Variable(ARRAYS[n]) for n in sorted(ARRAYS, reverse=True)}
+    loading.load_newest(mine, str(tmp_path))
+    assert names == sorted(ARRAYS)
 
 
 def test_missing_foreign_or_incomplete_checkpoint_is_an_error(tmp_path):

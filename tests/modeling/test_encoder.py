@@ -212,7 +212,8 @@ def test_jax_backend_gives_the_same_outputs():
 @pytest.mark.slow
 def test_adam_of_keras_updates_repeated_tokens_like_others():
     ids = keras.Input([None], dtype="int32")
-    model = keras.Model(ids, Bert(CONFIG)(ids).pooled_output)
+    bert = Bert(dataclasses.replace(CONFIG, num_hidden_layers=1))
+    model = keras.Model(ids, bert(ids).pooled_output)
     assert {w.path.split("/")[0] for w in model.weights} == {"bert"}
     model.compile(keras.optimizers.Adam(0.01, epsilon=1e-20), "mse")
     before = model.trainable_weights[0].numpy()

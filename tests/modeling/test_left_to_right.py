@@ -41,11 +41,8 @@ def draw(seed=0, lengths=(LENGTH,) * 3):
     return ids, mask.astype(np.int32), segments
 
 
-@pytest.mark.parametrize("place", [1, 5, LENGTH - 1])
-def test_earlier_outputs_do_not_depend_on_later_tokens(
-    model, bidirectional, place
-):
-    given, changed = draw(0), draw(0)
+def test_earlier_outputs_do_not_depend_on_later_tokens(model, bidirectional):
+    given, changed, place = draw(0), draw(0), 5
     for array, other in zip(changed, draw(1), strict=True):
         array[:, place:] = other[:, place:]
     changed[1][0, place:] = 0
@@ -55,11 +52,8 @@ def test_earlier_outputs_do_not_depend_on_later_tokens(
     ):
         np.testing.assert_array_equal(one[:, :place], same[:, :place])
         assert np.abs(one[:, place:] - same[:, place:]).min(-1).max() > 1e-3
-    if place < LENGTH - 1:
-        one, other = (
-            bidirectional(*x).sequence_output for x in (given, changed)
-        )
-        assert np.abs(one[:, :place] - other[:, :place]).max() > 0.1
+    one, other = (bidirectional(*x).sequence_output for x in (given, changed))
+    assert np.abs(one[:, :place] - other[:, :place]).max() > 0.1
 
 
 def test_one_layer_equals_a_bidirectional_one_on_each_prefix():

@@ -36,7 +36,7 @@ def ours(logits, labels, upstream=1.0):
     return found.numpy(), tape.gradient(total, logits).numpy()
 
 
-@pytest.mark.parametrize("classes", [2, 384, MANY])
+@pytest.mark.parametrize("classes", [2, MANY])
 @pytest.mark.parametrize("scale", [0.1, 3.0, 100.0])
 def test_cross_entropy_equals_the_formula(classes, scale):
     logits, labels = draw(classes, scale)

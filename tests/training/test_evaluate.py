@@ -4,7 +4,23 @@ import pytest
 import tensorflow as tf
 
 from official_bert.checkpoints import run_directory
+from official_bert.errors import InputError
 from official_bert.training.evaluate import Evaluations
+
+
+def make_evaluations(directory, measure=None):
+    options = types.SimpleNamespace(
+        eval_every=1, output_dir=str(directory), is_chief=True
+    )
+    return Evaluations(
+        options,
+        first_step=0,
+        num_steps=3,
+        measure=measure,
+        metric="accuracy",
+        weights={"a": tf.Variable(0.0), "global_step": tf.Variable(0)},
+        patience=1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -25,18 +41,17 @@ def test_lower_loss_decides_between_equal_metrics(
             "eval_loss": losses[step - 1],
         }
 
-    evaluations = Evaluations(
-        types.SimpleNamespace(
-            eval_every=1, output_dir=str(tmp_path), is_chief=True
-        ),
-        first_step=0,
-        num_steps=3,
-        measure=measure,
-        metric="accuracy",
-        weights={"a": tf.Variable(0.0), "global_step": tf.Variable(0)},
-        patience=1,
-    )
+    evaluations = make_evaluations(tmp_path, measure)
     stops = [evaluations.evaluate_if_due(step) for step in (1, 2, 3)]
     assert stops == [False, False, best == 2]
     latest = run_directory.latest(str(tmp_path / "best"))
     assert latest == str(tmp_path / "best" / f"model.ckpt-{best}")
+
+
+@pytest.mark.parametrize("damaged", ["[", "15", '{"global_step": 15}'])
+def test_damaged_history_is_an_error(tmp_path, damaged):
+    line = '{"global_step": 5, "accuracy": 0.5}\n'
+    (tmp_path / "eval_history.jsonl").write_text(line + damaged + "\n")
+    message = r"eval_history\.jsonl:2: .* Remove the file to forget"
+    with pytest.raises(InputError, match=message):
+        make_evaluations(tmp_path)

@@ -120,9 +120,8 @@ def test_restarted_hosts_end_with_the_weights_of_an_uninterrupted_run(
     flags["save_checkpoints_steps"] = 5
     whole, output = tmp_path / "whole", tmp_path / "out"
     hosts.run(COMMAND, [flags | {"output_dir": str(whole)}] * 2)
-    for number in (1, 0):
-        with hosts.started(COMMAND, [flags] * 2) as processes:
-            hosts.read_until(processes[0], r"Saved .*model\.ckpt-[1-9]\d*$")
-            kill(processes, number, output)
+    with hosts.started(COMMAND, [flags] * 2) as processes:
+        hosts.read_until(processes[0], r"Saved .*model\.ckpt-[1-9]\d*$")
+        kill(processes, 0, output)
     hosts.run(COMMAND, [flags] * 2)
     run_outputs.assert_same_weights(whole, output)

@@ -21,17 +21,16 @@ from official_bert.training.step import (
     accumulate_gradients,
     random_bits,
     recompute_in_backward,
-    step_seed,
     train_step,
 )
 
 CONFIG = dataclasses.replace(
     recorded.SMALL_CONFIG,
-    num_hidden_layers=2,
     initializer_range=0.3,
     hidden_dropout_prob=0.3,
     attention_probs_dropout_prob=0.3,
 )
+TWO_LAYERS = dataclasses.replace(CONFIG, num_hidden_layers=2)
 WITHOUT_DROPOUT = recorded.without_dropout(CONFIG)
 SCHEDULE = LinearWarmupDecay(0.01, num_train_steps=100, num_warmup_steps=0)
 OBJECTIVE = PretrainingObjective()
@@ -56,19 +55,18 @@ def half_of(batch):
     return {name: value[:4] for name, value in batch.items()}
 
 
-def accumulate(model, optimizer, batch, masks, *others):
-    weights = OBJECTIVE.loss_weights(batch)
-    return accumulate_gradients(
-        model, OBJECTIVE, optimizer, batch, weights, masks, *others
-    )
-
-
 def gradients(model, batch, num_micro_batches=1, scale=None):
     """Returns losses and {path: gradient}, with the masks of one seed."""
     optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
-    masks = tf.constant([3, 4])
-    losses, found = tf.function(accumulate, autograph=False)(
-        model, optimizer, batch, masks, scale, num_micro_batches
+    losses, found = tf.function(accumulate_gradients, autograph=False)(
+        model,
+        OBJECTIVE,
+        optimizer,
+        batch,
+        OBJECTIVE.loss_weights(batch),
+        tf.constant([3, 4]),
+        scale,
+        num_micro_batches,
     )
     return losses, {
         w.path: g.numpy() for w, g in zip(optimizer.weights, found, strict=True)
@@ -88,7 +86,7 @@ def make_step(model, kind=AdamWeightDecay, jit_compile=None, **changes):
 
 @pytest.mark.slow
 def test_recomputed_layers_run_twice_with_the_same_dropout_masks(batch):
-    model = make_model()
+    model = make_model(TWO_LAYERS)
     calls = []
     for layer in model.bert.encoder.layers:
         attend = layer.attention.call
@@ -118,19 +116,16 @@ def test_micro_batches_have_different_dropout_masks(batch):
 
 @pytest.mark.slow
 def test_replicas_have_different_dropout_masks(batch):
-    strategy = distribution.get_strategy("mirrored")
-    with strategy.scope():
-        model = make_model()
-        optimizer = AdamWeightDecay(model.trainable_variables, SCHEDULE)
+    """With equal masks, two equal halves would have the loss of one."""
 
-    def on_replica():
-        replica = tf.distribute.get_replica_context()
-        masks = step_seed(5, 0, replica.replica_id_in_sync_group)
-        return accumulate(model, optimizer, half_of(batch), masks)[0]["loss"]
+    def loss(name):
+        strategy = distribution.get_strategy(name)
+        with strategy.scope():
+            _, step = make_step(make_model())
+        scalars = tf.function(lambda: strategy.run(step, (half_of(batch),)))()
+        return float(distribution.first_replica(strategy, scalars)["loss"])
 
-    losses = tf.function(lambda: strategy.run(on_replica))()
-    first, second = strategy.experimental_local_results(losses)
-    assert abs(float(first) - float(second)) > 1e-3
+    assert abs(loss("none") - loss("mirrored")) > 1e-3
 
 
 @pytest.mark.slow
@@ -153,7 +148,7 @@ def test_layers_have_different_dropout_masks(batch):
         sites.append(site)
         return random_bits(tf.constant([1, 2]), site, shape)
 
-    make_model()(batch, training=StepContext(bits))
+    make_model(TWO_LAYERS)(batch, training=StepContext(bits))
     # Embeddings, and in each layer the probabilities and both outputs.
     assert len(sites) == len(set(sites)) == 1 + 2 * 3
 
