@@ -233,7 +233,7 @@ def test_tables_of_choices_are_read_with_the_columns_of_training(
         assert row["predicted_choice"] == str(answer["choice"])
         best = pytest.approx(max(answer["probabilities"]), abs=1e-6)
         assert float(row["probability"]) == best
-    message = "--text_column=A needs a text model"
+    message = "--text_column=A does not fit a model for choice"
     with pytest.raises(InputError, match=message):
         Predict(**given, text_a_column="A")
 

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from official_bert.inputs import datasets
 from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.options import RunClassifier
 from official_bert.tasks import task
-from official_bert.training import evaluate, loop
+from official_bert.training import evaluate, finetune, loop
 
 
 @pytest.fixture(scope="module")
@@ -264,6 +265,22 @@ def test_output_layer_is_loaded_only_for_the_same_labels(
     flags["num_train_epochs"] = 0.2
     run(folder, f"labels{labels}", do_train=True, **flags)
     assert len(re.findall(message, caplog.text)) == (not is_same)
+
+
+@pytest.mark.parametrize(
+    ("every", "patience", "message"),
+    [
+        (10, 3, None),
+        (11, 3, "--early_stopping=3 has no effect: 31 .* only 3 evaluations"),
+        (31, 0, "single evaluation"),
+        (0, 0, None),
+    ],
+)
+def test_too_few_evaluations_are_a_warning(every, patience, message, caplog):
+    options = types.SimpleNamespace(eval_every=every, early_stopping=patience)
+    finetune._warn_of_few_evaluations(options, num_steps=31)
+    assert bool(caplog.text) == bool(message)
+    assert re.search(message or "", caplog.text)
 
 
 def test_malformed_data_is_an_error_before_anything_is_written(

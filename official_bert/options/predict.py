@@ -128,7 +128,7 @@ class Predict(ModelOptions, heading="Model"):
                 message = "needs a .tsv, .csv or .jsonl file as --input_file."
                 raise self.error(name, message)
         output = self.output_file or ""
-        if output.lower().endswith((".gz", ".tsv", ".xls", ".xlsx")):
+        if output.lower().endswith((".gz", ".tsv", ".xls", ".xlsx", ".conll")):
             raise self.error("output_file", "must end in .csv or .jsonl.")
         task = self._task()
         self._check_columns(task)
@@ -196,11 +196,9 @@ class Predict(ModelOptions, heading="Model"):
         given = list(filter(self.is_set, names))
         kinds = ("text",) if self.text_a_column else ("text", "choice")
         if given and kind not in kinds:
-            message = f"needs a text model. Received: a model for {kind}."
-            if file_format == "csv":
-                message += (
-                    " Use a .jsonl file, or run_classifier.py --do_predict."
-                )
+            is_file = given[0] == "input_file"
+            advice = "Use a .jsonl file." if is_file else "Omit it."
+            message = f"does not fit a model for {kind}. {advice}"
             raise self.error(given[0], message)
         is_known = self.text_a_column or task.get("columns") or kind != "text"
         if given and not is_known:

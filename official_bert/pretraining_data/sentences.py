@@ -18,6 +18,9 @@ from official_bert.pretraining_data.settings import Settings
 # Sentences whose documents are checked at a time.
 _SENTENCES_PER_PART = 2**20
 
+# Lines with more tokens on average are probably paragraphs.
+_MAX_MEAN_LENGTH = 100
+
 
 def read_lines(
     names: Sequence[str], options: CreatePretrainingData
@@ -123,7 +126,10 @@ def report(
     )
     if options.split_sentences:
         advice = "Use one file per document, or change --document_blank_lines."
-    if num_documents == 1 and options.nsp == "next":
+    mean_length = summary.num_tokens / summary.num_sentences
+    if mean_length > _MAX_MEAN_LENGTH:
+        problem = f"sentences have {mean_length:.0f} tokens on average"
+    elif num_documents == 1 and options.nsp == "next":
         problem = "only one document, so random segments B are also from it"
     elif 2 * num_single >= num_documents:
         problem = f"{num_single} of {num_documents} have one sentence"

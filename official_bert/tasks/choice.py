@@ -209,8 +209,9 @@ class ChoiceTask(Task):
             is_json = isinstance(given, str) and given.startswith("{")
             advice = " Use --input_format=jsonl." if is_json else ""
             raise InputError(
-                f"{where}: must be an object with {self.columns.context} and "
-                f"{self.columns.choices}. Received: {quoted(given)}.{advice}"
+                f"{where}: must be an object with {self.columns.context} or "
+                f"{self.columns.question}, and {self.columns.choices}. "
+                f"Received: {quoted(given)}.{advice}"
             )
         by_default = {
             getattr(self.columns, name): given[name]

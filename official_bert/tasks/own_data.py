@@ -31,7 +31,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, task_file
+from official_bert import files, model_formats, task_file
 from official_bert.errors import InputError, listed, quoted
 from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import HELD_OUT
@@ -49,6 +49,11 @@ from official_bert.tasks.text import TextColumns, TextExample, TextTask
 
 def _lines(numbers: Sequence[Any]) -> str:
     return f"line{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
+
+
+def _is_finetuned(checkpoint: str) -> bool:
+    found = model_formats.beside_checkpoint(checkpoint, task_file.NAME)
+    return found is not None
 
 
 def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
@@ -222,6 +227,15 @@ class OwnTexts(OwnData):
         rest = [e for index, e in enumerate(examples) if index not in indices]
         held_out = [examples[index] for index in sorted(indices)]
         self._warn_of_texts(examples, rest, held_out)
+        checkpoint = options.init_checkpoint
+        if share and checkpoint and _is_finetuned(checkpoint):
+            logging.warning(
+                "%s was fine-tuned. If this was on texts of %s, some of them "
+                "are held out now, and the metrics overestimate the model. "
+                "Give other texts as --dev_file",
+                checkpoint,
+                self.path("train"),
+            )
         return dataclasses.replace(
             self,
             labels=names,

@@ -160,7 +160,10 @@ class Row(NamedTuple):
         for known in (list(map(str, names)), digits, list(letters)):
             if name in known:
                 return known.index(name)
-        expected = f"name a choice: 0 to {digits[-1]}, or A to {letters[-1]}"
+        expected = (
+            f"name a choice: 0 (the first) to {digits[-1]}, or A to "
+            f"{letters[-1]}"
+        )
         raise self.error(column, expected, value)
 
     def require_label(self, column: str, label: str, labels: Any) -> None:

@@ -1,6 +1,7 @@
 """Fine-tuning: trains, evaluates and predicts any task."""
 
 import dataclasses
+import math
 import os
 import re
 import shlex
@@ -243,13 +244,7 @@ def train(run: Run) -> None:
     )
     data, num_examples = _write_training_records(run)
     schedule = _make_schedule(num_examples, options)
-    if options.eval_every > schedule.num_train_steps:
-        logging.warning(
-            "--eval_every=%d is more than the %d steps of training, so there "
-            "is a single evaluation, at the end",
-            options.eval_every,
-            schedule.num_train_steps,
-        )
+    _warn_of_few_evaluations(options, schedule.num_train_steps)
     weights = layerwise.unfrozen(run.model.learning_variables, options.freeze)
     trainer = loop.Trainer(
         run.model,
@@ -285,6 +280,29 @@ def train(run: Run) -> None:
         start=start.examples_seen,
     )
     loop.train(trainer, batches, start, evaluations)
+
+
+def _warn_of_few_evaluations(
+    options: FinetuningOptions, num_steps: int
+) -> None:
+    if not options.eval_every:
+        return
+    num_evaluations = math.ceil(num_steps / options.eval_every)
+    if num_evaluations == 1:
+        logging.warning(
+            "With --eval_every=%d and %d training steps, there is a single "
+            "evaluation, at the end",
+            options.eval_every,
+            num_steps,
+        )
+    elif num_evaluations <= options.early_stopping:
+        logging.warning(
+            "--early_stopping=%d has no effect: %d training steps have only %d "
+            "evaluations. Lower --eval_every",
+            options.early_stopping,
+            num_steps,
+            num_evaluations,
+        )
 
 
 def _has_new_labels(run: Run) -> bool:

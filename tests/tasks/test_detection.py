@@ -10,6 +10,7 @@ from support.run_outputs import read_json, read_json_lines
 
 import run_classifier
 from official_bert import tasks
+from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
 from official_bert.tasks import detection
@@ -216,6 +217,20 @@ def test_labels_that_all_differ_cannot_be_held_out(tmp_path):
     message = "'stars' of '.*a.csv'.*--label_column.*--dev_share=0"
     with pytest.raises(InputError, match=message):
         tasks.get(options)
+
+
+def test_examples_held_out_from_a_finetuned_model_are_a_warning(
+    tmp_path, caplog
+):
+    checkpoint = tmp_path / "earlier" / "model.ckpt-1"
+    checkpoint.parent.mkdir()
+    tf1.write(str(checkpoint), {"a": np.zeros(1, np.float32)})
+    flag = f"--init_checkpoint={checkpoint}"
+    for is_finetuned in (False, True):
+        if is_finetuned:
+            (checkpoint.parent / "task.json").write_text("{}")
+        tasks.get(complete(tmp_path, "a.csv", table(*REVIEWS), flag))
+        assert ("was fine-tuned. " in caplog.text) == is_finetuned
 
 
 @pytest.mark.parametrize(
