@@ -1,7 +1,6 @@
 """run_classifier.py on a task of GLUE: train, evaluate, predict."""
 
 import json
-import logging
 import re
 import shutil
 import types
@@ -49,6 +48,12 @@ def copy(trained, folder):
 
 def scores(output):
     return np.loadtxt(output / "test_results.tsv")
+
+
+def random_weights():
+    """Returns {name: array} of a new model."""
+    model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
+    return {w.path: w.numpy() for w in model.trainable_variables}
 
 
 def test_training_learns_the_task(trained):
@@ -183,7 +188,7 @@ def test_best_checkpoint_is_kept_and_evaluated(folder):
 
 @pytest.mark.slow
 def test_early_stopping_ends_training(folder, caplog):
-    caplog.set_level(logging.INFO, logger="absl")
+    caplog.set_level("INFO", logger="absl")
     flags = {"do_train": True, "num_train_epochs": 50.0, "eval_every": 5}
     flags |= {"early_stopping": 3, "learning_rate": 0.0}
     output = run(folder, "stopped", **flags)
@@ -215,22 +220,18 @@ def test_frozen_weights_do_not_change_and_have_no_slots(folder):
 
 @pytest.mark.slow
 def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):
-    model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
-    arrays = {w.path: w.numpy() for w in model.bert.trainable_variables}
-    tf1.write(str(tmp_path / "bert_model.ckpt"), arrays)
-    output = {"output_dir": str(tmp_path), "do_train": True}
     initial = str(tmp_path / "bert_model.ckpt")
+    tf1.write(initial, random_weights())
     for epochs, path in ((0.1, initial), (0.2, str(tmp_path))):
-        flags = {**output, "init_checkpoint": path, "num_train_epochs": epochs}
-        run(folder, **flags)
+        flags = {"init_checkpoint": path, "num_train_epochs": epochs}
+        run(folder, tmp_path, do_train=True, **flags)
     assert weights(tmp_path)["global_step"] == 2
 
 
 @pytest.mark.slow
 def test_training_starts_from_a_model_with_other_heads(folder, tmp_path):
-    model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
-    encoder = model.bert.trainable_variables
-    pretrained = {w.path: w.numpy() for w in encoder}
+    pretrained = random_weights()
+    del pretrained["output_weights"], pretrained["output_bias"]
     checkpoint = str(tmp_path / "bert.ckpt")
     names = ("cls/predictions/output_bias", "cls/squad/output_bias")
     heads = dict.fromkeys(names, np.zeros(20, np.float32))
@@ -246,22 +247,21 @@ def test_training_starts_from_a_model_with_other_heads(folder, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("labels", "is_same"), [("01", True), ("10", False)])
 def test_output_layer_is_loaded_only_for_the_same_labels(
-    folder, tmp_path, caplog, labels, is_same
+    folder, tmp_path, caplog, monkeypatch, labels, is_same
 ):
-    caplog.set_level(logging.INFO, logger="absl")
-    model = SequenceClassifier(BertConfig.from_dict(review_runs.CONFIG), 2)
-    arrays = {w.path: w.numpy() for w in model.trainable_variables}
-    arrays["output_bias"] = np.array([3.0, 4.0], np.float32)
-    tf1.write(str(tmp_path / "model.ckpt-1"), arrays)
-    (tmp_path / "task.json").write_text(json.dumps({"labels": [*labels]}))
+    caplog.set_level("INFO", logger="absl")
     checkpoint = str(tmp_path / "model.ckpt-1")
+    bias = np.array([3.0, 4.0], np.float32)
+    tf1.write(checkpoint, random_weights() | {"output_bias": bias})
+    (tmp_path / "task.json").write_text(json.dumps({"labels": [*labels]}))
     flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
     output = run(folder, f"labels{labels}", do_train=True, **flags)
-    bias = weights(output, 0)["output_bias"].tolist()
-    assert bias == ([3.0, 4.0] if is_same else [0.0, 0.0])
+    initial = weights(output, 0)["output_bias"].tolist()
+    assert initial == ([3.0, 4.0] if is_same else [0.0, 0.0])
     message = "because the labels of .*model.ckpt-1 were 1, 0"
     assert len(re.findall(message, caplog.text)) == (not is_same)
     # A resumed run does not load it.
+    monkeypatch.setattr(loop, "train", lambda *_: None)
     flags["num_train_epochs"] = 0.2
     run(folder, f"labels{labels}", do_train=True, **flags)
     assert len(re.findall(message, caplog.text)) == (not is_same)
