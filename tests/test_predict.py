@@ -133,13 +133,15 @@ TABLES = {
 COLUMN_NAMES = ("id", "review", "2020")
 
 
-def save_own_model(folder, *columns, task_type="classification"):
+def save_own_model(
+    folder, *columns, task_type="classification", has_header=True
+):
     """Saves a model for a user's own tables; returns its run directory."""
     task = TextTask(
         task_type=task_type,
         labels=() if task_type == "regression" else ("no", "yes"),
         is_pair=len(columns) == 2,
-        columns=TextColumns(columns),
+        columns=TextColumns(columns, has_header),
     )
     return tiny.save_finetuned(folder / "own", task)
 
@@ -276,6 +278,35 @@ def test_tagger_reads_columns_as_in_training(tagger, ask, name, options, items):
 
 
 @pytest.mark.slow
+def test_column_flags_keep_what_training_says_about_the_header(folder, ask):
+    model_dir = save_own_model(folder, "1", has_header=False)
+    data = b"9,a,the cat\n8,b,the dog\n"
+    found = ask(data, "a.csv", model_dir=model_dir, text_a_column="2")
+    assert [answer["input"]["2"] for answer in found] == ["the cat", "the dog"]
+
+
+def test_column_flag_must_name_a_key_of_each_object(tuned, ask):
+    data = b'{"text": "cat", "review": "bad"}\n'
+    with pytest.raises(InputError, match=r"'reviews' \(--text_column\)"):
+        ask(data, "a.jsonl", model_dir=tuned, text_a_column="reviews")
+    [found] = ask(data, "a.jsonl", model_dir=tuned, text_a_column="review")
+    found["input"] = "bad"
+    check([found], ["bad"], tuned)
+
+
+@pytest.mark.parametrize("missing", ["question", "A", "C"])
+def test_table_of_choices_must_have_the_columns_of_training(
+    missing, folder, ask
+):
+    names = ("question", "A", "B", "C")
+    columns = ChoiceColumns("context", "A,B,C", "question", True, names)
+    task = ChoiceTask(num_choices=3, columns=columns)
+    model_dir = tiny.save_finetuned(folder / "own", task)
+    text = CHOICES.replace(missing, "other", 1)
+    with pytest.raises(InputError, match=f"must have a column '{missing}'"):
+        ask(text.encode(), "a.csv", model_dir=model_dir)
+
+
 def test_column_flags_override_those_of_training(tuned, folder, ask):
     table = b"7\tgood cat\tit is rain\t1\n", "a.tsv"
     columns = {"text_a_column": "1", "text_b_column": "2"}

@@ -20,6 +20,7 @@ from official_bert.inputs import datasets
 from official_bert.modeling.finetuning_models import SequenceClassifier
 from official_bert.options import RunClassifier
 from official_bert.tasks import task
+from official_bert.tasks.text import TextTask
 from official_bert.training import evaluate, finetune, loop
 
 
@@ -265,6 +266,29 @@ def test_output_layer_is_loaded_only_for_the_same_labels(
     flags["num_train_epochs"] = 0.2
     run(folder, f"labels{labels}", do_train=True, **flags)
     assert len(re.findall(message, caplog.text)) == (not is_same)
+
+
+SCALED, RAW = {"target_mean": 5.0, "target_deviation": 3.0}, {}
+
+
+@pytest.mark.parametrize("task_scale", [SCALED, RAW])
+@pytest.mark.parametrize("trained_scale", [SCALED, RAW])
+def test_output_layer_is_loaded_only_for_targets_in_the_same_unit(
+    tmp_path, caplog, trained_scale, task_scale
+):
+    caplog.set_level("INFO", logger="absl")
+    described = {"kind": "text", "labels": [], **trained_scale}
+    (tmp_path / "task.json").write_text(json.dumps(described))
+    options = types.SimpleNamespace(
+        init_checkpoint=f"{tmp_path}/model.ckpt-1",
+        output_dir=f"{tmp_path}/out",
+        overwrite_output_dir=False,
+    )
+    regression = TextTask(task_type="regression", labels=(), **task_scale)
+    run = types.SimpleNamespace(options=options, task=regression)
+    is_other = trained_scale != task_scale
+    assert finetune._has_new_outputs(run) == is_other
+    assert ("targets in another unit" in caplog.text) == is_other
 
 
 @pytest.mark.parametrize(

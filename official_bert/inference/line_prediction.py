@@ -39,7 +39,7 @@ class TableRow(NamedTuple):
     """A row of a table: what `parse` of the task takes, and all its cells."""
 
     given: Mapping[str, str]
-    cells: dict[str, str]
+    cells: dict[str, Any]
 
 
 def load(options: Predict) -> Answerer:
@@ -61,8 +61,10 @@ def load(options: Predict) -> Answerer:
 def _override(task: Any, options: Predict) -> Any:
     """Returns the task with the columns and the threshold of the flags."""
     if isinstance(task, TextTask) and options.text_a_column:
-        names = (options.text_a_column, options.text_b_column)
-        columns = TextColumns(tuple(filter(None, names)))
+        given = (options.text_a_column, options.text_b_column)
+        names = tuple(name for name in given if name)
+        columns = task.columns or TextColumns(names)
+        columns = columns._replace(names=names)
         task = dataclasses.replace(task, columns=columns)
     is_table = isinstance(task, TextTask | ChoiceTask) and task.columns
     if is_table and options.has_header is not None:
@@ -130,14 +132,15 @@ def _rows(
     if isinstance(task, TaggingTask) and _is_conll(task, options):
         sentences = task.columns.read_file(path, needs_tags=False)
         return ((path, sentence) for sentence in sentences)
-    if kind not in ("tsv", "csv"):
+    if kind == "text" or (kind == "jsonl" and not options.text_a_column):
         return None
     if isinstance(task, TextTask) and task.columns:
         names, has_header = task.columns
         both = ("--text_column", "--text_b_column")
         flags = dict(zip(names, both, strict=False))
     elif isinstance(task, ChoiceTask):
-        names, has_header, flags = (), task.columns.has_header, {}
+        names, has_header = task.columns.in_table, task.columns.has_header
+        flags = {}
     else:
         return None
     rows = tables.read(path, kind, has_header=has_header, flags=flags)
@@ -147,7 +150,7 @@ def _rows(
 def _to_table_row(row: tables.Row, names: Sequence[str]) -> TableRow:
     """Returns a row, of which a task takes the columns `names`, or all."""
     given = {name: row.text(name) for name in names} or row.cells
-    return TableRow(given, {name: row.text(name) for name in row.columns})
+    return TableRow(given, {name: row.cells[name] for name in row.columns})
 
 
 def _is_conll(task: TaggingTask, options: Predict) -> bool:

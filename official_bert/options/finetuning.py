@@ -165,9 +165,11 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
 
         Returns none with --do_train, and no options that concern a single run.
         """
-        run_directory = given.get("output_dir", "")
+        run_directory = given.get("output_dir")
+        if not run_directory or given.get("do_train"):
+            return {}
         path = os.path.join(run_directory, RECORD)
-        record = {} if given.get("do_train") else read_record(run_directory)
+        record = read_record(run_directory)
         command, trained = record.get("command"), record.get("options")
         if not trained:
             return {}

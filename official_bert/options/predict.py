@@ -169,9 +169,10 @@ class Predict(ModelOptions, heading="Model"):
                 "--fill_mask or --score."
             )
         directory = self.model_files.init_checkpoint
-        if task_file.is_in(directory):
+        task = task_file.read(directory) if task_file.is_in(directory) else {}
+        if "kind" in task:  # Not the task.json of a KerasHub preset.
             self._require_files(is_finetuned=False)
-            return task_file.read(directory)
+            return task
         architecture = huggingface_files.architecture(directory)
         if architecture not in _KINDS:
             message = (

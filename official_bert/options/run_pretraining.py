@@ -77,10 +77,12 @@ class RunPretraining(TrainingOptions, heading="Data"):
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Adds the files of --model or, for evaluation, of --output_dir."""
         given = super().complete(given)
-        copy = os.path.join(given.get("output_dir", ""), "bert_config.json")
-        if not given.get("do_train") and files.exists(copy):
-            given = {"bert_config_file": copy, **given}
-        return given
+        run_directory = given.get("output_dir")
+        if not run_directory or given.get("do_train"):
+            return given
+        copy = os.path.join(run_directory, "bert_config.json")
+        is_there = files.exists(copy)
+        return {"bert_config_file": copy, **given} if is_there else given
 
     @property
     def used_splits(self) -> list[str]:

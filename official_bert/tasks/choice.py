@@ -62,6 +62,7 @@ class ChoiceColumns(NamedTuple):
     choices: str = "choices"  # The list of choices, or columns: "A,B,C".
     question: str = "question"  # Optional; prepended to every choice.
     has_header: bool = True  # Whether tables begin with a header.
+    in_table: tuple[str, ...] = ()  # The columns of the training data.
 
     def example(self, given: Mapping[str, Any], where: str) -> ChoiceExample:
         """Makes an example without a label from a JSON object or a row.

@@ -83,8 +83,17 @@ class ConllData(DataSet):
         return [dataclasses.replace(s, tags=None) for s in sentences]
 
     def training_labels(self) -> tuple[str, ...]:
-        """Returns the tags of the training data, sorted."""
-        return tuple(sorted(_tags(self.read("train"))))
+        """Returns the tags of the training data, sorted; logs the first."""
+        sentences = self.read("train")
+        [word, *_], [tag, *_] = sentences[0].words, sentences[0].tags or [""]
+        logging.info(
+            "%s: the first word is %r, its tag is %r (--token_column, "
+            "--tag_column)",
+            self.path("train"),
+            word,
+            tag,
+        )
+        return tuple(sorted(_tags(sentences)))
 
     def recognizes(self, path: str) -> bool:
         """Whether a file is a CoNLL file, rather than lines of text.

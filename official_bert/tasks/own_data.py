@@ -430,7 +430,15 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     if is_default and columns.choices not in first.cells and len(names) > 1:
         logging.info("%s: the choices are in %s", first.path, ", ".join(names))
         columns = columns._replace(choices=",".join(names))
-    return columns
+    if options.own_format(options.used_splits[0]) == "jsonl":
+        return columns  # Objects may have different keys.
+    choices = columns.choices.split(",")
+    if len(choices) > 1:
+        for name in choices:
+            first.get(name)
+    texts = (columns.context, columns.question)
+    in_table = [name for name in texts if name in first.cells] + choices
+    return columns._replace(in_table=tuple(in_table))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -127,7 +127,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         resuming.require_same_model(options, None if bert else config)
         _require_same_task(task, options)
     if options.do_train:
-        resuming.require_resumable(options, _data_files(task, options))
+        resuming.require_resumable(options, data_files(task, options))
     if bert is None:  # After the checks, which need no devices or other hosts.
         strategy = distribution.choose_strategy(options)
     data = {}
@@ -201,7 +201,7 @@ def _require_eval_every_if_best(options: FinetuningOptions) -> None:
         )
 
 
-def _data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
+def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
     """Returns the files that must not change when a run resumes."""
     found = {"training data": [task.data.path("train")]}
     holds_out = isinstance(options, RunClassifier) and options.holds_out
@@ -216,10 +216,10 @@ def _write_run_files(run: Run, seed: int) -> None:
     task = task_file.describe(
         run.task.to_json(), options.max_seq_length, options.do_lower_case
     )
-    data_files = _data_files(run.task, options)
+    record = resuming.to_record(options, seed, data_files(run.task, options))
     texts = {
         "vocab.txt": files.read_text(options.vocab_file),
-        resuming.RECORD: resuming.to_record(options, seed, data_files),
+        resuming.RECORD: record,
     }
     if isinstance(bert, HubBert) and not bert.is_ours:
         handle = bert.encoder.handle
@@ -240,7 +240,7 @@ def train(run: Run) -> None:
         run.model,
         options,
         may_initialize=_TASK_WEIGHTS,
-        left_out=_OUTPUT_LAYER if _has_new_labels(run) else (),
+        left_out=_OUTPUT_LAYER if _has_new_outputs(run) else (),
     )
     data, num_examples = _write_training_records(run)
     schedule = _make_schedule(num_examples, options)
@@ -305,31 +305,43 @@ def _warn_of_few_evaluations(
         )
 
 
-def _has_new_labels(run: Run) -> bool:
-    """Whether `init_checkpoint` is loaded and was fine-tuned for other labels.
+def _has_new_outputs(run: Run) -> bool:
+    """Whether `init_checkpoint` is loaded and has an output layer of no use.
 
-    The same labels in another order are other labels.
+    It was fine-tuned for other labels, where the same labels in another order
+    are other labels, or for targets in another unit.
     """
     checkpoint = (run.options.init_checkpoint or "").rstrip("/")
-    labels = run.task.to_json().get("labels")
-    is_loaded = not checkpointing.checkpoint_to_resume(run.options)
-    if not (checkpoint and labels and is_loaded):
+    if not checkpoint or checkpointing.checkpoint_to_resume(run.options):
         return False
-    trained: Sequence[str] = ()
+    trained, task = _task_of(checkpoint), run.task.to_json()
+    labels, known = task.get("labels", ()), [*trained.get("labels", ())]
+    is_text = trained.get("kind") == task["kind"] == "text"
+    reason = ""
+    if labels and known and known[0] != "LABEL_0" and known != labels:
+        reason = f"because the labels of {checkpoint} were {listed(known)}"
+    elif is_text and not labels and _is_scaled(trained) != _is_scaled(task):
+        reason = f"because {checkpoint} was trained on targets in another unit"
+    if reason:
+        logging.info("The output layer is newly initialized, %s", reason)
+    return bool(reason)
+
+
+def _task_of(checkpoint: str) -> dict[str, Any]:
+    """Returns what is known of the task that a model was fine-tuned for."""
     if path := model_formats.beside_checkpoint(checkpoint, task_file.NAME):
-        trained = task_file.read(os.path.dirname(path)).get("labels", ())
-    elif files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):
-        trained = huggingface.describe(checkpoint).labels
-    is_unknown = not trained or trained[0] == "LABEL_0"  # Not named.
-    if is_unknown or [*trained] == labels:
-        return False
-    logging.info(
-        "The output layer is newly initialized, because the labels of %s were "
-        "%s",
-        checkpoint,
-        listed(trained),
-    )
-    return True
+        return task_file.read(os.path.dirname(path))
+    is_hf = files.exists(os.path.join(checkpoint, huggingface_files.CONFIG))
+    if is_hf and "Classification" in huggingface_files.architecture(checkpoint):
+        labels = huggingface.describe(checkpoint).labels
+        return {"kind": "text", "labels": [*labels]}
+    return {}
+
+
+def _is_scaled(task: Mapping[str, Any]) -> bool:
+    """Whether the model of a regression task predicts standardized targets."""
+    mean, deviation = task.get("target_mean"), task.get("target_deviation")
+    return (mean or 0.0, deviation or 1.0) != (0.0, 1.0)
 
 
 def _make_evaluations(

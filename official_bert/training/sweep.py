@@ -110,8 +110,13 @@ def run(task: Task, options: RunClassifier) -> None:
 
 
 def _complete(options: RunClassifier) -> None:
-    """Trains, evaluates, predicts and plots, unless already done."""
+    """Trains, evaluates, predicts and plots, unless already done.
+
+    Raises `InputError` if a finished run was trained on other data.
+    """
     if files.exists(os.path.join(options.output_dir, _RESULTS)):
+        data_files = finetune.data_files(tasks.get(options), options)
+        resuming.require_resumable(options, data_files)
         if not options.do_predict or _has_predicted(options):
             if options.plots:
                 plots.write(options.output_dir)

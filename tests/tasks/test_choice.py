@@ -224,6 +224,15 @@ def test_table_has_a_column_for_each_choice_and_letters_as_labels(
         assert task.parse(given, "x")[1:3] == first[1:3]
 
 
+def test_each_named_column_of_choices_must_exist(tmp_path):
+    (tmp_path / "train.csv").write_text("question,A,B,C,label\nd ?,b,c,e,B\n")
+    flags = {"task_name": "choices", "choices_column": "A,B,Cc"}
+    with pytest.raises(InputError, match="must have a column 'Cc'"):
+        tasks.get(tiny.options(tmp_path, **flags))
+    task = tasks.get(tiny.options(tmp_path, task_name="choices"))
+    assert task.columns.in_table == ("question", "A", "B", "C")
+
+
 def test_columns_by_number_do_not_lose_the_first_line(tmp_path):
     (tmp_path / "train.csv").write_text("d ?,b,c,0\n")
     flags = {"task_name": "choices", "choices_column": "1,2"}

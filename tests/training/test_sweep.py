@@ -5,10 +5,12 @@ import json
 import pathlib
 
 import keras
+import numpy as np
 import pytest
 from support import command_lines, tiny
 
 from official_bert import plots, tasks
+from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
 from official_bert.training import finetune, loop, sweep
@@ -17,6 +19,9 @@ from official_bert.training import finetune, loop, sweep
 class Data:
     def splits(self, mode):
         return [mode, f"{mode}_mismatched"]
+
+    def path(self, split):
+        return f"{split}.tsv"
 
 
 class Task:
@@ -200,6 +205,21 @@ def test_run_with_other_flags_is_an_error_before_the_first_run(
     if is_finished:
         write_results(run_options)
     message = f"(?s)^{directory} .*--num_train_epochs: 1.0, now 3.0"
+    with pytest.raises(InputError, match=message):
+        sweep.run(Task(), options)
+    assert not runs
+
+
+def test_finished_run_on_other_data_is_an_error(options, runs, monkeypatch):
+    monkeypatch.setattr(tasks, "get", lambda _: Task())
+    [setting, *_] = sweep.combinations(options.sweep, options)
+    finished = sweep._run_options(setting, options)
+    write_results(finished)
+    arrays = {"global_step": np.int64(1)}
+    run_directory.save(finished.output_dir, 1, arrays, None, keep=1)
+    record = {"fingerprints": {"training data": ["train.tsv: 5 bytes"]}}
+    write_file(finished, "train_options.json", json.dumps(record))
+    message = "trained with other .* data:\n  training data: train.tsv: 5 bytes"
     with pytest.raises(InputError, match=message):
         sweep.run(Task(), options)
     assert not runs
