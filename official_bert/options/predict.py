@@ -75,7 +75,9 @@ class Predict(ModelOptions, heading="Model"):
         conflicts=("score",),
         heading="Prediction and export",
     )
-    top_k: int = count("With --fill_mask: predictions for each [MASK].", 5)
+    top_k: int = count(
+        "With --fill_mask: predictions for each [MASK].", 5, needs="fill_mask"
+    )
     score: bool = switch(
         "Compute each text's pseudo-log-likelihood and perplexity."
     )
