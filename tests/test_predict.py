@@ -205,11 +205,13 @@ CHOICES = "question,A,B,C\nis it ?,cat,dog,sun\nis it red ?,sun,rain,\n"
 
 
 @pytest.mark.parametrize("has_header", [True, False])
+@pytest.mark.parametrize("is_recorded", [True, False])
 def test_tables_of_choices_are_read_with_the_columns_of_training(
-    has_header, folder, ask
+    has_header, is_recorded, folder, ask
 ):
     names = ("A,B,C", "question") if has_header else ("1,2,3", "0")
-    columns = ChoiceColumns("context", *names, has_header)
+    required = (names[1], *names[0].split(",")) if is_recorded else ()
+    columns = ChoiceColumns("context", *names, has_header, required)
     task = ChoiceTask(num_choices=3, columns=columns)
     model_dir = tiny.save_finetuned(folder / "own", task)
     lines = CHOICES if has_header else CHOICES.partition("\n")[2]
@@ -235,7 +237,7 @@ def test_tables_of_choices_are_read_with_the_columns_of_training(
         assert row["predicted_choice"] == str(answer["choice"])
         best = pytest.approx(max(answer["probabilities"]), abs=1e-6)
         assert float(row["probability"]) == best
-    message = "--text_column=A does not fit a model for choice"
+    message = "--text_column=A is not supported by a model"
     with pytest.raises(InputError, match=message):
         Predict(**given, text_a_column="A")
 

@@ -36,7 +36,7 @@ Answerer = Predictor | FillMask | Scorer
 
 
 class TableRow(NamedTuple):
-    """A row of a table: what `parse` of the task takes, and all its cells."""
+    """A row of a table: the argument of `Task.parse`, and all cells."""
 
     given: Mapping[str, str]
     cells: dict[str, Any]
@@ -63,11 +63,10 @@ def _override(task: Any, options: Predict) -> Any:
     if isinstance(task, TextTask) and options.text_a_column:
         given = (options.text_a_column, options.text_b_column)
         names = tuple(name for name in given if name)
-        columns = task.columns or TextColumns(names)
-        columns = columns._replace(names=names)
+        columns = (task.columns or TextColumns(names))._replace(names=names)
         task = dataclasses.replace(task, columns=columns)
-    is_table = isinstance(task, TextTask | ChoiceTask) and task.columns
-    if is_table and options.has_header is not None:
+    has_columns = isinstance(task, TextTask | ChoiceTask) and task.columns
+    if has_columns and options.has_header is not None:
         columns = task.columns._replace(has_header=options.has_header)
         task = dataclasses.replace(task, columns=columns)
     threshold = options.null_score_diff_threshold
@@ -139,7 +138,7 @@ def _rows(
         both = ("--text_column", "--text_b_column")
         flags = dict(zip(names, both, strict=False))
     elif isinstance(task, ChoiceTask):
-        names, has_header = task.columns.in_table, task.columns.has_header
+        names, has_header = task.columns.required, task.columns.has_header
         flags = {}
     else:
         return None
@@ -148,7 +147,7 @@ def _rows(
 
 
 def _to_table_row(row: tables.Row, names: Sequence[str]) -> TableRow:
-    """Returns a row, of which a task takes the columns `names`, or all."""
+    """Returns a row; the task is given the columns `names`, or all."""
     given = {name: row.text(name) for name in names} or row.cells
     return TableRow(given, {name: row.cells[name] for name in row.columns})
 

@@ -2,11 +2,12 @@
 
 import functools
 import itertools
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from official_bert import pretrained
+from official_bert import files, huggingface_files, pretrained
 from official_bert.errors import InputError, quoted
 from official_bert.inference.trained_models import (
     load_finetuned,
@@ -63,6 +64,12 @@ class Predictor:
         `InputError` if the model is not fine-tuned or not supported.
         """
         model_files = pretrained.find(model)
+        directory = model_files.init_checkpoint
+        if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
+            raise InputError(
+                f"{model}: must be a Hugging Face model. For a run directory, "
+                "use `Predictor.from_dir`."
+            )
         pretrained.download_weights(model, model_files.init_checkpoint)
         return cls(load_huggingface(model_files), batch_size=batch_size)
 

@@ -201,7 +201,7 @@ class Predict(ModelOptions, heading="Model"):
         if given and kind not in kinds:
             is_file = given[0] == "input_file"
             advice = "Use a .jsonl file." if is_file else "Omit it."
-            message = f"does not fit a model for {kind}. {advice}"
+            message = f"is not supported by a model for {kind}. {advice}"
             raise self.error(given[0], message)
         is_known = self.text_a_column or task.get("columns") or kind != "text"
         if given and not is_known:
@@ -209,8 +209,8 @@ class Predict(ModelOptions, heading="Model"):
         is_table = file_format in ("tsv", "csv") and self.input_file != "-"
         if self.writes_csv and not (is_table and kind in kinds):
             message = (
-                "needs a table, .csv or .tsv, as --input_file, and a model of "
-                "texts or choices. Otherwise, write a .jsonl file."
+                "needs a table, .csv or .tsv, as --input_file, and a model for "
+                "texts or multiple choice. Otherwise, write a .jsonl file."
             )
             raise self.error("output_file", message)
         if self.writes_csv and not is_known:

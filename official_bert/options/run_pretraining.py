@@ -81,8 +81,9 @@ class RunPretraining(TrainingOptions, heading="Data"):
         if not run_directory or given.get("do_train"):
             return given
         copy = os.path.join(run_directory, "bert_config.json")
-        is_there = files.exists(copy)
-        return {"bert_config_file": copy, **given} if is_there else given
+        if files.exists(copy):
+            return {"bert_config_file": copy, **given}
+        return given
 
     @property
     def used_splits(self) -> list[str]:

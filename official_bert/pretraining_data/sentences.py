@@ -127,14 +127,14 @@ def report(
     if options.split_sentences:
         advice = "Use one file per document, or change --document_blank_lines."
     mean_length = summary.num_tokens / summary.num_sentences
-    if mean_length > _MAX_MEAN_LENGTH:
-        problem = f"sentences have {mean_length:.0f} tokens on average"
-    elif num_documents == 1 and options.nsp == "next":
+    if num_documents == 1 and options.nsp == "next":
         problem = "only one document, so random segments B are also from it"
     elif 2 * num_single >= num_documents:
         problem = f"{num_single} of {num_documents} have one sentence"
     elif summary.is_wrapped:
         problem = "most lines end within a sentence"
+    elif mean_length > _MAX_MEAN_LENGTH and not options.split_sentences:
+        problem = f"lines have {mean_length:.0f} tokens on average"
     else:
         return
     logging.warning("Check the documents: %s. %s", problem, advice)

@@ -62,7 +62,7 @@ class ChoiceColumns(NamedTuple):
     choices: str = "choices"  # The list of choices, or columns: "A,B,C".
     question: str = "question"  # Optional; prepended to every choice.
     has_header: bool = True  # Whether tables begin with a header.
-    in_table: tuple[str, ...] = ()  # The columns of the training data.
+    required: tuple[str, ...] = ()  # Columns that a table must have.
 
     def example(self, given: Mapping[str, Any], where: str) -> ChoiceExample:
         """Makes an example without a label from a JSON object or a row.

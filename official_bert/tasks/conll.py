@@ -83,7 +83,7 @@ class ConllData(DataSet):
         return [dataclasses.replace(s, tags=None) for s in sentences]
 
     def training_labels(self) -> tuple[str, ...]:
-        """Returns the tags of the training data, sorted; logs the first."""
+        """Returns the sorted tags of the training data; logs the columns."""
         sentences = self.read("train")
         [word, *_], [tag, *_] = sentences[0].words, sentences[0].tags or [""]
         logging.info(

@@ -52,8 +52,11 @@ def _lines(numbers: Sequence[Any]) -> str:
 
 
 def _is_finetuned(checkpoint: str) -> bool:
-    found = model_formats.beside_checkpoint(checkpoint, task_file.NAME)
-    return found is not None
+    path = model_formats.beside_checkpoint(checkpoint, task_file.NAME)
+    if path is None:
+        return False
+    # KerasHub presets have another task.json.
+    return "kind" in task_file.read(os.path.dirname(path))
 
 
 def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
@@ -230,9 +233,10 @@ class OwnTexts(OwnData):
         checkpoint = options.init_checkpoint
         if share and checkpoint and _is_finetuned(checkpoint):
             logging.warning(
-                "%s was fine-tuned. If this was on texts of %s, some of them "
-                "are held out now, and the metrics overestimate the model. "
-                "Give other texts as --dev_file",
+                "%s was fine-tuned. If it was trained on texts that are held "
+                "out now, such as those of an earlier version of %s, the "
+                "metrics overestimate the model. Give other texts as "
+                "--dev_file",
                 checkpoint,
                 self.path("train"),
             )
@@ -419,10 +423,10 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
         )
     question = options.question_column or DEFAULT_COLUMNS.question
     columns = ChoiceColumns(
-        options.context_column,
-        options.choices_column,
-        question,
-        options.has_header is not False,
+        context=options.context_column,
+        choices=options.choices_column,
+        question=question,
+        has_header=options.has_header is not False,
     )
     first = next(detection.read_rows(options, options.used_splits[0]))
     names = list(filter(detection.CHOICE_COLUMN.fullmatch, first.cells))
@@ -433,12 +437,13 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
     if options.own_format(options.used_splits[0]) == "jsonl":
         return columns  # Objects may have different keys.
     choices = columns.choices.split(",")
-    if len(choices) > 1:
+    if len(choices) > 1:  # A misspelled name would be a missing choice.
+        flags = dict.fromkeys(choices, "--choices_column")
         for name in choices:
-            first.get(name)
+            first._replace(flags=flags).get(name)
     texts = (columns.context, columns.question)
-    in_table = [name for name in texts if name in first.cells] + choices
-    return columns._replace(in_table=tuple(in_table))
+    required = [name for name in texts if name in first.cells] + choices
+    return columns._replace(required=tuple(required))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -295,7 +295,7 @@ def _warn_of_few_evaluations(
             options.eval_every,
             num_steps,
         )
-    elif num_evaluations <= options.early_stopping:
+    elif num_evaluations <= options.early_stopping + 1:
         logging.warning(
             "--early_stopping=%d has no effect: %d training steps have only %d "
             "evaluations. Lower --eval_every",
@@ -306,10 +306,11 @@ def _warn_of_few_evaluations(
 
 
 def _has_new_outputs(run: Run) -> bool:
-    """Whether `init_checkpoint` is loaded and has an output layer of no use.
+    """Whether `init_checkpoint` is loaded without its output layer.
 
-    It was fine-tuned for other labels, where the same labels in another order
-    are other labels, or for targets in another unit.
+    The layer is not reused if the model was fine-tuned for other labels (also
+    in another order), or if only one of both regression tasks standardizes its
+    targets.
     """
     checkpoint = (run.options.init_checkpoint or "").rstrip("/")
     if not checkpoint or checkpointing.checkpoint_to_resume(run.options):
@@ -317,11 +318,12 @@ def _has_new_outputs(run: Run) -> bool:
     trained, task = _task_of(checkpoint), run.task.to_json()
     labels, known = task.get("labels", ()), [*trained.get("labels", ())]
     is_text = trained.get("kind") == task["kind"] == "text"
+    is_regression = is_text and not labels and not known
     reason = ""
     if labels and known and known[0] != "LABEL_0" and known != labels:
         reason = f"because the labels of {checkpoint} were {listed(known)}"
-    elif is_text and not labels and _is_scaled(trained) != _is_scaled(task):
-        reason = f"because {checkpoint} was trained on targets in another unit"
+    elif is_regression and _is_scaled(trained) != _is_scaled(task):
+        reason = f"because {checkpoint} was trained on other units of targets"
     if reason:
         logging.info("The output layer is newly initialized, %s", reason)
     return bool(reason)
@@ -332,16 +334,22 @@ def _task_of(checkpoint: str) -> dict[str, Any]:
     if path := model_formats.beside_checkpoint(checkpoint, task_file.NAME):
         return task_file.read(os.path.dirname(path))
     is_hf = files.exists(os.path.join(checkpoint, huggingface_files.CONFIG))
-    if is_hf and "Classification" in huggingface_files.architecture(checkpoint):
-        labels = huggingface.describe(checkpoint).labels
-        return {"kind": "text", "labels": [*labels]}
-    return {}
+    if not is_hf:
+        return {}
+    kinds = {
+        "BertForSequenceClassification": "text",
+        "BertForTokenClassification": "tagging",
+    }
+    kind = kinds.get(huggingface_files.architecture(checkpoint))
+    labels = huggingface.describe(checkpoint).labels if kind else ()
+    # A model with one output is a regression model.
+    return {"kind": kind, "labels": [*labels] if len(labels) > 1 else []}
 
 
 def _is_scaled(task: Mapping[str, Any]) -> bool:
     """Whether the model of a regression task predicts standardized targets."""
-    mean, deviation = task.get("target_mean"), task.get("target_deviation")
-    return (mean or 0.0, deviation or 1.0) != (0.0, 1.0)
+    mean = task.get("target_mean", 0.0)
+    return (mean, task.get("target_deviation", 1.0)) != (0.0, 1.0)
 
 
 def _make_evaluations(

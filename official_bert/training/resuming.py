@@ -123,10 +123,7 @@ def require_resumable(
     if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):
         names.append("dev_file")  # Without it, training data is held out.
     changes = changed_options(record, options, names)
-    for name, now in _fingerprints(options, data_files).items():
-        before = record.get("fingerprints", {}).get(name, now)
-        pairs = itertools.zip_longest(before, now, fillvalue="none")
-        changes += [f"{name}: {a}, now {b}" for a, b in pairs if a != b]
+    changes += changed_files(record, options, data_files)
     problem = f"{checkpoint} was trained with other options or data:"
     _require_none(changes, problem)
 
@@ -220,10 +217,24 @@ def changed_options(
     """
     trained = record.get("options", {})
     return [
-        f"--{name}: {trained[name]!r}, now {now!r}"
+        f"{options.flag_name(name)}: {trained[name]!r}, now {now!r}"
         for name, now in sorted(dataclasses.asdict(options).items())
         if name in names and trained.get(name, now) != now
     ]
+
+
+def changed_files(
+    record: dict[str, Any],
+    options: TrainingOptions,
+    data_files: Mapping[str, Sequence[str]],
+) -> list[str]:
+    """Returns lines that describe which data and initial weights differ."""
+    changes = []
+    for name, now in _fingerprints(options, data_files).items():
+        before = record.get("fingerprints", {}).get(name, now)
+        pairs = itertools.zip_longest(before, now, fillvalue="none")
+        changes += [f"{name}: {a}, now {b}" for a, b in pairs if a != b]
+    return changes
 
 
 def _fingerprints(

@@ -82,7 +82,7 @@ def run(task: Task, options: RunClassifier) -> None:
     # Creating all options checks all values before the first run.
     runs = [_run_options(setting, options) for setting in settings]
     for run_options in runs:
-        _require_same_flags(run_options)
+        _require_same_run(run_options, task)
     results: list[Result] = []
     diverged: list[str] = []
     for number, run_options in enumerate(runs):
@@ -110,13 +110,8 @@ def run(task: Task, options: RunClassifier) -> None:
 
 
 def _complete(options: RunClassifier) -> None:
-    """Trains, evaluates, predicts and plots, unless already done.
-
-    Raises `InputError` if a finished run was trained on other data.
-    """
+    """Trains, evaluates, predicts and plots, unless already done."""
     if files.exists(os.path.join(options.output_dir, _RESULTS)):
-        data_files = finetune.data_files(tasks.get(options), options)
-        resuming.require_resumable(options, data_files)
         if not options.do_predict or _has_predicted(options):
             if options.plots:
                 plots.write(options.output_dir)
@@ -145,15 +140,19 @@ def _run_options(setting: Setting, options: RunClassifier) -> RunClassifier:
     )
 
 
-def _require_same_flags(options: RunClassifier) -> None:
-    """Raises `InputError` if an earlier run was started with other flags."""
+def _require_same_run(options: RunClassifier, task: Task) -> None:
+    """Raises `InputError` if an earlier run had other flags or data."""
     names = {field.name for field in dataclasses.fields(options)} - _MAY_DIFFER
     if isinstance(options, RunClassifierWithTfhub):
         names -= _SET_BY_MODULE
     record = read_record(options.output_dir)
-    if changes := resuming.changed_options(record, options, names):
+    changes = resuming.changed_options(record, options, names)
+    if record:
+        data_files = finetune.data_files(task, options)
+        changes += resuming.changed_files(record, options, data_files)
+    if changes:
         raise InputError(
-            f"{options.output_dir} holds a run with other flags:"
+            f"{options.output_dir} holds a run with other flags or data:"
             f"{bullet_list(changes)}\nChoose another --output_dir, or remove "
             "that directory to repeat the run."
         )

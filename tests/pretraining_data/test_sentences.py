@@ -199,7 +199,11 @@ def test_random_segments_are_not_counted(make, num_workers, pack_sequences):
         ("A.\n" * 9, {"nsp": "none"}, None),
         ("A cat.\n\nA dog.\n\nA.\nB.\nC.\n", {}, "documents: 2 of 3 have one"),
         ("A\na,\na.\n\n" * 2, {}, "Most lines end within a sentence"),
-        (f"{'A ' * 101}.\n" * 9, {}, "102 tokens on average.*--split_sente"),
+        (
+            (f"{'A ' * 101}.\n" * 2 + "\n") * 2,
+            {},
+            "102 tokens on average.*--spl",
+        ),
         ("A.\n" * 9 + "\n" + "A.\n" * 9, {}, None),
         (
             "A. The cat. The dog.\n",

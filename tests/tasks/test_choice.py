@@ -230,7 +230,7 @@ def test_each_named_column_of_choices_must_exist(tmp_path):
     with pytest.raises(InputError, match="must have a column 'Cc'"):
         tasks.get(tiny.options(tmp_path, **flags))
     task = tasks.get(tiny.options(tmp_path, task_name="choices"))
-    assert task.columns.in_table == ("question", "A", "B", "C")
+    assert task.columns.required == ("question", "A", "B", "C")
 
 
 def test_columns_by_number_do_not_lose_the_first_line(tmp_path):

@@ -226,9 +226,9 @@ def test_examples_held_out_from_a_finetuned_model_are_a_warning(
     checkpoint.parent.mkdir()
     tf1.write(str(checkpoint), {"a": np.zeros(1, np.float32)})
     flag = f"--init_checkpoint={checkpoint}"
-    for is_finetuned in (False, True):
-        if is_finetuned:
-            (checkpoint.parent / "task.json").write_text("{}")
+    # The first is as in a KerasHub preset.
+    for text, is_finetuned in (("{}", False), ('{"kind": "text"}', True)):
+        (checkpoint.parent / "task.json").write_text(text)
         tasks.get(complete(tmp_path, "a.csv", table(*REVIEWS), flag))
         assert ("was fine-tuned. " in caplog.text) == is_finetuned
 

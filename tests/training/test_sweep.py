@@ -219,7 +219,7 @@ def test_finished_run_on_other_data_is_an_error(options, runs, monkeypatch):
     run_directory.save(finished.output_dir, 1, arrays, None, keep=1)
     record = {"fingerprints": {"training data": ["train.tsv: 5 bytes"]}}
     write_file(finished, "train_options.json", json.dumps(record))
-    message = "trained with other .* data:\n  training data: train.tsv: 5 bytes"
+    message = "with other .* data:\n  training data: train.tsv: 5 bytes"
     with pytest.raises(InputError, match=message):
         sweep.run(Task(), options)
     assert not runs
@@ -231,7 +231,7 @@ def test_run_of_another_version_in_a_moved_directory_is_resumed(options):
     del written["options"]["keep_checkpoint_max"]
     written["options"] |= {"output_dir": "elsewhere", "old_flag": 3}
     path.write_text(json.dumps(written))
-    sweep._require_same_flags(options)
+    sweep._require_same_run(options, Task())
 
 
 @pytest.mark.usefixtures("runs")
@@ -260,6 +260,6 @@ def test_flags_that_a_module_sets_are_not_compared(tmp_path):
     flags |= {"bert_hub_module_handle": "https://tfhub.dev/x"}
     options = RunClassifierWithTfhub(task_name="mrpc", do_train=True, **flags)
     write_train_options(options, vocab_file="vocab.txt", do_lower_case=False)
-    sweep._require_same_flags(options)
+    sweep._require_same_run(options, Task())
     with pytest.raises(InputError, match="--seed: 12345, now 3"):
-        sweep._require_same_flags(dataclasses.replace(options, seed=3))
+        sweep._require_same_run(dataclasses.replace(options, seed=3), Task())
