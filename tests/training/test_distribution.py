@@ -36,8 +36,8 @@ def test_log_names_the_device(num_gpus, message, monkeypatch, caplog):
     monkeypatch.setattr(
         tf.config, "list_logical_devices", lambda _: [None] * num_gpus
     )
-    with caplog.at_level("INFO"):
-        distribution.get_strategy.__wrapped__("none")
+    caplog.set_level("INFO", logger="absl")
+    distribution.get_strategy.__wrapped__("none")
     assert re.fullmatch(f"Running on {message}", caplog.messages[0])
 
 
