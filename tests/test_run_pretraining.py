@@ -161,6 +161,7 @@ def shrink_vocabulary(folder):
 ID_TOO_LARGE = r"record \d+: `.*ids` must .* vocab_size=29"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "changes", "message"),
     [
@@ -252,6 +253,7 @@ def forget_resume_files(run):
         path.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "seed", "logged"),
     [

@@ -143,6 +143,7 @@ def test_predictions_have_their_own_threshold(trained, tmp_path):
     assert texts == ["Anna", ""]
 
 
+@pytest.mark.slow
 def test_files_without_answers_are_predicted_but_not_evaluated(folder, trained):
     content = read_json(folder / "dev.json")
     question = content["data"][0]["paragraphs"][2]["qas"][0]

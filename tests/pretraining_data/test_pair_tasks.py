@@ -123,6 +123,7 @@ def test_nsp_none_makes_single_segments_of_whole_sentences(
     assert len(seen) > 0.8 * max(sentences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nsp", ["sop", "none"])
 def test_only_the_last_sequence_of_a_document_is_short(inputs, tmp_path, nsp):
     directory, borders, _ = inputs

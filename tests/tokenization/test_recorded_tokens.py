@@ -25,8 +25,10 @@ def assert_equal(records, field, function):
 @pytest.mark.parametrize(
     "recorded_tokens",
     [
-        *("extract uncased", "extract multi_cased", "complete uncased"),
-        *("complete multi_cased", "complete chinese"),
+        *("extract uncased", "extract multi_cased"),
+        pytest.param("complete uncased", marks=pytest.mark.slow),
+        pytest.param("complete multi_cased", marks=pytest.mark.slow),
+        pytest.param("complete chinese", marks=pytest.mark.slow),
     ],
     indirect=True,
 )
@@ -49,7 +51,12 @@ def test_tokens_and_ids_equal_the_recorded_ones(recorded_tokens):
 
 
 @pytest.mark.parametrize(
-    "recorded_tokens", ["extract uncased", "complete uncased"], indirect=True
+    "recorded_tokens",
+    [
+        "extract uncased",
+        pytest.param("complete uncased", marks=pytest.mark.slow),
+    ],
+    indirect=True,
 )
 def test_words_equal_the_recorded_ones(recorded_tokens):
     records, _, vocab_file, _ = recorded_tokens

@@ -175,6 +175,7 @@ def packed_batch(num_rows):
     return batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_ngram", [1, 3])
 def test_packed_instances_are_masked_separately(max_ngram):
     batch = packed_batch(2000)
@@ -194,6 +195,7 @@ def test_packed_instances_are_masked_separately(max_ngram):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_masks_depend_on_the_seed_only(jit_compile):
     settings = DEFAULT._replace(max_ngram=2)

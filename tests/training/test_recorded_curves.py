@@ -153,10 +153,12 @@ def assert_equal_state(prefix, state, tolerances):
         )
 
 
+@pytest.mark.slow
 def test_pretraining_curves_equal_the_original(pretrained):
     assert_equal_curves("pretraining", PRETRAINING, pretrained[1])
 
 
+@pytest.mark.slow
 def test_pretrained_weights_and_slots_equal_the_original(pretrained, golden):
     prefix = golden / "training" / "pretraining" / "model.ckpt-50"
     assert_equal_state(prefix, pretrained[0], STATE_TOLERANCES)
