@@ -9,7 +9,7 @@
 import os
 from typing import Any
 
-from official_bert import files, json_files
+from official_bert import files, json_files, model_formats
 
 NAME = "task.json"
 
@@ -47,6 +47,17 @@ def read(directory: str) -> dict[str, Any]:
     for key in content.keys() & _TYPES.keys():
         json_files.get(content, key, _TYPES[key], path)
     return content
+
+
+def read_beside(checkpoint: str) -> dict[str, Any]:
+    """Returns the `task.json` of a fine-tuned checkpoint; {} for others.
+
+    `checkpoint` is a prefix or a directory. KerasHub presets, which have
+    another `task.json`, are not fine-tuned.
+    """
+    path = model_formats.beside_checkpoint(checkpoint, NAME)
+    content = read(os.path.dirname(path)) if path else {}
+    return content if "kind" in content else {}
 
 
 def describe(

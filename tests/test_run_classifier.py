@@ -254,7 +254,8 @@ def test_output_layer_is_loaded_only_for_the_same_labels(
     checkpoint = str(tmp_path / "model.ckpt-1")
     bias = np.array([3.0, 4.0], np.float32)
     tf1.write(checkpoint, random_weights() | {"output_bias": bias})
-    (tmp_path / "task.json").write_text(json.dumps({"labels": [*labels]}))
+    described = {"kind": "text", "labels": [*labels]}
+    (tmp_path / "task.json").write_text(json.dumps(described))
     flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
     output = run(folder, f"labels{labels}", do_train=True, **flags)
     initial = weights(output, 0)["output_bias"].tolist()
@@ -290,7 +291,7 @@ def test_output_layer_is_loaded_only_for_targets_in_the_same_unit(
     # The output layer of a classifier has another shape.
     is_other = trained not in (task_scale, CLASSIFIER)
     assert finetune._has_new_outputs(run) == is_other
-    assert ("other units of targets" in caplog.text) == is_other
+    assert ("differently scaled targets" in caplog.text) == is_other
 
 
 @pytest.mark.parametrize(

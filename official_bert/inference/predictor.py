@@ -70,7 +70,7 @@ class Predictor:
                 f"{model}: must be a Hugging Face model. For a run directory, "
                 "use `Predictor.from_dir`."
             )
-        pretrained.download_weights(model, model_files.init_checkpoint)
+        pretrained.download_weights(model, directory)
         return cls(load_huggingface(model_files), batch_size=batch_size)
 
     def __call__(self, items: Iterable[Any]) -> list[dict[str, Any]]:

@@ -171,8 +171,7 @@ class Predict(ModelOptions, heading="Model"):
                 "--fill_mask or --score."
             )
         directory = self.model_files.init_checkpoint
-        task = task_file.read(directory) if task_file.is_in(directory) else {}
-        if "kind" in task:  # Not the task.json of a KerasHub preset.
+        if task := task_file.read_beside(directory):
             self._require_files(is_finetuned=False)
             return task
         architecture = huggingface_files.architecture(directory)

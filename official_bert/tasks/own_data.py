@@ -31,7 +31,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, model_formats, task_file
+from official_bert import files, task_file
 from official_bert.errors import InputError, listed, quoted
 from official_bert.options import RunClassifier
 from official_bert.options.run_classifier import HELD_OUT
@@ -49,14 +49,6 @@ from official_bert.tasks.text import TextColumns, TextExample, TextTask
 
 def _lines(numbers: Sequence[Any]) -> str:
     return f"line{'s' if len(numbers) > 1 else ''} {listed(numbers)}"
-
-
-def _is_finetuned(checkpoint: str) -> bool:
-    path = model_formats.beside_checkpoint(checkpoint, task_file.NAME)
-    if path is None:
-        return False
-    # KerasHub presets have another task.json.
-    return "kind" in task_file.read(os.path.dirname(path))
 
 
 def known_labels(options: RunClassifier) -> tuple[str, ...] | None:
@@ -231,7 +223,7 @@ class OwnTexts(OwnData):
         held_out = [examples[index] for index in sorted(indices)]
         self._warn_of_texts(examples, rest, held_out)
         checkpoint = options.init_checkpoint
-        if share and checkpoint and _is_finetuned(checkpoint):
+        if share and checkpoint and task_file.read_beside(checkpoint):
             logging.warning(
                 "%s was fine-tuned. If it was trained on texts that are held "
                 "out now, such as those of an earlier version of %s, the "

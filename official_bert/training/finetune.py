@@ -323,7 +323,9 @@ def _has_new_outputs(run: Run) -> bool:
     if labels and known and known[0] != "LABEL_0" and known != labels:
         reason = f"because the labels of {checkpoint} were {listed(known)}"
     elif is_regression and _is_scaled(trained) != _is_scaled(task):
-        reason = f"because {checkpoint} was trained on other units of targets"
+        reason = (
+            f"because {checkpoint} was trained on differently scaled targets"
+        )
     if reason:
         logging.info("The output layer is newly initialized, %s", reason)
     return bool(reason)
@@ -331,10 +333,9 @@ def _has_new_outputs(run: Run) -> bool:
 
 def _task_of(checkpoint: str) -> dict[str, Any]:
     """Returns what is known of the task that a model was fine-tuned for."""
-    if path := model_formats.beside_checkpoint(checkpoint, task_file.NAME):
-        return task_file.read(os.path.dirname(path))
-    is_hf = files.exists(os.path.join(checkpoint, huggingface_files.CONFIG))
-    if not is_hf:
+    if task := task_file.read_beside(checkpoint):
+        return task
+    if not files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):
         return {}
     kinds = {
         "BertForSequenceClassification": "text",
