@@ -5,7 +5,6 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -13,15 +12,13 @@ from absl import logging
 
 from official_bert import (
     files,
-    huggingface_files,
     json_files,
     model_formats,
     plots,
     task_file,
 )
 from official_bert.checkpoints import run_directory
-from official_bert.checkpoints.conversion import huggingface
-from official_bert.errors import InputError, bullet_list, listed
+from official_bert.errors import InputError, bullet_list
 from official_bert.hub import HubBert
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
@@ -46,6 +43,7 @@ from official_bert.training import (
     distribution,
     evaluate,
     loop,
+    output_layer,
     precision,
     reporting,
     resuming,
@@ -59,8 +57,6 @@ from official_bert.training.objectives import FinetuningObjective
 _TASK_WEIGHTS = (
     "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/|^bert/pooler/"
 )
-
-_OUTPUT_LAYER = ("output_weights", "output_bias")
 
 _RESULT_FILE = re.compile(
     r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
@@ -240,7 +236,7 @@ def train(run: Run) -> None:
         run.model,
         options,
         may_initialize=_TASK_WEIGHTS,
-        left_out=_OUTPUT_LAYER if _has_new_outputs(run) else (),
+        left_out=output_layer.not_loaded(run.task, options),
     )
     data, num_examples = _write_training_records(run)
     schedule = _make_schedule(num_examples, options)
@@ -303,54 +299,6 @@ def _warn_of_few_evaluations(
             num_steps,
             num_evaluations,
         )
-
-
-def _has_new_outputs(run: Run) -> bool:
-    """Whether `init_checkpoint` is loaded without its output layer.
-
-    The layer is not reused if the model was fine-tuned for other labels (also
-    in another order), or if only one of both regression tasks standardizes its
-    targets.
-    """
-    checkpoint = (run.options.init_checkpoint or "").rstrip("/")
-    if not checkpoint or checkpointing.checkpoint_to_resume(run.options):
-        return False
-    trained, task = _task_of(checkpoint), run.task.to_json()
-    labels, known = task.get("labels", ()), [*trained.get("labels", ())]
-    is_text = trained.get("kind") == task["kind"] == "text"
-    is_regression = is_text and not labels and not known
-    reason = ""
-    if labels and known and known[0] != "LABEL_0" and known != labels:
-        reason = f"because the labels of {checkpoint} were {listed(known)}"
-    elif is_regression and _is_scaled(trained) != _is_scaled(task):
-        reason = (
-            f"because {checkpoint} was trained on differently scaled targets"
-        )
-    if reason:
-        logging.info("The output layer is newly initialized, %s", reason)
-    return bool(reason)
-
-
-def _task_of(checkpoint: str) -> dict[str, Any]:
-    """Returns what is known of the task that a model was fine-tuned for."""
-    if task := task_file.read_beside(checkpoint):
-        return task
-    if not files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):
-        return {}
-    kinds = {
-        "BertForSequenceClassification": "text",
-        "BertForTokenClassification": "tagging",
-    }
-    kind = kinds.get(huggingface_files.architecture(checkpoint))
-    labels = huggingface.describe(checkpoint).labels if kind else ()
-    # A model with one output is a regression model.
-    return {"kind": kind, "labels": [*labels] if len(labels) > 1 else []}
-
-
-def _is_scaled(task: Mapping[str, Any]) -> bool:
-    """Whether the model of a regression task predicts standardized targets."""
-    mean = task.get("target_mean", 0.0)
-    return (mean, task.get("target_deviation", 1.0)) != (0.0, 1.0)
 
 
 def _make_evaluations(

@@ -1,0 +1,62 @@
+"""Decides whether fine-tuning loads the output layer of a fine-tuned model."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from absl import logging
+
+from official_bert import files, huggingface_files, task_file
+from official_bert.checkpoints.conversion import huggingface
+from official_bert.errors import listed
+from official_bert.options import FinetuningOptions
+from official_bert.tasks.task import Task
+from official_bert.training import checkpointing
+
+_WEIGHTS = ("output_weights", "output_bias")
+
+
+def not_loaded(task: Task, options: FinetuningOptions) -> tuple[str, ...]:
+    """Returns the weights that are not loaded from `init_checkpoint`.
+
+    The output layer is not reused if the model was fine-tuned for other labels
+    (also in another order), or if only one of both regression tasks
+    standardizes its targets.
+    """
+    checkpoint = (options.init_checkpoint or "").rstrip("/")
+    if not checkpoint or checkpointing.checkpoint_to_resume(options):
+        return ()
+    trained, current = _task_of(checkpoint), task.to_json()
+    labels, known = current.get("labels", ()), [*trained.get("labels", ())]
+    is_text = trained.get("kind") == current["kind"] == "text"
+    is_regression = is_text and not labels and not known
+    if labels and known and known[0] != "LABEL_0" and known != labels:
+        reason = f"the labels of {checkpoint} were {listed(known)}"
+    elif is_regression and _is_scaled(trained) != _is_scaled(current):
+        reason = f"{checkpoint} was trained on differently scaled targets"
+    else:
+        return ()
+    logging.info("The output layer is newly initialized, because %s", reason)
+    return _WEIGHTS
+
+
+def _task_of(checkpoint: str) -> dict[str, Any]:
+    """Returns what is known of the task that a model was fine-tuned for."""
+    if task := task_file.read_beside(checkpoint):
+        return task
+    if not files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):
+        return {}
+    kinds = {
+        "BertForSequenceClassification": "text",
+        "BertForTokenClassification": "tagging",
+    }
+    kind = kinds.get(huggingface_files.architecture(checkpoint))
+    labels = huggingface.describe(checkpoint).labels if kind else ()
+    # A model with one output is a regression model.
+    return {"kind": kind, "labels": [*labels] if len(labels) > 1 else []}
+
+
+def _is_scaled(task: Mapping[str, Any]) -> bool:
+    """Whether the model of a regression task predicts standardized targets."""
+    mean = task.get("target_mean", 0.0)
+    return (mean, task.get("target_deviation", 1.0)) != (0.0, 1.0)
