@@ -81,7 +81,9 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         "Proportion of the training steps used for warm-up.", 0.1
     )
     layerwise_lr_decay: float = share(
-        "Multiply the learning rate by this for each layer below the top.", 1.0
+        "Multiply the learning rate by this in the top layer, by its square in "
+        "the layer below, and so on down to the embeddings.",
+        1.0,
     )
     pad_to: str = choice(
         "Padding of training batches. max: to --max_seq_length. bucket: "
