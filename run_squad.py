@@ -21,13 +21,13 @@ def main(options: RunSquad) -> None:
         from official_bert.export import serving
         from official_bert.inference import trained_models
         from official_bert.tasks.squad import squad_task
-        from official_bert.training import finetune
+        from official_bert.training import finetune, reporting
 
     if options.used_splits:
         options.download_weights()
         task = squad_task.make(options)
         finetune.run(task, options)
-        finetune.print_next_command(task, options)
+        reporting.print_next_command(task, options)
     if options.do_export:
         trained = trained_models.load_finetuned(options.output_dir)
         task = squad_task.with_decoding_options(trained.task, options)

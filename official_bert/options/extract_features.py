@@ -15,6 +15,7 @@ from official_bert.options.checks import (
     table_format,
 )
 from official_bert.options.model_source import NamedModel, require_model_files
+from official_bert.pretrained import ModelFiles
 
 _FORMATS = {".npy": "npy", ".tfrecord": "tfrecord", ".tf_record": "tfrecord"}
 
@@ -97,6 +98,16 @@ class ExtractFeatures(NamedModel, heading="Data"):
     def layer_indexes(self) -> list[int]:
         """The numbers in `layers`."""
         return [int(number) for number in self.layers.split(",")]
+
+    @property
+    def model_files(self) -> ModelFiles:
+        """The files of the model."""
+        return ModelFiles(
+            self.bert_config_file,
+            self.vocab_file,
+            self.init_checkpoint,
+            self.do_lower_case,
+        )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,6 +26,7 @@ from official_bert.options.training import (
     TrainingOptions,
     read_record,
 )
+from official_bert.tokenization import validate_case_matches_checkpoint
 
 # Files that training copies to the run directory.
 _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
@@ -221,6 +222,9 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
     def _check_model(self) -> None:
         super()._check_model()
         self.require_layers(self.model_config().num_hidden_layers)
+        validate_case_matches_checkpoint(
+            self.do_lower_case, self.init_checkpoint
+        )
 
     def require_layers(self, num_hidden_layers: int) -> None:
         """Raises `InputError` if `freeze` names layers that the model lacks."""
@@ -235,9 +239,6 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         if self.export_tflite and self.bilstm_units:
             message = f"does not support --bilstm_size={self.bilstm_units}."
             raise self.error("export_tflite", message)
-        if self.resolved_strategy == "multi_worker_mirrored":
-            message = "needs one host. Omit it, and export after training."
-            raise self.error("do_export", message)
         files.require_writable_directory(self.serving_dir)
         if self.do_train:
             return

@@ -68,17 +68,6 @@ class NamedModel(Options, heading="Model"):
         if self.model and checkpoint:
             pretrained.download_weights(self.model, checkpoint)
 
-    @functools.cached_property
-    def model_files(self) -> ModelFiles:
-        """The files of the model, for commands with flags for all of them."""
-        options: Any = self
-        return ModelFiles(
-            options.bert_config_file or "",
-            options.vocab_file or "",
-            options.init_checkpoint or "",
-            options.do_lower_case is not False,
-        )
-
 
 class ModelOptions(NamedModel, heading="Model"):
     """A model given by `--model`, by its files, or by a run directory."""
@@ -124,10 +113,15 @@ class ModelOptions(NamedModel, heading="Model"):
     @functools.cached_property
     def model_files(self) -> ModelFiles:
         """The files of the model; for a run directory, its best checkpoint."""
-        if not self.model_dir:
-            return super().model_files
-        return pretrained.run_files(
-            self.model_dir, self.do_lower_case, self.vocab_file
+        if self.model_dir:
+            return pretrained.run_files(
+                self.model_dir, self.do_lower_case, self.vocab_file
+            )
+        return ModelFiles(
+            self.bert_config_file or "",
+            self.vocab_file or "",
+            self.init_checkpoint or "",
+            self.do_lower_case is not False,
         )
 
     def input_files(self) -> list[str]:

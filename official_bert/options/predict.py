@@ -17,13 +17,6 @@ from official_bert.options.model_source import (
     require_masked_lm,
 )
 
-# Fine-tuned models of transformers, and the kinds of their tasks.
-_KINDS = {
-    "BertForSequenceClassification": "text",
-    "BertForTokenClassification": "tagging",
-    "BertForQuestionAnswering": "squad",
-}
-
 
 class Predict(ModelOptions, heading="Model"):
     """Options of `predict.py`."""
@@ -111,27 +104,14 @@ class Predict(ModelOptions, heading="Model"):
         """Whether the output is a table."""
         return table_format(self.output_file or "") == "csv"
 
+    @property
+    def reads_table(self) -> bool:
+        """Whether the input is a table. On standard input, lines are texts."""
+        return self.input_file != "-" and self.resolved_format in ("tsv", "csv")
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        has_columns = self.resolved_format == "jsonl" or (
-            self.resolved_format in ("tsv", "csv") and self.input_file != "-"
-        )
-        name = self.input_file.lower().removesuffix(".gz")
-        if self.input_format == "auto" and name.endswith(".json"):
-            message = (
-                "must be JSON Lines: rename it to .jsonl, or add "
-                "--input_format=jsonl. For a file in SQuAD's format, use "
-                "run_squad.py --do_predict --predict_file=FILE "
-                "--output_dir=MODEL_DIR."
-            )
-            raise self.error("input_file", message)
-        for name in ("text_a_column", "has_header"):
-            if self.is_set(name) and not has_columns:
-                message = "needs a .tsv, .csv or .jsonl file as --input_file."
-                raise self.error(name, message)
-        output = self.output_file or ""
-        if output.lower().endswith((".gz", ".tsv", ".xls", ".xlsx", ".conll")):
-            raise self.error("output_file", "must end in .csv or .jsonl.")
+        self._check_formats()
         task = self._task()
         self._check_columns(task)
         decoding = task.get("decoding")
@@ -141,12 +121,32 @@ class Predict(ModelOptions, heading="Model"):
         if self.is_set("null_score_diff_threshold") and not has_no_answers:
             message = "needs a model for SQuAD 2.0. Omit it."
             raise self.error("null_score_diff_threshold", message)
-        is_table = self.resolved_format in ("csv", "conll")
-        if self.input_file == "-" and is_table:
-            raise self.error("input_format", "needs --input_file. Add it.")
         if self.output_file:
             inputs = [self.input_file, *self.input_files()]
             require_outputs(self, "output_file", [self.output_file], inputs)
+
+    def _check_formats(self) -> None:
+        """Checks the formats of input and output, without the model."""
+        name = self.input_file.lower().removesuffix(".gz")
+        if self.input_format == "auto" and name.endswith(".json"):
+            message = (
+                "must be JSON Lines: rename it to .jsonl, or add "
+                "--input_format=jsonl. For a file in SQuAD's format, use "
+                "run_squad.py --do_predict --predict_file=FILE "
+                "--output_dir=MODEL_DIR."
+            )
+            raise self.error("input_file", message)
+        has_columns = self.reads_table or self.resolved_format == "jsonl"
+        for name in ("text_a_column", "has_header"):
+            if self.is_set(name) and not has_columns:
+                message = "needs a .tsv, .csv or .jsonl file as --input_file."
+                raise self.error(name, message)
+        needs_file = self.resolved_format in ("csv", "conll")
+        if needs_file and self.input_file == "-":
+            raise self.error("input_format", "needs --input_file. Add it.")
+        output = self.output_file or ""
+        if output.lower().endswith((".gz", ".tsv", ".xls", ".xlsx", ".conll")):
+            raise self.error("output_file", "must end in .csv or .jsonl.")
         # Python sets the streams to None if they are closed.
         streams = {"input_file": sys.stdin, "output_file": sys.stdout}
         for name, stream in streams.items():
@@ -175,7 +175,7 @@ class Predict(ModelOptions, heading="Model"):
             self._require_files(is_finetuned=False)
             return task
         architecture = huggingface_files.architecture(directory)
-        if architecture not in _KINDS:
+        if architecture not in huggingface_files.KINDS:
             message = (
                 f"must be a fine-tuned model. Received: {architecture}. Add "
                 "--fill_mask or --score for masked words, or fine-tune it with "
@@ -183,7 +183,7 @@ class Predict(ModelOptions, heading="Model"):
             )
             raise self.error("model", message)
         self._require_files(is_finetuned=False)
-        return {"kind": _KINDS[architecture]}
+        return {"kind": huggingface_files.KINDS[architecture]}
 
     def _check_columns(self, task: dict[str, object]) -> None:
         """Raises `InputError` unless the columns of a table are known."""
@@ -205,8 +205,7 @@ class Predict(ModelOptions, heading="Model"):
         is_known = self.text_a_column or task.get("columns") or kind != "text"
         if given and not is_known:
             raise self.error(given[0], "needs --text_column. Add it.")
-        is_table = file_format in ("tsv", "csv") and self.input_file != "-"
-        if self.writes_csv and not (is_table and kind in kinds):
+        if self.writes_csv and not (self.reads_table and kind in kinds):
             message = (
                 "needs a table, .csv or .tsv, as --input_file, and a model for "
                 "texts or multiple choice. Otherwise, write a .jsonl file."

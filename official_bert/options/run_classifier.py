@@ -7,6 +7,7 @@ from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.flags import LEGACY, amount, choice, option, optional, switch
+from official_bert.options import sweep_values
 from official_bert.options.checks import (
     TABLE_FORMATS,
     existing_directory,
@@ -180,11 +181,12 @@ class RunClassifier(FinetuningOptions, heading="Data"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        sweep_values.parse(self.sweep, type(self))  # Raises an InputError.
         if not self.train_file:
             if self.used_splits:
                 self.require("data_dir", existing_directory)
             return
-        if self.task_name.lower() not in TABLE_FORMATS:
+        if self.resolved_task not in TABLE_FORMATS:
             message = (
                 "is for your own texts. For this task, give --data_dir, a "
                 "directory with files of fixed names, such as train.csv and "
@@ -257,6 +259,11 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             )
             raise self.error("output_dir", message)
 
+    @property
+    def resolved_task(self) -> str:
+        """`task_name` without capitals and hyphens, such as sst2."""
+        return self.task_name.lower().replace("-", "")
+
     def own_file(self, split: str) -> str:
         """Returns the file of `train`, `dev` or `test` of own data.
 
@@ -265,12 +272,11 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         if self.train_file:
             held_out = os.path.join(self.output_dir, HELD_OUT)
             return getattr(self, f"{split}_file") or held_out
-        name = f"{split}.{self.task_name.lower()}"
-        return os.path.join(self.data_dir, name)
+        return os.path.join(self.data_dir, f"{split}.{self.resolved_task}")
 
     def own_format(self, split: str) -> str:
         """Returns tsv, csv or jsonl, the format of `own_file`."""
-        return table_format(self.own_file(split)) or self.task_name.lower()
+        return table_format(self.own_file(split)) or self.resolved_task
 
     @property
     def own_columns(self) -> tuple[str | None, ...]:

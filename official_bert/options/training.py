@@ -22,6 +22,13 @@ from official_bert.options.model_source import NamedModel
 
 RECORD = "train_options.json"
 
+# Options that need one host, and what to do with several.
+_ONE_HOST = {
+    "overwrite_output_dir": "Omit it, and remove the directory.",
+    "do_export": "Omit it, and export after training.",
+    "sweep": "Give each host its own part of the sweep.",
+}
+
 
 def read_record(directory: str) -> dict[str, Any]:
     """Returns the content of `train_options.json`; {} without the file.
@@ -76,6 +83,9 @@ class DeviceOptions(Options, heading="Devices"):
             raise self.error("distribution_strategy", message)
         if self.distribution_strategy == "multi_worker_mirrored":
             tf_config.require()
+            for name, advice in _ONE_HOST.items():
+                if getattr(self, name, None):
+                    raise self.error(name, f"needs one host. {advice}")
 
     @property
     def resolved_strategy(self) -> str:
@@ -180,11 +190,6 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.overwrite_output_dir and (
-            self.resolved_strategy == "multi_worker_mirrored"
-        ):
-            message = "needs one host. Omit it, and remove the directory."
-            raise self.error("overwrite_output_dir", message)
         if self.do_train:
             self._require_utf8()
         self._check_model()

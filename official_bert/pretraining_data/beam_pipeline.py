@@ -208,7 +208,7 @@ def begin_block(
     options = settings.options
     first, token, num_documents, _ = place
     rounds = [
-        parallel.begin_pairs(text, (i, first, num_documents), options)
+        parallel.begin_pairs(text, i, first, num_documents, options)
         for i in range(options.dupe_factor)
     ]
     pairs = np.concatenate(rounds)

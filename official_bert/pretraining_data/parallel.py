@@ -130,26 +130,28 @@ def make_pairs(
     number, (first, end) = item
     with corpus.stored(settings.corpus_directory) as text:
         documents = (text[index] for index in range(first, end))
-        place = number, first, len(text)
-        pairs = begin_pairs(documents, place, settings.options)
+        pairs = begin_pairs(
+            documents, number, first, len(text), settings.options
+        )
         add_random_segments(pairs, text, settings.options)
     return pairs
 
 
 def begin_pairs(
     documents: Iterable[Offsets],
-    place: tuple[int, int, int],
+    round_number: int,
+    first: int,
+    num_documents: int,
     options: CreatePretrainingData,
 ) -> KeyedPairs:
     """Returns the pairs of consecutive documents, without random segments B.
 
-    `place` is the round, the number of the first document in the corpus, and
-    the number of documents in the corpus.
+    `first` is the number of the first of them, and `num_documents` the number
+    of documents in the corpus.
     """
-    number, first, num_documents = place
     rows = array.array("q")  # A list takes seven times the memory.
     for index, document in enumerate(documents, first):
-        rng = random.Random(f"{options.random_seed}/{number}/{index}")
+        rng = random.Random(f"{options.random_seed}/{round_number}/{index}")
         pairs = segment_pairs.document_pairs(
             document.tolist(), index, num_documents, options, rng
         )

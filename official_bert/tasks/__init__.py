@@ -34,13 +34,12 @@ _MAKERS: dict[str, Callable[[RunClassifier], Task]] = {
 
 def get(options: RunClassifier) -> Task:
     """Returns the task that `--task_name` names, in any case."""
-    name = options.task_name.lower().replace("-", "")
-    if name not in _MAKERS:
+    if options.resolved_task not in _MAKERS:
         raise InputError(
             f"--task_name must be one of {', '.join(_MAKERS)}. Received: "
             f"{options.task_name!r}. The last four read your own data."
         )
-    task = _MAKERS[name](options)
+    task = _MAKERS[options.resolved_task](options)
     if isinstance(task, TextTask | ChoiceTask):
         mode, stride = options.long_document, options.window_stride
         long_documents = LongDocuments(mode, stride, options.window_pooling)

@@ -35,7 +35,7 @@ _MAX_INTEGER_CLASSES = 100
 
 def complete(options: _Options) -> _Options:
     """Returns options with detected values, if they are for own texts."""
-    if options.task_name.lower() not in TABLE_FORMATS:
+    if options.resolved_task not in TABLE_FORMATS:
         return options
     split = options.used_splits[0]
     if options.has_header is None:

@@ -144,9 +144,9 @@ TASKS = {
 
 
 def make(options: RunClassifier) -> TextTask:
-    """Returns the task of `--task_name`, ignoring case and hyphens."""
-    name = options.task_name.lower().replace("-", "")
-    return make_task(GlueData(TASKS[name], options.data_dir))
+    """Returns the task of `--task_name`."""
+    task = TASKS[options.resolved_task]
+    return make_task(GlueData(task, options.data_dir))
 
 
 def make_task(data: "GlueData") -> TextTask:

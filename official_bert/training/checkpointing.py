@@ -29,7 +29,7 @@ _UNFINISHED = re.compile(
     r"\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
 )
 # Heads of pre-training and of tasks. Training with other heads ignores them.
-_HEADS = "^cls/|^output_(weights|bias)$|^(bilstm|features)/"
+_HEADS = f"^cls/|{tf1.TASK_HEAD}"
 # A file of a checkpoint. If the checkpoint has no index, a killed run was
 # writing or removing it.
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")

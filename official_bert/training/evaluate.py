@@ -37,7 +37,7 @@ class Run:
     tokenizer: Tokenizer
     strategy: tf.distribute.Strategy
     model: Any
-    data: dict[str, Sequence[Any]]  # {split: its examples}
+    examples: dict[str, Sequence[Any]]  # {split: its examples}
     directory: str  # This process writes here; `output_dir` on the chief.
 
     @functools.cached_property
@@ -60,6 +60,17 @@ class Run:
             for mode, batch_size in sizes.items()
         }
 
+    def measure(self, step: int) -> dict[str, Any]:
+        """Returns the metrics after a step, and writes TensorBoard events.
+
+        Only the first development set is evaluated.
+        """
+        results = {"global_step": step, **evaluate(self, ["dev"])["dev"]}
+        main_metric = self.task.main_metric
+        summary = reporting.original_results(results, main_metric)
+        reporting.write_summary(self.directory, summary)
+        return results
+
 
 def evaluate(
     run: Run, splits: Sequence[str], record_dir: str | None = None
@@ -71,15 +82,31 @@ def evaluate(
     results = {}
     for split in splits:
         answers, losses = _run_model(run, "dev", split, record_dir)
-        results[split] = losses | run.task.metrics(run.data[split], answers)
+        results[split] = losses | run.task.metrics(run.examples[split], answers)
         reporting.warn_of_one_class(split, run.task.predictions(answers))
     return results
+
+
+def write_results(run: Run, global_step: int) -> None:
+    """Evaluates all development sets; writes and prints the metrics."""
+    splits = run.task.data.splits("dev")
+    metrics = evaluate(run, splits, record_dir=run.directory)
+    others = {split: metrics[split] for split in splits if split != "dev"}
+    results = {"global_step": global_step, **metrics["dev"], **others}
+    main_results = reporting.original_results(results, run.task.main_metric)
+    reporting.write_summary(run.directory, main_results)
+    for name in run.task.data.results_names("eval_results"):
+        path = os.path.join(run.directory, name)
+        json_files.write(f"{path}.json", results)
+        reporting.write_eval_results(f"{path}.txt", main_results)
+    for split in splits:
+        print_metrics(run, split, metrics[split])
 
 
 def print_metrics(run: Run, split: str, metrics: Mapping[str, Any]) -> None:
     """Prints the metrics of a split, on the chief."""
     if run.options.is_chief:
-        examples, training = run.data[split], run.data.get("train")
+        examples, training = run.examples[split], run.examples.get("train")
         baseline = run.task.baseline(training, examples) if training else {}
         title = f"{split}, {len(examples):,} examples"
         name = run.task.baseline_name
@@ -89,7 +116,7 @@ def print_metrics(run: Run, split: str, metrics: Mapping[str, Any]) -> None:
 def predict(run: Run) -> None:
     """Predicts all test sets and writes the task's prediction files."""
     for split in run.task.data.splits("test"):
-        examples = run.data[split]
+        examples = run.examples[split]
         answers, _ = _run_model(run, "test", split, run.directory)
         run.task.write_predictions(run.directory, split, examples, answers)
         metrics = run.task.metrics(examples, answers)
@@ -118,7 +145,7 @@ def _run_model(
         writing = record_files.writing(os.path.join(record_dir, name))
     with writing as writer:
         for features in run.task.featurize(
-            run.data[split], run.tokenizer, length
+            run.examples[split], run.tokenizer, length
         ):
             if writer:
                 for record in record_files.encode_features(features, length):

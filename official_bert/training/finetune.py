@@ -3,22 +3,13 @@
 import dataclasses
 import math
 import os
-import re
-import shlex
-from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
-from official_bert import (
-    files,
-    json_files,
-    model_formats,
-    plots,
-    task_file,
-)
-from official_bert.checkpoints import run_directory
-from official_bert.errors import InputError, bullet_list
+from official_bert import files, json_files, plots, task_file
+from official_bert.checkpoints import tf1
+from official_bert.errors import InputError
 from official_bert.hub import HubBert
 from official_bert.inputs import datasets
 from official_bert.inputs.records import RecordFiles
@@ -28,16 +19,10 @@ from official_bert.options import (
     FinetuningOptions,
     RunClassifier,
     RunClassifierWithTfhub,
-    RunSquad,
 )
 from official_bert.tasks import record_files
-from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.task import Task
-from official_bert.tasks.text import TextTask
-from official_bert.tokenization import (
-    Tokenizer,
-    validate_case_matches_checkpoint,
-)
+from official_bert.tokenization import Tokenizer
 from official_bert.training import (
     checkpointing,
     distribution,
@@ -54,23 +39,7 @@ from official_bert.training.objectives import FinetuningObjective
 
 # Weights that only fine-tuning has, and the pooler, which masked-LM models of
 # transformers lack.
-_TASK_WEIGHTS = (
-    "^(cls/squad/)?output_(weights|bias)$|^(bilstm|features)/|^bert/pooler/"
-)
-
-_RESULT_FILE = re.compile(
-    r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
-    r"|[A-Z]\S*\.tsv"  # To be submitted to GLUE.
-)
-
-# {kind of task: the ending of a file that `predict.py` reads}. Models of own
-# texts read files like those that they were trained on.
-_ENDINGS = {
-    "text": "tsv",
-    "tagging": "txt",
-    "choice": "jsonl",
-    "squad": "jsonl",
-}
+_TASK_WEIGHTS = f"{tf1.TASK_HEAD}|^bert/pooler/"
 
 
 def run(task: Task, options: FinetuningOptions) -> None:
@@ -97,9 +66,9 @@ def _evaluate_and_predict(run: Run) -> None:
     if not options.do_train:
         texts = {"eval_options.json": options.to_json()}
         reporting.write_run_files(options, texts)
-        reporting.log_data(run.task, run.data, {}, options.max_seq_length)
+        reporting.log_data(run.task, run.examples, {}, options.max_seq_length)
     if options.do_eval:
-        _evaluate(run, global_step)
+        evaluate.write_results(run, global_step)
     if options.do_predict:
         evaluate.predict(run)
 
@@ -113,23 +82,20 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         config = bert.config
     else:
         config = options.model_config()
-        validate_case_matches_checkpoint(
-            options.do_lower_case, options.init_checkpoint
-        )
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
     if not resuming.replaces_earlier_run(options):
-        _require_eval_every_if_best(options)
+        resuming.require_eval_every_if_best(options)
         resuming.require_same_model(options, None if bert else config)
-        _require_same_task(task, options)
+        resuming.require_same_task(task, options)
     if options.do_train:
         resuming.require_resumable(options, data_files(task, options))
     if bert is None:  # After the checks, which need no devices or other hosts.
         strategy = distribution.choose_strategy(options)
-    data = {}
+    examples = {}
     for mode in options.used_splits:  # MNLI has two development sets.
         for split in task.data.splits(mode):
-            data[split] = task.data.read(split)
+            examples[split] = task.data.read(split)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
@@ -137,7 +103,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     if options.remat:
         model.bert.encoder.recompute = step.recompute_in_backward
     directory = distribution.writable_directory(options)
-    return Run(task, options, tokenizer, strategy, model, data, directory)
+    return Run(task, options, tokenizer, strategy, model, examples, directory)
 
 
 def _load_module(
@@ -161,40 +127,6 @@ def _load_module(
     text_info = bert.encoder.text_info._asdict()
     options = dataclasses.replace(options, **text_info, init_checkpoint=None)
     return bert, options
-
-
-def _require_same_task(task: Task, options: FinetuningOptions) -> None:
-    """Raises `InputError` if the output directory's model has another task."""
-    directory = options.output_dir
-    if not task_file.is_in(directory):
-        return
-    trained = task_file.read(directory)
-    current = {**task.to_json(), "do_lower_case": options.do_lower_case}
-    names = ["kind", "task_type", "labels", "top", "do_lower_case"]
-    if options.do_train:
-        names.append("metric")  # Evaluations during training compare it.
-    for name in names:
-        before, now = trained.get(name), current.get(name)
-        if before != now:
-            raise InputError(
-                f"{task_file.path_in(directory)}: the model was trained with "
-                f"`{name}` {before!r}. Received: {now!r}. For another task, "
-                "choose another --output_dir, or remove this model with "
-                "--overwrite_output_dir."
-            )
-
-
-def _require_eval_every_if_best(options: FinetuningOptions) -> None:
-    """Raises if training has no effect, because an old best model is used."""
-    best = os.path.join(options.output_dir, model_formats.BEST_DIRECTORY)
-    ignores_best = options.do_train and not options.eval_every
-    if ignores_best and run_directory.latest(best):
-        raise InputError(
-            "Resuming without --eval_every would have no effect: the model "
-            f"used at the end is the checkpoint in {best!r}. Set --eval_every, "
-            "choose another --output_dir, or remove that directory to use the "
-            "last model."
-        )
 
 
 def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
@@ -304,22 +236,12 @@ def _warn_of_few_evaluations(
 def _make_evaluations(
     run: Run, trainer: loop.Trainer, first_step: int
 ) -> evaluate.Evaluations:
-    """Returns evaluations on the first development set."""
-    metric = run.task.main_metric
-
-    def measure(step: int) -> dict[str, Any]:
-        metrics = evaluate.evaluate(run, ["dev"])["dev"]
-        results = {"global_step": step, **metrics}
-        summary = reporting.original_results(results, metric)
-        reporting.write_summary(run.directory, summary)
-        return results
-
     return evaluate.Evaluations(
         run.options,
         first_step,
         trainer.schedule.num_train_steps,
-        measure,
-        metric,
+        run.measure,
+        run.task.main_metric,
         {**trainer.weights, "global_step": trainer.optimizer.step},
         run.options.early_stopping,
     )
@@ -331,7 +253,7 @@ def _write_training_records(run: Run) -> tuple[RecordFiles, int]:
     Returns its records, and the number of examples in an epoch.
     """
     path = os.path.join(run.directory, "train.tf_record")
-    examples, max_seq_length = run.data["train"], run.options.max_seq_length
+    examples, max_seq_length = run.examples["train"], run.options.max_seq_length
     metadata = record_files.write_records(
         path, run.task, examples, run.tokenizer, max_seq_length
     )
@@ -340,7 +262,7 @@ def _write_training_records(run: Run) -> tuple[RecordFiles, int]:
             "The training data must have at least one example with text. "
             f"Received: {len(examples)} examples without text."
         )
-    reporting.log_data(run.task, run.data, metadata, max_seq_length)
+    reporting.log_data(run.task, run.examples, metadata, max_seq_length)
     schema = run.task.schema(max_seq_length)
     has_all = run.task.epoch_has_all_features
     num_examples = metadata["num_records"] if has_all else len(examples)
@@ -374,45 +296,4 @@ def _make_schedule(
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)
     return LinearWarmupDecay(
         options.learning_rate, num_train_steps, num_warmup_steps
-    )
-
-
-def _evaluate(run: Run, global_step: int) -> None:
-    splits = run.task.data.splits("dev")
-    metrics = evaluate.evaluate(run, splits, record_dir=run.directory)
-    others = {split: metrics[split] for split in splits if split != "dev"}
-    results = {"global_step": global_step, **metrics["dev"], **others}
-    main_results = reporting.original_results(results, run.task.main_metric)
-    reporting.write_summary(run.directory, main_results)
-    for name in run.task.data.results_names("eval_results"):
-        path = os.path.join(run.directory, name)
-        json_files.write(f"{path}.json", results)
-        reporting.write_eval_results(f"{path}.txt", main_results)
-    for split in splits:
-        evaluate.print_metrics(run, split, metrics[split])
-
-
-def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
-    """Prints the files of the run and, after training, the next command."""
-    has_files = options.do_train or options.do_predict
-    if not (has_files and options.is_chief):
-        return
-    directory = options.output_dir
-    model = run_directory.latest(model_formats.find_checkpoint(directory))
-    names = filter(_RESULT_FILE.fullmatch, files.list_directory(directory))
-    ending = _ENDINGS[task.kind]
-    if isinstance(task.data, OwnData):
-        ending = task.data.options.own_format("train")
-    print(
-        f"\nThe model is {model or options.init_checkpoint}. Some other files "
-        f"in {directory}:{bullet_list(list(names))}"
-    )
-    if not options.do_train:
-        return
-    lines = ""
-    if isinstance(task, TextTask) and task.is_pair and not task.columns:
-        lines = ", two texts per line, separated by a tab"
-    print(
-        f"\nPredict new examples{lines}:\n  python predict.py "
-        f"--model_dir={shlex.quote(directory)} --input_file=new.{ending}"
     )

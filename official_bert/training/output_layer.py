@@ -46,12 +46,10 @@ def _task_of(checkpoint: str) -> dict[str, Any]:
         return task
     if not files.exists(os.path.join(checkpoint, huggingface_files.CONFIG)):
         return {}
-    kinds = {
-        "BertForSequenceClassification": "text",
-        "BertForTokenClassification": "tagging",
-    }
-    kind = kinds.get(huggingface_files.architecture(checkpoint))
-    labels = huggingface.describe(checkpoint).labels if kind else ()
+    architecture = huggingface_files.architecture(checkpoint)
+    kind = huggingface_files.KINDS.get(architecture)
+    has_labels = kind in ("text", "tagging")
+    labels = huggingface.describe(checkpoint).labels if has_labels else ()
     # A model with one output is a regression model.
     return {"kind": kind, "labels": [*labels] if len(labels) > 1 else []}
 

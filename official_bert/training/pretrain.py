@@ -2,11 +2,12 @@
 
 import collections
 import contextlib
+import dataclasses
 import functools
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,7 +17,6 @@ from official_bert import files, plots, progress
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.inputs.records import RecordFiles
-from official_bert.inputs.schemas import Masking
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.optimization.schedules import LinearWarmupDecay
 from official_bert.options import RunPretraining
@@ -33,14 +33,12 @@ from official_bert.training import (
 )
 from official_bert.training.objectives import PretrainingObjective
 
-# Evaluates the weights after a step; returns {name: value} and `global_step`.
-Measure = Callable[[int], dict[str, Any]]
-
 # --nsp -> the name of the loss.
-_PAIR_TASKS = {"next": "next_sentence", "sop": "sentence_order", "none": None}
+_PAIR_LOSSES = {"next": "next_sentence", "sop": "sentence_order", "none": None}
 
 
-class PretrainingRun(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class PretrainingRun:
     """One run of `run_pretraining.py`."""
 
     options: RunPretraining
@@ -48,6 +46,61 @@ class PretrainingRun(NamedTuple):
     model: PretrainingModel
     data: RecordFiles
     eval_data: RecordFiles  # The same as `data` without --eval_file.
+
+    def objective(self, data: RecordFiles) -> PretrainingObjective:
+        """Returns the objective for records, which may not be masked yet."""
+        pair_task = _PAIR_LOSSES[self.options.nsp]
+        if self.model.config.is_left_to_right:
+            return PretrainingObjective("lm", pair_task)
+        return PretrainingObjective("masked_lm", pair_task, data.masking)
+
+    @functools.cached_property
+    def _evaluation(self) -> tuple[Any, Any]:
+        """The batches of `eval_data`, and the compiled evaluation step."""
+        options, strategy, model = self.options, self.strategy, self.model
+        objective = self.objective(self.eval_data)
+        batches = datasets.evaluation_batches(
+            self.eval_data, options.eval_batch_size, options.max_eval_steps
+        )
+        batches = _prepare_batches(batches, model.config)
+        if objective.masking:
+            # Masks whole batches, so that the masks do not depend on the
+            # replicas.
+            batches = batches.enumerate().map(
+                datasets.as_is(
+                    lambda number, batch: objective.mask_tokens(
+                        batch, [0, number]
+                    )
+                )
+            )
+        on_replica = functools.partial(step.evaluation_step, model, objective)
+        run_step = tf.function(
+            lambda batch: strategy.run(on_replica, (batch,)), autograph=False
+        )
+        return distribution.shard_batches(batches, strategy), run_step
+
+    def measure(self, global_step: int) -> dict[str, Any]:
+        """Evaluates the weights after a step, and writes TensorBoard events.
+
+        Returns accuracies and losses, as the original implementation reports
+        them; for left-to-right models also the perplexity.
+        """
+        batches, run_step = self._evaluation
+        results: dict[str, Any] = {"global_step": global_step}
+        results |= mean_metrics(
+            distribution.first_replica(self.strategy, run_step(batch))
+            for batch in progress.bar(
+                batches,
+                description="Evaluating",
+                total=self.options.max_eval_steps,
+                unit="batch",
+            )
+        )
+        if self.model.config.is_left_to_right:
+            results["lm_perplexity"] = np.exp(results["lm_loss"])
+        if self.options.is_chief:
+            reporting.write_summary(self.options.output_dir, results)
+        return results
 
 
 def run(options: RunPretraining) -> None:
@@ -58,17 +111,14 @@ def run(options: RunPretraining) -> None:
     ):
         prepared = prepare(options)
         with _naming_damaged_records(prepared):
-            measure = None
-            if "dev" in options.used_splits:
-                measure = _make_measure(prepared)
             if options.do_train:
-                global_step = train(prepared, measure)
+                global_step = train(prepared)
             else:
                 global_step = checkpointing.load_for_evaluation(
                     prepared.model, options
                 )
-            if measure and options.do_eval:
-                _write_results(measure(global_step), options)
+            if options.do_eval:
+                _write_results(prepared.measure(global_step), options)
         if options.plots and options.is_chief:
             plots.write(options.output_dir)
         if options.do_train and options.is_chief:
@@ -175,52 +225,29 @@ def _checked_records(
     return data
 
 
-def train(run: PretrainingRun, measure: Measure | None) -> int:
+def train(run: PretrainingRun) -> int:
     """Trains from the newest checkpoint or the start; returns the last step."""
     options, model, data = run.options, run.model, run.data
-    weights = list(model.trainable_variables)
-    if not _PAIR_TASKS[options.nsp]:
-        # Weight decay would shrink weights that no loss depends on. They stay
-        # in the checkpoints, so that any BERT can load them.
-        unused = ("bert/pooler/", "cls/seq_relationship/")
-        weights = [w for w in weights if not w.path.startswith(unused)]
-    schedule = LinearWarmupDecay(
-        options.learning_rate, options.num_train_steps, options.num_warmup_steps
-    )
-    if options.num_warmup_steps >= options.num_train_steps:
-        logging.warning(
-            "The warm-up of %d steps is not shorter than the training of %d "
-            "steps. Set --num_warmup_steps=%d",
-            options.num_warmup_steps,
-            options.num_train_steps,
-            options.num_train_steps // 10,
-        )
-    objective = _make_objective(model.config, options, data.masking)
+    objective, schedule = run.objective(data), _make_schedule(options)
+    weights = _weights_to_train(model, objective)
     trainer = loop.Trainer(
         model, objective, weights, schedule, options, run.strategy
     )
     checkpointing.load_initial(model, options)
     start = checkpointing.resume(trainer.state, options, run.strategy)
-    num_steps = options.num_train_steps
+    num_steps = schedule.num_train_steps
     resuming.remove_earlier_run(options)
     evaluations = None
-    if measure and options.eval_every:
+    if options.eval_every:
         metric = f"{objective.token_task}_accuracy"
         evaluations = evaluate.Evaluations(
-            options, start.step, num_steps, measure, metric
+            options, start.step, num_steps, run.measure, metric
         )
         # An earlier run may have ended between a checkpoint and its evaluation.
         evaluations.evaluate_if_due(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early=False):
         return start.step
-    data_files = {"training data": data.names}
-    texts = {
-        "bert_config.json": model.config.to_json_string(),
-        resuming.RECORD: resuming.to_record(options, start.seed, data_files),
-    }
-    if options.vocab_file:
-        texts["vocab.txt"] = files.read_text(options.vocab_file)
-    reporting.write_run_files(options, texts)
+    _write_run_files(run, start.seed)
     batches = datasets.training_batches(
         data,
         options.train_batch_size,
@@ -232,50 +259,45 @@ def train(run: PretrainingRun, measure: Measure | None) -> int:
     return int(trainer.optimizer.step.numpy())
 
 
-def _make_measure(run: PretrainingRun) -> Measure:
-    """Returns a function that evaluates the current weights.
+def _make_schedule(options: RunPretraining) -> LinearWarmupDecay:
+    num_steps, num_warmup = options.num_train_steps, options.num_warmup_steps
+    if num_warmup >= num_steps:
+        logging.warning(
+            "The warm-up of %d steps is not shorter than the training of %d "
+            "steps. Set --num_warmup_steps=%d",
+            num_warmup,
+            num_steps,
+            num_steps // 10,
+        )
+    return LinearWarmupDecay(options.learning_rate, num_steps, num_warmup)
 
-    It returns accuracies and losses, as the original implementation reports
-    them; for left-to-right models also the perplexity.
+
+def _weights_to_train(
+    model: PretrainingModel, objective: PretrainingObjective
+) -> list[Any]:
+    """Returns the weights that a loss depends on.
+
+    Weight decay would shrink others. They stay in the checkpoints, so that any
+    BERT can load them.
     """
-    options, strategy, model = run.options, run.strategy, run.model
-    objective = _make_objective(model.config, options, run.eval_data.masking)
-    num_batches = options.max_eval_steps
-    batches = datasets.evaluation_batches(
-        run.eval_data, options.eval_batch_size, num_batches
-    )
-    batches = _prepare_batches(batches, model.config)
-    if objective.masking:
-        # Masks whole batches, so that the masks do not depend on the replicas.
-        batches = batches.enumerate().map(
-            datasets.as_is(
-                lambda number, batch: objective.mask_tokens(batch, [0, number])
-            )
-        )
-    batches = distribution.shard_batches(batches, strategy)
-    on_replica = functools.partial(step.evaluation_step, model, objective)
-    run_step = tf.function(
-        lambda batch: strategy.run(on_replica, (batch,)), autograph=False
-    )
+    unused = ("bert/pooler/", "cls/seq_relationship/")
+    return [
+        weight
+        for weight in model.trainable_variables
+        if objective.pair_task or not weight.path.startswith(unused)
+    ]
 
-    def measure(global_step: int) -> dict[str, Any]:
-        results: dict[str, Any] = {"global_step": global_step}
-        results |= mean_metrics(
-            distribution.first_replica(strategy, run_step(batch))
-            for batch in progress.bar(
-                batches,
-                description="Evaluating",
-                total=num_batches,
-                unit="batch",
-            )
-        )
-        if model.config.is_left_to_right:
-            results["lm_perplexity"] = np.exp(results["lm_loss"])
-        if options.is_chief:
-            reporting.write_summary(options.output_dir, results)
-        return results
 
-    return measure
+def _write_run_files(run: PretrainingRun, seed: int) -> None:
+    """Writes the options and the files needed to use the model."""
+    options, data_files = run.options, {"training data": run.data.names}
+    texts = {
+        "bert_config.json": run.model.config.to_json_string(),
+        resuming.RECORD: resuming.to_record(options, seed, data_files),
+    }
+    if options.vocab_file:
+        texts["vocab.txt"] = files.read_text(options.vocab_file)
+    reporting.write_run_files(options, texts)
 
 
 def mean_metrics(
@@ -295,15 +317,6 @@ def mean_metrics(
         name: np.float32(total / (weight or 1.0))
         for name, (total, weight) in totals.items()
     }
-
-
-def _make_objective(
-    config: BertConfig, options: RunPretraining, masking: Masking | None
-) -> PretrainingObjective:
-    pair_task = _PAIR_TASKS[options.nsp]
-    if config.is_left_to_right:
-        return PretrainingObjective("lm", pair_task)
-    return PretrainingObjective("masked_lm", pair_task, masking)
 
 
 def _prepare_batches(

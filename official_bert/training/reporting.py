@@ -3,6 +3,8 @@
 import collections
 import contextlib
 import os
+import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,14 +13,32 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
-from official_bert.errors import listed
+from official_bert import files, model_formats
+from official_bert.checkpoints import run_directory
+from official_bert.errors import bullet_list, listed
+from official_bert.options import RunClassifier, RunSquad
 from official_bert.options.training import TrainingOptions
+from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.tables import to_number
 from official_bert.tasks.task import Task
+from official_bert.tasks.text import TextTask
 
 # Maximum number of labels in the table of the data.
 _MAX_LABELS = 10
+
+_RESULT_FILE = re.compile(
+    r"(dev|eval_res|predict|task|test|nbest_predict|null)\w*\.(jsonl?|t..)"
+    r"|[A-Z]\S*\.tsv"  # To be submitted to GLUE.
+)
+
+# {kind of task: the ending of a file that `predict.py` reads}. Models of own
+# texts read files like those that they were trained on.
+_ENDINGS = {
+    "text": "tsv",
+    "tagging": "txt",
+    "choice": "jsonl",
+    "squad": "jsonl",
+}
 
 
 def write_run_files(options: TrainingOptions, texts: Mapping[str, str]) -> None:
@@ -45,17 +65,12 @@ def log_data(
         )
         for split, examples in data.items()
     }
-    rows = {"": list(data)}
-    rows["examples"] = [f"{len(examples):,}" for examples in data.values()]
     total = Counter(dict.fromkeys(getattr(task, "labels", ()), 0))
     for count in counts.values():
         total.update(count)
-    for label, _ in total.most_common(_MAX_LABELS):
-        rows[f"label {label}"] = [
-            f"{count[label]:,}" if count else "-" for count in counts.values()
-        ]
-    if len(total) > _MAX_LABELS:
-        rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
+    rows = {"": list(data)}
+    rows["examples"] = [f"{len(examples):,}" for examples in data.values()]
+    rows |= _label_rows(counts, total)
     if metadata and metadata["num_records"] != len(data["train"]):
         rows["windows"] = [f"{metadata['num_records']:,}"]
     for name, value in metadata.get("lengths", {}).items():
@@ -70,9 +85,28 @@ def log_data(
         lines.append(f"  {name[:20]:20}{''.join(columns)}")
     logging.info("\n".join(lines))
     _warn_of_labels(counts.get("train", Counter()))
-    dev = counts.get("dev", Counter())
+    if task.kind == "text":
+        _warn_of_missing_labels(counts.get("dev", Counter()), total)
+
+
+def _label_rows(
+    counts: Mapping[str, Counter[Any]], total: Counter[Any]
+) -> dict[str, list[str]]:
+    """Returns the rows of the most frequent labels."""
+    rows = {
+        f"label {label}": [
+            f"{count[label]:,}" if count else "-" for count in counts.values()
+        ]
+        for label, _ in total.most_common(_MAX_LABELS)
+    }
+    if len(total) > _MAX_LABELS:
+        rows[f"and {len(total) - _MAX_LABELS:,} more labels"] = []
+    return rows
+
+
+def _warn_of_missing_labels(dev: Counter[Any], total: Counter[Any]) -> None:
     missing = [label for label in total if not dev[label]]
-    if task.kind == "text" and dev and missing:
+    if dev and missing:
         logging.warning(
             "dev has no examples of %s: macro_f1 counts an F1 of 0 for each. "
             "Give a larger --dev_share or another --dev_file",
@@ -186,3 +220,29 @@ def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in results.items()
         if isinstance(value, int | float | np.floating)
     }
+
+
+def print_next_command(task: Task, options: RunClassifier | RunSquad) -> None:
+    """Prints the files of the run and, after training, the next command."""
+    has_files = options.do_train or options.do_predict
+    if not (has_files and options.is_chief):
+        return
+    directory = options.output_dir
+    model = run_directory.latest(model_formats.find_checkpoint(directory))
+    names = filter(_RESULT_FILE.fullmatch, files.list_directory(directory))
+    ending = _ENDINGS[task.kind]
+    if isinstance(task.data, OwnData):
+        ending = task.data.options.own_format("train")
+    print(
+        f"\nThe model is {model or options.init_checkpoint}. Some other files "
+        f"in {directory}:{bullet_list(list(names))}"
+    )
+    if not options.do_train:
+        return
+    lines = ""
+    if isinstance(task, TextTask) and task.is_pair and not task.columns:
+        lines = ", two texts per line, separated by a tab"
+    print(
+        f"\nPredict new examples{lines}:\n  python predict.py "
+        f"--model_dir={shlex.quote(directory)} --input_file=new.{ending}"
+    )

@@ -14,12 +14,14 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, json_files, model_formats
+from official_bert import files, json_files, model_formats, task_file
+from official_bert.checkpoints import run_directory
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.options.run_classifier import HELD_OUT, has_held_out
 from official_bert.options.training import RECORD, TrainingOptions, read_record
+from official_bert.tasks.task import Task
 from official_bert.training import checkpointing
 
 # Keys of the config that may change when a run resumes.
@@ -105,6 +107,40 @@ def require_same_model(
         )
 
 
+def require_same_task(task: Task, options: FinetuningOptions) -> None:
+    """Raises `InputError` if the output directory's model has another task."""
+    directory = options.output_dir
+    if not task_file.is_in(directory):
+        return
+    trained = task_file.read(directory)
+    current = {**task.to_json(), "do_lower_case": options.do_lower_case}
+    names = ["kind", "task_type", "labels", "top", "do_lower_case"]
+    if options.do_train:
+        names.append("metric")  # Evaluations during training compare it.
+    for name in names:
+        before, now = trained.get(name), current.get(name)
+        if before != now:
+            raise InputError(
+                f"{task_file.path_in(directory)}: the model was trained with "
+                f"`{name}` {before!r}. Received: {now!r}. For another task, "
+                "choose another --output_dir, or remove this model with "
+                "--overwrite_output_dir."
+            )
+
+
+def require_eval_every_if_best(options: FinetuningOptions) -> None:
+    """Raises if training has no effect, because an old best model is used."""
+    best = os.path.join(options.output_dir, model_formats.BEST_DIRECTORY)
+    ignores_best = options.do_train and not options.eval_every
+    if ignores_best and run_directory.latest(best):
+        raise InputError(
+            "Resuming without --eval_every would have no effect: the model "
+            f"used at the end is the checkpoint in {best!r}. Set --eval_every, "
+            "choose another --output_dir, or remove that directory to use the "
+            "last model."
+        )
+
+
 def require_resumable(
     options: TrainingOptions, data_files: Mapping[str, Sequence[str]]
 ) -> None:
@@ -114,7 +150,7 @@ def require_resumable(
     `--overwrite_output_dir`, raises it if an input would be removed.
     """
     if options.overwrite_output_dir:
-        _require_no_inputs(options, _files_of_model(options))
+        _require_no_inputs(options, _files_of_earlier_run(options))
     if not (checkpoint := checkpointing.checkpoint_to_resume(options)):
         return
     record = read_record(options.output_dir)
@@ -163,11 +199,11 @@ def to_record(
 def remove_earlier_run(options: TrainingOptions) -> None:
     """Removes the files of an earlier model if `--overwrite_output_dir`."""
     if options.overwrite_output_dir:
-        for path in _files_of_model(options):
+        for path in _files_of_earlier_run(options):
             files.remove(path)
 
 
-def _files_of_model(options: TrainingOptions) -> list[str]:
+def _files_of_earlier_run(options: TrainingOptions) -> list[str]:
     """Returns the files of an earlier run; [] if there was none."""
     directory = options.output_dir
     if not files.exists(os.path.join(directory, RECORD)):

@@ -5,7 +5,6 @@ import dataclasses
 import itertools
 import os
 import statistics
-import typing
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,21 +13,19 @@ from absl import logging
 
 from official_bert import files, json_files, plots, tasks
 from official_bert.errors import InputError, bullet_list
-from official_bert.flags import plain_type
-from official_bert.options import RunClassifier, RunClassifierWithTfhub
+from official_bert.options import (
+    RunClassifier,
+    RunClassifierWithTfhub,
+    sweep_values,
+)
 from official_bert.options.training import DeviceOptions, read_record
 from official_bert.tasks import detection, tables
 from official_bert.tasks.task import Task
-from official_bert.training import finetune, loop, resuming
+from official_bert.training import finetune, loop, reporting, resuming
 from official_bert.training.evaluate import score
 
 Setting = dict[str, Any]
 Result = tuple[Setting, dict[str, Any]]
-
-# Flags that the sweep sets itself, and flags that change the task: results of
-# several tasks do not belong in one table.
-_SET_BY_SWEEP = {"sweep", "output_dir", "do_eval", "do_train"}
-_CANNOT_VARY = {*_SET_BY_SWEEP, "task_name", "task_type"}
 
 # Flags that change results by rounding or dropout masks at most. The directory
 # is one of them, so that a sweep can be moved.
@@ -62,7 +59,7 @@ def run_or_sweep(options: RunClassifier) -> None:
         run(task, options)
     else:
         finetune.run(task, options)
-        finetune.print_next_command(task, options)
+        reporting.print_next_command(task, options)
 
 
 def run(task: Task, options: RunClassifier) -> None:
@@ -73,12 +70,7 @@ def run(task: Task, options: RunClassifier) -> None:
     line for each combination, aggregated over seeds, best first; `sweep.json`
     has all results. An `InputError` at the end lists runs that diverged.
     """
-    if options.resolved_strategy == "multi_worker_mirrored":
-        raise InputError(
-            "--sweep does not support --distribution_strategy="
-            "multi_worker_mirrored. Give each host its own part of the sweep."
-        )
-    settings = list(combinations(options.sweep, options))
+    settings = list(combinations(options))
     # Creating all options checks all values before the first run.
     runs = [_run_options(setting, options) for setting in settings]
     for run_options in runs:
@@ -100,7 +92,7 @@ def run(task: Task, options: RunClassifier) -> None:
     if results:
         _, ranked = _ranked(results, task.main_metric)[0]
         best, _ = max(ranked, key=lambda r: score(r[1], task.main_metric))
-        finetune.print_next_command(task, _run_options(best, options))
+        reporting.print_next_command(task, _run_options(best, options))
     if diverged:
         raise InputError(
             f"{len(diverged)} of {len(runs)} runs diverged and are not in the "
@@ -158,60 +150,11 @@ def _require_same_run(options: RunClassifier, task: Task) -> None:
         )
 
 
-def combinations(sweep: str, options: RunClassifier) -> Iterator[Setting]:
-    """Yields the flags of each run of a sweep of `options`.
-
-    `sweep` is a value such as `learning_rate=5e-5,3e-5;seed=1..5`. Raises
-    `InputError` if a flag cannot be varied, or a value has the wrong type.
-    """
-    types = typing.get_type_hints(type(options))
-    values: dict[str, list[Any]] = {}
-    for part in filter(None, sweep.split(";")):
-        name, equals, texts = part.strip().partition("=")
-        if name == "model":
-            raise InputError(
-                "--sweep does not vary --model. Start a sweep for each model."
-            )
-        if not equals or name not in types or name in _CANNOT_VARY:
-            raise InputError(
-                f"--sweep: {part!r} does not start with a flag that can be "
-                "varied. Write flags and values as in "
-                "learning_rate=5e-5,3e-5;seed=1..5."
-            )
-        if name in values:
-            raise InputError(
-                f"--sweep names `{name}` twice. Write {name}=A,B instead of "
-                f"{name}=A;{name}=B."
-            )
-        kind = plain_type(types[name])
-        values[name] = list(_parse_values(name, texts, kind))
-        if len(set(values[name])) < len(values[name]):
-            raise InputError(
-                f"--sweep: {part!r} has a value twice: {values[name]}. Remove "
-                "one of them."
-            )
+def combinations(options: RunClassifier) -> Iterator[Setting]:
+    """Yields the flags of each run of a sweep."""
+    values = sweep_values.parse(options.sweep, type(options))
     for chosen in itertools.product(*values.values()):
         yield dict(zip(values, chosen, strict=True))
-
-
-def _parse_values(name: str, texts: str, kind: Any) -> Iterator[Any]:
-    for text in texts.split(","):
-        first, dots, last = text.partition("..")
-        try:
-            if dots and kind is int:
-                values = [*range(int(first), int(last) + 1)]
-                if not values:
-                    raise ValueError(text)
-            elif kind is bool:
-                values = [{"true": True, "false": False}[text.lower()]]
-            else:
-                values = [kind(text) if kind in (int, float) else text]
-        except (KeyError, ValueError):
-            raise InputError(
-                f"--sweep: `{name}` must be of type {kind.__name__}; ranges "
-                f"increase, as in 1..5. Received: {text!r}."
-            ) from None
-        yield from values
 
 
 def _ranked(

@@ -13,7 +13,7 @@ from official_bert import plots, tasks
 from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier, RunClassifierWithTfhub
-from official_bert.training import finetune, loop, sweep
+from official_bert.training import finetune, loop, reporting, sweep
 
 
 class Data:
@@ -83,7 +83,8 @@ def test_combinations_parse_values_by_the_type_of_the_flag(options):
     text = "pad_to=max,bucket;do_predict=true;learning_rate=5e-5;seed=1..3"
     text += ";bilstm_size=4"  # Of type int | None.
     others = {"do_predict": True, "bilstm_size": 4, "learning_rate": 5e-5}
-    assert list(sweep.combinations(text, options)) == [
+    options = dataclasses.replace(options, sweep=text)
+    assert list(sweep.combinations(options)) == [
         {"pad_to": pad_to, "seed": seed, **others}
         for pad_to in ("max", "bucket")
         for seed in (1, 2, 3)
@@ -111,7 +112,7 @@ def test_combinations_parse_values_by_the_type_of_the_flag(options):
 )
 def test_malformed_sweep_is_an_error(options, wrong, message):
     with pytest.raises(InputError, match=f"--sweep.*{message}"):
-        list(sweep.combinations(wrong, options))
+        dataclasses.replace(options, sweep=wrong)
 
 
 def test_all_values_are_checked_before_the_first_run(options, runs):
@@ -212,7 +213,7 @@ def test_run_with_other_flags_is_an_error_before_the_first_run(
 
 def test_finished_run_on_other_data_is_an_error(options, runs, monkeypatch):
     monkeypatch.setattr(tasks, "get", lambda _: Task())
-    [setting, *_] = sweep.combinations(options.sweep, options)
+    [setting, *_] = sweep.combinations(options)
     finished = sweep._run_options(setting, options)
     write_results(finished)
     arrays = {"global_step": np.int64(1)}
@@ -248,7 +249,7 @@ def test_command_for_the_best_run_of_the_best_mean_is_printed(
     )
     shown = []
     monkeypatch.setattr(
-        finetune, "print_next_command", lambda _, o: shown.append(o)
+        reporting, "print_next_command", lambda _, o: shown.append(o)
     )
     sweep.run(Task(), options)
     [best] = shown
