@@ -201,6 +201,19 @@ def test_csv_output_is_the_input_table_with_predictions(
     assert not os.path.exists("c.csv")
 
 
+def test_csv_output_has_the_separator_and_the_mark_of_the_input(folder):
+    model_dir = save_own_model(folder, "review", task_type="regression")
+    (folder / "a.csv").write_text("\ufeffid;review\n1;good, red\n2;bäd\n")
+    given = {"input_file": "a.csv", "output_file": "b.csv"}
+    predict.main(Predict(model_dir=model_dir, chunk_size=1, **given))
+    lines = (folder / "b.csv").read_text().splitlines()
+    assert lines[0] == "\ufeffid;review;predicted_score"
+    assert [line.split(";")[:2] for line in lines[1:]] == [
+        ["1", "good, red"],
+        ["2", "bäd"],
+    ]
+
+
 CHOICES = "question,A,B,C\nis it ?,cat,dog,sun\nis it red ?,sun,rain,\n"
 
 

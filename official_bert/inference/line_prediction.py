@@ -85,6 +85,9 @@ def run(answerer: Answerer, options: Predict) -> None:
     """
     kind = options.resolved_format
     rows = _rows(answerer, options)
+    separator, mark = ",", ""
+    if options.writes_csv and kind == "csv" and _can_reread(options.input_file):
+        separator, mark = tables.csv_style(options.input_file)
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
     with _open_output(options.output_file) as file:
         is_first = True
@@ -97,7 +100,8 @@ def run(answerer: Answerer, options: Predict) -> None:
                 print(error, file=sys.stderr)
                 continue
             if options.writes_csv:
-                text = _to_csv(answered, has_header=is_first)
+                text = _to_csv(answered, separator, has_header=is_first)
+                text = mark + text if is_first else text
             else:
                 text = _to_json_lines(answered)
             file.write(text.encode("utf-8"))
@@ -152,15 +156,18 @@ def _to_table_row(row: tables.Row, names: Sequence[str]) -> TableRow:
     return TableRow(given, {name: row.cells[name] for name in row.columns})
 
 
+def _can_reread(path: str) -> bool:
+    """Whether a path is a file. A pipe would lose the lines that are read."""
+    return os.path.isfile(path) or files.is_remote(path)
+
+
 def _is_conll(task: TaggingTask, options: Predict) -> bool:
     path, kind = options.input_file, options.resolved_format
     if kind == "conll":
         return True
-    # Reading a pipe twice would lose its first lines.
-    is_file = os.path.isfile(path) or files.is_remote(path)
-    if options.input_format != "auto" or kind == "jsonl" or not is_file:
+    if options.input_format != "auto" or kind == "jsonl":
         return False
-    if not task.columns.recognizes(path):
+    if not _can_reread(path) or not task.columns.recognizes(path):
         return False
     logging.info(
         "%s is read as CoNLL, with words in column %d. If it has one text "
@@ -262,7 +269,9 @@ def _to_json_lines(answered: list[tuple[Any, dict[str, Any]]]) -> str:
 
 
 def _to_csv(
-    answered: list[tuple[TableRow, dict[str, Any]]], has_header: bool
+    answered: list[tuple[TableRow, dict[str, Any]]],
+    separator: str,
+    has_header: bool,
 ) -> str:
     """Returns CSV with the cells of each row, then its answer."""
     rows = []
@@ -284,7 +293,9 @@ def _to_csv(
             )
         rows.append(row.cells | added)
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(
+        text, list(rows[0]), delimiter=separator, lineterminator="\n"
+    )
     if has_header:
         writer.writeheader()
     writer.writerows(rows)

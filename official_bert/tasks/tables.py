@@ -286,6 +286,17 @@ def _delimiter(first_line: str) -> str:
     return ";" if num_columns[","] <= 1 < num_columns[";"] else ","
 
 
+def csv_style(path: str) -> tuple[str, str]:
+    """Returns the separator of a table in CSV, and its byte-order mark or "".
+
+    Spreadsheet programs in many countries need a semicolon to find the columns
+    of a CSV file, and a byte-order mark to read it as UTF-8.
+    """
+    first_line = next(filter(str.strip, files.read_lines(path)), "")
+    mark = "\ufeff" if first_line.startswith("\ufeff") else ""
+    return _delimiter(first_line.removeprefix(mark)), mark
+
+
 def _separator_advice(first_row: Sequence[str]) -> str:
     """Returns advice if the only cell has other separators, otherwise ""."""
     for separator in "|\t,":
