@@ -6,6 +6,7 @@ Field names and defaults are those of the original `BertConfig`.
 import copy
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -71,12 +72,13 @@ class BertConfig:
         return config
 
     @classmethod
-    def from_json_file(cls, json_file: str) -> "BertConfig":
+    def from_json_file(cls, json_file: str | os.PathLike[str]) -> "BertConfig":
         """Reads and checks a `bert_config.json`.
 
         Raises `InputError` if the file is missing, is not a JSON object, or has
         invalid values.
         """
+        json_file = os.fspath(json_file)
         config = cls.from_dict(json_files.read_object(json_file))
         config.validate(f"{json_file}: ")
         return config

@@ -63,9 +63,9 @@ class HubEncoder(keras.layers.Layer):
         InputError: There is no such module, or it is not a text encoder.
     """
 
-    def __init__(self, handle: str, **kwargs: Any) -> None:
+    def __init__(self, handle: str | os.PathLike[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.handle = handle
+        self.handle = handle = os.fspath(handle)
         self.directory = _download(handle)
         self.module = _load(self.directory)
         self._is_tf1 = not callable(self.module)

@@ -1,6 +1,7 @@
 """Strict loading: a missing, unused or wrongly shaped weight is an error."""
 
 import functools
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -133,12 +134,15 @@ def _assign(
     return Loaded(checkpoint.where, initialized)
 
 
-def from_pretrained(model_class: Any, model: str, **kwargs: Any) -> Any:
+def from_pretrained(
+    model_class: Any, model: str | os.PathLike[str], **kwargs: Any
+) -> Any:
     """Returns `model_class(config)` with the weights of `pretrained.find`.
 
     Weights that this class does not have are ignored. Missing weights are newly
     initialized, with a warning; weights of the encoder must not be missing.
     """
+    model = os.fspath(model)
     model_files = pretrained.find(model)
     pretrained.download_weights(model, model_files.init_checkpoint)
     layer = model_class(model_files.read_config(), **kwargs)

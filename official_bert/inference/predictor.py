@@ -7,14 +7,22 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+from absl import logging
+
 from official_bert import files, huggingface_files, pretrained
 from official_bert.errors import InputError, quoted
 from official_bert.inference.trained_models import (
     load_finetuned,
     load_huggingface,
 )
+from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import FinetunedModel
+from official_bert.tasks.text import TextTask
+
+# With --train_file, 1% of the training texts may be too long.
+_MANY = 0.05
 
 
 class Predictor:
@@ -35,6 +43,7 @@ class Predictor:
         self.task = finetuned.task
         self.tokenizer = finetuned.tokenizer
         self.max_seq_length = finetuned.max_seq_length
+        self._has_warned = False  # Of truncated texts.
         forward = functools.partial(
             Forward,
             self.task,
@@ -47,22 +56,26 @@ class Predictor:
         self._forward_many = forward(batch_size=batch_size)
 
     @classmethod
-    def from_dir(cls, output_dir: str, *, batch_size: int = 32) -> "Predictor":
+    def from_dir(
+        cls, output_dir: str | os.PathLike[str], *, batch_size: int = 32
+    ) -> "Predictor":
         """Loads the best checkpoint of a fine-tuning run, or the newest.
 
         Raises `InputError` if a file is missing or damaged.
         """
-        return cls(load_finetuned(output_dir), batch_size=batch_size)
+        finetuned = load_finetuned(os.fspath(output_dir))
+        return cls(finetuned, batch_size=batch_size)
 
     @classmethod
     def from_pretrained(
-        cls, model: str, *, batch_size: int = 32
+        cls, model: str | os.PathLike[str], *, batch_size: int = 32
     ) -> "Predictor":
         """Loads a model that was fine-tuned with transformers.
 
         `model` is OWNER/NAME on the Hugging Face Hub, or a directory. Raises
         `InputError` if the model is not fine-tuned or not supported.
         """
+        model = os.fspath(model)
         model_files = pretrained.find(model)
         directory = model_files.init_checkpoint
         if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
@@ -95,6 +108,11 @@ class Predictor:
                 f"`chunk_size` must be at least 1. Received: {chunk_size}."
             )
         is_one = isinstance(items, str | bytes | dict)
+        if hasattr(items, "columns"):  # Iterating over it yields their names.
+            raise InputError(
+                "`items` must not be a DataFrame. Pass a column, such as "
+                'df["text"], or df.to_dict("records") for a model with columns.'
+            )
         if is_one or not isinstance(items, Iterable):
             raise InputError(
                 "`items` must be a list of inputs, such as [text]. Received: "
@@ -108,9 +126,9 @@ class Predictor:
 
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example for an item; messages start with `where`."""
-        # Tasks take JSON types, which do not include tuples.
-        is_tuple = isinstance(given, tuple)
-        return self.task.parse(list(given) if is_tuple else given, where)
+        # Tasks take JSON types, which do not include tuples and arrays.
+        is_list = isinstance(given, tuple | np.ndarray)
+        return self.task.parse(list(given) if is_list else given, where)
 
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Returns the answers for examples from `parse`."""
@@ -118,6 +136,7 @@ class Predictor:
         for features in self.task.featurize(
             examples, self.tokenizer, self.max_seq_length
         ):
+            self._warn_of_truncation(features.lengths)
             is_one = len(features.lengths) == 1
             forward = self._forward_one if is_one else self._forward_many
             logits = forward.run(features).logits
@@ -126,3 +145,22 @@ class Predictor:
             self.task.answer_to_json(example, answer)
             for example, answer in zip(examples, answers, strict=True)
         ]
+
+    def _warn_of_truncation(self, lengths: Sequence[int]) -> None:
+        """Warns once if many texts fill the length of the model's training."""
+        is_truncated = isinstance(self.task, TextTask | ChoiceTask) and (
+            self.task.long_documents.mode != "windows"
+        )
+        num_full = sum(length >= self.max_seq_length for length in lengths)
+        if self._has_warned or not is_truncated:
+            return
+        if num_full > _MANY * len(lengths):
+            self._has_warned = True
+            logging.warning(
+                "%d of %d texts have %d tokens or more: longer texts are "
+                "truncated to the --max_seq_length of the training. For longer "
+                "texts, train with a larger one",
+                num_full,
+                len(lengths),
+                self.max_seq_length,
+            )

@@ -72,6 +72,7 @@ def kept_lengths(length_a: int, length_b: int, room: int) -> tuple[int, int]:
 def encode(
     tokenizer: Tokenizer,
     texts: Sequence[str | tuple[str, str]],
+    *,
     max_seq_length: int = 512,
 ) -> dict[str, np.ndarray]:
     """Returns the inputs of `Bert` for texts or pairs of texts.
@@ -98,15 +99,16 @@ def encode(
         raise InputError(
             f"`max_seq_length` must be at least 3. Received: {max_seq_length}."
         )
-    if isinstance(texts, str):
+    is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
+    if is_table or isinstance(texts, str | bytes):
         raise InputError(
-            "`texts` must be a list of texts, such as [text]. Received: "
-            f"{quoted(texts)}."
+            "`texts` must be a list of texts, such as [text] or a column of a "
+            f"table. Received: {quoted(texts)}."
         )
     special = special_ids(tokenizer.vocab)
     rows = []
     for text in texts:
-        pair = (text, "") if isinstance(text, str) else text
+        pair = (text, "") if isinstance(text, str | bytes) else text
         is_pair = isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
         if not is_pair or not all(isinstance(p, str | bytes) for p in pair):
             raise InputError(
@@ -117,6 +119,6 @@ def encode(
         room = max_seq_length - (3 if ids_b else 2)
         length_a, length_b = kept_lengths(len(ids_a), len(ids_b), room)
         rows.append(text_features(ids_a[:length_a], ids_b[:length_b], special))
-    length = max(map(padding.row_length, rows), default=0)
+    length = max(map(padding.row_length, rows), default=2)
     schema = schemas.text_schema(length)
     return padding.pad_batch(schema, rows, length, len(rows))

@@ -11,12 +11,14 @@ The names of layers make every `variable.path` equal to the weight's name in a
 checkpoint of the 2018 release.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from keras import ops
 
 from official_bert.config import BertConfig
+from official_bert.errors import InputError
 from official_bert.modeling import layers
 from official_bert.modeling.attention import SelfAttention, attention_bias
 from official_bert.modeling.layers import Training
@@ -202,6 +204,13 @@ class BertOutput(NamedTuple):
     attention_probs: list[Any]  # [B, A, S, S] of each layer, or []
 
 
+def _not_a_tensor(kind: str) -> TypeError:
+    return TypeError(
+        f"`input_ids` must be a Tensor. Received: a {kind}. Pass the values of "
+        "a dict by name: bert(**batch)."
+    )
+
+
 @layers.serializable
 class Bert(layers.ConfiguredLayer):
     """Bidirectional Encoder Representations from Transformers.
@@ -227,6 +236,9 @@ class Bert(layers.ConfiguredLayer):
         self, config: BertConfig, name: str = "bert", **kwargs: Any
     ) -> None:
         super().__init__(config, name=name, **kwargs)
+        # float16 cannot represent ids, which Keras passes as floats when it
+        # builds a loaded model.
+        self.autocast = False
         self.config.validate()
         with layers.default_policy(self.dtype_policy):
             self.embeddings = Embeddings(self.config, name="embeddings")
@@ -235,7 +247,9 @@ class Bert(layers.ConfiguredLayer):
             self.pooler = layers.dense(self.config, size, "tanh")
 
     @classmethod
-    def from_pretrained(cls, model: str, **kwargs: Any) -> "Bert":
+    def from_pretrained(
+        cls, model: str | os.PathLike[str], **kwargs: Any
+    ) -> "Bert":
         """Returns the encoder of a pre-trained or fine-tuned model.
 
         `model` is a directory, the name of a released model, or OWNER/NAME on
@@ -249,6 +263,8 @@ class Bert(layers.ConfiguredLayer):
 
     def build(self, input_ids_shape: Any = (None, None)) -> None:
         """Creates all weights; their shapes depend only on the config."""
+        if isinstance(input_ids_shape, Mapping):
+            raise _not_a_tensor("dict")
         hidden_size = self.config.hidden_size
         self.embeddings.build(input_ids_shape)
         self.encoder.build((*input_ids_shape, hidden_size))
@@ -269,23 +285,27 @@ class Bert(layers.ConfiguredLayer):
         training: Training = False,
         return_attention: bool = False,
     ) -> BertOutput:
-        if isinstance(input_ids, Mapping):
-            raise TypeError(
-                "`input_ids` must be a Tensor. Received: a dict. Pass its "
-                "values by name: bert(**batch)."
-            )
+        if isinstance(input_ids, Mapping | list):
+            raise _not_a_tensor(type(input_ids).__name__)
         if len(input_ids.shape) != 2:
             raise ValueError(
                 "`input_ids` must have two axes, [batch, sequence]. "
                 f"Received: input_ids.shape={tuple(input_ids.shape)}."
             )
         config, length = self.config, input_ids.shape[1]
-        if isinstance(length, int):  # It may be unknown or symbolic.
-            config.require_length(length)
+        limit = config.max_position_embeddings
+        if isinstance(length, int) and length > limit:  # It may be symbolic.
+            raise InputError(
+                f"`input_ids` must have at most {limit} columns, like the "
+                f"model's positions. Received: {length}. Truncate the texts, "
+                f"such as with `encode(..., max_seq_length={limit})`."
+            )
+        input_ids = ops.cast(input_ids, "int32")
         if input_mask is None:
             input_mask = ops.ones_like(input_ids)
         if segment_ids is None:
             segment_ids = ops.zeros_like(input_ids)
+        segment_ids = ops.cast(segment_ids, "int32")
         is_packed = cls_positions is not None
         position_ids = None
         if is_packed:

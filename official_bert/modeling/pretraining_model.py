@@ -1,5 +1,6 @@
 """BERT with the two pre-training heads: masked LM and next sentence."""
 
+import os
 from typing import Any, NamedTuple
 
 import keras
@@ -74,7 +75,7 @@ class NextSentence(layers.ConfiguredLayer):
 class PretrainingOutput(NamedTuple):
     """Logits of both heads."""
 
-    masked_lm_logits: Any  # [B, P, V]
+    masked_lm_logits: Any  # [B, P, V]; [B, S, V] without positions
     next_sentence_logits: Any  # [B, 2]; [B, K, 2] for packed rows
 
 
@@ -83,8 +84,9 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
     """The model that `run_pretraining.py` trains: `bert/*` and `cls/*`.
 
     Call arguments:
-        batch: A dict with int Tensors `input_ids`, `input_mask`, `segment_ids`
-            [B, S] and `masked_lm_positions` [B, P]; packed rows also have
+        batch: A dict with the int Tensor `input_ids` [B, S] and optionally
+            `input_mask`, `segment_ids` [B, S] and `masked_lm_positions` [B, P]
+            (default: all positions); packed rows also have
             `next_sentence_positions` [B, K]. Other entries are ignored.
         training: Whether to apply dropout, or a `StepContext`.
 
@@ -108,7 +110,9 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
         self.built = True
 
     @classmethod
-    def from_pretrained(cls, model: str, **kwargs: Any) -> "PretrainingModel":
+    def from_pretrained(
+        cls, model: str | os.PathLike[str], **kwargs: Any
+    ) -> "PretrainingModel":
         """Returns a pre-trained model; see `Bert.from_pretrained`.
 
         Warns if the weights of a head are missing.
@@ -123,10 +127,10 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
     ) -> PretrainingOutput:
         output = self.bert(
             batch["input_ids"],
-            batch["input_mask"],
-            batch["segment_ids"],
+            batch.get("input_mask"),
+            batch.get("segment_ids"),
             batch.get("next_sentence_positions"),
-            batch["masked_lm_positions"],
+            batch.get("masked_lm_positions"),
         )
         embeddings = self.bert.embeddings.word_embeddings
         return PretrainingOutput(

@@ -3,11 +3,13 @@
 import dataclasses
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 
+@keras.saving.register_keras_serializable("official_bert")
 @dataclasses.dataclass(frozen=True)
-class LinearWarmupDecay:
+class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     r"""Linear warm-up, then linear decay to 0, as in the 2018 release.
 
     The decay starts at step 0, not at the end of the warm-up. With warm-up, the
@@ -41,3 +43,7 @@ class LinearWarmupDecay:
         warmup_step = tf.cast(step, tf.float32)
         warming = self.peak * (warmup_step / float(self.num_warmup_steps))
         return tf.where(step < self.num_warmup_steps, warming, decayed)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the attributes, with which Keras saves an optimizer."""
+        return dataclasses.asdict(self)

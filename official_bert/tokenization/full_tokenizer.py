@@ -1,5 +1,6 @@
 """The tokenizer of the 2018 release."""
 
+import os
 import re
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -39,7 +40,7 @@ class FullTokenizer:
 
     def __init__(
         self,
-        vocab_file: str,
+        vocab_file: str | os.PathLike[str],
         do_lower_case: bool = True,
         never_split: tuple[str, ...] = (),
     ):
@@ -56,7 +57,9 @@ class FullTokenizer:
             )
 
     @classmethod
-    def from_pretrained(cls, model: str, **kwargs: Any) -> "FullTokenizer":
+    def from_pretrained(
+        cls, model: str | os.PathLike[str], **kwargs: Any
+    ) -> "FullTokenizer":
         """Returns the tokenizer of a model; for `model` see `pretrained.find`.
 
         `kwargs` are arguments of the constructor. Raises `InputError` if there
@@ -64,7 +67,7 @@ class FullTokenizer:
         """
         from official_bert import pretrained
 
-        model_files = pretrained.find(model)
+        model_files = pretrained.find(os.fspath(model))
         if not model_files.vocab_file:
             raise InputError(
                 f"{model} has neither vocab.txt nor tokenizer.json. Use "

@@ -8,6 +8,7 @@ the        2     a whole word, or the start of one
 ```
 """
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
@@ -21,14 +22,14 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-def load_vocab(vocab_file: str) -> dict[str, int]:
+def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
     """Returns {token: id} of a vocabulary file, in the order of the file.
 
     A blank line is the token "". The id of a repeated token is its last line
     number. Both are as in the 2018 release. Raises `InputError` if the file is
     missing or not UTF-8.
     """
-    lines = files.read_lines(vocab_file)
+    lines = files.read_lines(os.fspath(vocab_file))
     return {token.strip(): index for index, token in enumerate(lines)}
 
 

@@ -3,6 +3,7 @@
 import json
 import operator
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import run_classifier
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 from official_bert.inference.predictor import Predictor
+from official_bert.tasks.documents import LongDocuments
 from official_bert.tasks.squad.squad_decoding import DecodingOptions
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.task import FinetunedModel
@@ -63,7 +65,7 @@ def scores(answers):
 
 
 def test_answers_equal_those_of_do_predict(trained):
-    found = Predictor.from_dir(str(trained), batch_size=3)(sentences(40, 2))
+    found = Predictor.from_dir(trained, batch_size=3)(sentences(40, 2))
     expected = np.loadtxt(trained / "test_results.tsv")
     assert len(np.unique(expected.round(4), axis=0)) > 10
     np.testing.assert_allclose(scores(found), expected, atol=2e-6)
@@ -76,6 +78,37 @@ def test_invalid_arguments_are_an_error(asked):
             asked(items)
     with pytest.raises(InputError, match=r"`chunk_size`.* 0"):
         list(asked.stream(["good"], chunk_size=0))
+
+
+def test_table_is_an_error(asked):
+    table = types.SimpleNamespace(columns=["text"])
+    with pytest.raises(
+        InputError, match=r'Pass a column, such as df\["text"\]'
+    ):
+        asked(table)
+
+
+def test_arrays_of_texts_and_pairs_are_accepted(asked):
+    texts = np.array([["good cat", "bad dog"], ["red sun", "rain"]])
+    assert asked(texts) == asked(texts.tolist())
+    assert asked(texts[0]) == asked(texts[0].tolist())
+
+
+@pytest.mark.parametrize("mode", ["truncate_tail", "windows"])
+def test_warning_says_once_that_texts_are_truncated(tokenizer, caplog, mode):
+    task = TextTask(
+        task_type="classification",
+        labels=("no", "yes"),
+        long_documents=LongDocuments(mode),
+    )
+    asked = make(task, tokenizer)
+    message = "1 of 10 texts have 16 tokens or more"
+    asked(["cat"] * 38 + ["cat " * 15] * 2)  # 5%.
+    assert "tokens or more" not in caplog.text
+    asked(["cat"] * 9 + ["cat " * 15])
+    asked(["cat " * 15])
+    assert caplog.text.count("tokens or more") == (mode != "windows")
+    assert (message in caplog.text) == (mode != "windows")
 
 
 def test_answers_do_not_depend_on_the_batch(asked):

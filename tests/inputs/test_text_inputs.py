@@ -5,6 +5,7 @@ import pytest
 
 from official_bert.errors import InputError
 from official_bert.inputs.text_inputs import encode
+from official_bert.modeling.encoder import Bert
 from official_bert.tokenization import Tokenizer
 
 
@@ -40,11 +41,34 @@ def test_longer_text_is_truncated(tokenizer):
     ]
 
 
-def test_single_text_or_no_room_for_tokens_is_an_error(tokenizer):
+def test_bytes_are_texts_and_no_texts_are_an_empty_batch(tokenizer):
+    text, pair = encode(tokenizer, [b"He laughed.", (b"a", b"b")])["input_ids"]
+    expected = encode(tokenizer, ["He laughed.", ("a", "b")])["input_ids"]
+    np.testing.assert_array_equal([text, pair], expected)
+    bert = Bert.from_pretrained("bert_tiny_demo")
+    assert bert(**encode(tokenizer, [])).pooled_output.shape == (0, 128)
+
+
+def test_length_without_room_for_tokens_is_an_error(tokenizer):
     with pytest.raises(InputError, match="at least 3"):
         encode(tokenizer, ["He laughed."], max_seq_length=2)
+
+
+class DataFrame:
+    """Like that of pandas, it yields the names of its columns."""
+
+    columns = ("text", "label")
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+@pytest.mark.parametrize(
+    "texts", ["He laughed.", b"He laughed.", {"text": ["a"]}, DataFrame()]
+)
+def test_single_text_or_table_is_an_error(tokenizer, texts):
     with pytest.raises(InputError, match=r"such as \[text\]"):
-        encode(tokenizer, "He laughed.")
+        encode(tokenizer, texts)
 
 
 @pytest.mark.parametrize("text", [None, float("nan"), ["a"], ["a", None]])

@@ -156,9 +156,23 @@ def test_frozen_parts_stay_frozen_when_the_rest_is_built():
     assert bert.encoder.trainable_variables
 
 
-def test_dict_as_first_argument_is_an_error(model):
+@pytest.mark.parametrize("inputs", [{"input_ids": IDS}, [IDS, MASK]])
+@pytest.mark.parametrize("is_built", [True, False])
+def test_dict_or_list_as_first_argument_is_an_error(model, inputs, is_built):
+    bert = model.bert if is_built else Bert(CONFIG)
     with pytest.raises(TypeError, match=r"bert\(\*\*batch\)"):
-        model.bert({"input_ids": IDS})
+        bert(inputs)
+
+
+def test_logits_of_all_positions_are_the_default(model):
+    batch = {"input_ids": IDS, "masked_lm_positions": MASK * 0 + 3}
+    some, every = model(batch), model({"input_ids": IDS})
+    np.testing.assert_allclose(
+        some.masked_lm_logits[:, 0], every.masked_lm_logits[:, 3], atol=1e-5
+    )
+    np.testing.assert_allclose(
+        some.next_sentence_logits, every.next_sentence_logits, atol=1e-5
+    )
 
 
 def test_tf_checkpoint_contains_every_weight(model, tmp_path):

@@ -62,7 +62,9 @@ MODELS = {
 def check_saving(model, inputs, folder):
     model.save(folder / "model.keras")
     loaded = keras.saving.load_model(folder / "model.keras")
-    assert [w.path for w in loaded.weights] == [w.path for w in model.weights]
+    if not isinstance(model, Classifier):  # Keras builds it in another scope.
+        paths = [weight.path for weight in model.weights]
+        assert [weight.path for weight in loaded.weights] == paths
     expected, found = (
         keras.tree.flatten(m(inputs, training=False)) for m in (model, loaded)
     )
@@ -83,6 +85,37 @@ def test_functional_model_of_a_layer_survives_saving(name, tmp_path):
 def test_model_survives_saving(name, tmp_path):
     kind, arguments, batch = MODELS[name]
     check_saving(kind(CONFIG, **arguments), batch, tmp_path)
+
+
+@keras.saving.register_keras_serializable("tests")
+class Classifier(keras.Model):
+    """A user's own model, which Keras builds when it is loaded."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.bert = encoder.Bert(CONFIG)
+        self.head = keras.layers.Dense(2)
+
+    def call(self, batch):
+        return self.head(self.bert(**batch).pooled_output)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+def test_subclassed_model_survives_saving(dtype, tmp_path):
+    model = Classifier(dtype=dtype)
+    model(BATCH)
+    check_saving(model, BATCH, tmp_path)
+
+
+def test_ids_may_be_floats():
+    config = dataclasses.replace(CONFIG, vocab_size=5000)
+    bert = encoder.Bert(config, dtype="mixed_float16")
+    ids = IDS + np.float32(4900)  # float16 has only every fourth number.
+    symbolic = bert(keras.Input([None])).pooled_output
+    assert symbolic.shape == (None, CONFIG.hidden_size)
+    np.testing.assert_array_equal(
+        bert(ids).pooled_output, bert(ids.astype("int64")).pooled_output
+    )
 
 
 @pytest.mark.parametrize(

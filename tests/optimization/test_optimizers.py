@@ -93,6 +93,19 @@ def test_learning_rate_equals_the_original_formula(num_warmup_steps):
         assert found[14] == pytest.approx(0.00933, abs=5e-6)
 
 
+def test_schedule_works_in_an_optimizer_of_keras():
+    schedule = LinearWarmupDecay(0.1, num_train_steps=10, num_warmup_steps=2)
+    optimizer = keras.optimizers.SGD(schedule)
+    weight = keras.Variable([1.0])
+    for _ in range(4):
+        optimizer.apply([tf.ones(1)], [weight])
+    # The rates of the steps 0 to 3 are 0, 0.05, 0.08 and 0.07.
+    np.testing.assert_allclose(weight, [1 - 0.2], rtol=1e-6)
+    config = keras.optimizers.serialize(optimizer)
+    loaded = keras.optimizers.deserialize(config)
+    assert loaded._learning_rate == schedule
+
+
 def adam_update(w, m, v, t):
     """The original's, without bias correction."""
     return m / (np.sqrt(v) + 1e-6) + 0.01 * w
