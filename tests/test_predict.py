@@ -447,6 +447,7 @@ WORD_LINES = '"a b, c"\n["d", "e f"]\n'
 QUESTION_LINE = '{"question": "a b", "context": "c d e"}\n'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "num_classes", "problem_type", "data", "key"),
     [
