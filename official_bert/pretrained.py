@@ -61,7 +61,7 @@ class ModelFiles(NamedTuple):
         return BertConfig.from_json_file(self.bert_config_file)
 
 
-def find(model: str) -> ModelFiles:
+def find(model: str | os.PathLike[str]) -> ModelFiles:
     """Returns the files of a model; downloads all files except its weights.
 
     Args:
@@ -72,6 +72,7 @@ def find(model: str) -> ModelFiles:
         InputError: There is no such model, it cannot be downloaded, or it is
             not a BERT model in a supported format.
     """
+    model = os.fspath(model)
     is_path = files.exists(model)
     directory = model.rstrip("/") if is_path else _download(model, _SMALL)
     model_format = model_formats.detect(directory, model)
@@ -122,11 +123,12 @@ def run_files(
     )
 
 
-def download_weights(model: str, checkpoint: str) -> None:
+def download_weights(model: str | os.PathLike[str], checkpoint: str) -> None:
     """Downloads the weights of a model, if `find` returned this `checkpoint`.
 
     Directories and other checkpoints are local already.
     """
+    model = os.fspath(model)
     if files.exists(model):
         return
     directory = _download(model, _SMALL)

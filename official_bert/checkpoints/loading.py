@@ -142,7 +142,6 @@ def from_pretrained(
     Weights that this class does not have are ignored. Missing weights are newly
     initialized, with a warning; weights of the encoder must not be missing.
     """
-    model = os.fspath(model)
     model_files = pretrained.find(model)
     pretrained.download_weights(model, model_files.init_checkpoint)
     layer = model_class(model_files.read_config(), **kwargs)

@@ -21,8 +21,9 @@ from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import FinetunedModel
 from official_bert.tasks.text import TextTask
 
-# With --train_file, 1% of the training texts may be too long.
-_MANY = 0.05
+# A larger share of truncated texts is a warning. With --train_file, it is 1% in
+# the training data.
+_MAX_SHARE_TRUNCATED = 0.05
 
 
 class Predictor:
@@ -75,7 +76,6 @@ class Predictor:
         `model` is OWNER/NAME on the Hugging Face Hub, or a directory. Raises
         `InputError` if the model is not fine-tuned or not supported.
         """
-        model = os.fspath(model)
         model_files = pretrained.find(model)
         directory = model_files.init_checkpoint
         if not files.exists(os.path.join(directory, huggingface_files.CONFIG)):
@@ -107,12 +107,12 @@ class Predictor:
             raise InputError(
                 f"`chunk_size` must be at least 1. Received: {chunk_size}."
             )
-        is_one = isinstance(items, str | bytes | dict)
         if hasattr(items, "columns"):  # Iterating over it yields their names.
             raise InputError(
                 "`items` must not be a DataFrame. Pass a column, such as "
                 'df["text"], or df.to_dict("records") for a model with columns.'
             )
+        is_one = isinstance(items, str | bytes | dict)
         if is_one or not isinstance(items, Iterable):
             raise InputError(
                 "`items` must be a list of inputs, such as [text]. Received: "
@@ -148,13 +148,12 @@ class Predictor:
 
     def _warn_of_truncation(self, lengths: Sequence[int]) -> None:
         """Warns once if many texts fill the length of the model's training."""
-        is_truncated = isinstance(self.task, TextTask | ChoiceTask) and (
-            self.task.long_documents.mode != "windows"
-        )
-        num_full = sum(length >= self.max_seq_length for length in lengths)
-        if self._has_warned or not is_truncated:
+        if self._has_warned or not isinstance(self.task, TextTask | ChoiceTask):
             return
-        if num_full > _MANY * len(lengths):
+        if self.task.long_documents.mode == "windows":
+            return
+        num_full = sum(length >= self.max_seq_length for length in lengths)
+        if num_full > _MAX_SHARE_TRUNCATED * len(lengths):
             self._has_warned = True
             logging.warning(
                 "%d of %d texts have %d tokens or more: longer texts are "

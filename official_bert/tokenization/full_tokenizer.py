@@ -67,7 +67,7 @@ class FullTokenizer:
         """
         from official_bert import pretrained
 
-        model_files = pretrained.find(os.fspath(model))
+        model_files = pretrained.find(model)
         if not model_files.vocab_file:
             raise InputError(
                 f"{model} has neither vocab.txt nor tokenizer.json. Use "

@@ -1,4 +1,4 @@
-"""The output of a run besides checkpoints: options, results, events."""
+"""The output of a run besides checkpoints: options, results, next command."""
 
 import collections
 import contextlib
