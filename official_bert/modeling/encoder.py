@@ -66,14 +66,15 @@ class Embeddings(layers.ConfiguredLayer):
         # Faster than a gather, whose gradient would sum thousands of rows into
         # only two.
         one_hot = ops.one_hot(
-            segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
+            segment_ids, self.config.type_vocab_size, dtype=words.dtype
         )
         segments = ops.matmul(one_hot, self.token_type_embeddings)
         if position_ids is None:
             positions = self.position_embeddings[: ops.shape(input_ids)[1]]
         else:
             positions = layers.look_up(self.position_embeddings, position_ids)
-        return self.dropout(self.layer_norm(words + segments + positions))
+        x = self.layer_norm(words + segments + positions)
+        return self.dropout(ops.cast(x, self.compute_dtype))
 
 
 @layers.serializable

@@ -164,7 +164,7 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
         """Maps [..., any] to logits [..., C]."""
         weights = ops.transpose(self.output_weights)
         logits = ops.matmul(self.dropout(x), weights)
-        return ops.cast(logits + self.output_bias, "float32")
+        return ops.cast(logits, "float32") + self.output_bias
 
 
 @layers.serializable

@@ -72,7 +72,7 @@ class Dense(keras.layers.Dense):
         """Maps [..., H] to [..., units]."""
         *outer, width = ops.shape(x)
         rows = ops.matmul(ops.reshape(x, (-1, width)), self.kernel)
-        rows = ops.add(rows, self.bias)
+        rows = gradients.add_bias(rows, self.bias)
         compile_function = getattr(training, "compile_function", None)
         if self.activation is gradients.gelu and compile_function:
             rows = gradients.compiled_gelu(rows, compile_function)
@@ -163,11 +163,17 @@ class ConfiguredLayer(keras.layers.Layer):
         return {**super().get_config(), "config": self.config.to_dict()}
 
     def add_matrix(self, name: str, num_rows: int | None) -> Any:
-        """Returns a new weight [num_rows, H] with BERT's initial values."""
+        """Returns a new weight [num_rows, H] with BERT's initial values.
+
+        It stays in float32 under a 16-bit policy: the gradient of an embedding
+        sums one row per occurrence of a token, and in 16 bits, sums of
+        thousands of rows are inexact, and slow on GPUs.
+        """
         return self.add_weight(
             name=name,
             shape=(num_rows, self.config.hidden_size),
             initializer=truncated_normal(self.config),
+            autocast=False,
         )
 
 

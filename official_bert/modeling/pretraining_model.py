@@ -46,7 +46,10 @@ class MaskedLM(layers.ConfiguredLayer):
         logits = gradients.vocabulary_logits(
             ops.reshape(x, (-1, hidden_size)),
             # Reshaping turns variables into tensors.
-            ops.reshape(word_embeddings, (-1, hidden_size)),
+            ops.cast(
+                ops.reshape(word_embeddings, (-1, hidden_size)),
+                self.compute_dtype,
+            ),
             ops.reshape(self.output_bias, (-1,)),
         )
         return ops.reshape(logits, (*outer, self.config.vocab_size))

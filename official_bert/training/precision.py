@@ -14,7 +14,8 @@ _GROWTH_STEPS = 2000
 def policy(name: str) -> contextlib.AbstractContextManager[None]:
     """Layers created in the context compute in `bfloat16` or `float16`.
 
-    Weights, layer normalization, softmax and losses stay in float32.
+    Weights, embeddings, layer normalization, softmax and losses stay in
+    float32.
     """
     if name == "none":
         return contextlib.nullcontext()

@@ -236,3 +236,24 @@ def test_adam_of_keras_updates_repeated_tokens_like_others():
     # The size of Adam's first step is the learning rate.
     np.testing.assert_allclose(np.abs(change[1:4]), 0.01, rtol=1e-3)
     assert not change[4:].any()
+
+
+def test_16_bit_gradients_are_summed_in_32_bits():
+    ids = np.random.default_rng(0).integers(0, 4, [256, 16])
+    factors = np.random.default_rng(1).normal(1, 0.1, [256, 16, 24])
+    found = []
+    for policy in ("float32", "mixed_bfloat16"):
+        keras.utils.set_random_seed(0)
+        bert = Bert(CONFIG, dtype=policy)
+        bert.build()
+        with tf.GradientTape() as tape:
+            output = tf.cast(bert(ids).sequence_output, "float32")
+            loss = tf.reduce_sum(output**3 * factors)
+        found.append(tape.gradient(loss, bert.trainable_weights))
+    for weight, expected, gradient in zip(
+        bert.trainable_weights, *found, strict=True
+    ):
+        # The pooler has no gradient, and the keys' biases have a zero one.
+        if expected is not None and "key/bias" not in weight.path:
+            error = tf.norm(gradient - expected) / tf.norm(expected)
+            assert 0 < error < 0.02, weight.path
