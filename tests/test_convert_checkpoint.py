@@ -181,6 +181,7 @@ def test_task_file_is_kept_with_its_head_only(tmp_path, to, flags):
         assert (output / "task.json").exists() == (name == "all")
 
 
+@pytest.mark.slow
 def test_output_layer_of_standardized_targets_is_converted(tmp_path):
     released(tmp_path / "a", "sequence_classification", 1)
     task = {"kind": "text", "task_type": "regression", "labels": []}

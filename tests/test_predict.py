@@ -217,6 +217,7 @@ def test_csv_output_has_the_separator_and_the_mark_of_the_input(folder):
 CHOICES = "question,A,B,C\nis it ?,cat,dog,sun\nis it red ?,sun,rain,\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_header", [True, False])
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_tables_of_choices_are_read_with_the_columns_of_training(

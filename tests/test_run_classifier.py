@@ -115,6 +115,7 @@ def test_results_do_not_depend_on_padding_blocks_or_devices(
     np.testing.assert_allclose(scores(output), scores(trained), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_flags_default_to_those_of_the_trained_model(folder, trained, copy):
     output = folder / copy
     line = f"--do_predict --output_dir={output}"

@@ -101,6 +101,7 @@ def values(n_best, key):
     return [candidate[key] for candidate in n_best]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_predictor_answers_equal_do_predict(folder, trained, pad_to, capsys):
     before = read_json(trained / "predictions.json")

@@ -63,6 +63,7 @@ def encode(text):
     return [TOKENS.index(t) for t in ["[CLS]", *text.split(), "[SEP]"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 2, 9])
 def test_guesses_do_not_depend_on_the_batch(model, tokenizer, batch_size):
     texts = [
@@ -87,6 +88,7 @@ def test_guesses_do_not_depend_on_the_batch(model, tokenizer, batch_size):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [3, 4096])
 def test_score_sums_over_masked_tokens(model, tokenizer, block, monkeypatch):
     monkeypatch.setattr(masked_lm, "_BLOCK", block)

@@ -94,6 +94,7 @@ def test_arrays_of_texts_and_pairs_are_accepted(asked):
     assert asked(texts[0]) == asked(texts[0].tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["truncate_tail", "windows"])
 def test_warning_says_once_that_texts_are_truncated(tokenizer, caplog, mode):
     task = TextTask(
@@ -111,6 +112,7 @@ def test_warning_says_once_that_texts_are_truncated(tokenizer, caplog, mode):
     assert (message in caplog.text) == (mode != "windows")
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_the_batch(asked):
     texts = sentences(11, 3)
     one_by_one = scores([answer for text in texts for answer in asked([text])])

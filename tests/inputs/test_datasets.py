@@ -107,6 +107,7 @@ def test_buckets_change_only_the_order(data, number, batch_size):
     assert bucketed != padded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pad_to", ["max", "bucket"])
 def test_run_continues_with_the_same_batches_from_any_start(data, pad_to):
     whole = batches(data, 60, pad_to=pad_to)

@@ -124,6 +124,7 @@ def test_pooler_is_trained_where_an_output_reads_it(kind, unused):
     assert {w.path for w in model.trainable_variables} - learning == unused
 
 
+@pytest.mark.slow
 def test_text_vector_is_the_mean_of_features_or_the_final_bilstm_states():
     model = make(SequenceClassifier, "last")
     last = outputs(model)[-1]
@@ -138,6 +139,7 @@ def test_text_vector_is_the_mean_of_features_or_the_final_bilstm_states():
     np.testing.assert_allclose(found[:, 4:], vectors[:, 0, 4:], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", [(), ("last", 4)])
 def test_choices_are_scored_independently(head):
     model = make(ChoiceClassifier, *head)

@@ -100,6 +100,7 @@ class Classifier(keras.Model):
         return self.head(self.bert(**batch).pooled_output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 def test_subclassed_model_survives_saving(dtype, tmp_path):
     model = Classifier(dtype=dtype)

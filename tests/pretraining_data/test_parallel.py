@@ -28,6 +28,7 @@ def inputs(tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

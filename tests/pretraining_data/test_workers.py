@@ -30,6 +30,7 @@ def workers(number):
     return Workers(number, Settings(None, "here"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 3])
 def test_results_are_in_order_and_items_are_read_when_needed(number):
     taken = []

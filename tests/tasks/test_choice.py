@@ -71,6 +71,7 @@ def test_records_are_read_as_written(features, tokenizer, tmp_path):
     np.testing.assert_equal({k: v.numpy() for k, v in found.items()}, expected)
 
 
+@pytest.mark.slow
 def test_every_choice_has_the_score_of_a_pair_classifier(features):
     config = BertConfig(**tiny.CONFIG)
     model = TASK.build_model(config)
@@ -251,6 +252,7 @@ def test_choices_may_be_named_by_the_data_as_in_arc(tmp_path):
             choices(tmp_path, line, label_column="answerKey")
 
 
+@pytest.mark.slow
 def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     short = EXAMPLES[0]._replace(choices=["good", "bad bad"])
     wide = ChoiceTask(num_choices=5)

@@ -407,6 +407,7 @@ def test_checkpoint_is_evaluated_once(folder, monkeypatch):
     assert num_lines == [0, 1, 2, 2, 3]
 
 
+@pytest.mark.slow
 def test_metrics_of_other_test_data_are_removed(folder):
     """The labels of an earlier run's test data may have been known."""
     (folder / "out" / "predict_results.json").write_text("{}")

@@ -161,6 +161,7 @@ def test_missing_pooler_is_newly_initialized(tmp_path, capsys, head):
     assert np.abs(kernel).max() <= 1.0  # Two deviations.
 
 
+@pytest.mark.slow
 def test_both_forms_of_gelu_are_converted(tmp_path, theirs):
     released(tmp_path / "a", "encoder")
     change_json(theirs / "config.json", hidden_act="gelu")
