@@ -356,6 +356,14 @@ def test_weights_that_are_only_a_pickle_are_an_error(hub):
     assert not any(path.endswith(".bin") for _, path in hub.server.requests)
 
 
+@pytest.mark.parametrize("name", ["model.keras", "model.weights.h5"])
+def test_file_of_keras_is_an_error(tmp_path, name):
+    path = tmp_path / name
+    path.touch()
+    with pytest.raises(InputError, match=f"{name} is a file of Keras"):
+        pretrained.find(path)
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
