@@ -101,8 +101,8 @@ def require_readable(path: str) -> None:
     """Raises `InputError` for weights in a format that is never opened."""
     if path.endswith((".keras", ".weights.h5")):
         raise InputError(
-            f"{path} is a file of Keras. Give a directory: a KerasHub preset, a "
-            "transformers model or a TF1 checkpoint."
+            f"{path} is a file of Keras. Give a directory: a KerasHub preset, "
+            "a transformers model or a TF1 checkpoint."
         )
     if reason := _UNSUPPORTED.get(os.path.splitext(path)[1]):
         raise InputError(

@@ -61,10 +61,12 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
             bert = keras.saving.deserialize_keras_object(bert)
         with layers.default_policy(self.dtype_policy):
             self.bert = bert or Bert(self.config)
-            size = self._build_pooling_head()
             self.dropout = layers.Dropout(
                 self.output_dropout, name="output_dropout"
             )
+        # In float32 under any policy, because it sums over tokens and layers.
+        with layers.default_policy("float32"):
+            size = self._build_pooling_head()
         if not self.bert.built:
             self.bert.build()
         # Not a Dense layer, whose name would become part of the weights' names.
@@ -75,7 +77,10 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
                 name="output_weights",
             )
             self.output_bias = keras.Variable(
-                "zeros", shape=(num_outputs,), name="output_bias"
+                "zeros",
+                shape=(num_outputs,),
+                autocast=False,
+                name="output_bias",
             )
         self.dropout.build((None, size))
         self.built = True

@@ -167,7 +167,8 @@ class BiLstm(keras.layers.Layer):
 
 
 def mean_pooling(x: Any, input_mask: Any) -> Any:
-    """Returns the mean [B, any] of [B, S, any] where the mask is 1."""
-    mask = ops.cast(ops.expand_dims(input_mask, -1), x.dtype)
+    """Returns the float32 mean [B, any] of [B, S, any] where the mask is 1."""
+    x = ops.cast(x, "float32")
+    mask = ops.cast(ops.expand_dims(input_mask, -1), "float32")
     count = ops.maximum(ops.sum(mask, axis=1), 1)
     return ops.sum(x * mask, axis=1) / count

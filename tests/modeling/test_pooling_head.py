@@ -184,3 +184,17 @@ def test_bilstm_reads_each_text_as_if_it_were_alone(bilstm):
         assert not np.any(found[row, length:])
     assert not np.any(found[3])
     assert not np.any(last[3])
+
+
+@pytest.mark.parametrize("head", [("weighted_sum_all", 4), ("last",)])
+def test_heads_compute_in_float32_under_a_16_bit_policy(head):
+    model = SequenceClassifier(
+        CONFIG, pooling_head=PoolingHead(*head), dtype="mixed_bfloat16"
+    )
+    assert model.bert.compute_dtype == "bfloat16"
+    assert model.text_vector(BATCH).dtype == tf.float32
+    assert model.features.compute_dtype == "float32"
+    if model.bilstm:
+        lstm = model.bilstm.layer_1.backward_layer
+        assert lstm.compute_dtype == "float32"
+    assert model(BATCH).dtype == tf.float32

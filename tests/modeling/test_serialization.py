@@ -120,11 +120,18 @@ def test_ids_may_be_floats():
 
 
 @pytest.mark.parametrize(
-    "model_class", [encoder.Bert, finetuning.SequenceClassifier]
+    "model_class",
+    [
+        encoder.Bert,
+        finetuning.SequenceClassifier,
+        pretraining.PretrainingModel,
+    ],
 )
 def test_dtype_policy_is_that_of_all_sublayers(model_class):
     model = model_class(CONFIG, dtype="mixed_bfloat16")
     model = model_class.from_config(model.get_config())
     bert = getattr(model, "bert", model)
     assert bert(IDS).sequence_output.dtype == "bfloat16"
+    if model is not bert:
+        model(BATCH)
     assert keras.config.dtype_policy().name == "float32"
