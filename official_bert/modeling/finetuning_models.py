@@ -64,7 +64,8 @@ class FinetuningModel(layers.ConfiguredLayer, keras.Model):
             self.dropout = layers.Dropout(
                 self.output_dropout, name="output_dropout"
             )
-        # In float32 under any policy, because it sums over tokens and layers.
+        # The pooling head computes in float32 under any policy, because it sums
+        # over tokens and layers.
         with layers.default_policy("float32"):
             size = self._build_pooling_head()
         if not self.bert.built:
