@@ -102,7 +102,7 @@ class ChoiceColumns(NamedTuple):
             while texts and not str(texts[-1] or "").strip():
                 texts.pop()
         are_lists = isinstance(texts, list) and isinstance(names, list)
-        if not are_lists or len(texts) < 2:
+        if not are_lists or len(texts) < 2 or len(names) not in (0, len(texts)):
             raise InputError(
                 f"{where}: {self.choices!r} must be a list of at least two "
                 "texts, an object with the lists `text` and `label`, or, "

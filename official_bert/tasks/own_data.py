@@ -421,7 +421,10 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
         has_header=options.has_header is not False,
     )
     first = next(detection.read_rows(options, options.used_splits[0]))
-    names = list(filter(detection.CHOICE_COLUMN.fullmatch, first.cells))
+    label, guid = options.label_column, options.id_column
+    others = (columns.context, question, label, guid)
+    candidates = filter(detection.CHOICE_COLUMN.fullmatch, first.cells)
+    names = [name for name in candidates if name not in others]
     is_default = columns.choices == DEFAULT_COLUMNS.choices
     if is_default and columns.choices not in first.cells and len(names) > 1:
         logging.info("%s: the choices are in %s", first.path, ", ".join(names))

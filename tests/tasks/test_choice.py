@@ -195,6 +195,10 @@ def test_some_columns_may_keep_their_default_names(name):
 TABLES = {
     "question,A,B,C,label\nd ?,b,c,e,C\nd ?,b,c,,B\n": {},
     "label,question,choice_0,choice_1,choice_2\n2,d ?,b,c,e\n1,d ?,b,c, \n": {},
+    "Q,A,B,C,L\nd ?,b,c,e,C\nd ?,b,c,,B\n": {
+        "question_column": "Q",
+        "label_column": "L",
+    },
     "d ?,b,c,e,C\nd ?,b,c,,1\n": {
         "has_header": False,
         "question_column": "0",
@@ -246,7 +250,7 @@ def test_choices_may_be_named_by_the_data_as_in_arc(tmp_path):
     line = {"question": "d ?", "choices": named, "answerKey": "1"}
     [example] = choices(tmp_path, line, label_column="answerKey")
     assert example[1:] == ("d ?", ["b", "c"], 0, "")
-    for names in (None, 5, "12"):
+    for names in (None, 5, "12", ["1"], ["1", "2", "3"]):
         line["choices"] = {**named, "label": names}
         with pytest.raises(InputError, match=r"jsonl:1: .*lists .text. and"):
             choices(tmp_path, line, label_column="answerKey")
