@@ -17,7 +17,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from official_bert.inputs import text_inputs
 from official_bert.tasks import record_files
 from official_bert.tasks.squad.squad_examples import (
     Answer,
@@ -90,9 +89,9 @@ def reference(
             window = tokens[start : start + length]
             for token in range(start, start + length):
                 has_most_context((start, length), token, all_windows)
-            packed = text_inputs.add_special_tokens(question, window)
+            packed = ["[CLS]", *question, "[SEP]", *window, "[SEP]"]
             ids = tokenizer.convert_tokens_to_ids(packed)
-            segments = text_inputs.make_segment_ids(len(ids), len(question))
+            segments = [0] * offset + [1] * (len(window) + 1)
             is_inside = start <= first and last < start + length
             shift = offset - start
             yield {

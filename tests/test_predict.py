@@ -20,7 +20,9 @@ from official_bert.checkpoints import run_directory
 from official_bert.errors import InputError
 from official_bert.inference import line_prediction, masked_lm
 from official_bert.inference.predictor import Predictor
+from official_bert.inference.trained_models import load_masked_lm
 from official_bert.options import Predict
+from official_bert.pretrained import run_files
 from official_bert.tasks.choice import ChoiceColumns, ChoiceTask
 from official_bert.tasks.tagging import TaggingTask
 from official_bert.tasks.text import TextColumns, TextTask
@@ -518,7 +520,7 @@ def test_fill_mask_equals_the_python_api(is_run_directory, pretrained, ask):
     texts = ["Good [MASK].", "it is [MASK] [MASK] ?"]
     found = ask("\n".join(texts).encode(), fill_mask=True, top_k=3, **source)
     assert [answer["input"] for answer in found] == texts
-    loaded = masked_lm.load(pretrained, do_lower_case=True)
+    loaded = load_masked_lm(run_files(pretrained))
     for answer, text in zip(found, texts, strict=True):
         expected = masked_lm.fill(*loaded, text, num_guesses=3)
         assert len(expected) == text.count("[MASK]")

@@ -87,8 +87,11 @@ def test_probabilities_are_those_of_the_model_for_two_segments():
     found = attention_page.compute(model, "good cat", "dog")
     assert found.tokens == ["[CLS]", "good", "cat", "[SEP]", "dog", "[SEP]"]
     assert found.segment_ids == [0, 0, 0, 0, 1, 1]
+    ids = np.array([model.tokenizer.convert_tokens_to_ids(found.tokens)])
     for segment_ids, is_same in ((found.segment_ids, True), ([0] * 6, False)):
-        output = model.run(found.tokens, segment_ids, return_attention=True)
+        output = model.bert(
+            ids, segment_ids=np.array([segment_ids]), return_attention=True
+        )
         layers = [layer[0].numpy() for layer in output.attention_probs]
         assert np.array_equal(layers, found.probabilities) == is_same
 

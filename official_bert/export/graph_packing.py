@@ -63,7 +63,7 @@ def pack(
     }
 
 
-def fit(
+def cut(
     ids_a: Any, ids_b: Any, max_seq_length: int, how: LongDocuments
 ) -> tuple[Any, Any, Any]:
     """Does the same as `documents.cut`, for int32 RaggedTensors [N, (tokens)].

@@ -14,7 +14,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import hub
-from official_bert.checkpoints import loading, run_directory, tf1
+from official_bert.checkpoints import loading, tf1
 from official_bert.export import saved_model
 from official_bert.modeling.encoder import Bert
 from official_bert.modeling.layers import StepContext, gather_positions
@@ -50,8 +50,18 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     """
     config = model_files.read_config()
     model = PretrainingModel(config)
-    stored = _load(model, model_files.init_checkpoint)
-    has_masked_lm = _has_masked_lm(stored)
+    used = ("bert/", _MASKED_LM)
+    weights = tf1.by_name(
+        w for w in model.trainable_variables if w.path.startswith(used)
+    )
+    loaded = loading.load(
+        weights,
+        model_files.init_checkpoint,
+        may_initialize=f"^{_MASKED_LM}",
+        may_skip=tf1.NOT_BERT,
+    )
+    logging.info("Loaded %s", loaded.source)
+    has_masked_lm = not loaded.initialized
     module = _make_module(model, has_masked_lm)
     module.vocab_file = tf.saved_model.Asset(model_files.vocab_file)
     module.do_lower_case = tf.Variable(
@@ -61,38 +71,13 @@ def export(model_files: ModelFiles, export_path: str) -> Exported:
     signatures = _signatures(model.bert, module)
     others = {hub.CONFIG: config.to_json_string().encode()}
     saved_model.write(module, export_path, signatures, others)
-    used = ("bert/", _MASKED_LM)
     left_out = [
         name
-        for name in stored
-        if not name.startswith(used)
+        for name in loading.open_arrays(loaded.source).shapes
+        if not name.startswith(used if has_masked_lm else "bert/")
         and not re.search(tf1.OPTIMIZER_STATE, name)
     ]
     return Exported(model.bert.count_params(), has_masked_lm, sorted(left_out))
-
-
-def _load(model: PretrainingModel, checkpoint: str) -> Iterable[str]:
-    """Loads the encoder, and the masked-LM head if the checkpoint has it.
-
-    Returns the names of all variables in the checkpoint.
-    """
-
-    def load(prefix: str) -> Iterable[str]:
-        stored = loading.open_arrays(prefix).shapes
-        scopes = ("bert/", _MASKED_LM) if _has_masked_lm(stored) else ("bert/",)
-        weights = tf1.by_name(
-            w for w in model.trainable_variables if w.path.startswith(scopes)
-        )
-        loaded = loading.load(weights, prefix, may_skip=tf1.NOT_BERT)
-        logging.info("Loaded %s", loaded.source)
-        return stored
-
-    # Older checkpoints of a run directory may have other heads.
-    return run_directory.first_undamaged(checkpoint, load) or load(checkpoint)
-
-
-def _has_masked_lm(names: Iterable[str]) -> bool:
-    return any(name.startswith(_MASKED_LM) for name in names)
 
 
 def _make_module(model: PretrainingModel, has_masked_lm: bool) -> Any:

@@ -8,7 +8,6 @@ import numpy as np
 from official_bert import files, pages
 from official_bert.errors import InputError
 from official_bert.inference.trained_models import LoadedBert
-from official_bert.inputs import text_inputs
 from official_bert.options import VisualizeAttention
 
 # A page with more is too large for a browser. For BERT-Base, this is a text of
@@ -39,28 +38,29 @@ def compute(
     Raises `InputError` if a text has no tokens, or too many for the model or
     for a page.
     """
-    tokens_a = model.tokenizer.tokenize(text_a)
-    tokens_b = model.tokenizer.tokenize(text_b or "")
-    if not tokens_a:
+    texts = (text_a, text_b or "")
+    ids_a, ids_b = model.tokenizer.tokenize_lines_to_ids(texts)
+    if not ids_a:
         raise InputError(f"--text_a={text_a!r} has no tokens. Use words.")
-    if text_b and not tokens_b:
+    if text_b and not ids_b:
         raise InputError(f"--text_b={text_b!r} has no tokens. Use words.")
-    tokens = text_inputs.add_special_tokens(tokens_a, tokens_b)
+    num_tokens = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
     where = "--text_a and --text_b" if text_b else "--text_a"
-    model.require_length(len(tokens), max_seq_length, where)
+    model.require_length(num_tokens, max_seq_length, where)
     config = model.bert.config
     num_heads = config.num_hidden_layers * config.num_attention_heads
     max_tokens = int((_MAX_PROBABILITIES / num_heads) ** 0.5)
-    if len(tokens) > max_tokens:
+    if num_tokens > max_tokens:
         raise InputError(
-            f"{where}: {len(tokens)} tokens exceed the {max_tokens} that a "
+            f"{where}: {num_tokens} tokens exceed the {max_tokens} that a "
             f"page can show for a model with {num_heads} heads. Shorten the "
             "text."
         )
-    segment_ids = text_inputs.make_segment_ids(len(tokens), len(tokens_a))
-    output = model.run(tokens, segment_ids, return_attention=True)
+    features, output = model.run(ids_a, ids_b, return_attention=True)
+    tokens = model.tokenizer.convert_ids_to_tokens(features["input_ids"])
     layers = [np.asarray(layer)[0] for layer in output.attention_probs]
-    return Attention(tokens, segment_ids, np.stack(layers).astype(np.float32))
+    probabilities = np.stack(layers).astype(np.float32)
+    return Attention(tokens, features["segment_ids"], probabilities)
 
 
 def write(options: VisualizeAttention, model: LoadedBert) -> None:

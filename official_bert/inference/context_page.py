@@ -12,7 +12,6 @@ import numpy as np
 from official_bert import files, pages, progress
 from official_bert.errors import InputError
 from official_bert.inference.trained_models import LoadedBert
-from official_bert.inputs import text_inputs
 from official_bert.options import VisualizeAttention
 
 # More rows do not fit on a screen.
@@ -103,8 +102,8 @@ def compare(model: LoadedBert, contexts: list[Context]) -> np.ndarray:
 
 def _word_vectors(model: LoadedBert, context: Context) -> np.ndarray:
     """Returns the word's vectors in all layers, float64 [1 + L, H]."""
-    tokens = text_inputs.add_special_tokens(context.tokens)
-    output = model.run(tokens, [0] * len(tokens))
+    ids = model.tokenizer.convert_tokens_to_ids(context.tokens)
+    _, output = model.run(ids)
     # [CLS] shifts the positions by one.
     word = slice(context.first + 1, context.last + 1)
     layers = (output.embedding_output, *output.encoder_outputs)

@@ -16,7 +16,6 @@ from official_bert.inference.trained_models import load_encoder
 from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
 from official_bert.options import ExtractFeatures
-from official_bert.tasks import documents
 from official_bert.threads import parallel_map
 
 # Limits of a chunk. The lines of a chunk are sorted by length.
@@ -79,11 +78,9 @@ class FeatureExtractor:
         ids = self.tokenizer.tokenize_lines_to_ids(
             text for line in lines for text in split_pair(line)
         )
-        max_length = self.options.max_seq_length
+        length = self.options.max_seq_length
         for ids_a, ids_b in zip(ids, ids, strict=True):
-            [pair] = documents.cut(
-                ids_a, ids_b, max_length, documents.TRUNCATE_TAIL
-            )
+            pair = text_inputs.truncate(ids_a, ids_b, length)
             yield text_inputs.text_features(*pair, self._special_ids)
 
     def _compute_vectors(self, rows: Sequence[padding.Row]) -> list[Any]:

@@ -10,12 +10,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from official_bert import pretrained
 from official_bert.errors import InputError, quoted
 from official_bert.inference import trained_models
 from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.options.model_source import require_pretrained
 from official_bert.threads import parallel_map
 from official_bert.tokenization import Tokenizer
 
@@ -31,7 +29,7 @@ class MaskedText(NamedTuple):
 
 
 class MaskedLanguageModel:
-    """A model and a tokenizer, as `load` returns them."""
+    """A pre-trained model, and a tokenizer that keeps [MASK] whole."""
 
     def __init__(
         self,
@@ -43,6 +41,7 @@ class MaskedLanguageModel:
         self.tokenizer = tokenizer
         self.batch_size = batch_size
         self.mask_id = tokenizer.vocab[trained_models.MASK]
+        self._special_ids = text_inputs.special_ids(tokenizer.vocab)
         # The embedding table may have more rows than the vocabulary has tokens.
         bias = np.full(model.config.vocab_size or 0, -np.inf, np.float32)
         bias[list(tokenizer.inv_vocab)] = 0.0
@@ -64,9 +63,8 @@ class MaskedLanguageModel:
                 f"{where}: must be a text, or an object with a text as `text`. "
                 f"Received: {quoted(given)}."
             )
-        ids = self.tokenizer.convert_tokens_to_ids(
-            text_inputs.add_special_tokens(self.tokenizer.tokenize(text))
-        )
+        [words] = self.tokenizer.tokenize_lines_to_ids([text])
+        ids = [self._special_ids.cls, *words, self._special_ids.sep]
         max_length = self.model.config.max_position_embeddings
         if len(ids) > max_length:
             raise InputError(
@@ -231,19 +229,6 @@ class Scorer(MaskedLanguageModel):
     def _mask(self, ids: Sequence[int], position: int) -> MaskedText:
         masked = [*ids[:position], self.mask_id, *ids[position + 1 :]]
         return MaskedText(masked, [position])
-
-
-def load(
-    directory: str, *, do_lower_case: bool
-) -> tuple[PretrainingModel, Tokenizer]:
-    """Loads the model of a `run_pretraining.py --vocab_file=...` run.
-
-    Its tokenizer keeps [MASK] whole. Raises `InputError` if a file is missing
-    or damaged.
-    """
-    require_pretrained(directory)
-    model_files = pretrained.run_files(directory, do_lower_case)
-    return trained_models.load_masked_lm(model_files)
 
 
 def fill(

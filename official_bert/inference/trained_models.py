@@ -1,6 +1,7 @@
 """Loads trained models: encoders, masked LMs and fine-tuned models."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -11,11 +12,11 @@ from official_bert.checkpoints.conversion import huggingface
 from official_bert.checkpoints.conversion.model import Model, match
 from official_bert.errors import InputError, listed
 from official_bert.hub import HubBert
+from official_bert.inputs import text_inputs
 from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options.model_source import (
     require_finetuned,
-    require_masked_lm,
 )
 from official_bert.pretrained import ModelFiles
 from official_bert.tasks.squad.squad_task import SquadTask
@@ -63,20 +64,16 @@ class LoadedBert(NamedTuple):
     source: str
 
     def run(
-        self,
-        tokens: list[str],
-        segment_ids: list[int],
-        *,
-        return_attention: bool = False,
-    ) -> BertOutput:
-        """Runs the model on one sequence."""
-        ids = tf.constant([self.tokenizer.convert_tokens_to_ids(tokens)])
-        output: BertOutput = self.bert(
-            ids,
-            segment_ids=tf.constant([segment_ids]),
-            return_attention=return_attention,
-        )
-        return output
+        self, ids_a: Sequence[int], ids_b: Sequence[int] = (), **options: bool
+    ) -> tuple[dict[str, list[int]], BertOutput]:
+        """Runs the model on a text or a pair; returns inputs and outputs.
+
+        `options` are arguments of `Bert`.
+        """
+        special = text_inputs.special_ids(self.tokenizer.vocab)
+        features = text_inputs.text_features(ids_a, ids_b, special)
+        batch = {name: tf.constant([ids]) for name, ids in features.items()}
+        return features, self.bert(**batch, **options)
 
     def require_length(
         self, num_tokens: int, max_seq_length: int, where: str
@@ -121,7 +118,6 @@ def load_masked_lm(
     Raises `InputError` as `load_weights` does, or if the model has no masked-LM
     head.
     """
-    require_masked_lm(model_files)
     model = PretrainingModel(model_files.read_config())
     tokenizer, _ = load_weights(
         model,

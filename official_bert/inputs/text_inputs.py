@@ -16,20 +16,6 @@ from official_bert.inputs import padding, schemas
 from official_bert.tokenization import Tokenizer
 
 
-def add_special_tokens(
-    tokens_a: Sequence[str], tokens_b: Sequence[str] = ()
-) -> list[str]:
-    """Returns ``[CLS] a [SEP]``, or ``[CLS] a [SEP] b [SEP]`` for a pair."""
-    end = [*tokens_b, "[SEP]"] if tokens_b else []
-    return ["[CLS]", *tokens_a, "[SEP]", *end]
-
-
-def make_segment_ids(num_tokens: int, num_tokens_a: int) -> list[int]:
-    """Returns 0 for [CLS], the tokens of text A and [SEP], 1 for the others."""
-    length_a = num_tokens_a + 2
-    return [0] * length_a + [1] * (num_tokens - length_a)
-
-
 class SpecialIds(NamedTuple):
     """The vocabulary ids of [CLS] and [SEP]."""
 
@@ -51,22 +37,21 @@ def text_features(
     return {
         "input_ids": input_ids,
         "input_mask": [1] * len(input_ids),
-        "segment_ids": make_segment_ids(len(input_ids), len(ids_a)),
+        "segment_ids": [0] * (len(ids_a) + 2) + [1] * len(end),
     }
 
 
-def kept_lengths(length_a: int, length_b: int, room: int) -> tuple[int, int]:
-    """Returns how many tokens of A and B to keep, at most `room` together.
+def truncate(
+    ids_a: Sequence[int], ids_b: Sequence[int], max_seq_length: int
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Removes tokens from the ends of texts, to leave room for [CLS] and [SEP].
 
-    As in the original implementation, the longer text is shortened, or B if
-    both have the same length.
+    The result is that of the original implementation, which removes one token
+    after another from the longer text, or from B if both are equally long.
     """
-    while length_a + length_b > room:
-        if length_a > length_b:
-            length_a -= 1
-        else:
-            length_b -= 1
-    return length_a, length_b
+    room = max_seq_length - (3 if ids_b else 2)
+    length_a = min(len(ids_a), max(room - len(ids_b), (room + 1) // 2))
+    return ids_a[:length_a], ids_b[: room - length_a]
 
 
 def encode(
@@ -116,9 +101,8 @@ def encode(
                 f"{quoted(text)}."
             )
         ids_a, ids_b = tokenizer.tokenize_lines_to_ids(pair)
-        room = max_seq_length - (3 if ids_b else 2)
-        length_a, length_b = kept_lengths(len(ids_a), len(ids_b), room)
-        rows.append(text_features(ids_a[:length_a], ids_b[:length_b], special))
+        kept = truncate(ids_a, ids_b, max_seq_length)
+        rows.append(text_features(*kept, special))
     length = max(map(padding.row_length, rows), default=2)
     schema = schemas.text_schema(length)
     return padding.pad_batch(schema, rows, length, len(rows))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
-from official_bert.inputs.text_inputs import kept_lengths
+from official_bert.inputs.text_inputs import truncate
 from official_bert.json_files import Amount
 
 Ids = Sequence[int]
@@ -51,10 +51,11 @@ def cut(
         return [(ids_a, ids_b)]
     if long_documents.mode == "windows" and room > 0:
         return _windows(ids_a, ids_b, room, long_documents.stride)
-    length_a, length_b = kept_lengths(len(ids_a), len(ids_b), room)
-    if long_documents.mode != "head_tail":
-        return [(ids_a[:length_a], ids_b[:length_b])]
-    return [(_head_and_tail(ids_a, length_a), _head_and_tail(ids_b, length_b))]
+    kept_a, kept_b = truncate(ids_a, ids_b, max_seq_length)
+    if long_documents.mode == "head_tail":
+        kept_a = _head_and_tail(ids_a, len(kept_a))
+        kept_b = _head_and_tail(ids_b, len(kept_b))
+    return [(kept_a, kept_b)]
 
 
 def _head_and_tail(ids: Ids, length: int) -> Ids:

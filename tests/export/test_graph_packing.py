@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.export.graph_packing import fit, pack
+from official_bert.export.graph_packing import cut, pack
 from official_bert.inputs.text_inputs import SpecialIds, text_features
 from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
@@ -99,7 +99,7 @@ def test_long_texts_are_cut_as_in_training(how, max_seq_length):
         for a, b in itertools.product(LENGTHS, LENGTHS)
     ]
 
-    ids_a, ids_b, example = fit(
+    ids_a, ids_b, example = cut(
         *map(ragged, zip(*pairs, strict=True)), max_seq_length, how
     )
 

@@ -9,8 +9,9 @@ from scipy import special
 from support import recorded, tiny
 
 from official_bert.errors import InputError
-from official_bert.inference import masked_lm
+from official_bert.inference import masked_lm, trained_models
 from official_bert.modeling.pretraining_model import PretrainingModel
+from official_bert.options import Predict
 
 TOKENS = tiny.VOCAB
 # There are a few more embeddings than tokens.
@@ -32,6 +33,10 @@ def tokenizer(tmp_path_factory):
 
 
 def test_incomplete_or_fine_tuned_run_directory_is_an_error(tmp_path):
+    def load(directory):
+        options = Predict(model_dir=str(directory), fill_mask=True)
+        trained_models.load_masked_lm(options.model_files)
+
     tiny.save_both(tmp_path)
     folder = tmp_path / "pretrained"
     for name, message in (
@@ -41,9 +46,9 @@ def test_incomplete_or_fine_tuned_run_directory_is_an_error(tmp_path):
     ):
         (folder / name).unlink()
         with pytest.raises(InputError, match=message):
-            masked_lm.load(str(folder), do_lower_case=True)
+            load(folder)
     with pytest.raises(InputError, match="fine-tuned"):
-        masked_lm.load(str(tmp_path / "tuned"), do_lower_case=True)
+        load(tmp_path / "tuned")
 
 
 def log_probabilities(model, ids, place):

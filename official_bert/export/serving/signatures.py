@@ -172,7 +172,7 @@ class TextSignatures(TaskSignatures):
         """`serving_default`: strings [B]; `text_b` is "" for single texts."""
         how = self.task.long_documents
         ids_a, ids_b = self.tokenize(text_a, text_b)
-        ids_a, ids_b, example = graph_packing.fit(
+        ids_a, ids_b, example = graph_packing.cut(
             ids_a, ids_b, self.max_seq_length, how
         )
         inputs = self.features(ids_a, ids_b)
@@ -228,7 +228,7 @@ class ChoiceSignatures(TaskSignatures):
         contexts = tf.repeat(tf.range(tf.size(context)), num_choices)
         ids_a, ids_b = self.tokenize(context, tf.reshape(choices, [-1]))
         ids_a = tf.gather(ids_a, contexts)
-        ids_a, ids_b, _ = graph_packing.fit(
+        ids_a, ids_b, _ = graph_packing.cut(
             ids_a, ids_b, self.max_seq_length, self.task.long_documents
         )
         inputs = self.features(ids_a, ids_b)
