@@ -189,3 +189,6 @@ def test_unused_config_implies_no_length(base):
     line += f" --bert_hub_module_handle={base}/module"
     found = command_lines.parse(RunClassifierWithTfhub, line)
     assert (found.fit_max_seq_length, found.max_seq_length) == (False, 128)
+    # The model is not looked for.
+    with pytest.raises(InputError, match="--model=none is not supported"):
+        command_lines.parse(RunClassifierWithTfhub, f"{line} --model=none")

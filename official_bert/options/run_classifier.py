@@ -331,8 +331,9 @@ class RunClassifierWithTfhub(RunClassifier):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds what --train_file implies; the unused config implies nothing."""
-        used = {n: v for n, v in given.items() if n != "bert_config_file"}
+        """Adds what --train_file implies; --model and its files add nothing."""
+        unused = ("model", "bert_config_file")
+        used = {n: v for n, v in given.items() if n not in unused}
         return super().complete(used) | given
 
     def _check_model(self) -> None:

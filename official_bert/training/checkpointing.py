@@ -26,7 +26,7 @@ _LOCK = "run.lock"
 _UNFINISHED = re.compile(
     r"(model\.ckpt-\d+|checkpoint|train\.tf_record|train_options\.json"
     r"|(bert_config|task)\.json|vocab\.txt|dev\.jsonl|eval_history\.jsonl).*"
-    r"\.tmp-(\d+\.)?[0-9a-f]{8}(\..+)?"
+    r"\.tmp-[0-9a-f]{8}(\..+)?"
 )
 # Heads of pre-training and of tasks. Training with other heads ignores them.
 _HEADS = f"^cls/|{tf1.TASK_HEAD}"

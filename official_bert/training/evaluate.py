@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -265,9 +266,13 @@ class Evaluations:
 def score(results: Mapping[str, Any], metric: str) -> tuple[float, float]:
     """Returns a key to compare evaluations: larger is better.
 
-    The loss decides between equal metrics.
+    The loss decides between equal metrics. Without a metric (NaN), an
+    evaluation is worse than all others.
     """
-    return results[metric], -results.get("eval_loss", 0.0)
+    value = results[metric]
+    if math.isnan(value):
+        value = -math.inf
+    return value, -results.get("eval_loss", 0.0)
 
 
 def _parse_evaluation(line: str, where: str, metric: str) -> dict[str, Any]:

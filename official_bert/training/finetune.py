@@ -84,8 +84,9 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         config = options.model_config()
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
-    if not resuming.replaces_earlier_run(options):
+    if not options.overwrite_output_dir:
         resuming.require_eval_every_if_best(options)
+    if not resuming.replaces_earlier_run(options):
         resuming.require_same_model(options, None if bert else config)
         resuming.require_same_task(task, options)
     if options.do_train:
@@ -192,7 +193,15 @@ def train(run: Run) -> None:
     resuming.remove_earlier_run(options)
     evaluations, stops_early = None, False
     if options.eval_every:
-        evaluations = _make_evaluations(run, trainer, start.step)
+        evaluations = evaluate.Evaluations(
+            options,
+            start.step,
+            num_steps,
+            run.measure,
+            run.task.main_metric,
+            {**trainer.weights, "global_step": trainer.optimizer.step},
+            options.early_stopping,
+        )
         # An earlier run may have ended between a checkpoint and its evaluation.
         stops_early = evaluations.evaluate_if_due(start.step)
     if resuming.is_finished(options, start.step, num_steps, stops_early):
@@ -231,20 +240,6 @@ def _warn_of_few_evaluations(
             num_steps,
             num_evaluations,
         )
-
-
-def _make_evaluations(
-    run: Run, trainer: loop.Trainer, first_step: int
-) -> evaluate.Evaluations:
-    return evaluate.Evaluations(
-        run.options,
-        first_step,
-        trainer.schedule.num_train_steps,
-        run.measure,
-        run.task.main_metric,
-        {**trainer.weights, "global_step": trainer.optimizer.step},
-        run.options.early_stopping,
-    )
 
 
 def _write_training_records(run: Run) -> tuple[RecordFiles, int]:

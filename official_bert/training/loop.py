@@ -135,9 +135,8 @@ def train(
                 saver.save(step)
             if stop:
                 break
-            if evaluations:
-                if evaluations.is_due(step):
-                    saver.wait()
+            if evaluations and evaluations.is_due(step):
+                saver.wait()
                 if evaluations.evaluate_if_due(step):
                     break
         saver.wait()

@@ -34,6 +34,7 @@ _MAY_DIFFER = {
     "plots",
     "do_predict",
     "eval_batch_size",
+    "eval_pad_to",
     "predict_batch_size",
     "gradient_accumulation_steps",
     "iterations_per_loop",

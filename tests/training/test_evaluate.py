@@ -1,3 +1,4 @@
+import math
 import types
 
 import pytest
@@ -29,9 +30,10 @@ def make_evaluations(directory, measure=None):
         ([0.5, 1.0, 0.5], [0.1, 0.7, 0.1], 2),
         ([1.0, 1.0, 1.0], [0.7, 0.4, 0.5], 2),
         ([1.0, 1.0, 1.0], [0.7, 0.4, 0.1], 3),
+        ([math.nan, 0.1, 0.0], [0.1, 0.7, 0.1], 2),
     ],
 )
-def test_lower_loss_decides_between_equal_metrics(
+def test_best_metric_is_saved_and_lower_loss_decides_between_equal_ones(
     tmp_path, accuracies, losses, best
 ):
     def measure(step):

@@ -81,8 +81,8 @@ def test_unfinished_files_of_a_killed_run_are_removed(tmp_path):
     (tmp_path / "best").mkdir()
     kept = {
         "data.tmp-20260705",
-        "eval_results.txt.tmp-12.0123abcd",  # An evaluation may be running.
-        "encoder.tmp-12.0123abcd",  # An export, too.
+        "eval_results.txt.tmp-0123abcd",  # An evaluation may be running.
+        "encoder.tmp-0123abcd",  # An export, too.
         "model.ckpt-5.index",
         "model.ckpt-5.data-00000-of-00001",
         "model.ckpt-5.resume.json",
@@ -93,13 +93,13 @@ def test_unfinished_files_of_a_killed_run_are_removed(tmp_path):
         "model.ckpt-4.data-00000-of-00001",
         "model.ckpt-4.resume.json",
         "best/model.ckpt-5.data-00000-of-00001",
-        "model.ckpt-5.tmp-12.0123abcd.data-00000-of-00001",
+        "model.ckpt-5.tmp-0123abcd.data-00000-of-00001",
         files.temporary_name("model.ckpt-5.resume.json"),
         files.temporary_name("checkpoint"),
         files.temporary_name("train.tf_record"),
         files.temporary_name("train_options.json"),
         files.temporary_name("eval_history.jsonl"),
-        "best/model.ckpt-5.tmp-12.0123abcd.index",
+        "best/model.ckpt-5.tmp-0123abcd.index",
     }
     for name in kept | removed:
         (tmp_path / name).touch()

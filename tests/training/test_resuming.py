@@ -378,6 +378,12 @@ def test_resuming_without_eval_every_is_an_error_if_there_is_a_best_model(
     shutil.rmtree(best)
     train(folder, num_train_epochs=0.6)
     assert weights(output)["global_step"] == 6
+    # Also if the run must begin again, without its checkpoints.
+    shutil.copytree(output, best)
+    for path in [output / "checkpoint", *output.glob("model.ckpt-*")]:
+        path.unlink()
+    with pytest.raises(InputError, match=r"--eval_every .*/best'"):
+        train(folder)
 
 
 @pytest.mark.slow
