@@ -118,14 +118,22 @@ def _assign(
         ),
     ]
     if problems:
-        raise InputError(
-            f"{path}: the checkpoint does not fit the model:"
-            f"{bullet_list(problems)}\n"
+        hint = (
             "Usual causes: the bert_config.json of another model; a checkpoint "
             "of another task, with another head; an output directory that was "
             "used for another model or another --optimizer. In training, "
             "--may_initialize allows missing names, --may_skip allows unused "
             "names, and both together allow other shapes."
+        )
+        only_heads = all(_matches(tf1.TASK_HEAD, name) for name in missing)
+        if only_heads and len(problems) == len(missing):
+            hint = (
+                "The model is pre-trained, but not fine-tuned. Add --do_train, "
+                "or give a fine-tuned model."
+            )
+        raise InputError(
+            f"{path}: the checkpoint does not fit the model:"
+            f"{bullet_list(problems)}\n{hint}"
         )
     # Read in the order of the file, because TensorFlow reads ahead.
     names = sorted((set(variables) & set(stored)) - set(initialized))

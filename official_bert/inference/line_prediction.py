@@ -90,7 +90,7 @@ def run(answerer: Answerer, options: Predict) -> None:
         separator, mark = tables.csv_style(options.input_file)
     is_interactive = options.input_file == "-" and sys.stdin.isatty()
     with _open_output(options.output_file) as file:
-        is_first = True
+        num_written = 0
         for chunk in read_chunks(options, rows):
             try:
                 answered = _answer_chunk(answerer, chunk, kind)
@@ -100,13 +100,16 @@ def run(answerer: Answerer, options: Predict) -> None:
                 print(error, file=sys.stderr)
                 continue
             if options.writes_csv:
+                is_first = num_written == 0
                 text = _to_csv(answered, separator, has_header=is_first)
                 text = mark + text if is_first else text
             else:
                 text = _to_json_lines(answered)
             file.write(text.encode("utf-8"))
             file.flush()
-            is_first = False
+            num_written += len(answered)
+    if options.output_file:
+        print(f"Wrote {num_written:,} predictions to {options.output_file}")
 
 
 @contextlib.contextmanager
@@ -147,13 +150,28 @@ def _rows(
     else:
         return None
     rows = tables.read(path, kind, has_header=has_header, flags=flags)
-    return ((row.where, _to_table_row(row, names)) for row in rows)
+    return _table_rows(rows, names)
 
 
-def _to_table_row(row: tables.Row, names: Sequence[str]) -> TableRow:
-    """Returns a row; the task is given the columns `names`, or all."""
-    given = {name: row.text(name) for name in names} or row.cells
-    return TableRow(given, {name: row.cells[name] for name in row.columns})
+def _table_rows(
+    rows: Iterable[tables.Row], names: Sequence[str]
+) -> Iterator[tuple[str, TableRow]]:
+    """Yields FILE:LINE and row; the task is given the columns `names`, or all.
+
+    Warns at the end if texts are empty.
+    """
+    empty = []
+    for row in rows:
+        given = {name: row.text(name) for name in names} or row.cells
+        if names and not "".join(given.values()).strip():
+            empty.append(row.where)
+        cells = {name: row.cells[name] for name in row.columns}
+        yield row.where, TableRow(given, cells)
+    if empty:
+        logging.warning(
+            "Rows with empty texts: %s. Their predictions have no meaning",
+            listed(empty),
+        )
 
 
 def _can_reread(path: str) -> bool:
@@ -279,9 +297,12 @@ def _to_csv(
         added: dict[str, Any] = {}
         for name, value in answer.items():
             if isinstance(value, dict):  # The probabilities of labels.
-                added |= {f"probability_{n}": p for n, p in value.items()}
+                added |= {
+                    f"probability_{label}": round(probability, 6)
+                    for label, probability in value.items()
+                }
             elif name == "probabilities":  # Rows have different choices.
-                added["probability"] = max(value)
+                added["probability"] = round(max(value), 6)
             elif isinstance(value, list | tuple):
                 added[f"predicted_{name}"] = ",".join(value)
             else:
@@ -326,7 +347,8 @@ def parse(line: Any, where: str, kind: str) -> Any:
         if len(cells) > 2:
             raise InputError(
                 f"{where}: must be a text, or two separated by a tab. "
-                f"Received: {len(cells)} columns."
+                f"Received: {len(cells)} columns. For a table with a header, "
+                "add --text_column=NAME."
             )
         return cells if len(cells) == 2 else line
     return json_files.parse_line(line, where)

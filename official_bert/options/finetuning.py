@@ -66,6 +66,20 @@ def _require_types(
             raise InputError(f"{path}: {error} {hint}") from error
 
 
+def _require_model_or_run(given: dict[str, Any]) -> None:
+    """Raises `InputError` if there is nothing to evaluate.
+
+    `given` are the options of a command, whose --output_dir has no run.
+    """
+    actions = ("do_eval", "do_predict", "do_export")
+    models = ("model", "bert_config_file", "bert_hub_module_handle")
+    if any(map(given.get, actions)) and not any(map(given.get, models)):
+        raise InputError(
+            f"--output_dir={given['output_dir']} must contain a fine-tuned "
+            "model. Check the path, or add --do_train or --model."
+        )
+
+
 class FinetuningOptions(TrainingOptions, heading="Training"):
     """Options of all fine-tuning commands."""
 
@@ -175,6 +189,7 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         record = read_record(run_directory)
         command, trained = record.get("command"), record.get("options")
         if not trained:
+            _require_model_or_run(given)
             return {}
         is_module = command == cls.module_command
         if is_module and task_file.is_in(run_directory):

@@ -82,11 +82,13 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "--pad_to is bucket."
     )
     dev_file: str | None = optional(
-        "Own data: the evaluation data. Default: a part of --train_file.",
+        "Own data: the evaluation data; implies --do_eval. Default: a part of "
+        "--train_file.",
         needs="train_file",
     )
     test_file: str | None = optional(
-        "Own data: the file to predict; also evaluated if it has labels.",
+        "Own data: the file to predict; also evaluated if it has labels. "
+        "Implies --do_predict.",
         needs="train_file",
     )
     dev_share: float = option(
@@ -205,15 +207,17 @@ class RunClassifier(FinetuningOptions, heading="Data"):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Adds what --train_file implies: actions, and values to detect."""
-        if not given.get("train_file"):
-            return super().complete(given)
-        actions = {
-            "do_train": True,
-            "do_eval": "dev_file" in given or given.get("dev_share") != 0,
-            "do_predict": "test_file" in given,
-        }
+        """Adds what own files imply: actions, and values to detect."""
+        actions = {}
+        if given.get("train_file"):
+            actions = {"do_train": True, "do_eval": given.get("dev_share") != 0}
+        if given.get("dev_file"):
+            actions["do_eval"] = True
+        if given.get("test_file"):
+            actions["do_predict"] = True
         completed = super().complete(actions | given)
+        if not given.get("train_file"):
+            return completed
         file_format = table_format(given["train_file"])
         if not file_format and "task_name" not in completed:
             raise InputError(

@@ -165,9 +165,23 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
         other = f" (otherwise: --task_type={other_type})"
     message = f"from the labels in column {column}{other}"
     logging.info("--task_type=%s: %s", task_type, message)
+    if task_type == "regression" and _are_ids(labels):
+        logging.warning(
+            "%s: column %r has another integer in each row, like an id. If it "
+            "is not what to predict, choose another --label_column",
+            rows[0].path,
+            column,
+        )
     if task_type == "classification":
         _check_commas(labels, f"{rows[0].path}: {column!r}")
     return dataclasses.replace(options, task_type=task_type)
+
+
+def _are_ids(labels: Sequence[Any]) -> bool:
+    """Whether numbers are different integers."""
+    numbers = {to_number(label) for label in labels}
+    is_whole = all(number is not None and number % 1 == 0 for number in numbers)
+    return is_whole and len(numbers) == len(labels)
 
 
 def _check_commas(labels: Sequence[Any], column: str) -> None:

@@ -172,25 +172,36 @@ def make_text_task(options: RunClassifier) -> TextTask:
     )
 
 
-def hold_out(labels: Sequence[Any], share: float) -> set[int]:
+def hold_out(
+    texts: Sequence[Any], labels: Sequence[Any], share: float
+) -> set[int]:
     """Returns the indices of the examples to hold out.
 
     The share is nearly the same for every class, or for every range of numbers.
-    Classes with a single example are not held out. The result does not depend
-    on the seed of the run, so that runs can be compared.
+    Equal texts are held out together, so that none is in both parts. Classes
+    with a single text are not held out. The result does not depend on the seed
+    of the run, so that runs can be compared.
     """
-    indices = list(range(len(labels)))
+    first: dict[Any, int] = {}
+    for index, text in enumerate(texts):
+        first.setdefault(text, index)
+    indices = [*first.values()]
     random.Random(12345).shuffle(indices)
     if isinstance(labels[0], str):
-        counts = collections.Counter(labels)
+        counts = collections.Counter(labels[index] for index in indices)
         indices = [index for index in indices if counts[labels[index]] > 1]
     indices.sort(key=lambda index: labels[index])
     # Evenly spaced in the order of labels.
-    return {
+    chosen = {
         index
         for place, index in enumerate(indices)
         if math.ceil((place + 1) * share) > math.ceil(place * share)
     }
+    return {i for i, text in enumerate(texts) if first[text] in chosen}
+
+
+def _text_of(example: TextExample) -> tuple[str, str]:
+    return example.text_a, example.text_b or ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,16 +223,17 @@ class OwnTexts(OwnData):
             names = tuple(sorted({*flat}))
             self.require_several(names)
         share = options.dev_share if options.holds_out else 0.0
-        indices = hold_out(labels, share)
+        texts = [_text_of(example) for example in examples]
+        indices = hold_out(texts, labels, share)
         if share and not indices:
             raise InputError(
                 "No examples can be held out for evaluation: each label in "
-                f"{self._label_column()} occurs only once. Check "
+                f"{self._label_column()} has only one text. Check "
                 "--label_column, or give --dev_file or --dev_share=0."
             )
         rest = [e for index, e in enumerate(examples) if index not in indices]
         held_out = [examples[index] for index in sorted(indices)]
-        self._warn_of_texts(examples, rest, held_out)
+        self._warn_of_texts(examples)
         checkpoint = options.init_checkpoint
         if share and checkpoint and task_file.read_beside(checkpoint):
             logging.warning(
@@ -239,64 +251,76 @@ class OwnTexts(OwnData):
             held_out=held_out,
         )
 
-    def _warn_of_texts(
-        self,
-        examples: Sequence[TextExample],
-        training: Sequence[TextExample],
-        held_out: Sequence[TextExample],
-    ) -> None:
-        """Warns of empty texts, and of texts that occur several times."""
-        texts = ((e.guid, f"{e.text_a}{e.text_b or ''}") for e in examples)
-        empty = [guid for guid, text in texts if not text.strip()]
+    def _warn_of_texts(self, examples: Sequence[TextExample]) -> None:
+        """Warns of empty texts, and of texts with different labels."""
+        empty = [e.guid for e in examples if not "".join(_text_of(e)).strip()]
         if empty:
             logging.warning(
                 "%s: %d of %d texts are empty: %s. Remove these rows",
                 self.path("train"),
                 len(empty),
                 len(examples),
-                self._places(empty),
+                self._places(empty, "train"),
             )
         labels: dict[Any, set[Any]] = collections.defaultdict(set)
         if self.options.task_type == "classification":
             for example in examples:
-                labels[example.text_a, example.text_b].add(example.label)
-        ambiguous = [text for text, found in labels.items() if len(found) > 1]
+                # Another warning is about labels that differ only in case.
+                label = str(example.label).casefold()
+                labels[_text_of(example)].add(label)
+        ambiguous = [
+            text
+            for (text, *_), found in labels.items()
+            if len(found) > 1 and text.strip()
+        ]
         if ambiguous:
             logging.warning(
-                "%s: %d texts occur with different labels, such as %s. Correct "
-                "them, or use --task_type=multilabel",
+                "%s: number of texts that occur with different labels: %d, "
+                "such as %s. Correct them, or use --task_type=multilabel",
                 self.path("train"),
                 len(ambiguous),
-                quoted(ambiguous[0][0]),
-            )
-        known = {(e.text_a, e.text_b) for e in training}
-        repeated = [e.guid for e in held_out if (e.text_a, e.text_b) in known]
-        if repeated:
-            logging.warning(
-                "%d of %d held-out texts are also in the training data, so "
-                "the metrics overestimate the model: %s. Remove duplicate rows",
-                len(repeated),
-                len(held_out),
-                self._places(repeated),
+                quoted(ambiguous[0]),
             )
 
-    def _places(self, guids: Sequence[str]) -> str:
-        """Returns lines or ids of the training file, for a message."""
+    def _warn_of_training_texts(
+        self, split: str, examples: Sequence[TextExample]
+    ) -> None:
+        """Warns if labelled texts of a file are also in the training data."""
+        known = set(map(_text_of, self.training))
+        repeated = [
+            e.guid
+            for e in examples
+            if e.label is not None and _text_of(e) in known
+        ]
+        if repeated:
+            logging.warning(
+                "%s: %d of %d texts are also in the training data, so the "
+                "metrics overestimate the model: %s. Remove these rows",
+                self.path(split),
+                len(repeated),
+                len(examples),
+                self._places(repeated, split),
+            )
+
+    def _places(self, guids: Sequence[str], split: str) -> str:
+        """Returns lines or ids of a file, for a message."""
         if self.options.id_column is not None:
             return listed(guids)
-        return _lines([guid.removeprefix("train-") for guid in guids])
+        return _lines([guid.removeprefix(f"{split}-") for guid in guids])
 
     def read(self, split: str) -> Sequence[TextExample]:
         if split == "train":
             return self.training
         if split == "dev" and self.options.holds_out:
             return self.held_out
-        if split == "dev":
-            return self._read_file("dev")
-        expected = "numbers"
-        if self.labels:
-            expected = f"the labels {listed(self.labels)}"
-        return self.check_test_labels(self._read_file("test"), expected)
+        examples = self._read_file(split)
+        if split == "test":
+            expected = "numbers"
+            if self.labels:
+                expected = f"the labels {listed(self.labels)}"
+            examples = self.check_test_labels(examples, expected)
+        self._warn_of_training_texts(split, examples)
+        return examples
 
     def _read_file(self, split: str) -> list[TextExample]:
         column_a = self.options.text_a_column

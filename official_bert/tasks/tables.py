@@ -69,7 +69,9 @@ class Row(NamedTuple):
     def _no_column(self, column: str) -> InputError:
         names = self.columns
         by_lower_case = {name.lower(): name for name in names}
-        near = difflib.get_close_matches(column.lower(), by_lower_case, n=1)
+        near = difflib.get_close_matches(
+            column.lower(), by_lower_case, n=1, cutoff=0.5
+        )
         flag = self.flags.get(column)
         hint = "Check the file."
         if flag:
@@ -88,8 +90,10 @@ class Row(NamedTuple):
         elif "0" in names:
             hint = "Without a header, give the numbers of columns, from 0."
         shown = f" ({flag})" if flag else ""
+        # JSON objects have their own keys.
+        where = self.path if "0" in self.cells else self.where
         return InputError(
-            f"{self.where}: must have a column {column!r}{shown}. Received: "
+            f"{where}: must have a column {column!r}{shown}. Received: "
             f"{listed(names) or 'none'}. {hint}"
         )
 

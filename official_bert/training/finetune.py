@@ -42,6 +42,10 @@ from official_bert.training.objectives import FinetuningObjective
 _TASK_WEIGHTS = f"{tf1.TASK_HEAD}|^bert/pooler/"
 
 
+# Fewer training steps give a warning. Few models learn anything in so few.
+_FEW_STEPS = 30
+
+
 def run(task: Task, options: FinetuningOptions) -> None:
     """Trains, evaluates and predicts, as set by the options."""
     with (
@@ -164,6 +168,11 @@ def _write_run_files(run: Run, seed: int) -> None:
 def train(run: Run) -> None:
     """Trains from the run's newest checkpoint, or from `init_checkpoint`."""
     options = run.options
+    if not (options.init_checkpoint or isinstance(run.model.bert, HubBert)):
+        logging.warning(
+            "No pre-trained weights are given: the model starts from random "
+            "weights. Add --init_checkpoint or --model"
+        )
     # Loads the weights first, because writing records may take much longer.
     checkpointing.load_initial(
         run.model,
@@ -279,13 +288,10 @@ def _make_schedule(
             f"--num_train_epochs={options.num_train_epochs}. Use other values, "
             "such as --train_batch_size=8 --num_train_epochs=20."
         )
-    if num_examples < options.train_batch_size:
+    if num_train_steps < _FEW_STEPS:
         logging.warning(
-            "There are fewer training examples (%d) than --train_batch_size=%d."
-            " Number of steps: %d. Add examples, or use other values, such as "
-            "--train_batch_size=8 --num_train_epochs=20",
-            num_examples,
-            options.train_batch_size,
+            "The number of training steps is only %d. Add examples, or use "
+            "other values, such as --train_batch_size=8 --num_train_epochs=20",
             num_train_steps,
         )
     num_warmup_steps = int(num_train_steps * options.warmup_proportion)

@@ -155,16 +155,32 @@ def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
     for message in (
         "Labels such as 'fun, sad' contain commas",
         "6 of 18 texts are empty",
-        "9 of 9 held-out texts are also in the training data",
     ):
         assert message in caplog.text
 
 
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_labelled_texts_of_the_training_data_give_a_warning(
+    tmp_path, caplog, split
+):
+    rows = [f"it is {i},{i % 2}" for i in range(8)]
+    other = tmp_path / "other.csv"
+    other.write_text("text,label\nnew,1\nit is 3,0\nit is 5,1\n")
+    text = table(*rows, header="text,label")
+    flag = f"--{split}_file={other}"
+    task = tasks.get(complete(tmp_path, "a.csv", text, flag))
+    task.data.read(split)
+    assert "other.csv: 2 of 3 texts are also in the training" in caplog.text
+    assert "overestimate the model: lines 3, 4. Remove" in caplog.text
+
+
 def test_texts_with_several_labels_give_a_warning(tmp_path, caplog):
     rows = [f"{text},{label}" for text in "abc" for label in "xy"]
-    text = table(*rows, "d,x", header="text,label")
+    # Empty texts and labels that differ in case have their own warnings.
+    rows += ["d,x", "d,X", ",x", ",y"]
+    text = table(*rows, header="text,label")
     tasks.get(complete(tmp_path, "a.csv", text, "--dev_share=0.5"))
-    assert "3 texts occur with different labels, such as 'a'" in caplog.text
+    assert "with different labels: 3, such as 'a'" in caplog.text
 
 
 def test_numbers_are_classes_or_values_and_need_points(tmp_path, caplog):
@@ -200,14 +216,23 @@ def test_printed_lists_are_an_error(tmp_path, task_type, cell):
 
 def test_one_tenth_of_each_class_is_held_out():
     labels = ["rare"] * 20 + ["common"] * 180 + ["single"]
-    chosen = hold_out(labels, 0.1)
+    chosen = hold_out(range(201), labels, 0.1)
     assert collections.Counter(labels[i] for i in chosen) == {
         "rare": 2,
         "common": 18,
     }
-    chosen = hold_out([float(i) for i in range(100)], 0.1)
+    chosen = hold_out(range(100), [float(i) for i in range(100)], 0.1)
     assert np.histogram(list(chosen), 10, (0, 100))[0].tolist() == [1] * 10
-    assert len(hold_out(["a", "a"], 0.1)) == 1
+    assert len(hold_out("xy", ["a", "a"], 0.1)) == 1
+
+
+def test_equal_texts_are_held_out_together():
+    texts = [f"text {i % 40}" for i in range(200)]
+    chosen = hold_out(texts, ["a"] * 200, 0.1)
+    assert len(chosen) == 20
+    assert {texts[i] for i in chosen}.isdisjoint(
+        texts[i] for i in range(200) if i not in chosen
+    )
 
 
 def test_labels_that_all_differ_cannot_be_held_out(tmp_path):
@@ -258,8 +283,9 @@ def test_evaluation_needs_own_examples(tmp_path, monkeypatch, line, message):
 @pytest.mark.slow
 def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rows = [f'1,"{w} cat,\nsun ""red""",{w}' for w in ["good", "bad"] * 79]
-    rows += ["x,,good", "y,,bad"]
+    words = ["good", "bad"] * 79
+    rows = [f'1,"{w} cat,\nsun ""{i}""",{w}' for i, w in enumerate(words)]
+    rows += ["x,?,good", "y,!,bad"]
     (tmp_path / "a.csv").write_text(table(*rows, header="id,text,mood"))
     flags = ("--learning_rate=2e-3", "--num_train_epochs=10")
     run_classifier.main(parse(tmp_path, "--train_file=a.csv", *flags))
@@ -273,8 +299,9 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     assert "dev.jsonl" in shown
     held_out = read_json_lines(output / "dev.jsonl")
     assert len(held_out) == 16
-    texts = {row["text"] for row in held_out}
-    assert texts <= {"", 'good cat,\nsun "red"', 'bad cat,\nsun "red"'}
+    texts = [row["text"] for row in held_out]
+    long = {f'{w} cat,\nsun "{i}"' for i, w in enumerate(words)}
+    assert set(texts) < {"?", "!"} | long
     assert sum(row["mood"] == "good" for row in held_out) == 8
     # Without training, the held-out rows are read from the output directory.
     (tmp_path / "a.csv").unlink()
@@ -290,7 +317,8 @@ def test_without_evaluation_all_examples_are_used(tmp_path, capsys, caplog):
     path.write_text(table(*REVIEWS))
     flags = (f"--train_file={path}", "--dev_share=0", "--num_train_epochs=2")
     run_classifier.main(parse(tmp_path, *flags))
-    assert "(20) than --train_batch_size=32" in caplog.text
+    assert "training steps is only 1. Add examples" in caplog.text
+    assert "No pre-trained weights are given" in caplog.text
     shown = capsys.readouterr().out
     assert "--input_file=new.csv" in shown
     assert "dev.jsonl" not in shown

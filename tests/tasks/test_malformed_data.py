@@ -62,7 +62,7 @@ CASES = [
         *((s, "2: .*'label'") for s in ("4", "-1", "1.5", '""', "a", "nan")),
         start="sent1,sent2,ending0,ending1,ending2,ending3,label\na,b,1,2,3,4,",
     ),
-    *cases_of("swag", "val.csv", ("sent1,label\na,0", "2: .*'sent2'")),
+    *cases_of("swag", "val.csv", ("sent1,label\na,0", " .*'sent2'")),
     *cases_of(
         "choices",
         "train.jsonl",
@@ -123,7 +123,7 @@ CASES = [
     *cases_of(
         "csv",
         "dev.csv",
-        (CSV, "2: .*'c'.* text, label"),
+        (CSV, " .*'c'.* text, label"),
         text_b_column="c",
         label_file="labels",
         do_train=False,

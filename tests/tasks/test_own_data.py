@@ -52,7 +52,7 @@ def test_without_a_header_columns_are_numbers(tmp_path):
         TextExample("train-1", '"a', None, "yes"),
         TextExample("train-2", "b", None, "no"),
     ]
-    with pytest.raises(InputError, match=r"train\.tsv:1: .*'text'.*: 0, 1\."):
+    with pytest.raises(InputError, match=r"train\.tsv: .*'text'.*: 0, 1\."):
         make(tmp_path, "tsv", **flags).data.read("train")
 
 
