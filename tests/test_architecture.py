@@ -41,9 +41,10 @@ IMPORTED_ON_FIRST_USE = {
 def find_imports(node, at_start=True):
     """Yields (line, name, at_start) of all imports, also inside functions.
 
-    All but those of methods `from_pretrained`, which need higher levels.
+    All but those of methods such as `from_pretrained`, which need higher
+    levels.
     """
-    if getattr(node, "name", None) == "from_pretrained":
+    if getattr(node, "name", None) in ("from_pretrained", "save_pretrained"):
         return
     if isinstance(node, ast.Import | ast.ImportFrom):
         module = ""

@@ -85,6 +85,31 @@ def test_frozen_and_renamed_encoders_have_the_same_weights(models):
     assert trained == {"encoder"}
 
 
+@pytest.mark.parametrize("model_class", [Bert, PretrainingModel])
+def test_saved_model_is_loaded_with_its_tokenizer(models, model_class):
+    tokenizer = Tokenizer.from_pretrained(models["tf1"], do_lower_case=False)
+    model = model_class.from_pretrained(models["tf1"], name="mine")
+    for weight in model.weights:
+        weight.assign_add(np.ones(weight.shape))
+    model.save_pretrained("saved", tokenizer)
+    loaded = model_class.from_pretrained("saved", name="mine")
+    for path, array in weights_of(model).items():
+        np.testing.assert_array_equal(weights_of(loaded)[path], array)
+    assert loaded.config == model.config
+    found = pretrained.find("saved")
+    assert (found.vocab_file, found.do_lower_case) == ("saved/vocab.txt", False)
+    assert Tokenizer.from_pretrained("saved").vocab == tokenizer.vocab
+
+
+def test_model_is_not_saved_in_a_run_directory(models):
+    os.mkdir("run")
+    with open("run/train_options.json", "w", encoding="utf-8") as file:
+        file.write("{}")
+    with pytest.raises(InputError, match="run is the directory of a run"):
+        Bert.from_pretrained(models["tf1"]).save_pretrained("run")
+    assert os.listdir("run") == ["train_options.json"]
+
+
 def test_checkpoint_with_its_config_comes_before_other_formats(models):
     for name in ("tf1", "huggingface"):
         shutil.copytree(models[name], "model", dirs_exist_ok=True)

@@ -1,5 +1,9 @@
-"""Strict loading: a missing, unused or wrongly shaped weight is an error."""
+"""Loads and saves weights of models.
 
+Loading is strict: a missing, unused or wrongly shaped weight is an error.
+"""
+
+import dataclasses
 import functools
 import os
 import re
@@ -16,8 +20,10 @@ from official_bert.checkpoints.conversion import (
     model_garden,
     tf1_directory,
 )
-from official_bert.checkpoints.conversion.model import Arrays
+from official_bert.checkpoints.conversion.model import Arrays, Description
 from official_bert.errors import InputError, bullet_list, listed
+from official_bert.options.training import RECORD
+from official_bert.tokenization import Tokenizer
 
 # The modules of the formats that `model_formats.detect` returns.
 FORMATS: dict[str, Any] = {
@@ -156,14 +162,8 @@ def from_pretrained(
     layer = model_class(model_files.read_config(), **kwargs)
     if not layer.built:
         layer.build()
-    variables = tf1.by_name(layer.weights)
-    # Checkpoints name the encoder `bert`, whatever the layer is called.
-    prefix = f"{layer.path}/"
-    for name in [name for name in variables if name.startswith(prefix)]:
-        in_checkpoint = f"bert/{name.removeprefix(prefix)}"
-        variables[in_checkpoint] = variables.pop(name)
     loaded = load(
-        variables,
+        _by_checkpoint_name(layer),
         model_files.init_checkpoint,
         may_initialize="^bert/pooler/|^cls/",
         may_skip=".",
@@ -172,6 +172,35 @@ def from_pretrained(
         names = listed(loaded.initialized)
         logging.warning("%s: newly initialized: %s", model, names)
     return layer
+
+
+def save_pretrained(
+    layer: Any, directory: str | os.PathLike[str], tokenizer: Tokenizer | None
+) -> None:
+    """Writes the files of a TF1 model; see `PretrainedLayer`."""
+    directory = os.fspath(directory)
+    if files.exists(os.path.join(directory, RECORD)):
+        raise InputError(
+            f"{directory} is the directory of a run, whose checkpoints would "
+            "be lost. Choose another directory."
+        )
+    description = Description(config=layer.config)
+    if tokenizer:
+        description = dataclasses.replace(
+            description,
+            vocab=files.read_text(tokenizer.vocab_file),
+            do_lower_case=tokenizer.basic_tokenizer.do_lower_case,
+        )
+    arrays = _by_checkpoint_name(layer).items()
+    tf1_directory.write_files(directory, arrays, description)
+
+
+def _by_checkpoint_name(layer: Any) -> dict[str, Any]:
+    """Returns {name in a checkpoint: variable} of a Keras layer."""
+    # Checkpoints name the encoder `bert`, whatever the layer is called.
+    prefix = f"^{re.escape(layer.path or 'bert')}/"
+    variables = tf1.by_name(layer.weights)
+    return {re.sub(prefix, "bert/", n): v for n, v in variables.items()}
 
 
 def load_newest(

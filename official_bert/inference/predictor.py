@@ -156,9 +156,9 @@ class Predictor:
         if num_full > _MAX_SHARE_TRUNCATED * len(lengths):
             self._has_warned = True
             logging.warning(
-                "%d of %d texts have %d tokens or more: longer texts are "
-                "truncated to the --max_seq_length of the training. For longer "
-                "texts, train with a larger one",
+                "Up to %d of %d texts are truncated to %d tokens, the "
+                "--max_seq_length of the training. For longer texts, train "
+                "with a larger one",
                 num_full,
                 len(lengths),
                 self.max_seq_length,

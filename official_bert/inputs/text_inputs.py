@@ -7,12 +7,13 @@ The layout is that of the paper, section 3::
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from official_bert.errors import InputError, quoted
-from official_bert.inputs import padding, schemas
+from official_bert.inputs.padding import pad_batch, row_length
+from official_bert.inputs.schemas import text_schema
 from official_bert.tokenization import Tokenizer
 
 
@@ -59,6 +60,7 @@ def encode(
     texts: Sequence[str | tuple[str, str]],
     *,
     max_seq_length: int = 512,
+    padding: Literal["longest", "max_length"] = "longest",
 ) -> dict[str, np.ndarray]:
     """Returns the inputs of `Bert` for texts or pairs of texts.
 
@@ -71,10 +73,11 @@ def encode(
         texts: N texts, or tuples or lists of two texts.
         max_seq_length: Maximum number of tokens, including [CLS] and [SEP]; at
             least 3. Longer sequences are truncated.
+        padding: Whether to pad to the longest sequence, or to `max_seq_length`.
 
     Returns:
-        `input_ids`, `input_mask` and `segment_ids`, int32 [N, S], padded to the
-        longest sequence with zeros.
+        `input_ids`, `input_mask` and `segment_ids`, int32 [N, S], padded with
+        zeros.
 
     Raises:
         InputError: `texts` is a single text or contains something else, or
@@ -92,17 +95,19 @@ def encode(
         )
     special = special_ids(tokenizer.vocab)
     rows = []
-    for text in texts:
+    for number, text in enumerate(texts):
         pair = (text, "") if isinstance(text, str | bytes) else text
         is_pair = isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
         if not is_pair or not all(isinstance(p, str | bytes) for p in pair):
             raise InputError(
                 "`texts` must contain texts or pairs of texts. Received: "
-                f"{quoted(text)}."
+                f"texts[{number}] = {quoted(text)}. Convert tensors to strings "
+                "and missing values to empty strings."
             )
         ids_a, ids_b = tokenizer.tokenize_lines_to_ids(pair)
         kept = truncate(ids_a, ids_b, max_seq_length)
         rows.append(text_features(*kept, special))
-    length = max(map(padding.row_length, rows), default=2)
-    schema = schemas.text_schema(length)
-    return padding.pad_batch(schema, rows, length, len(rows))
+    length = max_seq_length
+    if padding == "longest":
+        length = max(map(row_length, rows), default=2)
+    return pad_batch(text_schema(length), rows, length, len(rows))

@@ -11,7 +11,6 @@ The names of layers make every `variable.path` equal to the weight's name in a
 checkpoint of the 2018 release.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -213,7 +212,7 @@ def _not_a_tensor(kind: str) -> TypeError:
 
 
 @layers.serializable
-class Bert(layers.ConfiguredLayer):
+class Bert(layers.PretrainedLayer):
     """Bidirectional Encoder Representations from Transformers.
 
     See Devlin et al., 2018. The pooled output is made from [CLS], or from the
@@ -246,21 +245,6 @@ class Bert(layers.ConfiguredLayer):
             self.encoder = Encoder(self.config, name="encoder")
             size = self.config.hidden_size
             self.pooler = layers.dense(self.config, size, "tanh")
-
-    @classmethod
-    def from_pretrained(
-        cls, model: str | os.PathLike[str], **kwargs: Any
-    ) -> "Bert":
-        """Returns the encoder of a pre-trained or fine-tuned model.
-
-        `model` is a directory, the name of a released model, or OWNER/NAME on
-        the Hugging Face Hub; see `official_bert.pretrained.find`. `kwargs` are
-        arguments of the constructor, such as `name`.
-        """
-        from official_bert.checkpoints import loading
-
-        bert: Bert = loading.from_pretrained(cls, model, **kwargs)
-        return bert
 
     def build(self, input_ids_shape: Any = (None, None)) -> None:
         """Creates all weights; their shapes depend only on the config."""

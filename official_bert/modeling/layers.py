@@ -6,15 +6,18 @@ models made of them save to `.keras` files and load again.
 
 import contextlib
 import dataclasses
+import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 from keras import ops
 
 from official_bert.config import BertConfig
 from official_bert.modeling import gradients
+
+_Layer = TypeVar("_Layer", bound="PretrainedLayer")
 
 serializable = keras.saving.register_keras_serializable("official_bert")
 
@@ -155,6 +158,11 @@ class ConfiguredLayer(keras.layers.Layer):
         self, config: BertConfig | Mapping[str, Any], **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
+        if isinstance(config, str | os.PathLike):
+            raise TypeError(
+                f"`config` must be a BertConfig. Received: {config!r}. For a "
+                "model with this name, use `from_pretrained`."
+            )
         if not isinstance(config, BertConfig):
             config = BertConfig.from_dict(dict(config))
         self.config = config
@@ -175,6 +183,40 @@ class ConfiguredLayer(keras.layers.Layer):
             initializer=truncated_normal(self.config),
             autocast=False,
         )
+
+
+class PretrainedLayer(ConfiguredLayer):
+    """Base of models whose weights are read from and written to directories."""
+
+    @classmethod
+    def from_pretrained(
+        cls: type[_Layer], model: str | os.PathLike[str], **kwargs: Any
+    ) -> _Layer:
+        """Returns a model with pre-trained or fine-tuned weights.
+
+        Warns if the weights of a head are missing.
+
+        Args:
+            model: A directory, the name of a released model, or OWNER/NAME on
+                the Hugging Face Hub; see `official_bert.pretrained.find`.
+            kwargs: Arguments of the constructor, such as `name`.
+        """
+        from official_bert.checkpoints import loading
+
+        layer: _Layer = loading.from_pretrained(cls, model, **kwargs)
+        return layer
+
+    def save_pretrained(
+        self, directory: str | os.PathLike[str], tokenizer: Any = None
+    ) -> None:
+        """Writes the model, and its tokenizer if given, in the TF1 format.
+
+        `from_pretrained` and `--model` accept the directory. Raises
+        `InputError` if it cannot be written, or if it is a run directory.
+        """
+        from official_bert.checkpoints import loading
+
+        loading.save_pretrained(self, directory, tokenizer)
 
 
 @contextlib.contextmanager

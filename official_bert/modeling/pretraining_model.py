@@ -1,6 +1,5 @@
 """BERT with the two pre-training heads: masked LM and next sentence."""
 
-import os
 from typing import Any, NamedTuple
 
 import keras
@@ -86,7 +85,7 @@ class PretrainingOutput(NamedTuple):
 
 
 @layers.serializable
-class PretrainingModel(layers.ConfiguredLayer, keras.Model):
+class PretrainingModel(layers.PretrainedLayer, keras.Model):
     """The model that `run_pretraining.py` trains: `bert/*` and `cls/*`.
 
     Call arguments:
@@ -114,19 +113,6 @@ class PretrainingModel(layers.ConfiguredLayer, keras.Model):
             self.masked_lm.build((None, None, self.config.hidden_size))
             self.next_sentence.build((None, self.config.hidden_size))
         self.built = True
-
-    @classmethod
-    def from_pretrained(
-        cls, model: str | os.PathLike[str], **kwargs: Any
-    ) -> "PretrainingModel":
-        """Returns a pre-trained model; see `Bert.from_pretrained`.
-
-        Warns if the weights of a head are missing.
-        """
-        from official_bert.checkpoints import loading
-
-        loaded: PretrainingModel = loading.from_pretrained(cls, model, **kwargs)
-        return loaded
 
     def call(
         self, batch: dict[str, Any], training: Training = False

@@ -82,13 +82,11 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "--pad_to is bucket."
     )
     dev_file: str | None = optional(
-        "Own data: the evaluation data; implies --do_eval. Default: a part of "
-        "--train_file.",
+        "Own data: the evaluation data. Default: a part of --train_file.",
         needs="train_file",
     )
     test_file: str | None = optional(
-        "Own data: the file to predict; also evaluated if it has labels. "
-        "Implies --do_predict.",
+        "Own data: the file to predict; also evaluated if it has labels.",
         needs="train_file",
     )
     dev_share: float = option(

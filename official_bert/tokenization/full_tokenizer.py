@@ -28,6 +28,7 @@ class FullTokenizer:
             "[MASK]" into "[", "mask", "]".
 
     Attributes:
+        vocab_file: The path of the vocabulary.
         vocab: {token: id}.
         inv_vocab: {id: token}.
         basic_tokenizer: Splits text into words.
@@ -44,6 +45,7 @@ class FullTokenizer:
         do_lower_case: bool = True,
         never_split: tuple[str, ...] = (),
     ):
+        self.vocab_file = os.fspath(vocab_file)
         self.vocab = vocab.load_vocab(vocab_file)
         self.inv_vocab = {index: token for token, index in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case, never_split)

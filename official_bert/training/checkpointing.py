@@ -244,8 +244,8 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
     if loaded.initialized:
         names = listed(loaded.initialized)
         logging.info(
-            "Newly initialized, because the checkpoint has no weights of these "
-            "names and shapes: %s",
+            "Newly initialized, because the checkpoint does not have them "
+            "in this shape: %s",
             names,
         )
     if path := model.config.config_of_other_direction(loaded.source):

@@ -41,6 +41,13 @@ def test_longer_text_is_truncated(tokenizer):
     ]
 
 
+def test_texts_can_be_padded_to_the_maximum_length(tokenizer):
+    how = {"max_seq_length": 9, "padding": "max_length"}
+    batch = encode(tokenizer, ["a b c", "a"], **how)
+    assert batch["input_ids"].shape == (2, 9)
+    assert batch["input_mask"].sum(axis=1).tolist() == [5, 3]
+
+
 def test_bytes_are_texts_and_no_texts_are_an_empty_batch(tokenizer):
     text, pair = encode(tokenizer, [b"He laughed.", (b"a", b"b")])["input_ids"]
     expected = encode(tokenizer, ["He laughed.", ("a", "b")])["input_ids"]
@@ -73,5 +80,5 @@ def test_single_text_or_table_is_an_error(tokenizer, texts):
 
 @pytest.mark.parametrize("text", [None, float("nan"), ["a"], ["a", None]])
 def test_missing_text_is_an_error(tokenizer, text):
-    with pytest.raises(InputError, match="contain texts or pairs of"):
+    with pytest.raises(InputError, match=r"pairs of .*texts\[1\] = "):
         encode(tokenizer, ["He laughed.", text])

@@ -3,8 +3,8 @@
 import os
 import re
 from collections.abc import Iterable
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from official_bert import files, huggingface_files, model_formats, task_file
@@ -113,9 +113,17 @@ def read(
 
 def write(model: Model, directory: str) -> None:
     """Writes a checkpoint and the files beside it."""
-    _write_arrays(directory, model.to_format(_NAMES, model.shapes))
-    _write_text(directory, _CONFIG, model.description.config.to_json_string())
-    huggingface.write_tokenizer_and_task(model.description, directory)
+    arrays = model.to_format(_NAMES, model.shapes)
+    write_files(directory, arrays, model.description)
+
+
+def write_files(
+    directory: str, arrays: Iterable[tuple[str, Any]], description: Description
+) -> None:
+    """Writes a checkpoint of pairs of a name and an array, as `write` does."""
+    _write_arrays(directory, arrays)
+    _write_text(directory, _CONFIG, description.config.to_json_string())
+    huggingface.write_tokenizer_and_task(description, directory)
 
 
 def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
@@ -151,9 +159,7 @@ def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
     return open_arrays(directory)
 
 
-def _write_arrays(
-    directory: str, arrays: Iterable[tuple[str, np.ndarray]]
-) -> None:
+def _write_arrays(directory: str, arrays: Iterable[tuple[str, Any]]) -> None:
     # `tf1.write` would copy NumPy arrays, but not tensors.
     tensors = {name: tf.convert_to_tensor(array) for name, array in arrays}
     tf1.write(os.path.join(directory, model_formats.RELEASED_PREFIX), tensors)
