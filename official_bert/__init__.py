@@ -1,1 +1,47 @@
-"""Google's 2018 BERT on today's TensorFlow and Keras 3."""
+"""Google's 2018 BERT on today's TensorFlow and Keras 3.
+
+The most common classes and functions can be imported from here::
+
+    from official_bert import Bert, Tokenizer, encode
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from official_bert.config import BertConfig
+    from official_bert.inference.predictor import Predictor
+    from official_bert.inputs.text_inputs import encode
+    from official_bert.modeling.encoder import Bert
+    from official_bert.modeling.pretraining_model import PretrainingModel
+    from official_bert.tokenization import Tokenizer
+
+__all__ = [
+    "Bert",
+    "BertConfig",
+    "Predictor",
+    "PretrainingModel",
+    "Tokenizer",
+    "encode",
+]
+
+_MODULES = {
+    "Bert": "modeling.encoder",
+    "BertConfig": "config",
+    "Predictor": "inference.predictor",
+    "PretrainingModel": "modeling.pretraining_model",
+    "Tokenizer": "tokenization",
+    "encode": "inputs.text_inputs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a name when it is first used: `--help` needs no TensorFlow."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -14,6 +14,8 @@ import sys
 import pytest
 from support import ROOT
 
+import official_bert
+
 LEVELS = [
     "__main__ config options cli flags files huggingface_files json_files "
     "keras_hub_files model_formats pretrained released_models task_file errors "
@@ -80,7 +82,7 @@ def import_error(file, package, name, at_start, commands):
     elif other_level is None:
         return f"imports {name}, which is in no known package"
     elif package == "__init__":  # All others import it.
-        return f"imports {name}"
+        return f"imports {name} at start-up" if at_start else None
     elif other != package and other_level > level:
         return f"imports {name}, up on level {other_level}"
     elif other != package and other_level == level > 0:
@@ -129,6 +131,14 @@ def find_errors(root):
     counts = collections.Counter(n for n in names if n != "__init__.py")
     twice = [name for name in counts if counts[name] > 1]
     return found + [f"{counts[n]} files are called {n}" for n in twice]
+
+
+def test_public_names_of_the_package_are_those_of_its_modules():
+    for name in official_bert.__all__:
+        assert getattr(official_bert, name).__name__ == name
+        assert name in dir(official_bert)
+    with pytest.raises(AttributeError, match="no attribute 'bert'"):
+        _ = official_bert.bert
 
 
 def test_no_import_points_upwards_sideways_or_in_a_circle():

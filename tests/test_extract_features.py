@@ -1,7 +1,6 @@
 """extract_features.py: vectors, output formats, errors."""
 
 import shutil
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -130,27 +129,6 @@ def test_vectors_equal_those_of_the_line_alone(
 )
 def test_last_separator_of_a_line_separates_the_texts(line, pair):
     assert feature_extraction.split_pair(line) == pair
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_input(model, monkeypatch):
-    monkeypatch.setattr(feature_extraction, "_CHUNK_BYTES", 2**16)
-    extractor = FeatureExtractor(make_options(model, layers="-1,-2"))
-
-    def peak(number):
-        texts = tiny.texts(number, 0, longest=19)
-        tracemalloc.start()
-        lines = extractor.stream(texts)
-        num_bytes = sum(line.values.nbytes for line in lines)
-        _, found = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return found, num_bytes
-
-    peak(200)  # Allocates what is allocated once.
-    few, _ = peak(300)
-    many, num_bytes = peak(2000)
-    assert num_bytes > 2**22
-    assert many < few + 2**18
 
 
 def test_input_is_read_chunk_by_chunk(model, monkeypatch):

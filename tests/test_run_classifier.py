@@ -231,7 +231,9 @@ def test_training_in_the_directory_of_the_model_resumes(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_training_starts_from_a_model_with_other_heads(folder, tmp_path):
+def test_training_starts_from_a_model_with_other_heads(
+    folder, tmp_path, caplog
+):
     pretrained = random_weights()
     del pretrained["output_weights"], pretrained["output_bias"]
     checkpoint = str(tmp_path / "bert.ckpt")
@@ -239,10 +241,15 @@ def test_training_starts_from_a_model_with_other_heads(folder, tmp_path):
     heads = dict.fromkeys(names, np.zeros(20, np.float32))
     heads["output_weights"] = np.zeros((3, 16), np.float32)  # Of 3 classes.
     tf1.write(checkpoint, {**pretrained, **heads})
+    (tmp_path / "vocab.txt").write_text("other")
     flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
     output = run(folder, "pretrained", do_train=True, **flags)
     recorded.assert_all_close(weights(output, 0), pretrained, rtol=0)
+    assert f"differs from {tmp_path}/vocab.txt" in caplog.text
     with pytest.raises(InputError, match="missing: output_bias"):
+        run(folder, "other", do_eval=True, init_checkpoint=checkpoint)
+    tf1.write(checkpoint, pretrained)
+    with pytest.raises(InputError, match="not fine-tuned"):
         run(folder, "other", do_eval=True, init_checkpoint=checkpoint)
 
 

@@ -135,13 +135,8 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
     np.testing.assert_array_equal(weights(part)[name], weights(part, 0)[name])
 
 
-@pytest.mark.parametrize(
-    "write", [hub_modules.write_another, hub_modules.write_old]
-)
-def test_third_party_modules_are_trained_and_predict(
-    base, tmp_path, caplog, write
-):
-    path = write(tmp_path, tiny.VOCAB)
+def test_third_party_module_is_trained_and_predicts(base, tmp_path, caplog):
+    path = hub_modules.write_old(tmp_path, tiny.VOCAB)
     # task.json has the absolute path.
     flags = {"bert_hub_module_handle": os.path.relpath(path)}
     out = run(

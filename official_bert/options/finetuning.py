@@ -8,7 +8,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, json_files, task_file
+from official_bert import files, json_files, model_formats, task_file
 from official_bert.errors import InputError
 from official_bert.flags import (
     Options,
@@ -240,6 +240,17 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         validate_case_matches_checkpoint(
             self.do_lower_case, self.init_checkpoint
         )
+        if self.init_checkpoint and not self.model:
+            self._warn_of_other_vocabulary(self.init_checkpoint)
+
+    def _warn_of_other_vocabulary(self, checkpoint: str) -> None:
+        path = model_formats.beside_checkpoint(checkpoint, "vocab.txt")
+        if path and files.read_text(path) != files.read_text(self.vocab_file):
+            logging.warning(
+                "--vocab_file=%s differs from %s, which is beside the weights",
+                self.vocab_file,
+                path,
+            )
 
     def require_layers(self, num_hidden_layers: int) -> None:
         """Raises `InputError` if `freeze` names layers that the model lacks."""

@@ -166,13 +166,6 @@ def test_token_that_is_too_long_is_an_error(make_vocab):
         GraphTokenizer(vocab_file, True)
 
 
-@pytest.mark.parametrize("token", SPECIAL)
-def test_vocabulary_without_a_special_token_is_an_error(make_vocab, token):
-    vocab_file = make_vocab(*[t for t in SPECIAL if t != token], "a")
-    with pytest.raises(InputError, match=r"vocab\.txt.*\["):
-        GraphTokenizer(vocab_file, True)
-
-
 # In small batches, not all texts take the slower branches.
 @pytest.mark.parametrize(("num_texts", "batch_size"), [(3000, 3000), (60, 2)])
 @BOTH_CASINGS

@@ -146,16 +146,6 @@ def test_unbucketed_batches_are_shuffled_at_full_length(data):
     assert labels(found) != sorted(labels(found))
 
 
-def test_autotuning_is_off(data):
-    # It would delay the exit by seconds, in one of some four runs.
-    for found in (
-        datasets.training_batches(data, 4, seed=1),
-        datasets.evaluation_batches(data, 4, 3),
-        datasets.finetuning_batches(data, 4, seed=1, num_examples=12),
-    ):
-        assert found.options().autotune.enabled is False
-
-
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_every_token_but_the_last_is_labelled_with_the_next_token(jit_compile):
     batch = {  # The last row holds two packed texts.

@@ -88,21 +88,6 @@ def limits(field):
     return [(n, step) for n, step in [(low, -1), (high, 1)] if n is not None]
 
 
-BOUNDED = [
-    (options, field.name, *limit)
-    for options in VALID
-    for field in dataclasses.fields(options)
-    for limit in limits(field)
-]
-
-
-@pytest.mark.parametrize(("options", "name", "limit", "step"), BOUNDED)
-def test_number_out_of_bounds_is_an_error(options, name, limit, step):
-    value = limit + step
-    with pytest.raises(InputError, match=f"^--{name}={value} .*{limit}"):
-        make(options, **{name: value})
-
-
 def test_every_number_has_bounds():
     assert {
         field.name

@@ -159,6 +159,15 @@ def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
         assert message in caplog.text
 
 
+def test_ids_as_labels_give_a_warning(tmp_path, caplog):
+    for step, is_warned in ((1.5, False), (2, True)):
+        rows = [f"it is {i},{i * step}" for i in range(300)]
+        text = table(*rows, header="text,label")
+        found = complete(tmp_path, "a.csv", text)
+        assert found.task_type == "regression"
+        assert ("like an id" in caplog.text) == is_warned
+
+
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_labelled_texts_of_the_training_data_give_a_warning(
     tmp_path, caplog, split
@@ -309,6 +318,12 @@ def test_two_commands_train_and_predict(tmp_path, capsys, monkeypatch):
     run_classifier.main(command_lines.parse(RunClassifier, line))
     found = read_json(output / "eval_results.json")
     assert found["accuracy"] == results["accuracy"]
+    line = f"--test_file=new.csv --output_dir={output}"
+    (tmp_path / "new.csv").write_text("id,text,mood\n1,good cat,\n")
+    run_classifier.main(command_lines.parse(RunClassifier, line))
+    assert len((output / "test_results.tsv").read_text().splitlines()) == 1
+    with pytest.raises(InputError, match="typo must contain a fine-tuned mod"):
+        command_lines.parse(RunClassifier, "--do_eval --output_dir=typo")
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Shares of a batch, agreement of hosts, and errors without a TPU."""
 
 import pathlib
-import re
 import socket
 import types
 
@@ -22,23 +21,6 @@ def test_replicas_get_their_shares_in_order():
         for batch in distribution.shard_batches(batches, strategy)
     ]
     assert found == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
-
-
-@pytest.mark.parametrize(
-    ("num_gpus", "message"),
-    [
-        (0, "the CPU"),
-        (1, "the GPU"),
-        (2, "one of 2 GPUs. .*=mirrored uses all"),
-    ],
-)
-def test_log_names_the_device(num_gpus, message, monkeypatch, caplog):
-    monkeypatch.setattr(
-        tf.config, "list_logical_devices", lambda _: [None] * num_gpus
-    )
-    caplog.set_level("INFO", logger="absl")
-    distribution.get_strategy.__wrapped__("none")
-    assert re.fullmatch(f"Running on {message}", caplog.messages[0])
 
 
 def tpu_options(folder, **flags):
@@ -70,30 +52,3 @@ def test_temporary_directory_of_a_worker_is_removed_at_exit(monkeypatch):
     [(function, *arguments)] = at_exit
     function(*arguments)
     assert not directory.exists()
-
-
-LOST = """Graph execution error:
-
-Detected at node allgather/CollectiveGatherV2 (most recent call last):
-  File "run_pretraining.py", line 28, in <module>
-
-  File "official_bert/cli.py", line 318, in run
-
-Collective ops is aborted by: Connection refused
-Additional GRPC error information from remote target /job:worker/task:1
-\t [[{{node allgather/CollectiveGatherV2}}]]"""
-
-
-def test_message_about_a_lost_host_is_short():
-    options = types.SimpleNamespace(resolved_strategy="multi_worker_mirrored")
-    with (
-        pytest.raises(InputError) as caught,
-        distribution.reporting_lost_hosts(options),
-    ):
-        raise tf.errors.UnavailableError(None, None, LOST)
-    assert str(caught.value).splitlines() == [
-        "Another host of the run has stopped. Collective ops is aborted by: "
-        "Connection refused",
-        "The checkpoints in --output_dir are intact. Start all hosts again to "
-        "resume from the newest one.",
-    ]

@@ -288,16 +288,6 @@ def test_changing_the_held_out_examples_is_an_error(folder):
 
 
 @pytest.mark.slow
-def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(folder):
-    flags = {"do_train": True, "keep_checkpoint_max": 9, "pad_to": "bucket"}
-    whole = run(folder, "whole", **flags)
-    resumed = shutil.copytree(whole, folder / "resumed")
-    rewind(resumed, 8)
-    run(folder, "resumed", **flags)
-    assert_same_weights(whole, resumed)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{"num_train_epochs": 0.2}, {"num_train_epochs": 0.5, "early_stopping": 1}],
