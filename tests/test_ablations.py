@@ -171,7 +171,7 @@ def test_left_to_right_model_is_fine_tuned(
     output = tmp_path / "out"
     changes = {"do_eval": True, "left_to_right": True, "num_train_epochs": 12.0}
     review_runs.run(inputs, output, **flags, **changes)
-    assert not [r for r in caplog.records if "left" in r.getMessage()]
+    assert not [r for r in caplog.records if "is_left_to_right" in r.msg]
     assert read_json(output / "eval_results.json")["accuracy"] > 0.9
     assert read_json(output / "bert_config.json")["is_left_to_right"] is True
     predictor = Predictor.from_dir(str(output))
@@ -180,5 +180,5 @@ def test_left_to_right_model_is_fine_tuned(
     assert np.mean(is_right) > 0.8
     # Without the flag a model is trained for both directions, with a warning.
     review_runs.run(inputs, tmp_path / "both", num_train_epochs=0.1, **flags)
-    [warning] = [r for r in caplog.records if "left" in r.getMessage()]
+    [warning] = [r for r in caplog.records if "is_left_to_right" in r.msg]
     assert warning.levelname == "WARNING"

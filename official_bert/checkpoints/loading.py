@@ -93,9 +93,8 @@ def load(
 def _assign(
     variables: Mapping[str, Any],
     path: str,
-    *,
-    may_initialize: str,
-    may_skip: str,
+    may_initialize: str = "",
+    may_skip: str = "",
 ) -> Loaded:
     """Assigns all variables from one checkpoint; arguments as in `load`."""
     checkpoint = open_arrays(path)
