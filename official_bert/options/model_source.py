@@ -148,7 +148,7 @@ class ModelOptions(NamedModel, heading="Model"):
             self._require_model()
             require_model_files(self.model_files)
         elif not is_finetuned:
-            require_pretrained(self.model_dir)
+            _require_pretrained(self.model_dir)
         else:
             require_finetuned(self.model_dir)
             if self.is_set("do_lower_case"):
@@ -188,14 +188,8 @@ def require_finetuned(directory: str) -> None:
         _require_file(directory, "bert_config.json", "Fine-tuning writes it.")
 
 
-def require_pretrained(directory: str) -> None:
+def _require_pretrained(directory: str) -> None:
     """Raises `InputError` unless a run directory has a pre-trained model."""
-    if task_file.is_in(directory):
-        raise InputError(
-            f"{directory}: --fill_mask and --score need a pre-trained model, "
-            "but this is a fine-tuned one, without a masked LM head. Use the "
-            "model that it was fine-tuned from."
-        )
     _require_file(directory, "bert_config.json", "Pre-training writes it.")
     _require_file(
         directory,
@@ -203,15 +197,6 @@ def require_pretrained(directory: str) -> None:
         "run_pretraining.py writes it if --vocab_file is given. Copy the file, "
         f"or use --{', --'.join(MODEL_FILES)} instead of --model_dir.",
     )
-
-
-def require_masked_lm(model_files: ModelFiles) -> None:
-    """Raises `InputError` for left-to-right models."""
-    if model_files.read_config().is_left_to_right:
-        raise InputError(
-            f"{model_files.bert_config_file}: --fill_mask and --score need a "
-            "masked LM, but this is a left-to-right model. Use another model."
-        )
 
 
 def _require_file(directory: str, name: str, hint: str) -> None:

@@ -11,11 +11,7 @@ from official_bert.options.checks import (
     require_outputs,
     table_format,
 )
-from official_bert.options.model_source import (
-    MODEL_FILES,
-    ModelOptions,
-    require_masked_lm,
-)
+from official_bert.options.model_source import MODEL_FILES, ModelOptions
 
 
 class Predict(ModelOptions, heading="Model"):
@@ -158,8 +154,7 @@ class Predict(ModelOptions, heading="Model"):
     def _task(self) -> dict[str, object]:
         """Returns the model's `task.json`, or only the kind of the task."""
         if self.is_masked_lm:
-            self._require_files(is_finetuned=False)
-            require_masked_lm(self.model_files)
+            self._require_masked_lm()
             return {"kind": "masked LM"}
         if self.model_dir:
             self._require_files(is_finetuned=True)
@@ -184,6 +179,21 @@ class Predict(ModelOptions, heading="Model"):
             raise self.error("model", message)
         self._require_files(is_finetuned=False)
         return {"kind": huggingface_files.KINDS[architecture]}
+
+    def _require_masked_lm(self) -> None:
+        if self.model_dir and task_file.is_in(self.model_dir):
+            raise InputError(
+                f"{self.model_dir}: --fill_mask and --score need a pre-trained "
+                "model, but this is a fine-tuned one, without a masked LM "
+                "head. Use the model that it was fine-tuned from."
+            )
+        self._require_files(is_finetuned=False)
+        path = self.model_files.bert_config_file
+        if self.model_files.read_config().is_left_to_right:
+            raise InputError(
+                f"{path}: --fill_mask and --score need a masked LM, but this "
+                "is a left-to-right model. Use another model."
+            )
 
     def _check_columns(self, task: dict[str, object]) -> None:
         """Raises `InputError` unless the columns of a table are known."""
