@@ -222,8 +222,16 @@ class OwnTexts(OwnData):
             flat = itertools.chain(*labels) if is_multilabel else labels
             names = tuple(sorted({*flat}))
             self.require_several(names)
-        share = options.dev_share if options.holds_out else 0.0
         texts = [_text_of(example) for example in examples]
+        num_texts = len({*texts})
+        if options.task_type == "classification" and len(names) > num_texts:
+            raise InputError(
+                f"{self._label_column()} has {len(names)} different labels, "
+                f"but column {options.text_a_column!r} only {num_texts} "
+                "different texts. Are --text_column and --label_column "
+                "exchanged?"
+            )
+        share = options.dev_share if options.holds_out else 0.0
         indices = hold_out(texts, labels, share)
         if share and not indices:
             raise InputError(

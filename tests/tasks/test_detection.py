@@ -159,6 +159,15 @@ def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
         assert message in caplog.text
 
 
+def test_exchanged_columns_are_an_error(tmp_path):
+    rows = [f"it is {i},{'ab'[i % 2]}" for i in range(20)]
+    text = table(*rows, header="label,text")
+    flags = ("--text_column=text", "--label_column=label")
+    message = "'label' .* 20 different labels, .* 'text' only 2 .* exchanged"
+    with pytest.raises(InputError, match=message):
+        tasks.get(complete(tmp_path, "a.csv", text, *flags))
+
+
 def test_ids_as_labels_give_a_warning(tmp_path, caplog):
     for step, is_warned in ((1.5, False), (2, True)):
         rows = [f"it is {i},{i * step}" for i in range(300)]

@@ -113,7 +113,7 @@ def test_unknown_choice_in_test_data_gives_a_warning(tmp_path, caplog):
     ],
 )
 def test_labels_of_the_training_data_are_sorted(tmp_path, cells, labels, found):
-    rows = [{"text": "a", "label": cell} for cell in cells]
+    rows = [{"text": f"a {n}", "label": c} for n, c in enumerate(cells)]
     write_jsonl(tmp_path / "train.jsonl", *rows)
     is_multilabel = isinstance(cells[0], list)
     task_type = "multilabel" if is_multilabel else "classification"
