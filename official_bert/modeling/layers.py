@@ -186,7 +186,7 @@ class ConfiguredLayer(keras.layers.Layer):
 
 
 class PretrainedLayer(ConfiguredLayer):
-    """Base of models whose weights are read from and written to directories."""
+    """Base of `Bert` and `PretrainingModel`: reads and writes weights."""
 
     @classmethod
     def from_pretrained(
