@@ -238,10 +238,13 @@ def test_training_starts_from_a_model_with_other_heads(
     heads["output_weights"] = np.zeros((3, 16), np.float32)  # Of 3 classes.
     tf1.write(checkpoint, {**pretrained, **heads})
     (tmp_path / "vocab.txt").write_text("other")
+    tokenizer_config = tmp_path / "tokenizer_config.json"
+    tokenizer_config.write_text('{"do_lower_case": false}')
     flags = {"init_checkpoint": checkpoint, "num_train_epochs": 0.1}
     output = run(folder, "pretrained", do_train=True, **flags)
     recorded.assert_all_close(weights(output, 0), pretrained, rtol=0)
     assert f"differs from {tmp_path}/vocab.txt" in caplog.text
+    assert f"=True, but {tokenizer_config} has do_lower_case=" in caplog.text
     with pytest.raises(InputError, match="missing: output_bias"):
         run(folder, "other", do_eval=True, init_checkpoint=checkpoint)
     tf1.write(checkpoint, pretrained)

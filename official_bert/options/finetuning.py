@@ -8,7 +8,13 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, json_files, model_formats, task_file
+from official_bert import (
+    files,
+    huggingface_files,
+    json_files,
+    model_formats,
+    task_file,
+)
 from official_bert.errors import InputError
 from official_bert.flags import (
     Options,
@@ -241,15 +247,27 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
             self.do_lower_case, self.init_checkpoint
         )
         if self.init_checkpoint and not self.model:
-            self._warn_of_other_vocabulary(self.init_checkpoint)
+            self._warn_of_other_tokenizer(self.init_checkpoint)
 
-    def _warn_of_other_vocabulary(self, checkpoint: str) -> None:
+    def _warn_of_other_tokenizer(self, checkpoint: str) -> None:
+        """Warns if files beside a checkpoint differ from the flags."""
         path = model_formats.beside_checkpoint(checkpoint, "vocab.txt")
         if path and files.read_text(path) != files.read_text(self.vocab_file):
             logging.warning(
                 "--vocab_file=%s differs from %s, which is beside the weights",
                 self.vocab_file,
                 path,
+            )
+        path = model_formats.beside_checkpoint(
+            checkpoint, huggingface_files.TOKENIZER_CONFIG
+        )
+        lower = path and huggingface_files.read_casing(os.path.dirname(path))
+        if lower not in (None, self.do_lower_case):
+            logging.warning(
+                "--do_lower_case=%s, but %s has do_lower_case=%s",
+                self.do_lower_case,
+                path,
+                lower,
             )
 
     def require_layers(self, num_hidden_layers: int) -> None:
