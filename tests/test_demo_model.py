@@ -1,10 +1,12 @@
 """bert_tiny_demo: its files, and the commands that use it."""
 
+import json
 import pathlib
 
 import pytest
 from support import ROOT, command_lines
 
+from official_bert import pretrained
 from official_bert.errors import InputError
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.options import (
@@ -30,6 +32,21 @@ def text(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a").write_text("a")
+
+
+def test_files_take_at_most_10_mb():
+    sizes = [path.stat().st_size for path in DIRECTORY.iterdir()]
+    assert sum(sizes) <= 10_000_000
+
+
+def test_config_is_that_of_the_smallest_released_model():
+    config = json.loads((DIRECTORY / "config.json").read_text())
+    assert config["hidden_act"] == "gelu_pytorch_tanh"
+    recipe = ROOT / "recipes" / "bert_tiny" / "bert_config.json"
+    expected = json.loads(recipe.read_text())
+    found = pretrained.find("bert_tiny_demo").read_config().to_dict()
+    assert expected.items() <= found.items()
+    assert expected["hidden_dropout_prob"] == 0.0
 
 
 def test_name_loads_weights_as_float32_with_tokenizer():

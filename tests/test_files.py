@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import json
 import os
 import threading
 
@@ -34,6 +35,18 @@ def test_lines_end_at_newlines_only(tmp_path, pack, data, lines):
     path = tmp_path / ("text.txt" if pack is bytes else "text.gz")
     path.write_bytes(pack(data.encode()))
     assert list(files.read_lines(str(path))) == lines
+
+
+def test_lines_of_odd_files_equal_those_of_the_original(golden):
+    directory = golden / "vocab_edge"
+    records = json.loads((directory / "expected.json").read_text())
+    for name, record in records.items():
+        lines = files.read_lines(str(directory / f"{name}.txt"))
+        if (theirs := record.get("gfile_lines")) is None:
+            with pytest.raises(InputError, match="UTF-8"):
+                list(lines)
+        else:
+            assert list(lines) == [line.removesuffix("\n") for line in theirs]
 
 
 def test_bytes_read_are_reported_after_each_line(tmp_path):

@@ -15,9 +15,7 @@ from official_bert.hub import HubBert
 from official_bert.inputs import text_inputs
 from official_bert.modeling.encoder import Bert, BertOutput
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.options.model_source import (
-    require_finetuned,
-)
+from official_bert.options.model_source import require_finetuned
 from official_bert.pretrained import ModelFiles
 from official_bert.tasks.squad.squad_task import SquadTask
 from official_bert.tasks.tagging import TaggingTask

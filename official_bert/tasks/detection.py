@@ -167,8 +167,8 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
     logging.info("--task_type=%s: %s", task_type, message)
     if task_type == "regression" and _are_ids(labels):
         logging.warning(
-            "%s: column %r has another integer in each row, like an id. If it "
-            "is not what to predict, choose another --label_column",
+            "%s: column %r has a different integer in each row, like an id. "
+            "If it is not the number to predict, set --label_column",
             rows[0].path,
             column,
         )

@@ -64,7 +64,13 @@ ALL = XLA | PARTS | {"remat": True, "iterations_per_loop": 5}
 
 
 @pytest.mark.parametrize(
-    "changes", [PARTS, ALL], ids=["replicas and micro-batches", "all"]
+    "changes",
+    [
+        PARTS,
+        XLA | {"gradient_accumulation_steps": 4},
+        ALL,
+    ],
+    ids=["replicas and micro-batches", "XLA and micro-batches", "all"],
 )
 def test_weights_equal_those_of_one_device(
     folder, one_device, tmp_path, changes

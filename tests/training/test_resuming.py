@@ -368,7 +368,7 @@ def test_resuming_without_eval_every_is_an_error_if_there_is_a_best_model(
     shutil.rmtree(best)
     train(folder, num_train_epochs=0.6)
     assert weights(output)["global_step"] == 6
-    # Also if the run must begin again, without its checkpoints.
+    # Also if the run starts over, because its checkpoints are missing.
     shutil.copytree(output, best)
     for path in [output / "checkpoint", *output.glob("model.ckpt-*")]:
         path.unlink()
