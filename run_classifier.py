@@ -17,12 +17,14 @@ If --output_dir has a checkpoint, training resumes from it. Without
 --do_train, omitted flags have the values they had in training.
 """
 
-from official_bert import cli
+from official_bert import cli, detection
 from official_bert.options import RunClassifier
 
 
 def main(options: RunClassifier) -> None:
     """Trains, evaluates, predicts and exports, as requested by the flags."""
+    # Errors in the data do not wait for the import of TensorFlow.
+    options = detection.complete(options)
     with cli.quiet_imports():
         from official_bert.export import serving
         from official_bert.inference import trained_models

@@ -11,12 +11,13 @@ The module contains the vocabulary, the casing and the weights. Otherwise this
 command works like `run_classifier.py`.
 """
 
-from official_bert import cli
+from official_bert import cli, detection
 from official_bert.options import RunClassifierWithTfhub
 
 
 def main(options: RunClassifierWithTfhub) -> None:
     """Trains, evaluates and predicts, as requested by the flags."""
+    options = detection.complete(options)
     with cli.quiet_imports():
         from official_bert.training import sweep
 

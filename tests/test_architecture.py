@@ -17,9 +17,10 @@ from support import ROOT
 import official_bert
 
 LEVELS = [
-    "__main__ config options cli flags files huggingface_files json_files "
-    "keras_hub_files model_formats pretrained released_models task_file errors "
-    "progress threads signals tokenization metrics pages plots",
+    "__main__ config options cli detection flags files huggingface_files "
+    "json_files keras_hub_files model_formats pretrained released_models "
+    "task_file tables errors progress threads signals tokenization metrics "
+    "pages plots",
     "modeling inputs optimization hub",
     "tasks checkpoints pretraining_data",
     "training inference export",

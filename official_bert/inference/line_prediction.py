@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from absl import logging
 
-from official_bert import files, json_files, progress
+from official_bert import files, json_files, progress, tables
 from official_bert.errors import InputError, ending_with_reader, listed
 from official_bert.inference.masked_lm import FillMask, Scorer
 from official_bert.inference.predictor import Predictor
@@ -23,7 +23,6 @@ from official_bert.inference.trained_models import (
     load_masked_lm,
 )
 from official_bert.options import Predict
-from official_bert.tasks import tables
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.conll import Sentence
 from official_bert.tasks.squad.squad_task import SquadTask

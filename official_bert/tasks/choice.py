@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from official_bert import tables
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, listed, quoted
 from official_bert.inputs import text_inputs
@@ -24,9 +25,9 @@ from official_bert.metrics import classification
 from official_bert.modeling import losses
 from official_bert.modeling.finetuning_models import ChoiceClassifier
 from official_bert.options import RunClassifier
-from official_bert.tasks import documents, tables
+from official_bert.tables import Row
+from official_bert.tasks import documents
 from official_bert.tasks.documents import LongDocuments
-from official_bert.tasks.tables import Row
 from official_bert.tasks.task import (
     DataSet,
     FeatureRow,

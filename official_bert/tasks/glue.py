@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from official_bert import files
+from official_bert import files, tables
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.tasks import tables
-from official_bert.tasks.tables import Row
+from official_bert.tables import Row
 from official_bert.tasks.task import DataSet
 from official_bert.tasks.text import TextExample, TextTask
 

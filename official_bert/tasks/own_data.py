@@ -29,22 +29,25 @@ import statistics
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from absl import logging
 
-from official_bert import files, task_file
+from official_bert import detection, files, tables, task_file
 from official_bert.errors import InputError, listed, quoted
+from official_bert.inputs import padding
 from official_bert.options import RunClassifier
+from official_bert.options.checks import TABLE_FORMATS
 from official_bert.options.run_classifier import HELD_OUT
-from official_bert.tasks import detection, tables
+from official_bert.tables import Row
 from official_bert.tasks.choice import (
     DEFAULT_COLUMNS,
     ChoiceColumns,
     ChoiceExample,
     ChoiceTask,
 )
-from official_bert.tasks.tables import Row
 from official_bert.tasks.task import DataSet, shuffle_examples
 from official_bert.tasks.text import TextColumns, TextExample, TextTask
+from official_bert.tokenization import Tokenizer
 
 
 def _lines(numbers: Sequence[Any]) -> str:
@@ -143,6 +146,33 @@ class OwnData(DataSet):
         if any(e.label not in (None, ()) for e in examples):
             return examples
         return [example._replace(label=None) for example in examples]
+
+
+def fit_max_seq_length(options: RunClassifier) -> RunClassifier:
+    """Lowers --max_seq_length to the 99th percentile of the texts' lengths.
+
+    Only for own texts, and only if --fit_max_seq_length is set or implied.
+    """
+    is_own = options.resolved_task in TABLE_FORMATS
+    if not (is_own and options.fit_max_seq_length):
+        return options
+    tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
+    rows = list(detection.read_rows(options, options.used_splits[0]))
+    lengths = np.ones(len(rows), np.int64)  # [CLS]
+    for column in filter(None, (options.text_a_column, options.text_b_column)):
+        texts = [row.text(column) for row in rows]
+        lengths += np.diff(tokenizer.encode_lines(texts).row_splits) + 1
+    longest = options.max_seq_length
+    wanted = int(np.percentile(lengths, 99, method="higher"))
+    length = padding.padded_length(min(wanted, longest), longest, "bucket")
+    logging.info(
+        "--max_seq_length=%d: 99%% of the texts have at most %d tokens",
+        length,
+        wanted,
+    )
+    return dataclasses.replace(
+        options, max_seq_length=length, fit_max_seq_length=False
+    )
 
 
 def make_text_task(options: RunClassifier) -> TextTask:

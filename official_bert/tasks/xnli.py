@@ -19,8 +19,8 @@ from collections.abc import Iterator
 
 from official_bert.errors import InputError, listed
 from official_bert.options import RunClassifier
+from official_bert.tables import Row
 from official_bert.tasks import glue
-from official_bert.tasks.tables import Row
 from official_bert.tasks.text import TextTask
 
 _TRAIN = glue.Columns(0, 1, label=2)

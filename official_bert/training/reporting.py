@@ -18,8 +18,8 @@ from official_bert.checkpoints import run_directory
 from official_bert.errors import bullet_list, listed
 from official_bert.options import RunClassifier, RunSquad
 from official_bert.options.training import TrainingOptions
+from official_bert.tables import to_number
 from official_bert.tasks.own_data import OwnData
-from official_bert.tasks.tables import to_number
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
 

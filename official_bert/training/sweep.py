@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from absl import logging
 
-from official_bert import files, json_files, plots, tasks
+from official_bert import files, json_files, plots, tables, tasks
 from official_bert.errors import InputError, bullet_list
 from official_bert.options import (
     RunClassifier,
@@ -19,7 +19,7 @@ from official_bert.options import (
     sweep_values,
 )
 from official_bert.options.training import DeviceOptions, read_record
-from official_bert.tasks import detection, tables
+from official_bert.tasks import own_data
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop, reporting, resuming
 from official_bert.training.evaluate import score
@@ -53,7 +53,7 @@ _RESULTS = "eval_results.json"
 
 def run_or_sweep(options: RunClassifier) -> None:
     """Fine-tunes once, or with every combination of `--sweep`."""
-    options = detection.complete(options)
+    options = own_data.fit_max_seq_length(options)
     task = tasks.get(options)
     options.download_weights()  # TF Hub modules contain theirs.
     if options.sweep:

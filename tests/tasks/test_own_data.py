@@ -152,7 +152,8 @@ def test_without_training_labels_are_those_of_the_model(trained):
 def test_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
     monkeypatch.chdir(trained)
     write(trained / "labels", "y\nn\n")
-    write(trained / "train.csv", "text,label\na,y\nb,x\n")
+    for split in ("train", "dev"):
+        write(trained / f"{split}.csv", "text,label\na,y\nb,x\n")
     with pytest.raises(InputError, match=rf"task\.json: .*`{key}`"):
         run_classifier.main(tiny.options(trained, task_name="csv", **flags))
 

@@ -1,6 +1,7 @@
 """Detects omitted flags for the user's own data.
 
-Detected values are logged, with the flag that overrides them.
+Detected values are logged, with the flag that overrides them. TensorFlow is not
+imported, so that errors in the data appear soon.
 """
 
 import dataclasses
@@ -9,16 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
 from absl import logging
 
+from official_bert import tables
 from official_bert.errors import InputError, listed
-from official_bert.inputs import padding
 from official_bert.options import RunClassifier
 from official_bert.options.checks import TABLE_FORMATS
-from official_bert.tasks import tables
-from official_bert.tasks.tables import Row, to_number
-from official_bert.tokenization import Tokenizer
+from official_bert.tables import Row, to_number
 
 _Options = TypeVar("_Options", bound=RunClassifier)
 
@@ -34,24 +32,25 @@ _MAX_INTEGER_CLASSES = 100
 
 
 def complete(options: _Options) -> _Options:
-    """Returns options with detected values, if they are for own texts."""
-    if options.resolved_task not in TABLE_FORMATS:
+    """Returns options with detected values, if they are for own texts.
+
+    Raises `InputError` if the first file in use is not a table, or lacks a
+    given column.
+    """
+    if not options.used_splits or options.resolved_task not in TABLE_FORMATS:
         return options
     split = options.used_splits[0]
     if options.has_header is None:
         has_header = _detect_header(options, split)
         options = dataclasses.replace(options, has_header=has_header)
-    has_columns = bool(options.text_a_column and options.label_column)
-    has_type = options.task_type != "auto"
-    if has_columns and has_type and not options.fit_max_seq_length:
-        return options
     rows = list(read_rows(options, split))
-    if not has_columns:
+    for column in filter(None, options.own_columns):
+        if split != "test" or column != options.label_column:
+            rows[0].get(column)
+    if not (options.text_a_column and options.label_column):
         options = _detect_columns(options, rows[:_SAMPLE_SIZE])
-    if not has_type:
+    if options.task_type == "auto":
         options = _detect_task_type(options, rows)
-    if options.fit_max_seq_length:
-        options = _fit_max_seq_length(options, rows)
     return options
 
 
@@ -220,23 +219,3 @@ def infer_task_type(labels: Sequence[Any]) -> str:
     has_fractions = any(number % 1 for number in numbers if number)
     is_regression = has_fractions or len(numbers) > max_classes
     return "regression" if is_regression else "classification"
-
-
-def _fit_max_seq_length(options: _Options, rows: Sequence[Row]) -> _Options:
-    """Lowers --max_seq_length to the 99th percentile of the data's lengths."""
-    tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
-    lengths = np.ones(len(rows), np.int64)  # [CLS]
-    for column in filter(None, (options.text_a_column, options.text_b_column)):
-        texts = [row.text(column) for row in rows]
-        lengths += np.diff(tokenizer.encode_lines(texts).row_splits) + 1
-    longest = options.max_seq_length
-    wanted = int(np.percentile(lengths, 99, method="higher"))
-    length = padding.padded_length(min(wanted, longest), longest, "bucket")
-    logging.info(
-        "--max_seq_length=%d: 99%% of the texts have at most %d tokens",
-        length,
-        wanted,
-    )
-    return dataclasses.replace(
-        options, max_seq_length=length, fit_max_seq_length=False
-    )

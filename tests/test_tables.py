@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
+from official_bert import tables
 from official_bert.errors import InputError
-from official_bert.tasks import tables
 
 
 def read(tmp_path, text, file_format, **options):
