@@ -1,13 +1,15 @@
-"""The cost of padding in fine-tuning, compared with Hugging Face's Trainer.
+r"""The cost of padding in fine-tuning, compared with Hugging Face's Trainer.
 
-  python -m benchmarks.padding FOLDER VOCAB_FILE SIZE [TORCH_PYTHON] [MAX_STEPS]
+  python -m benchmarks.padding DATA_DIR VOCAB_FILE SIZE \
+    [TORCH_PYTHON] [MAX_STEPS]
 
-FOLDER contains `glue/MRPC`, `glue/SST-2` and `squad/train-v1.1.json`. A BERT of
-SIZE tiny (2 layers of 128) or small (4 of 512) is trained from random weights
-on each task: for one epoch (SQuAD: of 2,000 questions) or MAX_STEPS steps, with
-batches of 32 (SQuAD: 12). The Trainer gets the same examples, batch sizes and
-steps. README.md describes the columns. On two cores, tiny takes minutes with
-MAX_STEPS=115, an epoch of MRPC; small takes twenty minutes with MAX_STEPS=20.
+DATA_DIR contains `glue/MRPC`, `glue/SST-2` and `squad/train-v1.1.json`. A BERT
+of SIZE tiny (2 layers of 128) or small (4 of 512) is trained from random
+weights on each task: for one epoch (SQuAD: of 2,000 questions) or MAX_STEPS
+steps, with batches of 32 (SQuAD: 12). The Trainer gets the same examples, batch
+sizes and steps. README.md describes the columns. On two cores, tiny takes
+minutes with MAX_STEPS=114, an epoch of MRPC; small takes twenty minutes with
+MAX_STEPS=20.
 """
 
 import json

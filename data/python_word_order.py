@@ -3,7 +3,7 @@
     python data/python_word_order.py --output_dir=/tmp/word_order
 
 The sentences are those of `python_english.py` with 5 to 24 words. In half of
-them, two neighboring words are exchanged:
+them, two neighboring words are swapped:
 
     text                                  label
     Return a list of the names.           correct
@@ -24,7 +24,7 @@ class PythonWordOrder(Options):
     """Options of `data/python_word_order.py`."""
 
     output_dir: str = option("Directory of sentences.tsv.")
-    seed: int = option("Random seed of the exchanged words.", 12345)
+    seed: int = option("Random seed of the swapped words.", 12345)
 
 
 def main(options: PythonWordOrder) -> None:

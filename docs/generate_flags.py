@@ -33,12 +33,8 @@ COMMANDS = (
 INTRODUCTION = """\
 # All flags
 
-```shell
-python run_classifier.py --help
-```
-
-shows the common flags of a command; `--help=all` shows all of them. If several
-commands share a flag, this page describes it under the first of them.
+`--help` shows the common flags of a command, and `--help=all` shows all flags.
+If several commands share a flag, this page describes it under the first one.
 
 Write `--flag=value` or, for a boolean, `--flag` or `--noflag`. A default of -
 means that the flag has no value unless you give one.

@@ -76,8 +76,8 @@ def run(
     status 130.
     """
     # TensorFlow reads this variable when it is imported. By default, it
-    # disables oneDNN on processors without AVX-512, although oneDNN is 1.2 to
-    # 1.6 times as fast there.
+    # disables oneDNN on processors without AVX-512 VNNI, although it is faster
+    # there.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     define_flags(options_class)
     # absl's own --help would list the flags of all modules.

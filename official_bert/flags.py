@@ -26,7 +26,7 @@ else:
 
 
 # Headings of `--help`, in order. Options without a default come first.
-REQUIRED, LEGACY = "Required", "Compatibility with 2018"
+REQUIRED, LEGACY = "Required", "Compatibility with the 2018 release"
 HEADINGS = (
     REQUIRED,
     "Model",

@@ -113,8 +113,8 @@ class Row(NamedTuple):
         if isinstance(value, str) and value.strip():
             if _PRINTED_LIST.fullmatch(value):
                 must = (
-                    "be a name, not a list. For several labels per text, write "
-                    "a,b and add --task_type=multilabel"
+                    "be a single name, not a list. For several labels per "
+                    "text, write a,b and add --task_type=multilabel"
                 )
                 raise self.error(column, must, value)
             if "\n" in value.strip():

@@ -179,7 +179,7 @@ CIRCLE_OF_FILES = {
         ({"tasks/a": "", "export/a": ""}, "2 files are called a.py"),
     ],
 )
-def test_checker_finds_the_error(tmp_path, sources, expected):
+def test_forbidden_import_is_found(tmp_path, sources, expected):
     """The imports of this project show that it accepts all others."""
     (tmp_path / "run_squad.py").write_text("from official_bert import tasks")
     for name, source in {"__init__": "", **sources}.items():

@@ -160,11 +160,11 @@ def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
         assert message in caplog.text
 
 
-def test_exchanged_columns_are_an_error(tmp_path):
+def test_swapped_columns_are_an_error(tmp_path):
     rows = [f"it is {i},{'ab'[i % 2]}" for i in range(20)]
     text = table(*rows, header="label,text")
     flags = ("--text_column=text", "--label_column=label")
-    message = "'label' .* 20 different labels, .* 'text' only 2 .* exchanged"
+    message = "'label' .* 20 different labels, .* 'text' only 2 .* swapped"
     with pytest.raises(InputError, match=message):
         tasks.get(complete(tmp_path, "a.csv", text, *flags))
 
@@ -202,7 +202,7 @@ def test_texts_with_several_labels_give_a_warning(tmp_path, caplog):
     assert "with different labels: 3, such as 'a'" in caplog.text
 
 
-def test_numbers_are_classes_or_values_and_need_points(tmp_path, caplog):
+def test_numeric_labels_are_classes_or_have_decimal_points(tmp_path, caplog):
     caplog.set_level(logging.INFO, logger="absl")
     assert complete(tmp_path, "a.csv", table(*REVIEWS)).task_type
     assert "(otherwise: --task_type=regression)" in caplog.text

@@ -129,8 +129,9 @@ def read_resume_state(prefix: str) -> ResumeState | None:
         return state
     except (TypeError, ValueError) as error:  # TypeError if a value is missing.
         raise InputError(
-            f"{path} is damaged. {str(error).rstrip('.')}. Remove it to resume "
-            "from the checkpoint at another position in the data."
+            f"{path} is damaged. {str(error).rstrip('.')}. If you "
+            "remove it, training resumes from this checkpoint, but at another "
+            "position in the data."
         ) from error
 
 

@@ -168,7 +168,7 @@ def _table_rows(
         yield row.where, TableRow(given, cells)
     if empty:
         logging.warning(
-            "Rows with empty texts: %s. Their predictions have no meaning",
+            "Rows with empty texts: %s. Their predictions are meaningless",
             listed(empty),
         )
 

@@ -157,7 +157,7 @@ class Predictor:
             self._has_warned = True
             logging.warning(
                 "Up to %d of %d texts are truncated to %d tokens, the "
-                "--max_seq_length of the training. For longer texts, train "
+                "--max_seq_length used in training. For longer texts, train "
                 "with a larger one",
                 num_full,
                 len(lengths),

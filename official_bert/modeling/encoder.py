@@ -281,9 +281,9 @@ class Bert(layers.PretrainedLayer):
         limit = config.max_position_embeddings
         if isinstance(length, int) and length > limit:  # It may be symbolic.
             raise InputError(
-                f"`input_ids` must have at most {limit} columns, like the "
-                f"model's positions. Received: {length}. Truncate the texts, "
-                f"such as with `encode(..., max_seq_length={limit})`."
+                f"`input_ids` must have at most {limit} columns, the number of "
+                f"positions of the model. Received: {length}. Truncate the "
+                f"texts, such as with `encode(..., max_seq_length={limit})`."
             )
         input_ids = ops.cast(input_ids, "int32")
         if input_mask is None:

@@ -203,7 +203,7 @@ def _require_file(directory: str, name: str, hint: str) -> None:
     if not files.exists(directory):
         raise InputError(
             f"--model_dir={directory} must be an existing run directory, the "
-            "--output_dir of a training. Check the path."
+            "--output_dir of a training command. Check the path."
         )
     if not files.exists(os.path.join(directory, name)):
         if files.exists(os.path.join(directory, huggingface_files.CONFIG)):

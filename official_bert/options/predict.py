@@ -71,8 +71,8 @@ class Predict(ModelOptions, heading="Model"):
         "Compute each text's pseudo-log-likelihood and perplexity."
     )
     null_score_diff_threshold: float | None = optional(
-        'SQuAD 2.0: predict "no answer" if its score exceeds that of the best '
-        "answer by more than this value. Default: as in training."
+        'SQuAD 2.0: predict "no answer" if its score exceeds the score of the '
+        "best answer by more than this value. Default: as in training."
     )
 
     @classmethod
@@ -148,7 +148,8 @@ class Predict(ModelOptions, heading="Model"):
         for name, stream in streams.items():
             if not self.is_set(name) and stream is None:
                 raise InputError(
-                    f"--{name} must be given if the standard stream is closed."
+                    f"--{name} must be given, because standard "
+                    f"{name.removesuffix('_file')} is closed."
                 )
 
     def _task(self) -> dict[str, object]:

@@ -142,7 +142,7 @@ class RunClassifier(FinetuningOptions, heading="Data"):
         "label",
     )
     id_column: str | None = optional(
-        "Own data: column of the names of the examples. Default: the line "
+        "Own data: column of the ids of the examples. Default: the line "
         "number; in multiple choice, id if it exists."
     )
     label_file: str | None = file_option(

@@ -128,9 +128,9 @@ def report(
         advice = "Use one file per document, or change --document_blank_lines."
     mean_length = summary.num_tokens / summary.num_sentences
     if num_documents == 1 and options.nsp == "next":
-        problem = "only one document, so random segments B are also from it"
+        problem = "there is only one document, so all segments B come from it"
     elif 2 * num_single >= num_documents:
-        problem = f"{num_single} of {num_documents} have one sentence"
+        problem = f"{num_single} of {num_documents} have only one sentence"
     elif summary.is_wrapped:
         problem = "most lines end within a sentence"
     elif mean_length > _MAX_MEAN_LENGTH and not options.split_sentences:

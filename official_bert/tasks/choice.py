@@ -105,9 +105,9 @@ class ChoiceColumns(NamedTuple):
         are_lists = isinstance(texts, list) and isinstance(names, list)
         if not are_lists or len(texts) < 2 or len(names) not in (0, len(texts)):
             raise InputError(
-                f"{where}: {self.choices!r} must be a list of at least two "
-                "texts, an object with the lists `text` and `label`, or, "
-                "comma-separated, the columns of the choices. Received: "
+                f"{where}: {self.choices!r} must name a list of at least two "
+                "texts, an object with the lists `text` and `label`, or at "
+                "least two columns, separated by commas. Received: "
                 f"{quoted(value)}. The columns are {listed(given)}. In "
                 "training, check --choices_column."
             )

@@ -259,7 +259,7 @@ class OwnTexts(OwnData):
                 f"{self._label_column()} has {len(names)} different labels, "
                 f"but column {options.text_a_column!r} only {num_texts} "
                 "different texts. Are --text_column and --label_column "
-                "exchanged?"
+                "swapped?"
             )
         share = options.dev_share if options.holds_out else 0.0
         indices = hold_out(texts, labels, share)

@@ -75,7 +75,7 @@ def log_data(
         rows["windows"] = [f"{metadata['num_records']:,}"]
     for name, value in metadata.get("lengths", {}).items():
         if name == "full":
-            rows[f"cut or full at {max_seq_length}"] = [f"{value:.1%}"]
+            rows[f"{max_seq_length} tokens or more"] = [f"{value:.1%}"]
         else:
             rows[f"tokens, {name}"] = [f"{value:,}"]
     widths = [max(len(split), 7) + 1 for split in data]

@@ -5,7 +5,7 @@ import python_word_order
 from python_word_order import PythonWordOrder
 
 
-def test_two_neighboring_words_inside_the_sentence_are_exchanged():
+def test_two_neighboring_words_inside_the_sentence_are_swapped():
     words = ["The", "first", "of", "all", "words", "is", "here."]
     for seed in range(20):
         text = " ".join(words)
@@ -18,7 +18,7 @@ def test_two_neighboring_words_inside_the_sentence_are_exchanged():
         assert 0 < n < len(words) - 2
 
 
-def test_equal_neighbors_are_not_exchanged():
+def test_equal_neighbors_are_not_swapped():
     text = "It is is Is here."
     assert python_word_order.swap(text, random.Random(1)) == text
 

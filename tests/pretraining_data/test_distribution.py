@@ -76,7 +76,7 @@ def chi_square(ours, theirs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "wwm"])
-def test_figures_of_several_runs_equal_those_of_the_original(
+def test_statistics_of_several_runs_equal_the_original(
     golden, shared_data, tmp_path, kind
 ):
     vocab_file = shared_data / "vocab" / "uncased.txt"

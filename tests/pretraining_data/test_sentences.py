@@ -197,7 +197,7 @@ def test_random_segments_are_not_counted(make, num_workers, pack_sequences):
     [
         ("A cat.\nA dog.\n", {}, "one document.*blank line.*--split_sentences"),
         ("A.\n" * 9, {"nsp": "none"}, None),
-        ("A cat.\n\nA dog.\n\nA.\nB.\nC.\n", {}, "documents: 2 of 3 have one"),
+        ("A cat.\n\nA dog.\n\nA.\nB.\nC.\n", {}, "documents: 2 of 3 have only"),
         ("A\na,\na.\n\n" * 2, {}, "Most lines end within a sentence"),
         (
             (f"{'A ' * 101}.\n" * 2 + "\n") * 2,

@@ -279,7 +279,7 @@ def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     assert parsed.choices == ["b", "c"]
 
 
-def test_windows_are_an_error():
+def test_windows_of_long_texts_are_an_error_in_multiple_choice():
     with pytest.raises(InputError, match="--long_document=windows"):
         ChoiceTask(num_choices=2, long_documents=LongDocuments("windows"))
 

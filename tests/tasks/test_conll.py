@@ -65,7 +65,7 @@ def words_and_tags(sentences):
     return [(list(s.words), s.tags and list(s.tags)) for s in sentences]
 
 
-def test_sentences_know_their_document(write):
+def test_each_sentence_refers_to_its_document(write):
     sentences = read(write(CONLL))
     assert words_and_tags(sentences) == [
         (["EU", "rejects", "."], ["B-ORG", "O", "O"]),
