@@ -23,14 +23,14 @@ def main(options: ConvertCheckpoint) -> None:
     """Converts a model, or strips the optimizer, and prints a report."""
     with cli.quiet_imports():
         from official_bert.checkpoints.conversion import converter
-        from official_bert.inference.trained_models import make_task
+        from official_bert.inference.trained_models import describe_task
 
     if options.strip_optimizer:
         print(converter.strip_optimizer(options))
         return
     model = converter.open_model(options)
     if options.to == "tf1" and model.description.task is None:
-        model = model.with_task(make_task(model))
+        model = model.with_task(describe_task(model))
     print(converter.convert(model, options))
 
 

@@ -74,7 +74,6 @@ def main(*cells: str) -> None:
         static = make_step(cell, make_batch(cell), None)
         for kind, (tokens_per_word, max_ngram) in KINDS.items():
             size = cell.config.vocab_size
-            assert size is not None
             masking = Masking(
                 cell.num_predictions, max_ngram, 103, size, 0.8, 0.1
             )

@@ -111,7 +111,7 @@ def save_rows(path: str, rows: Sequence[dict[str, np.ndarray]]) -> None:
 
 
 def main(
-    folder: str,
+    data_dir: str,
     vocab_file: str,
     model: str,
     python: str = "",
@@ -120,9 +120,9 @@ def main(
     """Prints a row for each task."""
     config = SIZES[model]
     tokenizer = Tokenizer(vocab_file)
-    squad = SquadTask(data=SquadData(f"{folder}/squad/train-v1.1.json"))
+    squad = SquadTask(data=SquadData(f"{data_dir}/squad/train-v1.1.json"))
     mrpc, sst2 = (
-        glue.make_task(glue.GlueData(glue.TASKS[row], f"{folder}/glue/{name}"))
+        glue.make_task(row, f"{data_dir}/glue/{name}")
         for row, name in (("mrpc", "MRPC"), ("sst2", "SST-2"))
     )
     tasks: dict[str, tuple[Task, int, int]] = {

@@ -22,7 +22,7 @@ LENGTH = 128
 
 def main(directory: str, vocab_file: str, n: str, *models: str) -> None:
     """Prints a row for each model."""
-    task = glue.make_task(glue.GlueData(glue.TASKS["sst2"], directory))
+    task = glue.make_task("sst2", directory)
     examples = task.data.read("train")[: int(n)]
     tokenizer = Tokenizer(vocab_file)
     blocks = list(task.featurize(examples, tokenizer, LENGTH))

@@ -38,8 +38,8 @@ def shared(examples: Sequence[TextExample], tokenizer: Tokenizer) -> Floats:
 def main(directory: str, vocab_file: str) -> None:
     tokenizer = Tokenizer(vocab_file)
     for name in ("MRPC", "RTE", "STS-B"):
-        row = glue.TASKS[name.lower().replace("-", "")]
-        task = glue.make_task(glue.GlueData(row, f"{directory}/glue/{name}"))
+        row = name.lower().replace("-", "")
+        task = glue.make_task(row, f"{directory}/glue/{name}")
         train, dev = task.data.read("train"), task.data.read("dev")
         known, unseen = shared(train, tokenizer), shared(dev, tokenizer)
         labels = [example.label for example in train]

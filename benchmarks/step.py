@@ -125,7 +125,7 @@ def our_step(cell: Cell, kind: str) -> Callable[[], Any]:
             )
         )
         return lambda: forward(batch).pooled_output.numpy()
-    task = glue.make_task(glue.GlueData(glue.TASKS["mrpc"], ""))
+    task = glue.make_task("mrpc", "")
     model: Any
     objective: Objective
     if kind == "pretraining":
@@ -155,7 +155,6 @@ def count_operations(cell: Cell, kind: str) -> float:
     products += (tokens * (config.num_hidden_layers - 1) + last) * by
     products += cell.batch_size * hidden**2
     if masked:
-        assert config.vocab_size is not None
         products += masked * hidden * (hidden + config.vocab_size)
     # Each product of the forward pass has two in the backward pass.
     return 2.0 * products * (1 if kind in ("prediction", "forward") else 3)
@@ -171,7 +170,7 @@ def matmul_rate(size: int = 2048) -> float:
 def run_ours(cell: str, kind: str) -> list[float]:
     """Measures ours in a new process."""
     command = [sys.executable, "-m", "benchmarks.step", "--ours", cell, kind]
-    return _output(command)
+    return json_output(command)
 
 
 def run_peer(name: str, python: str, cell: Cell, kind: str) -> list[float]:
@@ -183,15 +182,17 @@ def run_peer(name: str, python: str, cell: Cell, kind: str) -> list[float]:
             file.write(cell.config.to_json_string())
         np.savez(batch, **make_batch(cell))
         path = step_peers.__file__
-        return _output([python, path, name, config, batch, kind, str(ROUNDS)])
+        return json_output(
+            [python, path, name, config, batch, kind, str(ROUNDS)]
+        )
 
 
-def _output(command: list[str]) -> list[float]:
+def json_output(command: list[str]) -> Any:
+    """Runs a command; returns the value of the last line that it prints."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr)
-    found: list[float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:

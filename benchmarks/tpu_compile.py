@@ -30,13 +30,13 @@ import fnmatch
 import itertools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks import tpu_steps
+from benchmarks.step import json_output
 from benchmarks.tpu_steps import Case, Step
 from official_bert import files, json_files, progress
 
@@ -62,11 +62,7 @@ def compile_hlo(python: str, hlo: bytes) -> Compiled:
     with tempfile.NamedTemporaryFile(suffix=".hlo") as file:
         file.write(hlo)
         file.flush()
-        command = [python, COMPILER, file.name]
-        done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    found: Compiled = json.loads(done.stdout.splitlines()[-1])
+        found: Compiled = json_output([python, COMPILER, file.name])
     if "error" in found and "Ran out of memory" not in found["error"]:
         raise SystemExit(found["error"])
     return found

@@ -15,7 +15,6 @@ from official_bert.inputs import schemas
 from official_bert.modeling.pretraining_model import PretrainingModel
 from official_bert.tasks import glue
 from official_bert.tasks.squad.squad_task import SquadTask
-from official_bert.tasks.task import Task
 from official_bert.training import precision
 from official_bert.training.objectives import (
     FinetuningObjective,
@@ -79,7 +78,8 @@ class Step:
                     case.length, NUM_PREDICTIONS[case.length]
                 )
             else:
-                task = _task(case.kind)
+                is_squad = case.kind == "squad"
+                task = SquadTask() if is_squad else glue.make_task("mnli", "")
                 objective = FinetuningObjective(task)
                 model = task.build_model(case.config)
                 self._schema = task.schema(case.length)
@@ -108,9 +108,3 @@ def _key_and_counter(seed: Any, name: str | None = None) -> tuple[Any, Any]:
     del name
     key = tf.reshape(tf.bitcast(seed, tf.uint64), [1])
     return key, tf.zeros([2], tf.uint64)
-
-
-def _task(kind: str) -> Task:
-    if kind == "squad":
-        return SquadTask()
-    return glue.make_task(glue.GlueData(glue.TASKS["mnli"], ""))

@@ -14,7 +14,7 @@ from absl import logging
 
 from official_bert import json_files, model_formats
 from official_bert.errors import InputError
-from official_bert.tokenization.vocab import require_tokens
+from official_bert.tokenization.vocab import num_tokens, require_tokens
 
 # Keras takes minutes to build thousands of layers, which a damaged config may
 # have.
@@ -32,7 +32,7 @@ class BertConfig:
     """The sizes of a BERT model.
 
     Attributes:
-        vocab_size: V, the number of tokens; None until it is known.
+        vocab_size: V, the number of tokens.
         hidden_size: H, the size of the outputs of each layer.
         num_hidden_layers: L, the number of Transformer layers.
         num_attention_heads: A, a divisor of H.
@@ -51,7 +51,7 @@ class BertConfig:
             the original; written to files only if true.
     """
 
-    vocab_size: int | None
+    vocab_size: int
     hidden_size: int = 768
     num_hidden_layers: int = 12
     num_attention_heads: int = 12
@@ -67,7 +67,7 @@ class BertConfig:
     @classmethod
     def from_dict(cls, json_object: dict[str, Any]) -> "BertConfig":
         """Returns a config from a dict; unknown keys become attributes."""
-        config = cls(vocab_size=None)
+        config = cls(vocab_size=None)  # type: ignore[arg-type]
         vars(config).update(json_object)
         return config
 
@@ -139,20 +139,18 @@ class BertConfig:
         may have fewer: some models pad their embeddings.
         """
         require_tokens(vocab, vocab_file)
-        # A duplicate token makes the dict smaller than the file. Blank lines at
-        # the end are not tokens.
-        num_tokens = 1 + max(number for token, number in vocab.items() if token)
-        if self.vocab_size is None or num_tokens > self.vocab_size:
+        size = num_tokens(vocab)
+        if size > self.vocab_size:
             raise InputError(
-                f"{vocab_file}: {num_tokens} tokens exceed the model's "
+                f"{vocab_file}: {size} tokens exceed the model's "
                 f"vocab_size={self.vocab_size}. Use the model's vocabulary."
             )
-        if num_tokens < self.vocab_size - _MAX_PADDING:
+        if size < self.vocab_size - _MAX_PADDING:
             message = (
                 "%s: has %d tokens, but the model has %d. Check that it is the "
                 "vocabulary of the model."
             )
-            logging.warning(message, vocab_file, num_tokens, self.vocab_size)
+            logging.warning(message, vocab_file, size, self.vocab_size)
 
     def require_length(self, max_seq_length: int) -> None:
         """Raises `InputError` for sequences longer than the model supports."""

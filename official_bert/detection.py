@@ -64,7 +64,7 @@ def read_rows(options: RunClassifier, split: str) -> Iterator[Row]:
     return tables.read(
         options.own_file(split),
         options.own_format(split),
-        has_header=options.has_header is not False,
+        has_header=options.reads_header,
         flags=flags,
     )
 

@@ -82,6 +82,12 @@ def quoted(value: Any) -> str:
     return _CUT.repr(value)
 
 
+def first_line(error: Exception) -> str:
+    """Returns the first line of a message, or the class of the exception."""
+    lines = short_reason(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def short_reason(error: Exception) -> str:
     """Returns the message of an exception, without TensorFlow's graph names."""
     return _GRAPH_PARTS.sub("", getattr(error, "message", str(error)))

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from official_bert.errors import InputError, short_reason
 
@@ -171,8 +171,8 @@ def require_writable_file(path: str) -> None:
 
 
 @contextlib.contextmanager
-def open_binary(path: str, unpacks: bool = True) -> Iterator[BinaryIO]:
-    """Opens a file for reading bytes; unpacks it if it ends in ``.gz``."""
+def open_binary(path: str) -> Iterator[BinaryIO]:
+    """Opens a file for reading its stored bytes."""
     with contextlib.ExitStack() as stack:
         with _input_errors(
             path, f"Cannot read {path!r}", "Check the path and the permissions."
@@ -180,15 +180,12 @@ def open_binary(path: str, unpacks: bool = True) -> Iterator[BinaryIO]:
             file = stack.enter_context(_backend(path).open(path, "rb"))
             if is_remote(path):
                 file.seek(0)  # gfile opens lazily; fail here if missing.
-        if unpacks and path.endswith(".gz"):
-            yield cast(BinaryIO, gzip.GzipFile(fileobj=file))
-        else:
-            yield file
+        yield file
 
 
 def is_gzip(path: str) -> bool:
     """Whether a file starts like gzip data, whatever its name is."""
-    with open_binary(path, unpacks=False) as file:
+    with open_binary(path) as file:
         return file.read(3) == b"\x1f\x8b\x08"
 
 
@@ -203,7 +200,7 @@ def fingerprint(path: str) -> str:
     if not (exists(path) if is_remote(path) else os.path.isfile(path)):
         return f"{name}: not a regular file"
     length = size(path)
-    with open_binary(path, unpacks=False) as file:
+    with open_binary(path) as file:
         for number in range(4):
             if length > 4 * _HASHED_BLOCK:
                 file.seek((length - _HASHED_BLOCK) * number // 3)
@@ -241,8 +238,9 @@ def _decode(
     Only the whole content keeps every `\r`: TensorFlow drops them from the
     lines of remote files.
     """
-    with open_binary(path) as file:
-        stored = getattr(file, "fileobj", file)  # The compressed file.
+    with open_binary(path) as stored:
+        is_packed = path.endswith(".gz")
+        file = gzip.GzipFile(fileobj=stored) if is_packed else stored
         number = position = 0
         try:
             lines = file if by_line else [file.read()]

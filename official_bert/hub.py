@@ -12,7 +12,7 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, missing_package, short_reason
-from official_bert.tokenization import load_vocab
+from official_bert.tokenization import load_vocab, num_tokens
 
 # Inputs, and their names in the signature `tokens` of TF1 Hub modules.
 INPUTS = {
@@ -162,7 +162,7 @@ class HubBert(keras.layers.Layer):
         ]
         vocab = load_vocab(self.encoder.text_info.vocab_file)
         return BertConfig(
-            vocab_size=max(vocab.values()) + 1,
+            vocab_size=num_tokens(vocab),
             hidden_size=int(output.pooled_output.shape[-1]),
             num_hidden_layers=max(1, len(output.encoder_outputs)),
             num_attention_heads=1,

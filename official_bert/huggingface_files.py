@@ -8,7 +8,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files, json_files
+from official_bert import files, json_files, model_formats
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, quoted
 
@@ -111,15 +111,15 @@ def read_config(directory: str) -> BertConfig:
 
 
 def architecture(directory: str) -> str:
-    """Returns the model's class in transformers, or "a pre-trained model".
+    """Returns the model's class in transformers.
 
-    The config of a pre-trained model may name no class.
+    "" if the config names none, as for some pre-trained models.
     """
     path = os.path.join(directory, CONFIG)
     names = json_files.get(
         _read_json(path), "architectures", tuple[str, ...] | None, path
     )
-    return names[0] if names else "a pre-trained model"
+    return names[0] if names else ""
 
 
 def read_vocab(directory: str) -> str | None:
@@ -215,6 +215,12 @@ def _require_lines(tokens: Iterable[str], where: str) -> None:
                 f"{where}: tokens must not have line breaks. Received: "
                 f"{quoted(token)}."
             )
+
+
+def read_casing_beside(checkpoint: str) -> bool | None:
+    """Returns `read_casing` of the directory of a checkpoint."""
+    path = model_formats.beside_checkpoint(checkpoint, TOKENIZER_CONFIG)
+    return read_casing(os.path.dirname(path)) if path else None
 
 
 def read_casing(directory: str) -> bool | None:

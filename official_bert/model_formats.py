@@ -26,7 +26,9 @@ _UNSUPPORTED = {
     ".msgpack": "written by the former Flax models of transformers",
 }
 
-_CONFIG = "bert_config.json"
+# The config and the vocabulary beside a TF1 checkpoint.
+CONFIG, VOCAB = "bert_config.json", "vocab.txt"
+
 _CHECKPOINT = ("checkpoint", f"*{INDEX}")
 
 # The prefix of the checkpoints that Google released.
@@ -44,9 +46,9 @@ def detect(path: str, where: str) -> str:
     names = files.list_directory(path)
     has_others = has_any(names, OTHER_WEIGHTS)
     has_checkpoint = files.exists(path + INDEX) or has_any(names, _CHECKPOINT)
-    if has_checkpoint and (_CONFIG in names or not has_others):
+    if has_checkpoint and (CONFIG in names or not has_others):
         return "checkpoint"
-    if _CONFIG in names and "config.json" not in names:
+    if CONFIG in names and "config.json" not in names:
         return "checkpoint"  # Without weights.
     if not has_others:
         for name in names or [""]:

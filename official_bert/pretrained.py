@@ -23,7 +23,13 @@ from official_bert import (
     task_file,
 )
 from official_bert.config import BertConfig
-from official_bert.errors import InputError, ending_with_reader, listed
+from official_bert.errors import (
+    InputError,
+    ending_with_reader,
+    first_line,
+    listed,
+)
+from official_bert.model_formats import CONFIG, VOCAB
 from official_bert.released_models import DEMO, commands_directory, released
 from official_bert.tokenization.normalize import normalize
 
@@ -39,8 +45,6 @@ _SMALL = (
     "assets/tokenizer/vocabulary.txt",
 )
 _WEIGHTS = (*model_formats.OTHER_WEIGHTS, "*.data-?????-of-?????")
-
-_CONFIG, _VOCAB = "bert_config.json", "vocab.txt"
 
 
 class ModelFiles(NamedTuple):
@@ -80,13 +84,13 @@ def find(model: str | os.PathLike[str]) -> ModelFiles:
     config_file = lower = None
     if model_format == "checkpoint":
         checkpoint = model_formats.find_checkpoint(directory)
-        config_file = model_formats.beside_checkpoint(directory, _CONFIG)
+        config_file = model_formats.beside_checkpoint(directory, CONFIG)
     if config_file:
-        vocab_file = model_formats.beside_checkpoint(directory, _VOCAB) or ""
+        vocab_file = model_formats.beside_checkpoint(directory, VOCAB) or ""
         directory = os.path.dirname(config_file)
     elif model_format == "checkpoint" and task_file.is_in(directory):
         raise InputError(
-            f"{model}: has no {_CONFIG}, because it was trained from a TF Hub "
+            f"{model}: has no {CONFIG}, because it was trained from a TF Hub "
             "module. Only predict.py --model_dir supports it."
         )
     else:
@@ -95,8 +99,8 @@ def find(model: str | os.PathLike[str]) -> ModelFiles:
         else:
             config = huggingface_files.read_config(directory)
             vocab = huggingface_files.read_vocab(directory)
-        config_file = _cache(_CONFIG, config.to_json_string())
-        vocab_file = "" if vocab is None else _cache(_VOCAB, vocab)
+        config_file = _cache(CONFIG, config.to_json_string())
+        vocab_file = "" if vocab is None else _cache(VOCAB, vocab)
     if lower is None:
         lower = _is_uncased(directory, vocab_file)
     return ModelFiles(config_file, vocab_file, checkpoint, lower)
@@ -112,11 +116,11 @@ def run_files(
     By default, `do_lower_case` has its value in training or, if that is
     unknown, depends on the vocabulary. `vocab_file` replaces the run's.
     """
-    vocab_file = vocab_file or os.path.join(directory, _VOCAB)
+    vocab_file = vocab_file or os.path.join(directory, VOCAB)
     if do_lower_case is None:
         do_lower_case = _is_uncased(directory, vocab_file)
     return ModelFiles(
-        os.path.join(directory, _CONFIG),
+        os.path.join(directory, CONFIG),
         vocab_file,
         model_formats.find_checkpoint(directory),
         do_lower_case,
@@ -259,7 +263,7 @@ def _download_problem(error: Exception, revision: str) -> str:
     return (
         "cannot be downloaded. Check the connection, HF_ENDPOINT and "
         "HF_HUB_OFFLINE, or pass a local directory. Received: "
-        f"{str(error).splitlines()[0]}"
+        f"{first_line(error)}"
     )
 
 

@@ -159,9 +159,11 @@ class Row(NamedTuple):
         The cell must be one of `names`, this number, or a letter from A.
         """
         value, letters = self.get(column), string.ascii_uppercase[:num_choices]
-        name = str(value).strip().removesuffix(".0")
+        name, *known_names = (
+            str(name).strip().removesuffix(".0") for name in (value, *names)
+        )
         digits = [str(number) for number in range(num_choices)]
-        for known in (list(map(str, names)), digits, list(letters)):
+        for known in (known_names, digits, list(letters)):
             if name in known:
                 return known.index(name)
         expected = (
@@ -185,6 +187,8 @@ class Row(NamedTuple):
 
 def to_number(cell: Any) -> float | None:
     """Returns a cell that is a finite number as a float, otherwise None."""
+    if "_" in str(cell):  # Python reads "1_000" as a number.
+        return None
     try:
         number = float(cell)
     except (TypeError, ValueError, OverflowError):
@@ -223,16 +227,8 @@ def read(
         raise no_examples(path)
 
 
-def read_lines(path: str, *, has_header: bool) -> Iterator[Row]:
-    """Yields the lines of a benchmark's TSV, of any numbers of columns."""
-    files.require(path, "The data")
-    for line, text in files.numbered_lines(path):
-        if line > 1 or not has_header:
-            cells = _by_number(text.split("\t"))
-            yield Row(path, line, cells, [*cells])
-
-
-def _by_number(cells: Iterable[str]) -> dict[str, str]:
+def by_number(cells: Iterable[str]) -> dict[str, str]:
+    """Returns {"0": the first cell, "1": the second, ...}."""
     return {str(number): cell for number, cell in enumerate(cells)}
 
 
@@ -338,10 +334,10 @@ def _name_cells(
                 f"{path}:{line}: must have {width} columns, like the first "
                 f"line. Received: {len(cells)}. {advice}"
             )
-        by_number = _by_number(cells)
+        numbered_cells = by_number(cells)
         by_name = dict(zip(names, cells, strict=False))
-        columns = names or [*by_number]
-        yield Row(path, line, by_number | by_name, columns)
+        columns = names or [*numbered_cells]
+        yield Row(path, line, numbered_cells | by_name, columns)
 
 
 def _require_different(where: str, names: Sequence[str]) -> None:

@@ -139,6 +139,7 @@ def test_ambiguous_columns_are_an_error(tmp_path, header, row, message):
         (["1", "5", "3"] * 9, "classification"),
         ([True, False], "classification"),
         (["1.0", "0.0", ""] * 9, "classification"),
+        ([f"{n}_{n}" for n in range(1000)], "classification"),
         (["1.5", "2"], "regression"),
         ([0.25, 1], "regression"),
         (list(range(1000)), "regression"),

@@ -99,6 +99,8 @@ def test_saved_model_is_loaded_with_its_tokenizer(models, model_class):
     found = pretrained.find("saved")
     assert (found.vocab_file, found.do_lower_case) == ("saved/vocab.txt", False)
     assert Tokenizer.from_pretrained("saved").vocab == tokenizer.vocab
+    model_class(model.config).save_pretrained("new")
+    assert os.path.exists("new/bert_model.ckpt.index")
 
 
 def test_model_is_not_saved_in_a_run_directory(models):

@@ -22,7 +22,7 @@ from official_bert.checkpoints.conversion import (
 )
 from official_bert.checkpoints.conversion.model import Arrays, Description
 from official_bert.errors import InputError, bullet_list, listed
-from official_bert.options.training import RECORD
+from official_bert.options.training import TRAIN_OPTIONS
 from official_bert.tokenization import Tokenizer
 
 # The modules of the formats that `model_formats.detect` returns.
@@ -178,17 +178,19 @@ def save_pretrained(
 ) -> None:
     """Writes the files of a TF1 model; see `PretrainedLayer`."""
     directory = os.fspath(directory)
-    if files.exists(os.path.join(directory, RECORD)):
+    if files.exists(os.path.join(directory, TRAIN_OPTIONS)):
         raise InputError(
             f"{directory} is the directory of a run, whose checkpoints would "
             "be lost. Choose another directory."
         )
+    if not layer.built:
+        layer.build()
     description = Description(config=layer.config)
     if tokenizer:
         description = dataclasses.replace(
             description,
             vocab=files.read_text(tokenizer.vocab_file),
-            do_lower_case=tokenizer.basic_tokenizer.do_lower_case,
+            do_lower_case=tokenizer.do_lower_case,
         )
     arrays = _by_checkpoint_name(layer).items()
     tf1_directory.write_files(directory, arrays, description)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from official_bert.export import graph_packing, saved_model
 from official_bert.export.graph_tokenizer import GraphTokenizer
 from official_bert.inputs import text_inputs
+from official_bert.tokenization import num_tokens
 
 # Published names of the ids of special tokens.
 _SPECIAL_TOKENS = {
@@ -68,7 +69,7 @@ def _make_module(vocab_file: str, do_lower_case: bool, seq_length: int) -> Any:
         for name, token in _SPECIAL_TOKENS.items()
         if token in vocab
     }
-    published["vocab_size"] = max(vocab.values()) + 1
+    published["vocab_size"] = num_tokens(vocab)
     special = _callable(
         lambda: {name: tf.constant(i) for name, i in published.items()}, []
     )

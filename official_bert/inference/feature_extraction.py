@@ -16,7 +16,6 @@ from official_bert.inference.trained_models import load_encoder
 from official_bert.inputs import padding, text_inputs, tfrecords
 from official_bert.inputs.schemas import text_schema
 from official_bert.options import ExtractFeatures
-from official_bert.threads import parallel_map
 
 # Limits of a chunk. The lines of a chunk are sorted by length.
 _CHUNK_LINES = 4096
@@ -86,7 +85,6 @@ class FeatureExtractor:
     def _compute_vectors(self, rows: Sequence[padding.Row]) -> list[Any]:
         """Returns `LineVectors.values` for each row."""
         lengths = [padding.row_length(row) for row in rows]
-        batches = padding.batches_by_length(lengths, self.options.batch_size)
         schema = text_schema(self.options.max_seq_length)
 
         def run(indices: list[int]) -> Any:
@@ -96,8 +94,8 @@ class FeatureExtractor:
             return self._compiled(*map(tf.constant, batch.values())).numpy()
 
         vectors: list[Any] = [None] * len(rows)
-        for indices, values in zip(
-            batches, parallel_map(run, batches), strict=True
+        for indices, values in padding.map_batches(
+            run, lengths, self.options.batch_size
         ):
             for index, array in zip(indices, values, strict=True):
                 if self.options.pooling == "none":

@@ -14,7 +14,6 @@ from official_bert.errors import InputError, quoted
 from official_bert.inference import trained_models
 from official_bert.inputs import padding, text_inputs
 from official_bert.modeling.pretraining_model import PretrainingModel
-from official_bert.threads import parallel_map
 from official_bert.tokenization import Tokenizer
 
 # Scoring masks one token per sequence; this many sequences are in memory.
@@ -43,8 +42,9 @@ class MaskedLanguageModel:
         self.mask_id = tokenizer.vocab[trained_models.MASK]
         self._special_ids = text_inputs.special_ids(tokenizer.vocab)
         # The embedding table may have more rows than the vocabulary has tokens.
-        bias = np.full(model.config.vocab_size or 0, -np.inf, np.float32)
-        bias[list(tokenizer.inv_vocab)] = 0.0
+        self.token_ids = [i for token, i in tokenizer.vocab.items() if token]
+        bias = np.full(model.config.vocab_size, -np.inf, np.float32)
+        bias[self.token_ids] = 0.0
         self._vocabulary_bias = tf.constant(bias)
         ids = tf.TensorSpec([None, None], tf.int32)
         self._compiled = tf.function(
@@ -81,9 +81,6 @@ class MaskedLanguageModel:
         A batch has the indices of its texts, and the log-probabilities of all
         tokens, float32 [B, P, V]. Texts with fewer than P positions are padded.
         """
-        batches = padding.batches_by_length(
-            [len(text.ids) for text in texts], self.batch_size
-        )
         pad = functools.partial(keras.utils.pad_sequences, padding="post")
 
         def predict(indices: list[int]) -> Any:
@@ -94,7 +91,8 @@ class MaskedLanguageModel:
                 pad([text.positions for text in batch]),
             )
 
-        return zip(batches, parallel_map(predict, batches), strict=True)
+        lengths = [len(text.ids) for text in texts]
+        return padding.map_batches(predict, lengths, self.batch_size)
 
     def _run(self, input_ids: Any, input_mask: Any, positions: Any) -> Any:
         batch = {
@@ -132,7 +130,7 @@ class FillMask(MaskedLanguageModel):
             raise InputError(
                 f"`num_guesses` must be at least 1. Received: {num_guesses}."
             )
-        self._num_guesses = min(num_guesses, len(tokenizer.inv_vocab))
+        self._num_guesses = min(num_guesses, len(self.token_ids))
 
     def parse(self, given: Any, where: str) -> MaskedText:
         """Returns the input for a text; raises `InputError` without [MASK]."""

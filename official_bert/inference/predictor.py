@@ -127,8 +127,9 @@ class Predictor:
     def parse(self, given: Any, where: str) -> Any:
         """Returns the example for an item; messages start with `where`."""
         # Tasks take JSON types, which do not include tuples and arrays.
-        is_list = isinstance(given, tuple | np.ndarray)
-        return self.task.parse(list(given) if is_list else given, where)
+        if isinstance(given, tuple | np.ndarray):
+            given = list(given)
+        return self.task.parse(given, where)
 
     def answer(self, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """Returns the answers for examples from `parse`."""

@@ -135,10 +135,7 @@ def load_finetuned(directory: str) -> FinetunedModel:
     """
     require_finetuned(directory)
     model_files = pretrained.run_files(directory)
-    description = task_file.read(directory)
-    return _load_task(
-        description, directory, model_files, may_skip=tf1.OPTIMIZER_STATE
-    )
+    return _load_task(task_file.read(directory), directory, model_files)
 
 
 def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
@@ -153,7 +150,7 @@ def load_huggingface(model_files: ModelFiles) -> FinetunedModel:
     task = description.task
     if task is None:
         model = match(huggingface.open_arrays(directory), description)
-        task = make_task(model)
+        task = describe_task(model)
         if task is None:
             raise InputError(
                 f"{directory}: must be fine-tuned to classify texts or tokens, "
@@ -170,9 +167,7 @@ def _load_task(
     description: dict[str, Any],
     directory: str,
     model_files: ModelFiles,
-    *,
     may_initialize: str = "",
-    may_skip: str = "",
 ) -> FinetunedModel:
     """Loads the model that `task.json` in a directory describes."""
     try:
@@ -196,14 +191,15 @@ def _load_task(
             f"{max_seq_length}."
         )
     tokenizer, _ = load_weights(
-        model, model_files, may_initialize=may_initialize, may_skip=may_skip
+        model,
+        model_files,
+        may_initialize=may_initialize,
+        may_skip=tf1.OPTIMIZER_STATE,
     )
-    return FinetunedModel(
-        task, model, tokenizer, model_files.vocab_file, max_seq_length
-    )
+    return FinetunedModel(task, model, tokenizer, max_seq_length)
 
 
-def make_task(model: Model) -> dict[str, Any] | None:
+def describe_task(model: Model) -> dict[str, Any] | None:
     """Returns the content of `task.json` for a model of another format.
 
     Values that other formats do not store have their defaults. Multiple choice

@@ -1,12 +1,13 @@
 """Pads sequences of different lengths to batches of one length."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from official_bert.inputs.schemas import Schema
+from official_bert.threads import parallel_map
 
 # {feature: values} of an example, with sequences of their real length.
 Row = Mapping[str, Any]
@@ -48,6 +49,16 @@ def batches_by_length(
     order = np.argsort(np.negative(lengths), kind="stable").tolist()
     starts = range(0, len(order), batch_size)
     return [order[start : start + batch_size] for start in starts]
+
+
+def map_batches(
+    function: Callable[[list[int]], Any],
+    lengths: Sequence[int],
+    batch_size: int,
+) -> Iterator[tuple[list[int], Any]]:
+    """Yields the indices of each batch of similar lengths, and its result."""
+    batches = batches_by_length(lengths, batch_size)
+    return zip(batches, parallel_map(function, batches), strict=True)
 
 
 def pad_batch(

@@ -80,8 +80,8 @@ def encode(
         zeros.
 
     Raises:
-        InputError: `texts` is a single text or contains something else, or
-            `max_seq_length` is below 3.
+        InputError: `texts` is a single text or contains something else,
+            `max_seq_length` is below 3, or `padding` has another value.
     """
     if max_seq_length < 3:
         raise InputError(
@@ -92,6 +92,11 @@ def encode(
         raise InputError(
             "`texts` must be a list of texts, such as [text] or a column of a "
             f"table. Received: {quoted(texts)}."
+        )
+    if padding not in ("longest", "max_length"):
+        raise InputError(
+            "`padding` must be 'longest' or 'max_length'. Received: "
+            f"{padding!r}."
         )
     special = special_ids(tokenizer.vocab)
     rows = []

@@ -142,7 +142,7 @@ def read(name: str) -> Iterator[bytes]:
     """
     number = 1
     try:
-        with files.open_binary(name, unpacks=False) as opened:
+        with files.open_binary(name) as opened:
             is_gzip = files.is_gzip(name)
             file = gzip.GzipFile(fileobj=opened) if is_gzip else opened
             while header := file.read(_HEADER_SIZE):
@@ -167,7 +167,7 @@ def count_records(name: str) -> int:
     if files.is_gzip(name):
         return sum(1 for _ in read(name))
     count, end, size = 0, 0, files.size(name)
-    with files.open_binary(name, unpacks=False) as file:
+    with files.open_binary(name) as file:
         while end < size:
             file.seek(end)
             length = int.from_bytes(file.read(8), "little")

@@ -170,7 +170,7 @@ class ConfiguredLayer(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}
 
-    def add_matrix(self, name: str, num_rows: int | None) -> Any:
+    def add_matrix(self, name: str, num_rows: int) -> Any:
         """Returns a new weight [num_rows, H] with BERT's initial values.
 
         It stays in float32 under a 16-bit policy: the gradient of an embedding

@@ -19,9 +19,6 @@ from official_bert.options.model_source import NamedModel
 
 MAX_NGRAM = 10
 
-# Values of --nsp, the task on the segments of an instance.
-PAIR_TASKS = ("next", "sop", "none")
-
 # Enough to fill a record of 512 tokens with instances of 30.
 MAX_SEQUENCES_PER_ROW = 16
 
@@ -99,11 +96,10 @@ class CreatePretrainingData(NamedModel, heading="Model"):
         "Share of masked tokens to replace with random tokens.", 0.1
     )
     same_share: float = share("Share of masked tokens not to change.", 0.1)
-    nsp: str = option(
+    nsp: str = choice(
         "Segments of an instance. next: two; half of the time, the second is "
         "from another document. sop: two, swapped half of the time. none: one.",
-        "next",
-        choices=PAIR_TASKS,
+        "next|sop|none",
     )
     short_seq_prob: float = share(
         "Probability of creating instances shorter than --max_seq_length.", 0.1
@@ -147,9 +143,8 @@ class CreatePretrainingData(NamedModel, heading="Model"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        inputs = [*files.expand(self.input_file), self.vocab_file]
-        if self.bert_config_file:
-            inputs.append(self.bert_config_file)
+        others = filter(None, (self.vocab_file, self.bert_config_file))
+        inputs = [*files.expand(self.input_file), *others]
         require_outputs(self, "output_file", self.output_files(), inputs)
         if not self.output_files():
             raise self.error("output_file", "must name at least one file.")

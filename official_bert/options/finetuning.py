@@ -27,12 +27,12 @@ from official_bert.flags import (
 )
 from official_bert.options.checks import file_option, installed
 from official_bert.options.training import (
-    RECORD,
+    TRAIN_OPTIONS,
     DeviceOptions,
     TrainingOptions,
-    read_record,
+    read_train_options,
 )
-from official_bert.tokenization import validate_case_matches_checkpoint
+from official_bert.released_models import validate_case_matches_checkpoint
 
 # Files that training copies to the run directory.
 _COPIES = {"vocab_file": "vocab.txt", "bert_config_file": "bert_config.json"}
@@ -191,8 +191,8 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
         run_directory = given.get("output_dir")
         if not run_directory or given.get("do_train"):
             return {}
-        path = os.path.join(run_directory, RECORD)
-        record = read_record(run_directory)
+        path = os.path.join(run_directory, TRAIN_OPTIONS)
+        record = read_train_options(run_directory)
         command, trained = record.get("command"), record.get("options")
         if not trained:
             _require_model_or_run(given)
@@ -251,22 +251,20 @@ class FinetuningOptions(TrainingOptions, heading="Training"):
 
     def _warn_of_other_tokenizer(self, checkpoint: str) -> None:
         """Warns if files beside a checkpoint differ from the flags."""
-        path = model_formats.beside_checkpoint(checkpoint, "vocab.txt")
+        path = model_formats.beside_checkpoint(checkpoint, model_formats.VOCAB)
         if path and files.read_text(path) != files.read_text(self.vocab_file):
             logging.warning(
                 "--vocab_file=%s differs from %s, which is beside the weights",
                 self.vocab_file,
                 path,
             )
-        path = model_formats.beside_checkpoint(
-            checkpoint, huggingface_files.TOKENIZER_CONFIG
-        )
-        lower = path and huggingface_files.read_casing(os.path.dirname(path))
+        lower = huggingface_files.read_casing_beside(checkpoint)
         if lower not in (None, self.do_lower_case):
             logging.warning(
-                "--do_lower_case=%s, but %s has do_lower_case=%s",
+                "--do_lower_case=%s, but the tokenizer_config.json of %s has "
+                "do_lower_case=%s",
                 self.do_lower_case,
-                path,
+                checkpoint,
                 lower,
             )
 

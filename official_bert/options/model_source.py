@@ -13,8 +13,7 @@ from official_bert.errors import InputError
 from official_bert.flags import Options, optional
 from official_bert.options.checks import existing_checkpoint
 from official_bert.pretrained import ModelFiles
-from official_bert.released_models import DEMO
-from official_bert.tokenization import validate_case_matches_checkpoint
+from official_bert.released_models import DEMO, validate_case_matches_checkpoint
 
 # The files of a released model.
 MODEL_FILES = ("bert_config_file", "vocab_file", "init_checkpoint")

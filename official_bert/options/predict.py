@@ -173,7 +173,8 @@ class Predict(ModelOptions, heading="Model"):
         architecture = huggingface_files.architecture(directory)
         if architecture not in huggingface_files.KINDS:
             message = (
-                f"must be a fine-tuned model. Received: {architecture}. Add "
+                "must be a fine-tuned model. Received: "
+                f"{architecture or 'a pre-trained model'}. Add "
                 "--fill_mask or --score for masked words, or fine-tune it with "
                 "run_classifier.py or run_squad.py and pass --model_dir."
             )

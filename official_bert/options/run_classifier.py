@@ -16,7 +16,7 @@ from official_bert.options.checks import (
     table_format,
 )
 from official_bert.options.finetuning import FinetuningOptions
-from official_bert.options.training import read_record
+from official_bert.options.training import read_train_options
 
 # Options that change the graph of the model, which is fixed in a module.
 _GRAPH_OPTIONS = (
@@ -52,7 +52,7 @@ def _module(handle: str) -> str | None:
 
 def has_held_out(run_directory: str) -> bool:
     """Whether the run in a directory wrote `HELD_OUT`."""
-    options = read_record(run_directory).get("options", {})
+    options = read_train_options(run_directory).get("options", {})
     has_own_file = options.get("train_file") and not options.get("dev_file")
     return bool(has_own_file and options.get("dev_share"))
 
@@ -279,6 +279,11 @@ class RunClassifier(FinetuningOptions, heading="Data"):
     def own_format(self, split: str) -> str:
         """Returns tsv, csv or jsonl, the format of `own_file`."""
         return table_format(self.own_file(split)) or self.resolved_task
+
+    @property
+    def reads_header(self) -> bool:
+        """Whether tables begin with a header, also if that is not known yet."""
+        return self.has_header is not False
 
     @property
     def own_columns(self) -> tuple[str | None, ...]:

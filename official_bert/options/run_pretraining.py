@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from official_bert import files
-from official_bert.flags import amount, count, option, optional, switch
+from official_bert.flags import amount, choice, count, option, optional, switch
 from official_bert.options import create_pretraining_data
 from official_bert.options.checks import existing_files, file_option
 from official_bert.options.training import TrainingOptions
@@ -41,11 +41,10 @@ class RunPretraining(TrainingOptions, heading="Data"):
     num_warmup_steps: int = amount(
         "Steps over which the learning rate rises.", 10000
     )
-    nsp: str = option(
+    nsp: str = choice(
         "Loss on segment pairs. next: next sentence prediction. sop: sentence "
         "order, with records of --nsp=sop. none: no loss.",
-        "next",
-        choices=create_pretraining_data.PAIR_TASKS,
+        "next|sop|none",
     )
     do_eval: bool = switch(
         "Evaluate on --eval_file or, without it, on --input_file.",

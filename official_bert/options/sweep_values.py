@@ -1,5 +1,6 @@
 """`--sweep`: the values of the flags that a sweep varies."""
 
+import dataclasses
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +27,7 @@ def parse(sweep: str, options_class: type[Options]) -> dict[str, list[Any]]:
     `InputError` if a flag cannot be varied, or a value has the wrong type.
     """
     types = typing.get_type_hints(options_class)
+    names = {field.name for field in dataclasses.fields(options_class)}
     values: dict[str, list[Any]] = {}
     for part in filter(None, sweep.split(";")):
         name, equals, texts = part.strip().partition("=")
@@ -33,7 +35,7 @@ def parse(sweep: str, options_class: type[Options]) -> dict[str, list[Any]]:
             raise InputError(
                 "--sweep does not vary --model. Start a sweep for each model."
             )
-        if not equals or name not in types or name in _CANNOT_VARY:
+        if not equals or name not in names - _CANNOT_VARY:
             raise InputError(
                 f"--sweep: {part!r} does not start with a flag that can be "
                 "varied. Write flags and values as in "

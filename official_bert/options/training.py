@@ -20,7 +20,7 @@ from official_bert.flags import (
 from official_bert.options import checks, tf_config
 from official_bert.options.model_source import NamedModel
 
-RECORD = "train_options.json"
+TRAIN_OPTIONS = "train_options.json"
 
 # Options that need one host, and what to do with several.
 _ONE_HOST = {
@@ -30,13 +30,13 @@ _ONE_HOST = {
 }
 
 
-def read_record(directory: str) -> dict[str, Any]:
+def read_train_options(directory: str) -> dict[str, Any]:
     """Returns the content of `train_options.json`; {} without the file.
 
     If present, `options` is an object, and `fingerprints` an object of lists.
     Raises `InputError` if the file is invalid.
     """
-    path = os.path.join(directory, RECORD)
+    path = os.path.join(directory, TRAIN_OPTIONS)
     if not files.exists(path):
         return {}
     record = json_files.read_object(path)
@@ -197,7 +197,7 @@ class TrainingOptions(NamedModel, DeviceOptions, heading="Training"):
             files.require_writable_directory(self.output_dir)
 
     def _require_utf8(self) -> None:
-        """Raises `InputError` for values that `RECORD` cannot contain."""
+        """Raises `InputError` for values that JSON files cannot contain."""
         for name, value in vars(self).items():
             try:
                 str(value).encode()

@@ -53,8 +53,8 @@ class VisualizeAttention(ModelOptions, heading="Data"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_finetuned = task_file.is_in(self.model_dir or "")
-        self._require_files(is_finetuned)
+        directory = self.model_dir
+        self._require_files(bool(directory and task_file.is_in(directory)))
         config = self.model_files.read_config()
         config.require_length(self.max_seq_length)
         inputs = filter(None, [*self.input_files(), self.input_file])

@@ -50,6 +50,8 @@ from official_bert.pretraining_data.workers import Workers
 
 # int64 [n, 6]: the fields of `segment_pairs.Pair`, and the pair's key.
 KeyedPairs = npt.NDArray[np.int64]
+_NUM_COLUMNS, _BYTES_PER_PAIR = 6, 48
+_IS_RANDOM_NEXT, _KEY = 4, -1  # Columns.
 _KEY_BITS = 63
 
 _SENTENCES_PER_WORK_ITEM = 2**12  # A sentence starts at most one pair.
@@ -157,14 +159,14 @@ def begin_pairs(
         )
         for pair in pairs:
             rows.extend((*pair, rng.getrandbits(_KEY_BITS)))
-    return np.frombuffer(rows, np.int64).reshape(-1, 6)
+    return np.frombuffer(rows, np.int64).reshape(-1, _NUM_COLUMNS)
 
 
 def lacks_segment(
     pairs: KeyedPairs, options: CreatePretrainingData
 ) -> npt.NDArray[np.bool_]:
     """Returns which pairs of `begin_pairs` lack a random segment B."""
-    return pairs[:, 4].astype(np.bool_) & (options.nsp == "next")
+    return pairs[:, _IS_RANDOM_NEXT].astype(np.bool_) & (options.nsp == "next")
 
 
 def add_random_segments(
@@ -215,7 +217,7 @@ def by_bucket(
     pairs: KeyedPairs, num_buckets: int
 ) -> Iterator[tuple[int, Offsets]]:
     """Yields each bucket and its rows; keys ascend from bucket to bucket."""
-    high_bits = pairs[:, -1] >> (_KEY_BITS - 31)
+    high_bits = pairs[:, _KEY] >> (_KEY_BITS - 31)
     return grouped(high_bits * num_buckets >> 31)
 
 
@@ -262,8 +264,10 @@ def _encode_files(
     workers: Workers, paths: Sequence[str]
 ) -> Iterator[EncodedRecords]:
     """Yields the records of buckets, with a progress bar of instances."""
-    sizes = [os.path.getsize(path) // 48 for path in paths]  # 48 bytes each.
-    buckets = (np.fromfile(path, np.int64).reshape(-1, 6) for path in paths)
+    sizes = [os.path.getsize(path) // _BYTES_PER_PAIR for path in paths]
+    buckets = (
+        np.fromfile(path, np.int64).reshape(-1, _NUM_COLUMNS) for path in paths
+    )
     with progress.bar(
         description="Writing records", total=sum(sizes), unit=" instances"
     ) as bar:
@@ -285,7 +289,7 @@ def encode_sequences(
 ) -> list[EncodedRecords]:
     """Returns the records of a bucket's pairs and their sequences."""
     # Equal keys are sorted by position, so that the order is always the same.
-    order = np.lexsort((pairs[:, 0], pairs[:, -1]))
+    order = np.lexsort((pairs[:, 0], pairs[:, _KEY]))
     batches = np.split(order, range(BATCH_SIZE, len(order), BATCH_SIZE))
     columns = (
         _features(pairs[rows], sequences[rows], settings) for rows in batches
@@ -306,7 +310,7 @@ def _features(
         settings.is_continuation[input_ids],
         settings.num_to_predict[layout.lengths],
         settings.replacements,
-        pairs[:, -1].astype(np.uint64),
+        pairs[:, _KEY].astype(np.uint64),
         settings.options.max_ngram,
     )
     return instance_records.make_features(pairs, input_ids, masked, settings)

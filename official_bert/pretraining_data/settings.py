@@ -14,7 +14,7 @@ from official_bert.config import BertConfig
 from official_bert.inputs import schemas
 from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import masking
-from official_bert.tokenization import Tokenizer, require_tokens
+from official_bert.tokenization import Tokenizer, num_tokens, require_tokens
 
 _REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -49,7 +49,7 @@ class Settings:
     def is_continuation(self) -> npt.NDArray[np.bool_]:
         """For each token id, whether it is masked with the token before it."""
         vocab = self.tokenizer.vocab
-        flags = np.zeros(max(vocab.values()) + 1, np.bool_)
+        flags = np.zeros(num_tokens(vocab), np.bool_)
         if self.options.do_whole_word_mask:
             flags[[vocab[t] for t in vocab if t.startswith("##")]] = True
         return flags
@@ -73,7 +73,7 @@ class Settings:
             options.max_predictions_per_seq,
             options.max_ngram,
             vocab["[MASK]"],
-            max(vocab.values()) + 1,
+            num_tokens(vocab),
             options.mask_share,
             options.random_share,
         )
@@ -82,9 +82,10 @@ class Settings:
     def replacements(self) -> masking.Replacements:
         """The replacements of masked tokens."""
         vocab, options = self.tokenizer.vocab, self.options
+        size = num_tokens(vocab)
         return masking.Replacements(
             vocab["[MASK]"],
-            np.fromiter(vocab.values(), np.int32, len(vocab)),
+            np.array([i for i in vocab.values() if i < size], np.int32),
             options.mask_share,
             options.random_share,
             options.same_share,

@@ -36,6 +36,7 @@ class Workers:
 
     def __enter__(self) -> "Workers":
         if self._num_workers > 1:
+            self._others = multiprocessing.active_children()
             self._pool = futures.ProcessPoolExecutor(
                 self._num_workers,
                 multiprocessing.get_context(_start_method()),
@@ -49,7 +50,7 @@ class Workers:
                         self._pool.submit(int)  # Starts a process.
                 except (OSError, BrokenProcessPool) as error:
                     # Python would wait for the workers that were started.
-                    _kill_workers()
+                    self._kill_workers()
                     raise InputError(
                         f"--num_workers={self._num_workers}: the processes "
                         f"could not be started ({short_reason(error)}). Use "
@@ -65,8 +66,14 @@ class Workers:
             with signals.temporary_handler(signal.SIG_IGN, *numbers):
                 # A worker may wait forever for a lock that a killed one held.
                 if error:
-                    _kill_workers()
+                    self._kill_workers()
                 self._pool.shutdown(cancel_futures=True)
+
+    def _kill_workers(self) -> None:
+        for process in multiprocessing.active_children():
+            if process not in self._others:
+                process.kill()
+                process.join()
 
     def map(
         self,
@@ -93,12 +100,6 @@ class Workers:
                 "killed, possibly because memory ran out. The output files are "
                 "unchanged. Use fewer workers."
             ) from error
-
-
-def _kill_workers() -> None:
-    for process in multiprocessing.active_children():
-        process.kill()
-        process.join()
 
 
 def _start_method() -> str:

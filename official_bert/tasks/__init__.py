@@ -44,6 +44,8 @@ def get(options: RunClassifier) -> Task:
         mode, stride = options.long_document, options.window_stride
         long_documents = LongDocuments(mode, stride, options.window_pooling)
         task = dataclasses.replace(task, long_documents=long_documents)
+    elif options.is_set("long_document"):
+        raise options.error("long_document", "does not support tagging.")
     head = PoolingHead(options.feature_layers, options.bilstm_units)
     return dataclasses.replace(task, pooling_head=head)
 

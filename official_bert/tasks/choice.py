@@ -71,10 +71,11 @@ class ChoiceColumns(NamedTuple):
         `where` is the example's `guid`, and the start of error messages.
         """
         choices, _ = self.find_choices(given, where)
-        context, question = given.get(self.context), given.get(self.question)
+        context = given.get(self.context)
+        question = given.get(self.question) or ""
         if question and not context:
             context, question = question, ""
-        for text in (context, question or "", *choices):
+        for text in (context, question, *choices):
             if not isinstance(text, str):
                 raise InputError(
                     f"{where}: choices and {self.context!r} or "
@@ -82,7 +83,7 @@ class ChoiceColumns(NamedTuple):
                     f"Received: {quoted(text)}."
                 )
         texts = [choice.strip() for choice in choices]
-        return ChoiceExample(where, str(context), texts, None, question or "")
+        return ChoiceExample(where, str(context), texts, None, question)
 
     def find_choices(
         self, given: Mapping[str, Any], where: str
@@ -100,7 +101,7 @@ class ChoiceColumns(NamedTuple):
             texts, names = value.get("text"), value.get("label", [])
         elif len(columns) > 1 and all(name in given for name in columns[:2]):
             value = texts = [given.get(name) for name in columns]
-            while texts and not str(texts[-1] or "").strip():
+            while texts and (texts[-1] is None or not str(texts[-1]).strip()):
                 texts.pop()
         are_lists = isinstance(texts, list) and isinstance(names, list)
         if not are_lists or len(texts) < 2 or len(names) not in (0, len(texts)):
@@ -230,7 +231,7 @@ class ChoiceTask(Task):
 
     def answer_to_json(self, example: Any, answer: Any) -> dict[str, Any]:
         """Returns the best choice, its text and the probabilities of all."""
-        choice = int(answer.argmax())
+        [choice] = self.predictions([answer])
         scores = list(map(float, answer[: len(example.choices)]))
         text = example.choices[choice]
         return {"choice": choice, "text": text, "probabilities": scores}

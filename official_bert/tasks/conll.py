@@ -118,7 +118,6 @@ class ConllData(DataSet):
         sentences: list[Sentence] = []
         document: list[str] = []
         num_columns, tag_column = 0, None
-        labels = self.labels if needs_tags else ()
         lines = files.numbered_lines(path)
         for kind, group in itertools.groupby(lines, lambda n: _kind(n[1])):
             if kind == "boundary":
@@ -134,12 +133,14 @@ class ConllData(DataSet):
                 tag_column = self._find_tags(where, first, needs_tags)
             for where, cells in rows:
                 self._check_word(where, cells, num_columns)
-                if tag_column is not None:
-                    _check_tag(cells[tag_column], where, labels)
+                if needs_tags and tag_column is not None:
+                    _check_tag(cells[tag_column], where, self.labels)
             words = [cells[self.token_column] for _, cells in rows]
             tags = None
             if tag_column is not None:
                 tags = [cells[tag_column] for _, cells in rows]
+                if not needs_tags and "" in tags:
+                    tags = None
             sentences.append(Sentence(words, tags, document, len(document)))
             document += words
         if not sentences:

@@ -41,16 +41,20 @@ class Columns(NamedTuple):
         columns = (self.text_a, self.text_b, self.label, self.guid)
         num_required = 1 + max(column or 0 for column in columns)
         num_skipped = 0
-        for row in tables.read_lines(path, has_header=self.has_header):
-            if len(row.cells) >= num_required:
-                yield row
+        files.require(path, "The data")
+        for line, text in files.numbered_lines(path):
+            if self.has_header and line == 1:
+                continue
+            cells = tables.by_number(text.split("\t"))
+            if len(cells) >= num_required:
+                yield Row(path, line, cells, [*cells])
             elif self.skips_short_rows:
                 num_skipped += 1
             else:
                 raise InputError(
-                    f"{row.where}: must have at least {num_required} columns, "
-                    f"separated by tabs. Received: {len(row.cells)}. Check "
-                    "that the file belongs to the task of --task_name."
+                    f"{path}:{line}: must have at least {num_required} "
+                    f"columns, separated by tabs. Received: {len(cells)}. "
+                    "Check that the file belongs to the task of --task_name."
                 )
         if num_skipped:
             message = "%s: skipped %d rows with too few columns"
@@ -79,8 +83,8 @@ _TEST_PAIRS = Columns(1, 2, guid=0)
 _FILES = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
 
 
-class GlueTask(NamedTuple):
-    """A GLUE task.
+class GlueRow(NamedTuple):
+    """A row of `TASKS`: one GLUE task.
 
     `test.guid` is the column of the benchmark's own ids. CoLA and MRPC have
     none: their test examples are numbered, as in the original implementation.
@@ -95,32 +99,30 @@ class GlueTask(NamedTuple):
 
 
 TASKS = {
-    "cola": GlueTask(
+    "cola": GlueRow(
         _BINARY,
         Columns(3, label=1, has_header=False),
         Columns(1),
         "CoLA",
         metric="matthews",
     ),
-    "sst2": GlueTask(_BINARY, Columns(0, label=1), Columns(1, guid=0), "SST-2"),
-    "mrpc": GlueTask(
+    "sst2": GlueRow(_BINARY, Columns(0, label=1), Columns(1, guid=0), "SST-2"),
+    "mrpc": GlueRow(
         _BINARY,
         Columns(3, 4, label=0),
         Columns(3, 4),
         "MRPC",
         metric="accuracy_and_f1",
     ),
-    "stsb": GlueTask(
-        (), Columns(7, 8, label=9), Columns(7, 8, guid=0), "STS-B"
-    ),
-    "qqp": GlueTask(
+    "stsb": GlueRow((), Columns(7, 8, label=9), Columns(7, 8, guid=0), "STS-B"),
+    "qqp": GlueRow(
         _BINARY,
         Columns(3, 4, label=5, skips_short_rows=True),
         _TEST_PAIRS._replace(skips_short_rows=True),
         "QQP",
         metric="accuracy_and_f1",
     ),
-    "mnli": GlueTask(
+    "mnli": GlueRow(
         INFERENCE,
         Columns(8, 9, label=-1, guid=0),
         Columns(8, 9, guid=0),
@@ -133,10 +135,10 @@ TASKS = {
             "test_mismatched": "test_mismatched.tsv",
         },
     ),
-    "qnli": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "QNLI"),
-    "rte": GlueTask(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "RTE"),
-    "wnli": GlueTask(_BINARY, _PAIRS, _TEST_PAIRS, "WNLI"),
-    "ax": GlueTask(
+    "qnli": GlueRow(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "QNLI"),
+    "rte": GlueRow(_ENTAILMENT, _PAIRS, _TEST_PAIRS, "RTE"),
+    "wnli": GlueRow(_BINARY, _PAIRS, _TEST_PAIRS, "WNLI"),
+    "ax": GlueRow(
         INFERENCE, _PAIRS, _TEST_PAIRS, "AX", files={"test": "diagnostic.tsv"}
     ),
 }
@@ -144,18 +146,22 @@ TASKS = {
 
 def make(options: RunClassifier) -> TextTask:
     """Returns the task of `--task_name`."""
-    task = TASKS[options.resolved_task]
-    return make_task(GlueData(task, options.data_dir))
+    return make_task(options.resolved_task, options.data_dir)
 
 
-def make_task(data: "GlueData") -> TextTask:
-    """Returns the task on the files of a directory."""
-    task = data.task
+def make_task(name: str, data_dir: str) -> TextTask:
+    """Returns a task of `TASKS` on the files of a directory."""
+    return task_on(GlueData(TASKS[name], data_dir))
+
+
+def task_on(data: "GlueData") -> TextTask:
+    """Returns the task on data, which may be of another benchmark."""
+    row = data.row
     return TextTask(
-        task_type="classification" if task.labels else "regression",
-        labels=tuple(task.labels),
-        metric=task.metric,
-        is_pair=task.test.text_b is not None,
+        task_type="classification" if row.labels else "regression",
+        labels=tuple(row.labels),
+        metric=row.metric,
+        is_pair=row.test.text_b is not None,
         data=data,
     )
 
@@ -164,32 +170,32 @@ def make_task(data: "GlueData") -> TextTask:
 class GlueData(DataSet):
     """The files of a GLUE task."""
 
-    task: GlueTask
+    row: GlueRow
     data_dir: str
 
     def path(self, split: str) -> str:
-        if split not in self.task.files:
+        if split not in self.row.files:
             raise InputError(
                 f"This task has no {split} data, only a test set for a model "
                 "trained on MNLI. Use --do_predict alone."
             )
-        return os.path.join(self.data_dir, self.task.files[split])
+        return os.path.join(self.data_dir, self.row.files[split])
 
     def splits(self, mode: str) -> Sequence[str]:
         """Returns `mode`, and its mismatched set if there is one."""
         other = f"{mode}_mismatched"
-        if other in self.task.files and files.exists(self.path(other)):
+        if other in self.row.files and files.exists(self.path(other)):
             return [mode, other]
         return [mode]
 
     def columns(self, split: str) -> Columns:
-        return self.task.test if split.startswith("test") else self.task.train
+        return self.row.test if split.startswith("test") else self.row.train
 
     def rows(self, split: str) -> Iterator[Row]:
         return self.columns(split).rows(self.path(split))
 
     def read(self, split: str) -> list[TextExample]:
-        columns, labels = self.columns(split), self.task.labels
+        columns, labels = self.columns(split), self.row.labels
         examples = [columns.example(r, labels, split) for r in self.rows(split)]
         if not examples:
             raise tables.no_examples(self.path(split))
@@ -199,14 +205,14 @@ class GlueData(DataSet):
         self, split: str, examples: Sequence[Any], predictions: Sequence[Any]
     ) -> tuple[str, str]:
         """Returns the file to submit; scores are clipped to 0 to 5."""
-        if not self.task.labels:
+        if not self.row.labels:
             predictions = [
                 f"{min(max(score, 0.0), 5.0):.3f}" for score in predictions
             ]
         ids: Iterable[Any] = range(len(predictions))
-        if self.task.test.guid is not None:
+        if self.row.test.guid is not None:
             ids = [example.guid.partition("-")[2] for example in examples]
-        name = self.task.submission
+        name = self.row.submission
         if split == "test_mismatched":
             name = "MNLI-mm"
         table = tables.predictions_table(ids, predictions, "index")

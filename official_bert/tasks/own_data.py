@@ -197,7 +197,7 @@ def make_text_task(options: RunClassifier) -> TextTask:
         target_mean=mean,
         target_deviation=deviation,
         is_pair=len(names) == 2,
-        columns=TextColumns(names, options.has_header is not False),
+        columns=TextColumns(names, options.reads_header),
         data=data,
     )
 
@@ -480,7 +480,7 @@ def _choice_columns(options: RunClassifier) -> ChoiceColumns:
         context=options.context_column,
         choices=options.choices_column,
         question=question,
-        has_header=options.has_header is not False,
+        has_header=options.reads_header,
     )
     first = next(detection.read_rows(options, options.used_splits[0]))
     label, guid = options.label_column, options.id_column

@@ -6,6 +6,7 @@ builds the model, computes its losses, and decodes its logits into answers.
 
 import abc
 import dataclasses
+import functools
 import os
 import random
 import typing
@@ -105,7 +106,7 @@ class RowFeatures(Features):
     rows: Sequence[FeatureRow]
     schema: Schema
 
-    @property
+    @functools.cached_property
     def lengths(self) -> Sequence[int]:
         """The number of tokens of the longest sequence of each feature."""
         return [padding.row_length(row) for _, row in self.rows]
@@ -287,5 +288,4 @@ class FinetunedModel(NamedTuple):
     task: Task
     model: Any
     tokenizer: Tokenizer
-    vocab_file: str
     max_seq_length: int

@@ -40,11 +40,11 @@ def make(options: RunClassifier) -> TextTask:
         "test": evaluation_file.format("test"),
     }
     variant = f"{language}_translated" if options.translate_test else language
-    task = glue.GlueTask(
+    row = glue.GlueRow(
         glue.INFERENCE, _TRAIN, _EVALUATION, f"XNLI-{variant}", files=paths
     )
-    data = XnliData(task, options.data_dir, language, variant)
-    return glue.make_task(data)
+    data = XnliData(row, options.data_dir, language, variant)
+    return glue.task_on(data)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,5 +19,6 @@ from official_bert.tokenization.vocab import (
     convert_ids_to_tokens,
     convert_tokens_to_ids,
     load_vocab,
+    num_tokens,
     require_tokens,
 )

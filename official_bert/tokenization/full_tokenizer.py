@@ -28,7 +28,7 @@ class FullTokenizer:
             "[MASK]" into "[", "mask", "]".
 
     Attributes:
-        vocab_file: The path of the vocabulary.
+        vocab_file, do_lower_case: The arguments.
         vocab: {token: id}.
         inv_vocab: {id: token}.
         basic_tokenizer: Splits text into words.
@@ -46,6 +46,7 @@ class FullTokenizer:
         never_split: tuple[str, ...] = (),
     ):
         self.vocab_file = os.fspath(vocab_file)
+        self.do_lower_case = do_lower_case
         self.vocab = vocab.load_vocab(vocab_file)
         self.inv_vocab = {index: token for token, index in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case, never_split)

@@ -33,6 +33,11 @@ def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
     return {token.strip(): index for index, token in enumerate(lines)}
 
 
+def num_tokens(vocab: Mapping[str, int]) -> int:
+    """Returns the largest id + 1, without blank lines at the end of a file."""
+    return 1 + max(number for token, number in vocab.items() if token)
+
+
 def require_tokens(
     vocab: Collection[str],
     vocab_file: str,

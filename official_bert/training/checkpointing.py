@@ -153,18 +153,18 @@ def load_initial(
     may_initialize: str = "",
     left_out: Collection[str] = (),
 ) -> None:
-    """Loads `init_checkpoint`, unless the run already has a checkpoint.
+    """Loads `init_checkpoint`, if it is set.
 
     `may_initialize` is added to the option of the same name. `left_out` are
     names of weights of the head that are not loaded.
     """
-    path = options.init_checkpoint
-    if path and not checkpoint_to_resume(options):
+    if options.init_checkpoint:
         variables = tf1.by_name(model.trainable_variables)
         for name in left_out:
             variables.pop(name, None)
         patterns = _patterns(options, may_initialize)
-        _report_loaded(model, loading.load(variables, path, **patterns))
+        loaded = loading.load(variables, options.init_checkpoint, **patterns)
+        _report_loaded(model, loaded)
 
 
 def _patterns(
@@ -203,7 +203,7 @@ def resume(
         start = StartingPoint(step, options.seed, examples_seen)
         # The original implementation's checkpoints have no resume file.
         if saved := run_directory.read_resume_state(loaded.source):
-            start = StartingPoint(step, saved.seed, saved.examples_seen)
+            start = StartingPoint(step, *saved)
         if start.seed != options.seed:
             logging.warning(
                 f"--seed={options.seed} is ignored: the run was started with "
@@ -258,7 +258,7 @@ def _report_loaded(model: Any, loaded: loading.Loaded) -> None:
         )
 
 
-class BackgroundSaver:
+class BackgroundSaver(contextlib.AbstractContextManager["BackgroundSaver"]):
     """Writes checkpoints of a run in a thread while training continues.
 
     At most one checkpoint is written at a time, from a snapshot of the
@@ -277,9 +277,6 @@ class BackgroundSaver:
         self._state, self._start, self._options = state, start, options
         self._executor = futures.ThreadPoolExecutor(1)
         self._last: futures.Future[None] | None = None
-
-    def __enter__(self) -> "BackgroundSaver":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._executor.shutdown()

@@ -14,7 +14,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert import files
-from official_bert.errors import InputError, short_reason
+from official_bert.errors import InputError, first_line
 from official_bert.inputs import datasets
 from official_bert.options import tf_config
 from official_bert.options.training import DeviceOptions, TrainingOptions
@@ -111,7 +111,7 @@ def _connect_to_tpu(
     # client.
     except Exception as error:
         where = f"named {name!r}" if name else "on this machine"
-        reason = str(error).partition("\n")[0][:200]
+        reason = first_line(error)[:200]
         raise InputError(
             f"--use_tpu: no TPU {where}. {type(error).__name__}: {reason}. "
             "Remove --use_tpu to run without a TPU. On a machine with a TPU, "
@@ -173,9 +173,9 @@ def reporting_lost_hosts(options: DeviceOptions) -> Iterator[None]:
     except _HOST_LOST as error:
         if options.resolved_strategy != "multi_worker_mirrored":
             raise
-        reason = short_reason(error).strip().partition("\n")[0]
         raise InputError(
-            f"Another host of the run has stopped. {reason}\nThe checkpoints "
+            "Another host of the run has stopped. "
+            f"{first_line(error)}\nThe checkpoints "
             "in --output_dir are intact. Start all hosts again to resume from "
             "the newest one."
         ) from error
@@ -232,8 +232,8 @@ def shard_batches(
     """Divides each global batch among the replicas, in order.
 
     Every host reads everything and keeps its share, because the batches of
-    TensorFlow's own sharding depend on the number of hosts. Shapes must be
-    static.
+    TensorFlow's own sharding depend on the number of hosts. The batch size must
+    be static.
     """
     if strategy.num_replicas_in_sync == 1:
         return batches

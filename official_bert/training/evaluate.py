@@ -30,7 +30,7 @@ _MODES = {"dev": ("Evaluating", "eval"), "test": ("Predicting", "predict")}
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class FinetuningRun:
     """One run of a fine-tuning command."""
 
     task: Task
@@ -74,7 +74,7 @@ class Run:
 
 
 def evaluate(
-    run: Run, splits: Sequence[str], record_dir: str | None = None
+    run: FinetuningRun, splits: Sequence[str], record_dir: str | None = None
 ) -> dict[str, dict[str, Any]]:
     """Returns the metrics of a fine-tuned model on each development set.
 
@@ -88,7 +88,7 @@ def evaluate(
     return results
 
 
-def write_results(run: Run, global_step: int) -> None:
+def write_results(run: FinetuningRun, global_step: int) -> None:
     """Evaluates all development sets; writes and prints the metrics."""
     splits = run.task.data.splits("dev")
     metrics = evaluate(run, splits, record_dir=run.directory)
@@ -104,7 +104,9 @@ def write_results(run: Run, global_step: int) -> None:
         print_metrics(run, split, metrics[split])
 
 
-def print_metrics(run: Run, split: str, metrics: Mapping[str, Any]) -> None:
+def print_metrics(
+    run: FinetuningRun, split: str, metrics: Mapping[str, Any]
+) -> None:
     """Prints the metrics of a split, on the chief."""
     if run.options.is_chief:
         examples, training = run.examples[split], run.examples.get("train")
@@ -114,7 +116,7 @@ def print_metrics(run: Run, split: str, metrics: Mapping[str, Any]) -> None:
         reporting.print_metrics(title, metrics, baseline, name)
 
 
-def predict(run: Run) -> None:
+def predict(run: FinetuningRun) -> None:
     """Predicts all test sets and writes the task's prediction files."""
     for split in run.task.data.splits("test"):
         examples = run.examples[split]
@@ -133,7 +135,7 @@ def predict(run: Run) -> None:
 
 
 def _run_model(
-    run: Run, mode: str, split: str, record_dir: str | None
+    run: FinetuningRun, mode: str, split: str, record_dir: str | None
 ) -> tuple[list[Any], dict[str, float]]:
     """Returns an answer for each example, and the mean losses."""
     forward, length = run.forwards[mode], run.options.max_seq_length
@@ -266,13 +268,11 @@ class Evaluations:
 def score(results: Mapping[str, Any], metric: str) -> tuple[float, float]:
     """Returns a key to compare evaluations: larger is better.
 
-    The loss decides between equal metrics. Without a metric (NaN), an
-    evaluation is worse than all others.
+    The loss decides between equal metrics. NaN is worse than all numbers.
     """
-    value = results[metric]
-    if math.isnan(value):
-        value = -math.inf
-    return value, -results.get("eval_loss", 0.0)
+    values = results[metric], -results.get("eval_loss", 0.0)
+    value, loss = (-math.inf if math.isnan(v) else v for v in values)
+    return value, loss
 
 
 def _parse_evaluation(line: str, where: str, metric: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, json_files, plots, task_file
+from official_bert import files, json_files, model_formats, plots, task_file
 from official_bert.checkpoints import tf1
 from official_bert.errors import InputError
 from official_bert.hub import HubBert
@@ -34,7 +34,7 @@ from official_bert.training import (
     resuming,
     step,
 )
-from official_bert.training.evaluate import Run
+from official_bert.training.evaluate import FinetuningRun
 from official_bert.training.objectives import FinetuningObjective
 
 # Weights that only fine-tuning has, and the pooler, which masked-LM models of
@@ -63,13 +63,12 @@ def run(task: Task, options: FinetuningOptions) -> None:
             plots.write(options.output_dir)
 
 
-def _evaluate_and_predict(run: Run) -> None:
+def _evaluate_and_predict(run: FinetuningRun) -> None:
     """Uses the best or newest checkpoint, or `init_checkpoint`."""
     options = run.options
     global_step = checkpointing.load_for_evaluation(run.model, options)
     if not options.do_train:
-        texts = {"eval_options.json": options.to_json()}
-        reporting.write_run_files(options, texts)
+        reporting.write_eval_options(options)
         reporting.log_data(run.task, run.examples, {}, options.max_seq_length)
     if options.do_eval:
         evaluate.write_results(run, global_step)
@@ -77,7 +76,7 @@ def _evaluate_and_predict(run: Run) -> None:
         evaluate.predict(run)
 
 
-def prepare(task: Task, options: FinetuningOptions) -> Run:
+def prepare(task: Task, options: FinetuningOptions) -> FinetuningRun:
     """Checks options and files, reads the data and builds the model."""
     bert = None
     if isinstance(options, RunClassifierWithTfhub):
@@ -88,8 +87,7 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
         config = options.model_config()
     tokenizer = Tokenizer(options.vocab_file, options.do_lower_case)
     config.require_vocabulary(tokenizer.vocab, options.vocab_file)
-    if not options.overwrite_output_dir:
-        resuming.require_eval_every_if_best(options)
+    resuming.require_eval_every_if_best(options)
     if not resuming.replaces_earlier_run(options):
         resuming.require_same_model(options, None if bert else config)
         resuming.require_same_task(task, options)
@@ -108,7 +106,9 @@ def prepare(task: Task, options: FinetuningOptions) -> Run:
     if options.remat:
         model.bert.encoder.recompute = step.recompute_in_backward
     directory = distribution.writable_directory(options)
-    return Run(task, options, tokenizer, strategy, model, examples, directory)
+    return FinetuningRun(
+        task, options, tokenizer, strategy, model, examples, directory
+    )
 
 
 def _load_module(
@@ -143,29 +143,25 @@ def data_files(task: Task, options: FinetuningOptions) -> dict[str, list[str]]:
     return found
 
 
-def _write_run_files(run: Run, seed: int) -> None:
+def _write_run_files(run: FinetuningRun, seed: int) -> None:
     """Writes the options and the files needed to use the model."""
     options, bert = run.options, run.model.bert
     task = task_file.describe(
         run.task.to_json(), options.max_seq_length, options.do_lower_case
     )
-    record = resuming.to_record(options, seed, data_files(run.task, options))
-    texts = {
-        "vocab.txt": files.read_text(options.vocab_file),
-        resuming.RECORD: record,
-    }
+    texts = resuming.run_files(options, seed, data_files(run.task, options))
     if isinstance(bert, HubBert) and not bert.is_ours:
         handle = bert.encoder.handle
         # Later commands may run in another directory.
         is_local = os.path.isdir(handle)
         task["hub_module"] = os.path.abspath(handle) if is_local else handle
     else:
-        texts["bert_config.json"] = run.model.config.to_json_string()
+        texts[model_formats.CONFIG] = run.model.config.to_json_string()
     texts[task_file.NAME] = json_files.to_text(task)
     reporting.write_run_files(options, texts)
 
 
-def train(run: Run) -> None:
+def train(run: FinetuningRun) -> None:
     """Trains from the run's newest checkpoint, or from `init_checkpoint`."""
     options = run.options
     if not (options.init_checkpoint or isinstance(run.model.bert, HubBert)):
@@ -174,12 +170,14 @@ def train(run: Run) -> None:
             "weights. Add --init_checkpoint or --model"
         )
     # Loads the weights first, because writing records may take much longer.
-    checkpointing.load_initial(
-        run.model,
-        options,
-        may_initialize=_TASK_WEIGHTS,
-        left_out=output_layer.not_loaded(run.task, options),
-    )
+    checkpoint = options.init_checkpoint
+    if checkpoint and not checkpointing.checkpoint_to_resume(options):
+        checkpointing.load_initial(
+            run.model,
+            options,
+            may_initialize=_TASK_WEIGHTS,
+            left_out=output_layer.weights_to_initialize(run.task, checkpoint),
+        )
     data, num_examples = _write_training_records(run)
     schedule = _make_schedule(num_examples, options)
     _warn_of_few_evaluations(options, schedule.num_train_steps)
@@ -251,7 +249,7 @@ def _warn_of_few_evaluations(
         )
 
 
-def _write_training_records(run: Run) -> tuple[RecordFiles, int]:
+def _write_training_records(run: FinetuningRun) -> tuple[RecordFiles, int]:
     """Writes `train.tf_record` unless it is up to date.
 
     Returns its records, and the number of examples in an epoch.

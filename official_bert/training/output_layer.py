@@ -9,23 +9,18 @@ from absl import logging
 from official_bert import files, huggingface_files, task_file
 from official_bert.checkpoints.conversion import huggingface
 from official_bert.errors import listed
-from official_bert.options import FinetuningOptions
 from official_bert.tasks.task import Task
-from official_bert.training import checkpointing
 
 _WEIGHTS = ("output_weights", "output_bias")
 
 
-def not_loaded(task: Task, options: FinetuningOptions) -> tuple[str, ...]:
-    """Returns the weights that are not loaded from `init_checkpoint`.
+def weights_to_initialize(task: Task, checkpoint: str) -> tuple[str, ...]:
+    """Returns the weights that are not loaded from a checkpoint.
 
     The output layer is not reused if the model was fine-tuned for other labels
     (also in another order), or if only one of both regression tasks
     standardizes its targets.
     """
-    checkpoint = (options.init_checkpoint or "").rstrip("/")
-    if not checkpoint or checkpointing.checkpoint_to_resume(options):
-        return ()
     trained, current = _task_of(checkpoint), task.to_json()
     labels, known = current.get("labels", ()), [*trained.get("labels", ())]
     is_text = trained.get("kind") == current["kind"] == "text"

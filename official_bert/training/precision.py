@@ -39,8 +39,8 @@ class LossScale:
             # All replicas compute the same value.
             aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
         )
-        self.value = create(initial, name="loss_scale/value")
-        self.finite_steps = create(0, name="loss_scale/finite_steps")
+        self.value = create(initial)
+        self.finite_steps = create(0)
 
     def state(self) -> dict[str, tf.Variable]:
         """Returns {name in a checkpoint: variable}."""

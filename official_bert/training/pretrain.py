@@ -6,14 +6,14 @@ import dataclasses
 import functools
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files, plots, progress
+from official_bert import files, model_formats, plots, progress
 from official_bert.config import BertConfig
 from official_bert.inputs import datasets, records, schemas
 from official_bert.inputs.records import RecordFiles
@@ -134,18 +134,16 @@ def prepare(options: RunPretraining) -> PretrainingRun:
     if not resuming.replaces_earlier_run(options):
         resuming.require_same_model(options, config)
     strategy = distribution.choose_strategy(options)
-    paths = records.without_empty(files.expand(options.input_file))
+    data = eval_data = _checked_records(options.input_file, config, options)
     if options.do_train:
-        resuming.require_resumable(options, {"training data": paths})
-    data = eval_data = _checked_records(paths, config, options)
+        resuming.require_resumable(options, {"training data": data.names})
     if options.do_train and options.do_eval and not options.eval_file:
         logging.warning(
             "The evaluation is on the training data. For held-out text, add "
             "--eval_file"
         )
     if options.eval_file:
-        paths = records.without_empty(files.expand(options.eval_file))
-        eval_data = _checked_records(paths, config, options)
+        eval_data = _checked_records(options.eval_file, config, options)
     files.make_directory(options.output_dir)
     checkpointing.set_seed(options.seed)
     with strategy.scope(), precision.policy(options.mixed_precision):
@@ -165,16 +163,14 @@ def _naming_damaged_records(run: PretrainingRun) -> Iterator[None]:
         tf.errors.InvalidArgumentError,
         UnicodeDecodeError,  # Raised if the message quotes a damaged record.
     ):
-        vocab_size: Any = run.model.config.vocab_size
         for data in (run.data, run.eval_data):
-            records.check_files(data, vocab_size, limit=None)
+            records.check_files(data, run.model.config.vocab_size, limit=None)
         raise  # The records are not damaged.
 
 
 def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
     if not options.do_train:
-        texts = {"eval_options.json": options.to_json()}
-        reporting.write_run_files(options, texts)
+        reporting.write_eval_options(options)
     if options.is_chief:
         path = os.path.join(options.output_dir, "eval_results.txt")
         reporting.write_eval_results(path, results)
@@ -188,7 +184,7 @@ def _write_results(results: dict[str, Any], options: RunPretraining) -> None:
 
 def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
     model = f"--model={shlex.quote(options.output_dir)}"
-    if not files.exists(os.path.join(options.output_dir, "vocab.txt")):
+    if not files.exists(os.path.join(options.output_dir, model_formats.VOCAB)):
         model += " --vocab_file=vocab.txt"
     # The default learning rate is for BERT-Base and larger models.
     rate = ""
@@ -202,10 +198,10 @@ def _print_next_command(options: RunPretraining, config: BertConfig) -> None:
 
 
 def _checked_records(
-    paths: Sequence[str], config: BertConfig, options: RunPretraining
+    patterns: str, config: BertConfig, options: RunPretraining
 ) -> RecordFiles:
     """Returns the records after checking them against model and options."""
-    assert config.vocab_size is not None  # Checked when the file was read.
+    paths = records.without_empty(files.expand(patterns))
     num_predictions = options.max_predictions_per_seq
     masking = records.read_masking(paths[0])
     if masking:
@@ -233,7 +229,8 @@ def train(run: PretrainingRun) -> int:
     trainer = loop.Trainer(
         model, objective, weights, schedule, options, run.strategy
     )
-    checkpointing.load_initial(model, options)
+    if not checkpointing.checkpoint_to_resume(options):
+        checkpointing.load_initial(model, options)
     start = checkpointing.resume(trainer.state, options, run.strategy)
     num_steps = schedule.num_train_steps
     resuming.remove_earlier_run(options)
@@ -290,14 +287,10 @@ def _weights_to_train(
 
 def _write_run_files(run: PretrainingRun, seed: int) -> None:
     """Writes the options and the files needed to use the model."""
-    options, data_files = run.options, {"training data": run.data.names}
-    texts = {
-        "bert_config.json": run.model.config.to_json_string(),
-        resuming.RECORD: resuming.to_record(options, seed, data_files),
-    }
-    if options.vocab_file:
-        texts["vocab.txt"] = files.read_text(options.vocab_file)
-    reporting.write_run_files(options, texts)
+    data_files = {"training data": run.data.names}
+    texts = resuming.run_files(run.options, seed, data_files)
+    texts[model_formats.CONFIG] = run.model.config.to_json_string()
+    reporting.write_run_files(run.options, texts)
 
 
 def mean_metrics(
@@ -327,9 +320,10 @@ def _prepare_batches(
     @datasets.as_is
     def prepare(batch: dict[str, Any]) -> dict[str, Any]:
         # Without this, only CPUs without XLA report an id out of range.
-        for name in {"input_ids", "masked_lm_ids"} & set(batch):
-            tf.debugging.assert_non_negative(batch[name])
-            tf.debugging.assert_less(batch[name], config.vocab_size)
+        for name in ("input_ids", "masked_lm_ids"):
+            if name in batch:
+                tf.debugging.assert_non_negative(batch[name])
+                tf.debugging.assert_less(batch[name], config.vocab_size)
         if config.is_left_to_right:
             return datasets.to_next_tokens(batch)
         return batch

@@ -48,6 +48,11 @@ def write_run_files(options: TrainingOptions, texts: Mapping[str, str]) -> None:
             files.write_text(os.path.join(options.output_dir, name), text)
 
 
+def write_eval_options(options: TrainingOptions) -> None:
+    """Writes the options of a run that only evaluates or predicts."""
+    write_run_files(options, {"eval_options.json": options.to_json()})
+
+
 def log_data(
     task: Task,
     data: Mapping[str, Sequence[Any]],

@@ -20,7 +20,11 @@ from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
 from official_bert.options import FinetuningOptions, RunPretraining
 from official_bert.options.run_classifier import HELD_OUT, has_held_out
-from official_bert.options.training import RECORD, TrainingOptions, read_record
+from official_bert.options.training import (
+    TRAIN_OPTIONS,
+    TrainingOptions,
+    read_train_options,
+)
 from official_bert.tasks.task import Task
 from official_bert.training import checkpointing
 
@@ -74,7 +78,7 @@ def replaces_earlier_run(options: TrainingOptions) -> bool:
         return False
     if options.overwrite_output_dir:
         return True
-    is_run = files.exists(os.path.join(options.output_dir, RECORD))
+    is_run = files.exists(os.path.join(options.output_dir, TRAIN_OPTIONS))
     return is_run and not checkpointing.checkpoint_to_resume(options)
 
 
@@ -85,8 +89,8 @@ def require_same_model(
 
     Compares the config, which is None for a TF Hub module, and the vocabulary.
     """
-    config_file = os.path.join(options.output_dir, "bert_config.json")
-    vocab_file = os.path.join(options.output_dir, "vocab.txt")
+    config_file = os.path.join(options.output_dir, model_formats.CONFIG)
+    vocab_file = os.path.join(options.output_dir, model_formats.VOCAB)
     if config and files.exists(config_file):
         trained = dataclasses.asdict(BertConfig.from_json_file(config_file))
         for name, now in dataclasses.asdict(config).items():
@@ -130,6 +134,8 @@ def require_same_task(task: Task, options: FinetuningOptions) -> None:
 
 def require_eval_every_if_best(options: FinetuningOptions) -> None:
     """Raises if training has no effect, because an old best model is used."""
+    if options.overwrite_output_dir:
+        return
     best = os.path.join(options.output_dir, model_formats.BEST_DIRECTORY)
     ignores_best = options.do_train and not options.eval_every
     if ignores_best and run_directory.latest(best):
@@ -153,7 +159,7 @@ def require_resumable(
         _require_no_inputs(options, _files_of_earlier_run(options))
     if not (checkpoint := checkpointing.checkpoint_to_resume(options)):
         return
-    record = read_record(options.output_dir)
+    record = read_train_options(options.output_dir)
     names = _FIXED_OPTIONS.split()
     trained = record.get("options", {})
     if None in (trained.get("dev_file"), getattr(options, "dev_file", None)):
@@ -174,7 +180,8 @@ def is_finished(
     if step < num_steps and not stops_early:
         return False
     names = _STEP_OPTIONS.split()
-    changes = changed_options(read_record(options.output_dir), options, names)
+    record = read_train_options(options.output_dir)
+    changes = changed_options(record, options, names)
     problem = (
         f"{options.output_dir}: no step is left to train ({step} of "
         f"{num_steps} are done), so these changes would have no effect:"
@@ -184,16 +191,21 @@ def is_finished(
     return True
 
 
-def to_record(
-    options: TrainingOptions, seed: int, data_files: Mapping[str, Sequence[str]]
-) -> str:
-    """Returns the content of `train_options.json`; `seed` is the run's."""
+def run_files(
+    options: RunPretraining | FinetuningOptions,
+    seed: int,
+    data_files: Mapping[str, Sequence[str]],
+) -> dict[str, str]:
+    """Returns `train_options.json` and `vocab.txt`; `seed` is the run's."""
     record = {
         "command": options.command,
         "options": {**dataclasses.asdict(options), "seed": seed},
         "fingerprints": _fingerprints(options, data_files),
     }
-    return json_files.to_text(record)
+    texts = {TRAIN_OPTIONS: json_files.to_text(record)}
+    if options.vocab_file:
+        texts[model_formats.VOCAB] = files.read_text(options.vocab_file)
+    return texts
 
 
 def remove_earlier_run(options: TrainingOptions) -> None:
@@ -206,7 +218,7 @@ def remove_earlier_run(options: TrainingOptions) -> None:
 def _files_of_earlier_run(options: TrainingOptions) -> list[str]:
     """Returns the files of an earlier run; [] if there was none."""
     directory = options.output_dir
-    if not files.exists(os.path.join(directory, RECORD)):
+    if not files.exists(os.path.join(directory, TRAIN_OPTIONS)):
         return []
     paths = [
         os.path.join(directory, part, name)

@@ -18,7 +18,7 @@ from official_bert.options import (
     RunClassifierWithTfhub,
     sweep_values,
 )
-from official_bert.options.training import DeviceOptions, read_record
+from official_bert.options.training import DeviceOptions, read_train_options
 from official_bert.tasks import own_data
 from official_bert.tasks.task import Task
 from official_bert.training import finetune, loop, reporting, resuming
@@ -138,11 +138,11 @@ def _require_same_run(options: RunClassifier, task: Task) -> None:
     names = {field.name for field in dataclasses.fields(options)} - _MAY_DIFFER
     if isinstance(options, RunClassifierWithTfhub):
         names -= _SET_BY_MODULE
-    record = read_record(options.output_dir)
+    if not (record := read_train_options(options.output_dir)):
+        return
+    data_files = finetune.data_files(task, options)
     changes = resuming.changed_options(record, options, names)
-    if record:
-        data_files = finetune.data_files(task, options)
-        changes += resuming.changed_files(record, options, data_files)
+    changes += resuming.changed_files(record, options, data_files)
     if changes:
         raise InputError(
             f"{options.output_dir} holds a run with other flags or data:"

@@ -162,7 +162,7 @@ def load(name, directory):
     task = CASES[name].task
     model = recorded.assign(task.build_model(config), 7)
     tokenizer = Tokenizer(vocab_file)
-    return FinetunedModel(task, model, tokenizer, vocab_file, MAX_SEQ_LENGTH)
+    return FinetunedModel(task, model, tokenizer, MAX_SEQ_LENGTH)
 
 
 def predict(finetuned, items):

@@ -118,8 +118,8 @@ def test_score_sums_over_masked_tokens(model, tokenizer, block, monkeypatch):
         )
 
 
-def test_token_listed_twice_has_one_probability(model, tmp_path):
-    twice = tiny.tokenizer(tmp_path, "cat", never_split=KEPT)
+def test_repeated_token_and_blank_lines_have_no_probability(model, tmp_path):
+    twice = tiny.tokenizer(tmp_path, "cat", "", "", never_split=KEPT)
     [guesses] = masked_lm.fill(model, twice, "[MASK]", num_guesses=99)
     assert sorted(guess.token for guess in guesses) == sorted(TOKENS)
     assert sum(guess.probability for guess in guesses) == pytest.approx(1)

@@ -56,7 +56,7 @@ def make(task, tokenizer, **changes):
     """Returns a predictor with random weights, for 16 tokens."""
     config = BertConfig.from_dict(tiny.CONFIG)
     model = recorded.assign(task.build_model(config), 7)
-    finetuned = FinetunedModel(task, model, tokenizer, "vocab.txt", 16)
+    finetuned = FinetunedModel(task, model, tokenizer, 16)
     return Predictor(finetuned, **changes)
 
 

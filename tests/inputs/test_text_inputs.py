@@ -56,9 +56,16 @@ def test_bytes_are_texts_and_no_texts_are_an_empty_batch(tokenizer):
     assert bert(**encode(tokenizer, [])).pooled_output.shape == (0, 128)
 
 
-def test_length_without_room_for_tokens_is_an_error(tokenizer):
-    with pytest.raises(InputError, match="at least 3"):
-        encode(tokenizer, ["He laughed."], max_seq_length=2)
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"max_seq_length": 2}, "at least 3"),
+        ({"padding": True}, "'longest' or"),
+    ],
+)
+def test_invalid_length_or_padding_is_an_error(tokenizer, how, message):
+    with pytest.raises(InputError, match=message):
+        encode(tokenizer, ["He laughed."], **how)
 
 
 class DataFrame:

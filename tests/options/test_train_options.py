@@ -7,7 +7,7 @@ from support import command_lines, tiny
 
 from official_bert.errors import InputError
 from official_bert.options import RunClassifier
-from official_bert.options.training import read_record
+from official_bert.options.training import read_train_options
 
 
 @pytest.fixture
@@ -60,4 +60,4 @@ def test_option_of_another_type_is_an_error_unless_given(
 def test_record_of_another_form_is_an_error(run_directory, record):
     write(run_directory, **record)
     with pytest.raises(InputError, match=r"train_options\.json: `options`"):
-        read_record(str(run_directory))
+        read_train_options(str(run_directory))

@@ -7,7 +7,9 @@ import types
 import numpy as np
 import pytest
 import scipy.stats
+from support import SPECIAL, pretraining_records
 
+from official_bert.options import CreatePretrainingData
 from official_bert.pretraining_data import masking
 from official_bert.pretraining_data.masking import KEEP, Replacements
 from official_bert.pretraining_data.settings import Settings
@@ -139,3 +141,16 @@ def test_random_numbers_equal_those_of_the_authors_splitmix64():
     ]
     key = np.array([1234567], np.uint64)
     assert masking.random_numbers(key, np.arange(5)).tolist() == expected
+
+
+def test_blank_lines_at_the_end_of_a_vocabulary_are_not_drawn(tmp_path):
+    inputs = pretraining_records.write_inputs(tmp_path, "a b", ["a", "b", ""])
+    options = CreatePretrainingData(
+        input_file=str(inputs / "text.txt"),
+        vocab_file=str(inputs / "vocab.txt"),
+        output_file=str(inputs / "out"),
+    )
+    settings = Settings(options)
+    size = len(SPECIAL) + 2
+    assert settings.replacements.token_ids.tolist() == [*range(size)]
+    assert settings.dynamic_masking.vocab_size == size

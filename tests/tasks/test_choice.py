@@ -250,6 +250,10 @@ def test_choices_may_be_named_by_the_data_as_in_arc(tmp_path):
     line = {"question": "d ?", "choices": named, "answerKey": "1"}
     [example] = choices(tmp_path, line, label_column="answerKey")
     assert example[1:] == ("d ?", ["b", "c"], 0, "")
+    for labels, answer in ([[1.0, 2.0], 1.0], [["B ", "A "], "B "]):
+        named["label"], line["answerKey"] = labels, answer
+        [example] = choices(tmp_path, line, label_column="answerKey")
+        assert example.label == 0
     for names in (None, 5, "12", ["1"], ["1", "2", "3"]):
         line["choices"] = {**named, "label": names}
         with pytest.raises(InputError, match=r"jsonl:1: .*lists .text. and"):
@@ -275,8 +279,10 @@ def test_missing_choices_count_neither_in_the_loss_nor_in_the_answer(tokenizer):
     assert len(shown["probabilities"]) == 2
     shorter = {"question": "d ?", "A": "b", "B": " c "}
     columns = ChoiceColumns(choices="A,B,C")
-    parsed = ChoiceTask(num_choices=3, columns=columns).parse(shorter, "x")
-    assert parsed.choices == ["b", "c"]
+    task = ChoiceTask(num_choices=3, columns=columns)
+    assert task.parse(shorter, "x").choices == ["b", "c"]
+    with pytest.raises(InputError, match=r"must be texts\. Received: 0"):
+        task.parse({**shorter, "C": 0}, "x")
 
 
 def test_windows_of_long_texts_are_an_error_in_multiple_choice():

@@ -106,12 +106,18 @@ def test_lines_are_split_at_tabs_if_there_are_any_and_else_at_spaces(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "tag"), [("a\nb\n", -1), ("a\nb\n", 1), ("a X\nb Y\n", 2)]
+    ("text", "tag", "message"),
+    [
+        ("a\nb\n", -1, "column -1"),
+        ("a\nb\n", 1, "column 1"),
+        ("a X\nb Y\n", 2, "column 2"),
+        ("a\t\nb\t\n", 1, "tag must not be empty"),
+    ],
 )
-def test_test_data_may_lack_the_tag_column(write, text, tag):
+def test_test_data_may_lack_tags(write, text, tag, message):
     sentences = read(write(text, "test"), tag_column=tag)
     assert words_and_tags(sentences) == [(["a", "b"], None)]
-    with pytest.raises(InputError, match=rf"dev.txt:1: .* column {tag}"):
+    with pytest.raises(InputError, match=rf"dev.txt:1: .*{message}"):
         read(write(text, "dev"), tag_column=tag)
 
 

@@ -15,8 +15,7 @@ from official_bert.tokenization import Tokenizer
 
 
 def make(name, folder):
-    task = glue.TASKS[name.lower().replace("-", "")]
-    return glue.make_task(glue.GlueData(task, str(folder)))
+    return glue.make_task(name.lower().replace("-", ""), str(folder))
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])

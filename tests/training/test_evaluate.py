@@ -31,6 +31,7 @@ def make_evaluations(directory, measure=None):
         ([1.0, 1.0, 1.0], [0.7, 0.4, 0.5], 2),
         ([1.0, 1.0, 1.0], [0.7, 0.4, 0.1], 3),
         ([math.nan, 0.1, 0.0], [0.1, 0.7, 0.1], 2),
+        ([0.1, 0.1, 0.0], [math.nan, 0.7, 0.1], 2),
     ],
 )
 def test_best_metric_is_saved_and_lower_loss_decides_between_equal_ones(

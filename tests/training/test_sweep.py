@@ -105,6 +105,7 @@ def test_combinations_parse_values_by_the_type_of_the_flag(options):
         ("seed=a", "`seed` must be of type int"),
         ("learning_rate=1e", "`learning_rate` must be of type float"),
         ("do_predict=yes", "`do_predict` must be of type bool"),
+        ("common=a,b", "'common=a,b' does not start with a flag"),
         ("seed=1;learning_rate=0;seed=2", "`seed` twice"),
         ("seed=1..3,2", "'seed=1..3,2'"),
         ("learning_rate=5e-5,0.00005", "'learning_rate=5e-5,0.00005'"),

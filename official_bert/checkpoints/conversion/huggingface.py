@@ -16,8 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from official_bert import files, huggingface_files, json_files, task_file
+from official_bert.checkpoints import tf1
 from official_bert.checkpoints.conversion.model import (
-    ABOVE_BERT,
     Arrays,
     Description,
     Model,
@@ -152,7 +152,6 @@ def describe(directory: str) -> Description:
     path = os.path.join(directory, huggingface_files.CONFIG)
     given = json_files.read_object(path)
     architecture = huggingface_files.architecture(directory)
-    task = task_file.read(directory) if task_file.is_in(directory) else {}
     if given.get("classifier_dropout") not in (None, _CLASSIFIER_DROPOUT):
         logging.warning(
             "%s: `classifier_dropout` is %s. This project always uses %s.",
@@ -162,7 +161,7 @@ def describe(directory: str) -> Description:
         )
     return Description(
         config=config,
-        task=task if "kind" in task else None,
+        task=task_file.read_beside(directory) or None,
         labels=_read_labels(path, given),
         problem_type=json_files.get(given, "problem_type", str | None, path),
         head={h.architecture: h.name for h in HEADS}.get(architecture),
@@ -207,7 +206,7 @@ def _make_config(model: Model) -> dict[str, Any]:
         raise InputError(
             "transformers has no model with a pooling head (frozen BERT, "
             f"BiLSTM). Received: task.json with `top` {task['top']}. To "
-            f"convert the encoder alone, pass --skip='{ABOVE_BERT}'."
+            f"convert the encoder alone, pass --skip='{tf1.TASK_HEAD}'."
         )
     if config.is_left_to_right:
         raise InputError(

@@ -17,7 +17,7 @@ from official_bert.checkpoints.conversion.model import (
     Model,
     Names,
 )
-from official_bert.errors import InputError, missing_package
+from official_bert.errors import InputError, first_line, missing_package
 
 _RULES = [
     (r"^bert/embeddings/LayerNorm/", "embeddings_layer_norm/"),
@@ -66,7 +66,7 @@ def read(directory: str) -> tuple[Arrays, Description]:
     except Exception as error:
         raise InputError(
             f"{directory}: must be a complete preset that KerasHub can load. "
-            f"It reports: {_first_line(error)}"
+            f"It reports: {first_line(error)}"
         ) from error
     variables = tf1.by_name(model.weights)
     arrays = Arrays(
@@ -171,9 +171,5 @@ def _make_tokenizer(description: Description) -> Any:
         raise InputError(
             "KerasHub's tokenizer needs a vocabulary without duplicates that "
             "contains [PAD], [UNK], [CLS], [SEP] and [MASK]. It reports: "
-            f"{_first_line(error)}"
+            f"{first_line(error)}"
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

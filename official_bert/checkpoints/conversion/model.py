@@ -13,13 +13,10 @@ import numpy as np
 from absl import logging
 
 from official_bert import progress
-from official_bert.checkpoints import weights
+from official_bert.checkpoints import tf1, weights
 from official_bert.checkpoints.weights import Shape
 from official_bert.config import BertConfig
 from official_bert.errors import InputError, bullet_list
-
-# `--skip` for a model with a pooling head.
-ABOVE_BERT = "^(cls/squad/)?output_|^(bilstm|features)/"
 
 _NOTHING = "(?!)"  # A regular expression without matches.
 
@@ -260,7 +257,7 @@ def match(
             f"config:{bullet_list(problems)}\n"
             "Use the config of the same model. --skip=REGULAR_EXPRESSION leaves"
             " out arrays without a counterpart. For a model with a pooling "
-            f"head (frozen BERT, BiLSTM), --skip='{ABOVE_BERT}' leaves out "
+            f"head (frozen BERT, BiLSTM), --skip='{tf1.TASK_HEAD}' leaves out "
             "everything above BERT."
         )
     return Model(

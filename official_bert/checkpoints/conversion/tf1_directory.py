@@ -19,9 +19,6 @@ from official_bert.checkpoints.conversion.model import (
 from official_bert.config import BertConfig
 from official_bert.errors import InputError
 
-_CONFIG = "bert_config.json"
-_VOCAB = "vocab.txt"
-
 # task.json -> `problem_type`, and the type of the classifier.
 _PROBLEM_TYPES = {
     "classification": "single_label_classification",
@@ -82,24 +79,20 @@ def read(
     arrays = open_arrays(path)
     prefix = arrays.where
     config_file = config_file or model_formats.beside_checkpoint(
-        prefix, _CONFIG
+        prefix, model_formats.CONFIG
     )
     if config_file is None:
         raise InputError(
-            f"{prefix}: there is no {_CONFIG} beside the checkpoint. Give "
-            "--bert_config_file."
+            f"{prefix}: there is no {model_formats.CONFIG} beside the "
+            "checkpoint. Give --bert_config_file."
         )
     config = BertConfig.from_json_file(config_file)
     config.require_same_direction(prefix)
     if model_garden.GRAPH in arrays.shapes:
         arrays = model_garden.from_checkpoint(arrays, config)
-    vocab_file = model_formats.beside_checkpoint(prefix, _VOCAB)
-    task_path = model_formats.beside_checkpoint(prefix, task_file.NAME)
-    task = task_file.read(os.path.dirname(task_path)) if task_path else {}
-    casing = model_formats.beside_checkpoint(
-        prefix, huggingface_files.TOKENIZER_CONFIG
-    )
-    lower = casing and huggingface_files.read_casing(os.path.dirname(casing))
+    vocab_file = model_formats.beside_checkpoint(prefix, model_formats.VOCAB)
+    task = task_file.read_beside(prefix)
+    lower = huggingface_files.read_casing_beside(prefix)
     return arrays, Description(
         config=config,
         vocab=files.read_text(vocab_file) if vocab_file else None,
@@ -122,7 +115,9 @@ def write_files(
 ) -> None:
     """Writes a checkpoint of pairs of a name and an array, as `write` does."""
     _write_arrays(directory, arrays)
-    _write_text(directory, _CONFIG, description.config.to_json_string())
+    _write_text(
+        directory, model_formats.CONFIG, description.config.to_json_string()
+    )
     huggingface.write_tokenizer_and_task(description, directory)
 
 
@@ -150,7 +145,11 @@ def strip_optimizer(stored: Arrays, directory: str, skip: str | None) -> Arrays:
             "regular expression."
         )
     _write_arrays(directory, ((name, stored.read(name)) for name in kept))
-    names = [_CONFIG, _VOCAB, huggingface_files.TOKENIZER_CONFIG]
+    names = [
+        model_formats.CONFIG,
+        model_formats.VOCAB,
+        huggingface_files.TOKENIZER_CONFIG,
+    ]
     if any(map(weights.is_finetuned, kept)):
         names.append(task_file.NAME)
     for name in names:

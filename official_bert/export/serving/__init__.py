@@ -68,11 +68,11 @@ def export(
     logging.info("Exporting a model for serving; this takes a while")
     module = tf.Module()
     module.weights = [weight.value for weight in finetuned.model.variables]
-    module.vocab_file = tf.saved_model.Asset(finetuned.vocab_file)
+    module.vocab_file = tf.saved_model.Asset(finetuned.tokenizer.vocab_file)
     task = task_file.describe(
         finetuned.task.to_json(),
         finetuned.max_seq_length,
-        finetuned.tokenizer.basic_tokenizer.do_lower_case,
+        finetuned.tokenizer.do_lower_case,
     )
     # TensorFlow writes nothing to assets.extra itself.
     task_path = os.path.join("assets.extra", task_file.NAME)
@@ -96,8 +96,9 @@ def make_signatures(
     """Returns the signatures of a model's kind of task; see `export`."""
     tokenizer = None
     if export_text:
-        is_uncased = finetuned.tokenizer.basic_tokenizer.do_lower_case
-        tokenizer = GraphTokenizer(finetuned.vocab_file, is_uncased)
+        vocab_file = finetuned.tokenizer.vocab_file
+        is_uncased = finetuned.tokenizer.do_lower_case
+        tokenizer = GraphTokenizer(vocab_file, is_uncased)
     return _SIGNATURES[finetuned.task.kind](finetuned, tokenizer)
 
 

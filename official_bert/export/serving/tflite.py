@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert.errors import InputError
+from official_bert.errors import InputError, first_line
 from official_bert.export.saved_model import signature
 from official_bert.export.serving.signatures import TaskSignatures
 
@@ -31,11 +31,10 @@ def convert(signatures: TaskSignatures, module: Any) -> bytes:
     try:
         content: bytes = converter.convert()
     except Exception as error:  # The converter's own class is not public.
-        reason = str(error).partition("\n")[0]
         raise InputError(
             "--export_tflite: TensorFlow Lite cannot convert this model "
-            f"({reason}). Models with a BiLSTM are not supported. Export "
-            "without --export_tflite."
+            f"({first_line(error)}). Models with a BiLSTM are not supported. "
+            "Export without --export_tflite."
         ) from error
     difference = largest_difference(signatures, content)
     logging.info("Logits of model.tflite differ by at most %.2g", difference)

@@ -160,7 +160,7 @@ def _texts(
     """
     words = features.examples[index].paragraph.words
     tokenizer = features.tokenizer
-    do_lower_case = tokenizer.basic_tokenizer.do_lower_case
+    do_lower_case = tokenizer.do_lower_case
     ids, word_of = features.paragraphs[index]
     seen = set()
     for first, last, start_logit, end_logit in spans:

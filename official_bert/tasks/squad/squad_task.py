@@ -1,7 +1,6 @@
 """SQuAD as a task: questions whose answers are spans of a paragraph."""
 
 import dataclasses
-import functools
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -53,22 +52,14 @@ class SquadData(task.DataSet):
         assert path is not None
         return path
 
-    @functools.cached_property
-    def _predicted(self) -> list[SquadExample]:
-        """The questions of `predict_file`, which `dev` and `test` share."""
-        return self._read_file("dev")
-
-    def _read_file(self, split: str) -> list[SquadExample]:
-        return read_examples(
+    def read(self, split: str) -> list[SquadExample]:
+        examples = read_examples(
             self.path(split),
             is_training=split == "train",
             version_2_with_negative=self.version_2_with_negative,
         )
-
-    def read(self, split: str) -> list[SquadExample]:
         if split == "train":
-            return task.shuffle_examples(self._read_file("train"))
-        examples = self._predicted
+            return task.shuffle_examples(examples)
         if split == "dev" and (question := find_unanswered(examples)):
             raise InputError(
                 f"{self.path('dev')}: question {question.qas_id!r} must have "
@@ -116,8 +107,6 @@ class SquadTask(task.Task):
                 f"for --max_query_length={self.max_query_length}: a question, "
                 f"{NUM_SPECIAL} special tokens and a window of one token."
             )
-        if not examples:
-            return
         paragraphs = squad_features.tokenize_paragraphs(
             tokenizer, [e.paragraph for e in examples], self.show_progress
         )
