@@ -7,13 +7,13 @@ imported, so that errors in the data appear soon.
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 from absl import logging
 
 from official_bert import tables
-from official_bert.errors import InputError, listed
+from official_bert.errors import InputError, listed, quoted
 from official_bert.options import RunClassifier
 from official_bert.options.checks import TABLE_FORMATS
 from official_bert.tables import Row, to_number
@@ -25,6 +25,8 @@ _ID_NAME = re.compile(r"|id|idx|index|guid|unnamed: \d+", re.IGNORECASE)
 CHOICE_COLUMN = re.compile(
     r"[A-Z]|(choice|option|ending|answer)[ _-]?([A-Z]|\d+)", re.IGNORECASE
 )
+# Currency, thousands separators and spaces in numbers.
+_NUMBER_FORMAT = re.compile(r"[$€£¥,\s]")
 # Header and columns are detected from this many examples.
 _SAMPLE_SIZE = 1000
 # A column with more different integers holds numbers, not names of classes.
@@ -51,6 +53,9 @@ def complete(options: _Options) -> _Options:
         options = _detect_columns(options, rows[:_SAMPLE_SIZE])
     if options.task_type == "auto":
         options = _detect_task_type(options, rows)
+    elif options.task_type == "multilabel":
+        labels = (row.cells.get(options.label_column) for row in rows)
+        _warn_of_lists({x for x in labels if isinstance(x, str)}, ";|")
     return options
 
 
@@ -77,6 +82,12 @@ def _detect_header(options: RunClassifier, split: str) -> bool:
     rows = read_rows(dataclasses.replace(options, has_header=False), split)
     sample = list(itertools.islice(rows, _SAMPLE_SIZE))
     first, *others = (list(row.cells.values()) for row in sample)
+    num_cells = [len([*filter(None, row)]) for row in (first, *others[:1])]
+    if num_cells[0] == 1 < num_cells[-1]:
+        raise InputError(
+            f"{sample[0].where}: has a single cell, {quoted(first[0])}. If it "
+            "is a title, remove it: the first line must be the header."
+        )
     has_header = is_named or looks_like_header(first, others)
     verdict = "is the header (otherwise: --nohas_header)"
     if not has_header:
@@ -172,6 +183,7 @@ def _detect_task_type(options: _Options, rows: Sequence[Row]) -> _Options:
             column,
         )
     if task_type == "classification":
+        _require_no_numbers(rows, column)
         _check_commas(labels, f"{rows[0].path}: {column!r}")
     return dataclasses.replace(options, task_type=task_type)
 
@@ -183,11 +195,34 @@ def _are_ids(labels: Sequence[Any]) -> bool:
     return is_whole and len(numbers) == len(labels)
 
 
+def _require_no_numbers(rows: Sequence[Row], column: str) -> None:
+    """Raises `InputError` if most labels of classes are different numbers."""
+    numbers = [
+        to_number(_NUMBER_FORMAT.sub("", str(row.get(column)))) for row in rows
+    ]
+    others = [
+        row
+        for row, number in zip(rows, numbers, strict=True)
+        if number is None or to_number(row.get(column)) is None
+    ]
+    most = [number for number in numbers if number is not None]
+    if len(most) < 0.9 * len(rows) or infer_task_type(most) != "regression":
+        return
+    if all("," in str(row.get(column)) for row in others):
+        return  # They may be decimal commas.
+    raise InputError(
+        f"{others[0].where}: column {column!r} has mostly numbers, but "
+        f"{quoted(others[0].get(column))} in this and {len(others) - 1} other "
+        "rows. Write numbers as 1399.5, without currency and thousands "
+        "separators, and remove rows without a number; or, if they are names "
+        "of classes, use --task_type=classification."
+    )
+
+
 def _check_commas(labels: Sequence[Any], column: str) -> None:
     """Warns if labels may be lists; raises `InputError` for decimal commas."""
     different = {label for label in labels if isinstance(label, str)}
     lists = sorted(label for label in different if "," in label)
-    parts = {part.strip() for label in different for part in label.split(",")}
     decimals = [to_number(label.replace(",", ".")) for label in different]
     if lists and None not in decimals:
         raise InputError(
@@ -196,12 +231,22 @@ def _check_commas(labels: Sequence[Any], column: str) -> None:
             "are several labels per text, add --task_type=multilabel; if they "
             "are names of classes, --task_type=classification."
         )
-    elif lists and len(parts) < len(different):
-        logging.warning(
-            "Labels such as %r contain commas. If these are several labels per "
-            "text, use --task_type=multilabel",
-            lists[0],
-        )
+    _warn_of_lists(different, ",;|")
+
+
+def _warn_of_lists(labels: Collection[str], separators: str) -> None:
+    """Warns if labels look like lists of labels with another separator."""
+    for separator in separators:
+        lists = sorted(label for label in labels if separator in label)
+        parts = {p.strip() for label in labels for p in label.split(separator)}
+        if lists and len(parts) < len(labels):
+            logging.warning(
+                "Labels such as %r contain %r. If these are several labels per "
+                "text, separate them with commas, and use "
+                "--task_type=multilabel",
+                lists[0],
+                separator,
+            )
 
 
 def infer_task_type(labels: Sequence[Any]) -> str:

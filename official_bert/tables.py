@@ -265,7 +265,8 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
     try:
         for cells in reader:
             # A line `""` is a row with one empty cell, not a blank line.
-            if cells and not (len(cells) == 1 and cells[0].isspace()):
+            is_blank = not cells or (len(cells) == 1 and cells[0].isspace())
+            if not is_blank and not (line == 1 and cells == ["sep=", ""]):
                 yield line, cells
             if line == 1:
                 advice = _separator_advice(cells)
@@ -278,7 +279,12 @@ def _read_csv(path: str) -> Iterator[_NumberedCells]:
 
 
 def _delimiter(first_line: str) -> str:
-    """Returns "," or ";", which Excel writes in many countries."""
+    """Returns "," or ";", which Excel writes in many countries.
+
+    Excel may also write the separator into the first line, as "sep=;".
+    """
+    if is_named := re.fullmatch("sep=(.)", first_line.strip("\n")):
+        return is_named[1]
     num_columns = {
         delimiter: len(next(csv.reader([first_line], delimiter=delimiter), []))
         for delimiter in ",;"

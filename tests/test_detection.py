@@ -67,9 +67,6 @@ def test_task_name_is_required_without_train_file(tmp_path):
         parse(tmp_path, "--do_train")
 
 
-TAGS = ["sad", '"fun, sad"', "fun"]
-
-
 @pytest.mark.parametrize(
     ("first", "others", "expected"),
     [
@@ -124,9 +121,15 @@ def test_columns_are_detected(tmp_path, header, row, columns):
         ("text,u1,u2", "good {i},1,2", "--label_column .* columns: u1, u2"),
         ("question,A,B,x", "good {i},c,d,A", "--task_name=choices"),
         ("text", "good {i}", r"a\.csv: .* a column of labels\. .* one column"),
+        ("My films,", "good {i},x", r"a\.csv:1: .* single cell, 'My films'"),
+        (
+            "text,label",
+            "good {i},$1{i}.5",
+            r"a\.csv:2: .* '\$10\.5' .* 8 other",
+        ),
     ],
 )
-def test_ambiguous_columns_are_an_error(tmp_path, header, row, message):
+def test_ambiguous_tables_are_an_error(tmp_path, header, row, message):
     rows = [row.format(i=i) for i in range(9)]
     with pytest.raises(InputError, match=message):
         complete(tmp_path, "a.csv", table(*rows, header=header))
@@ -151,12 +154,15 @@ def test_task_type_follows_from_the_labels(labels, expected):
 
 
 def test_data_that_spoils_the_result_gives_warnings(tmp_path, caplog):
-    rows = [f"{name},{tags}" for name in ["a b", "c d", ""] for tags in TAGS]
+    tags = ["sad", '"fun, sad"', "fun"]
+    rows = [f"{name},{tag}" for name in ["a b", "c d", "NaN"] for tag in tags]
+    rows[-1] = ",nan"
     text = table(*rows * 2, header="text,label")
     tasks.get(complete(tmp_path, "a.csv", text, "--dev_share=0.5"))
     for message in (
-        "Labels such as 'fun, sad' contain commas",
+        "Labels such as 'fun, sad' contain ','",
         "6 of 18 texts are empty",
+        "2 of 18 labels are empty or missing values such as NaN: lines 10,",
     ):
         assert message in caplog.text
 
@@ -213,6 +219,26 @@ def test_numeric_labels_are_classes_or_have_decimal_points(tmp_path, caplog):
         complete(tmp_path, "b.csv", text)
     options = complete(tmp_path, "b.csv", text, "--task_type=regression")
     with pytest.raises(InputError, match=r"b\.csv:2: .*decimal point, such"):
+        tasks.get(options)
+
+
+def test_separators_other_than_commas_in_labels_give_a_warning(
+    tmp_path, caplog
+):
+    rows = [f"{text},{label}" for text in "abc" for label in ("x;y", "x", "y")]
+    text = table(*rows, header="text,label")
+    for flags in ([], ["--task_type=multilabel"]):
+        caplog.clear()
+        complete(tmp_path, "a.csv", text, *flags)
+        assert "Labels such as 'x;y' contain ';'" in caplog.text
+
+
+def test_all_rows_with_wrong_labels_are_reported_together(tmp_path):
+    rows = [f"text {i},{'n/a' if i % 4 == 1 else i}" for i in range(9)]
+    text = table(*rows, header="text,label")
+    options = complete(tmp_path, "a.csv", text, "--task_type=regression")
+    message = r"a\.csv:3: .* 'n/a'\. 2 of 9 rows .* errors: lines 3, 7\."
+    with pytest.raises(InputError, match=message):
         tasks.get(options)
 
 

@@ -193,6 +193,10 @@ def test_semicolons_may_separate_columns_as_in_spreadsheets(tmp_path, caplog):
         ("a, b", "0"),
     ]
     assert "separated by ';'" in caplog.text
+    for separator in ";,|":  # As Excel may write it.
+        text = "sep=/\ntext/label\na/1\n".replace("/", separator)
+        [row] = read(tmp_path, text, "csv")
+        assert (row.line, row.text("text"), row.text("label")) == (3, "a", "1")
     # A quoted text with a semicolon, and a header with both characters.
     for text in ('"text; long"\na\n', "text,label;stars\na,b\n"):
         [row] = read(tmp_path, text, "csv")

@@ -23,7 +23,7 @@ from official_bert.checkpoints.conversion import (
 from official_bert.checkpoints.conversion.model import Arrays, Description
 from official_bert.errors import InputError, bullet_list, listed
 from official_bert.options.training import TRAIN_OPTIONS
-from official_bert.tokenization import Tokenizer
+from official_bert.tokenization import Tokenizer, load_vocab
 
 # The modules of the formats that `model_formats.detect` returns.
 FORMATS: dict[str, Any] = {
@@ -185,13 +185,21 @@ def save_pretrained(
         )
     if not layer.built:
         layer.build()
+    if not isinstance(tokenizer, Tokenizer | None):
+        raise InputError(
+            f"`tokenizer` must be a `Tokenizer`. Received: {tokenizer!r}."
+        )
     description = Description(config=layer.config)
+    vocab_file = os.path.join(directory, model_formats.VOCAB)
     if tokenizer:
+        layer.config.require_vocabulary(tokenizer.vocab, tokenizer.vocab_file)
         description = dataclasses.replace(
             description,
             vocab=files.read_text(tokenizer.vocab_file),
             do_lower_case=tokenizer.do_lower_case,
         )
+    elif files.exists(vocab_file):
+        layer.config.require_vocabulary(load_vocab(vocab_file), vocab_file)
     arrays = _by_checkpoint_name(layer).items()
     tf1_directory.write_files(directory, arrays, description)
 

@@ -16,14 +16,9 @@ from official_bert.inference.trained_models import (
     load_finetuned,
     load_huggingface,
 )
-from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
 from official_bert.tasks.forward import Forward
 from official_bert.tasks.task import FinetunedModel
-from official_bert.tasks.text import TextTask
-
-# A larger share of truncated texts is a warning. With --train_file, it is 1% in
-# the training data.
-_MAX_SHARE_TRUNCATED = 0.05
 
 
 class Predictor:
@@ -149,12 +144,10 @@ class Predictor:
 
     def _warn_of_truncation(self, lengths: Sequence[int]) -> None:
         """Warns once if many texts fill the length of the model's training."""
-        if self._has_warned or not isinstance(self.task, TextTask | ChoiceTask):
-            return
-        if self.task.long_documents.mode == "windows":
+        if self._has_warned or not self.task.truncates:
             return
         num_full = sum(length >= self.max_seq_length for length in lengths)
-        if num_full > _MAX_SHARE_TRUNCATED * len(lengths):
+        if num_full > MAX_SHARE_TRUNCATED * len(lengths):
             self._has_warned = True
             logging.warning(
                 "Up to %d of %d texts are truncated to %d tokens, the "

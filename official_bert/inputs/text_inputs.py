@@ -6,6 +6,7 @@ The layout is that of the paper, section 3::
     segment_ids:  0    0  0    0    0     0       0  0    1  1  1  1   1  1
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -98,8 +99,7 @@ def encode(
             "`padding` must be 'longest' or 'max_length'. Received: "
             f"{padding!r}."
         )
-    special = special_ids(tokenizer.vocab)
-    rows = []
+    pairs = []
     for number, text in enumerate(texts):
         pair = (text, "") if isinstance(text, str | bytes) else text
         is_pair = isinstance(pair, Sequence | np.ndarray) and len(pair) == 2
@@ -109,9 +109,13 @@ def encode(
                 f"texts[{number}] = {quoted(text)}. Convert tensors to strings "
                 "and missing values to empty strings."
             )
-        ids_a, ids_b = tokenizer.tokenize_lines_to_ids(pair)
-        kept = truncate(ids_a, ids_b, max_seq_length)
-        rows.append(text_features(*kept, special))
+        pairs.append(pair)
+    special = special_ids(tokenizer.vocab)
+    ids = tokenizer.tokenize_lines_to_ids(itertools.chain.from_iterable(pairs))
+    rows = [
+        text_features(*truncate(ids_a, ids_b, max_seq_length), special)
+        for ids_a, ids_b in zip(ids, ids, strict=True)
+    ]
     length = max_seq_length
     if padding == "longest":
         length = max(map(row_length, rows), default=2)

@@ -285,6 +285,12 @@ class Bert(layers.PretrainedLayer):
                 f"positions of the model. Received: {length}. Truncate the "
                 f"texts, such as with `encode(..., max_seq_length={limit})`."
             )
+        for name, value in (
+            ("input_mask", input_mask),
+            ("segment_ids", segment_ids),
+        ):
+            if value is not None:
+                _require_shape(name, value, tuple(input_ids.shape))
         input_ids = ops.cast(input_ids, "int32")
         if input_mask is None:
             input_mask = ops.ones_like(input_ids)
@@ -326,6 +332,17 @@ class Bert(layers.PretrainedLayer):
             embedding_output=embedding_output,
             encoder_outputs=outputs,
             attention_probs=attention_probs if return_attention else [],
+        )
+
+
+def _require_shape(name: str, value: Any, shape: tuple[Any, ...]) -> None:
+    """Raises `InputError` unless a tensor [B, S] has a shape."""
+    given = tuple(getattr(value, "shape", ()))
+    pairs = zip(given, shape, strict=False)
+    if len(given) != 2 or any(a != b for a, b in pairs if a and b):
+        raise InputError(
+            f"`{name}` must have the shape of `input_ids`, {shape}. Received: "
+            f"{given}."
         )
 
 

@@ -130,6 +130,10 @@ class ExtractFeatures(NamedModel, heading="Data"):
                 "does not suit a left-to-right model, whose [CLS] attends only "
                 "to itself. Use mean or max.",
             )
+        is_table = table_format(self.output_file) in ("csv", "tsv")
+        if is_table and self.output_format == "auto":
+            message = "must end in .jsonl, .npy or .tfrecord."
+            raise self.error("output_file", message)
         if self.resolved_format == "npy" and self.pooling == "none":
             message = "must be cls, mean or max for .npy: one vector per line."
             raise self.error("pooling", message)

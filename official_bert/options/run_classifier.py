@@ -30,6 +30,19 @@ _GRAPH_OPTIONS = (
 # In a run directory: the examples that training held out.
 HELD_OUT = "dev.jsonl"
 
+# What to do with other files as --train_file.
+_EXCEL = "Save the sheet as CSV in UTF-8."
+_CONVERT = {
+    ".xls": _EXCEL,
+    ".xlsx": _EXCEL,
+    ".json": "Write one JSON object per line; pandas does with "
+    'to_json(path, orient="records", lines=True).',
+}
+_TAGGING = (
+    "Rename or convert the file. For words with tags, use --task_name=tagging "
+    "--data_dir=DIRECTORY."
+)
+
 # Options in --help of both commands.
 _COMMON = (
     "train_file dev_file test_file text_a_column text_b_column label_column "
@@ -218,10 +231,10 @@ class RunClassifier(FinetuningOptions, heading="Data"):
             return completed
         file_format = table_format(given["train_file"])
         if not file_format and "task_name" not in completed:
+            ending = os.path.splitext(given["train_file"])[1].lower()
             raise InputError(
                 f"--train_file={given['train_file']} must end in .csv, .tsv or "
-                ".jsonl, or these with .gz. Rename or convert the file. For "
-                "words with tags, use --task_name=tagging --data_dir=DIRECTORY."
+                f".jsonl, or these with .gz. {_CONVERT.get(ending, _TAGGING)}"
             )
         implied: dict[str, Any] = {
             "task_name": file_format,

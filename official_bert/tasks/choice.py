@@ -145,6 +145,11 @@ class ChoiceTask(Task):
                 "Use truncate_tail or head_tail."
             )
 
+    @property
+    def truncates(self) -> bool:  # type: ignore[override]
+        """Whether long texts are truncated."""
+        return self.long_documents.mode != "windows"
+
     def schema(self, max_seq_length: int) -> Schema:
         """Returns the features of C sequences, and of the label's index."""
         return {

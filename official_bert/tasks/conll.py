@@ -168,8 +168,9 @@ class ConllData(DataSet):
         if len(cells) != num_columns:
             raise InputError(
                 f"{where}: all lines must have {num_columns} columns, like the "
-                f"first. Received: {len(cells)}. Fix the line; comments are "
-                "not supported."
+                f"first. Received: {len(cells)}. Fix the line. Comments are "
+                "not supported: remove lines that start with # and are not "
+                "words, also before this line."
             )
         if not cells[self.token_column]:
             raise InputError(

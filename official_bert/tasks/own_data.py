@@ -78,7 +78,8 @@ class OwnData(DataSet):
     def require_same_columns(self) -> None:
         """Raises `InputError` if dev or test tables have other columns.
 
-        Test data may lack the label. JSON objects may differ.
+        Test data may lack the label. Named columns that are not used, and JSON
+        objects, may differ.
         """
         options = self.options
         by_number = options.text_a_column.isdecimal()
@@ -91,7 +92,12 @@ class OwnData(DataSet):
             names = [name for name in cells if name.isdecimal() == by_number]
             if split == "train":
                 expected = names
-            if expected and ({*names} ^ {*expected}) - {options.label_column}:
+            differ = ({*names} ^ {*expected}) - {options.label_column}
+            if not by_number and options.resolved_task in TABLE_FORMATS:
+                # A label column with another case would not be evaluated.
+                used = {str(name).lower() for name in options.own_columns}
+                differ = {name for name in differ if name.lower() in used}
+            if expected and differ:
                 raise InputError(
                     f"{path}: must have the columns of the training file: "
                     f"{listed(expected)}. Received: {listed(names)}. Use the "
@@ -230,6 +236,11 @@ def hold_out(
     return {i for i, text in enumerate(texts) if first[text] in chosen}
 
 
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell is empty, or what programs write for an empty cell."""
+    return str(cell).strip().lower() in ("", "nan", "#n/a", "null")
+
+
 def _text_of(example: TextExample) -> tuple[str, str]:
     return example.text_a, example.text_b or ""
 
@@ -290,16 +301,22 @@ class OwnTexts(OwnData):
         )
 
     def _warn_of_texts(self, examples: Sequence[TextExample]) -> None:
-        """Warns of empty texts, and of texts with different labels."""
-        empty = [e.guid for e in examples if not "".join(_text_of(e)).strip()]
-        if empty:
-            logging.warning(
-                "%s: %d of %d texts are empty: %s. Remove these rows",
-                self.path("train"),
-                len(empty),
-                len(examples),
-                self._places(empty, "train"),
-            )
+        """Warns of missing texts and labels, and of contradicting labels."""
+        empty = [e.guid for e in examples if _is_missing("".join(_text_of(e)))]
+        no_label = [
+            e.guid for e in examples if e.label and _is_missing(e.label)
+        ]
+        for what, guids in (("texts", empty), ("labels", no_label)):
+            if guids:
+                logging.warning(
+                    "%s: %d of %d %s are empty or missing values such as NaN: "
+                    "%s. Remove these rows",
+                    self.path("train"),
+                    len(guids),
+                    len(examples),
+                    what,
+                    self._places(guids, "train"),
+                )
         labels: dict[Any, set[Any]] = collections.defaultdict(set)
         if self.options.task_type == "classification":
             for example in examples:
@@ -309,7 +326,7 @@ class OwnTexts(OwnData):
         ambiguous = [
             text
             for (text, *_), found in labels.items()
-            if len(found) > 1 and text.strip()
+            if len(found) > 1 and not _is_missing(text)
         ]
         if ambiguous:
             logging.warning(
@@ -366,15 +383,27 @@ class OwnTexts(OwnData):
         rows = list(self.rows(split))
         if split != "test" and self.options.task_type != "multilabel":
             self._require_labels(rows)
-        return [
-            TextExample(
-                self.guid(row, split),
-                row.text(column_a),
-                None if column_b is None else row.text(column_b),
-                self.label_if_known(row, split),
-            )
-            for row in rows
-        ]
+        examples, errors = [], {}
+        for row in rows:
+            try:
+                example = TextExample(
+                    self.guid(row, split),
+                    row.text(column_a),
+                    None if column_b is None else row.text(column_b),
+                    self.label_if_known(row, split),
+                )
+                examples.append(example)
+            except InputError as error:
+                errors[row.line] = error
+        if errors:
+            message = str(next(iter(errors.values())))
+            if len(errors) > 1:
+                message += (
+                    f" {len(errors)} of {len(rows)} rows have such errors: "
+                    f"{_lines([*errors])}."
+                )
+            raise InputError(message)
+        return examples
 
     def _require_labels(self, rows: Sequence[Row]) -> None:
         """Raises `InputError` with the number of unlabelled rows, if any."""
@@ -387,11 +416,12 @@ class OwnTexts(OwnData):
                 f"Received: {len(empty)} of {len(rows)} rows without a label: "
                 f"{lines}. Fill them in, or remove these rows."
             )
-            is_list = any("," in str(row.cells.get(column)) for row in rows)
+            labels = (str(row.cells.get(column)) for row in rows)
+            is_list = any(set(",;|") & set(label) for label in labels)
             if is_list and self.options.task_type == "classification":
                 message += (
-                    " With --task_type=multilabel, an empty cell means no "
-                    "label."
+                    " With --task_type=multilabel and labels such as a,b, an "
+                    "empty cell means no label."
                 )
             raise InputError(message)
 

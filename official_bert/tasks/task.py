@@ -142,6 +142,7 @@ class Task(abc.ABC):
             it contains as many features as there are examples, as for SQuAD in
             the original.
         pad_to: How features are padded for prediction; see `inputs.padding`.
+        truncates: Whether texts that are too long are truncated.
     """
 
     data: Any = None
@@ -151,6 +152,7 @@ class Task(abc.ABC):
     not_saved: ClassVar[tuple[str, ...]] = ("data", "pooling_head")
     epoch_has_all_features: ClassVar[bool] = True
     pad_to = "bucket"
+    truncates = False
 
     @property
     @abc.abstractmethod

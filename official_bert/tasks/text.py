@@ -83,6 +83,11 @@ class TextTask(Task):
             return _METRICS[self.metric][1]
         return "pearson" if self.task_type == "regression" else "micro_f1"
 
+    @property
+    def truncates(self) -> bool:  # type: ignore[override]
+        """Whether long texts are truncated."""
+        return self.long_documents.mode != "windows"
+
     def schema(self, max_seq_length: int) -> Schema:
         """Returns the original's features; in regression, labels are floats."""
         num_labels = len(self.labels) if self.task_type == "multilabel" else 1

@@ -19,6 +19,7 @@ from official_bert.errors import bullet_list, listed
 from official_bert.options import RunClassifier, RunSquad
 from official_bert.options.training import TrainingOptions
 from official_bert.tables import to_number
+from official_bert.tasks.documents import MAX_SHARE_TRUNCATED
 from official_bert.tasks.own_data import OwnData
 from official_bert.tasks.task import Task
 from official_bert.tasks.text import TextTask
@@ -89,6 +90,15 @@ def log_data(
         columns = map(str.rjust, cells, widths)
         lines.append(f"  {name[:20]:20}{''.join(columns)}")
     logging.info("\n".join(lines))
+    share = metadata.get("lengths", {}).get("full", 0.0)
+    if task.truncates and share > MAX_SHARE_TRUNCATED:
+        logging.warning(
+            "Up to %.0f%% of the texts are truncated to %d tokens. Use a "
+            "larger --max_seq_length or, except in multiple choice, "
+            "--long_document=windows",
+            100 * share,
+            max_seq_length,
+        )
     _warn_of_labels(counts.get("train", Counter()))
     if task.kind == "text":
         _warn_of_missing_labels(counts.get("dev", Counter()), total)

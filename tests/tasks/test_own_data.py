@@ -162,7 +162,8 @@ def test_model_of_another_task_is_an_error(trained, monkeypatch, flags, key):
     ("file", "text", "message"),
     [
         ("dev.csv", "text,Label\na,y\n", r"label\. Received: text, Label"),
-        ("test.csv", "text,id,label\na,1,y\n", r"Received: text, id, label"),
+        ("test.csv", "text,LABEL\na,y\n", r"Received: text, LABEL"),
+        ("test.csv", "text,id\na,1\n", None),
         ("test.csv", "text,label\na,0\nb,1\n", r"n, y\. Received: 0, 1\."),
         ("test.csv", "text,label\na,-1\nb,-1\n", None),  # Stands for none.
         ("test.csv", "text\na\n", None),
